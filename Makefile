@@ -1,0 +1,42 @@
+# Two commands on a fresh clone: `make demo` runs the main job, `make test` passes all tests.
+PYTHON ?= python3
+BIN := .venv/bin
+SETUP := .venv/.set-up
+
+.PHONY: demo test lint format setup benchmarks lock clean
+
+demo: $(SETUP)
+	$(BIN)/joinsim demo
+
+test: lint
+	$(BIN)/pytest
+
+lint: $(SETUP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(SETUP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+setup: $(SETUP)
+
+$(SETUP): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "joinsim needs Python 3.11 or newer; set PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+benchmarks: $(SETUP)
+	$(BIN)/python -m benchmarks
+
+lock: $(SETUP)
+	$(BIN)/pip-compile --quiet --extra dev --allow-unsafe --strip-extras --no-header \
+		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+		--output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf .venv runs prepared

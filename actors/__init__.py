@@ -1,0 +1,1 @@
+"""The roles of stream-join systems as plain state machines, and the hosts that run them."""

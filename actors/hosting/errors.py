@@ -1,0 +1,5 @@
+"""What can go wrong in hosting, apart from the libraries that do it."""
+
+
+class RayUnavailableError(Exception):
+    """Ray could not be started or reached; says where and what to do."""

@@ -1,0 +1,78 @@
+"""Starting, reaching and stopping Ray; together with `ray_host` the only user of Ray."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+_OBJECT_STORE_BYTES = 2 * 2**30
+
+# Read by Ray when it is imported: nothing is reported to anybody, and no warning hides our output.
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+# Off, Ray takes the loopback address for its own, and then listens on no other.
+os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+
+import ray  # noqa: E402
+
+from actors.hosting.errors import RayUnavailableError  # noqa: E402
+
+
+@contextmanager
+def ray_cluster(address: str | None = None, *, processes: int) -> Iterator[None]:
+    """Have Ray for the time of a ``with``: a running cluster, or one of our own on this machine.
+
+    Inside another `ray_cluster`, or where Ray is running in this process already, that one serves.
+
+    Parameters
+    ----------
+    address
+        ``HOST:PORT``, ``ray://HOST:PORT`` or ``auto``; None starts Ray here, listening on the
+        loopback interface only, and stops it at the end.
+    processes
+        How many processes will be wanted at the same time.
+
+    Raises
+    ------
+    RayUnavailableError
+        When nothing answers at *address*, or Ray cannot start.
+    """
+    if ray.is_initialized():
+        yield
+        return
+    try:
+        if address is None:
+            ray.init(
+                num_cpus=processes,
+                include_dashboard=False,
+                _node_ip_address="127.0.0.1",
+                object_store_memory=_OBJECT_STORE_BYTES,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=True,
+            )
+        else:
+            ray.init(
+                address=address,
+                runtime_env={"working_dir": str(_REPOSITORY), "excludes": _NOT_SHIPPED},
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        where = f"at {address}" if address else "on this machine"
+        reason = str(error).splitlines()[0]
+        raise RayUnavailableError(
+            f"no Ray {where}: {reason}. Give --address HOST:PORT of a running cluster "
+            "(`ray start --head` prints it), or leave it out to start Ray here"
+        ) from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+_NOT_SHIPPED = [".git", ".venv", "runs", "prepared", "data", ".hypothesis", ".mypy_cache"]

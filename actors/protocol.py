@@ -1,0 +1,153 @@
+"""What an actor is, what it may ask for, and how a host runs it.
+
+An actor is sans-I/O: it knows no process, no network and no clock but `Context.now`. Whatever it
+wants done is recorded on its context; a host runs the actor and hands the record to the kernel.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from joins.work import NO_WORK, Work
+
+State = dict[str, Any]
+"""Plain data: dicts, lists, numpy arrays and scalars (see `actors.state` for its form on disk)."""
+
+START = "start"
+"""The port on which a source gets its first message, at virtual time 0."""
+TIMER = "timer:"
+"""Prefix of the port on which a timer's message arrives; the timer's name follows."""
+
+NO_SPAN = (-1, -1)
+
+
+class Payload(Protocol):
+    """What travels between actors: the network sees its size, the trace what it is about."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+
+    @property
+    def rows(self) -> int:
+        """Tuples it speaks of; what handling it costs at the least is charged by the row."""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last arrival number it speaks of, or `NO_SPAN`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message as its receiver sees it: who sent it, on which port, and what."""
+
+    sender: str
+    port: str
+    payload: Any
+
+
+class Context(Protocol):
+    """What an actor may know and ask for while it receives a message."""
+
+    name: str
+    now: int
+    rng: np.random.Generator
+
+    def peers(self, port: str) -> tuple[str, ...]:
+        """Return the receivers wired to *port*, in the order of their index."""
+
+    def send(self, port: str, payload: Payload, to: int | None = None) -> None:
+        """Send *payload* to the peer at index *to* of *port*, or to all of them.
+
+        It leaves when the service of the present message is complete.
+        """
+
+    def set_timer(self, at: int, name: str) -> None:
+        """Ask for a message on port ``timer:NAME`` at virtual time *at*, in nanoseconds.
+
+        It fires no earlier than the present message's completion.
+        """
+
+    def charge(self, work: Work) -> None:
+        """Add *work* to what the present message costs."""
+
+    def emit(self, results: Any) -> None:
+        """Hand *results* out of the system: they are the run's output."""
+
+
+class Actor(ABC):
+    """A role as a state machine: its state changes only in `receive` and `restore`."""
+
+    @abstractmethod
+    def receive(self, message: Message, context: Context) -> None:
+        """Take one message, change state, and record on *context* what follows from it."""
+
+    @abstractmethod
+    def snapshot(self) -> State:
+        """Return the whole state as plain data; later changes do not reach it."""
+
+    @abstractmethod
+    def restore(self, state: State) -> None:
+        """Take over a state that `snapshot` returned, on an actor of equal configuration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorSpec:
+    """How to build an actor, wherever it is to live: an importable class and its arguments."""
+
+    actor: type[Actor]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self) -> Actor:
+        """Return a new actor in its first state."""
+        return self.actor(**self.arguments)
+
+
+Wiring = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Actor name to port to the names of the receivers, in the order of their index."""
+
+
+@dataclass(slots=True)
+class Sent:
+    """One payload on its way: the kernel sees its size, the host alone can open its handle."""
+
+    port: str
+    receivers: tuple[str, ...]
+    handle: Any
+    nbytes: int
+    rows: int
+    span: tuple[int, int]
+
+
+@dataclass(slots=True)
+class Reply:
+    """What receiving one message led to."""
+
+    work: Work = NO_WORK
+    sends: list[Sent] = field(default_factory=list)
+    timers: list[tuple[int, str]] = field(default_factory=list)
+    emitted: list[Any] = field(default_factory=list)
+
+
+class Host(Protocol):
+    """Runs actors. Messages of one actor are received in the order of their submission."""
+
+    def submit(
+        self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
+    ) -> None:
+        """Let *actor* receive a message that arrives at virtual time *now*.
+
+        *handle* is None or came out of a `Reply` of this host. The reply is fetched by *ticket*.
+        """
+
+    def reply(self, ticket: int) -> Reply:
+        """Return the reply to a submitted message, waiting for it if need be; once only."""
+
+
+class ActorError(Exception):
+    """An actor raised while receiving; names the actor and what it was receiving."""

@@ -1,0 +1,1 @@
+"""SPO-Join's operators (Figure 3): router, predicate, logical, permutation and PO-Join PEs."""

@@ -1,0 +1,160 @@
+"""The predicate PE: one predicate, over the mutable component, as bit arrays (section 3.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from actors.protocol import Actor, Context, Message, State
+from actors.spo_join.payloads import (
+    BitRows,
+    MergeFlag,
+    Offsets,
+    PartialBits,
+    Probes,
+    Routed,
+    SortedRun,
+)
+from actors.state import plain, revive
+from joins.batch import Schema
+from joins.bit_array import keep_window
+from joins.conditions import Condition
+from joins.hashing import partition
+from joins.indexes.b_plus_tree import BPlusTree
+from joins.indexes.offset import offset
+from joins.query import JoinQuery
+
+
+class PredicatePE(Actor):
+    """Indexes each stream's field of one predicate in a B+-tree, and probes the other's.
+
+    The identifiers of the mutable tuples are the places in the bit array (Figure 4). Within a
+    message all tuples are inserted before any is probed, and a probe's bits are then cut to the
+    window that the router gave it, so a tuple sees its predecessors and nothing else.
+
+    Several replicas may share a predicate: each indexes every tuple, and they take turns in
+    probing, by the number of the router's message. Replica 0 sends the arrays of a merge.
+
+    Ports: ``logical`` (by hash of the tuple's id), ``permutation`` (by epoch and stream),
+    ``po_join`` (by epoch, round robin).
+    """
+
+    def __init__(
+        self,
+        *,
+        query: JoinQuery,
+        schemas: tuple[Schema, ...],
+        predicate: int,
+        replica: int = 0,
+        replicas: int = 1,
+    ) -> None:
+        streams = range(len(query.streams))
+        self._predicate = predicate
+        self._replica = replica
+        self._replicas = replicas
+        self._stored_stream = [query.stored_stream(stream) for stream in streams]
+        self._probing: list[Condition] = [
+            query.conditions(stream, schemas)[predicate] for stream in streams
+        ]
+        self._storing: list[Condition] = [self._probing[other] for other in self._stored_stream]
+        self._trees = [BPlusTree(condition.dtype) for condition in self._storing]
+        self._base = [0] * len(streams)
+        self._stored = [0] * len(streams)
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Store and probe tuples, or merge at a flag."""
+        payload = message.payload
+        if isinstance(payload, MergeFlag):
+            self._merge(payload, context)
+        else:
+            self._store(payload, context)
+            if payload.number % self._replicas == self._replica:
+                self._probe(payload, context)
+
+    def _store(self, routed: Routed, context: Context) -> None:
+        for stream, part in enumerate(routed.parts):
+            condition = self._storing[stream]
+            keys = part.batch.fields[condition.stored_field].astype(condition.dtype, copy=False)
+            context.charge(self._trees[stream].insert(keys, part.batch.id))
+            self._stored[stream] += len(part)
+
+    def _probe(self, routed: Routed, context: Context) -> None:
+        found = [self._bits(stream, part, context) for stream, part in enumerate(routed.parts)]
+        logical_pes = len(context.peers("logical"))
+        homes = [partition(part.batch.id, logical_pes) for part in routed.parts]
+        for pe in range(logical_pes):
+            rows = [np.flatnonzero(home == pe) for home in homes]
+            if not any(len(mine) for mine in rows):
+                continue
+            parts = tuple(
+                BitRows(
+                    part.batch.id[mine],
+                    part.born_ns[mine],
+                    self._base[self._stored_stream[stream]],
+                    words[mine],
+                )
+                for stream, (part, words, mine) in enumerate(
+                    zip(routed.parts, found, rows, strict=True)
+                )
+            )
+            context.send(
+                "logical", PartialBits(routed.number, self._predicate, parts, routed.span), to=pe
+            )
+
+    def _bits(self, stream: int, part: Probes, context: Context) -> np.ndarray:
+        """Return a row of bits for every probe: the stored tuples it matches, inside its window."""
+        condition = self._probing[stream]
+        stored = self._stored_stream[stream]
+        low, high = condition.bounds(part.batch.fields[condition.probe_field])
+        words, work = self._trees[stored].mark(
+            low,
+            high,
+            negated=condition.negated,
+            base=self._base[stored],
+            bits=self._stored[stored],
+        )
+        context.charge(work)
+        seen, work = keep_window(words, part.start, part.stop, base=self._base[stored])
+        context.charge(work)
+        return seen
+
+    def _merge(self, flag: MergeFlag, context: Context) -> None:
+        """Send the epoch's sorted ids and keys on and start the next epoch empty.
+
+        The leaves hold each field in order already; what is left to compute here is Algorithm 3.
+        """
+        if self._replica == 0:
+            keys = []
+            for stream, tree in enumerate(self._trees):
+                sorted_keys, ids, work = tree.scan()
+                context.charge(work)
+                keys.append(sorted_keys)
+                run = SortedRun(flag.epoch, stream, self._predicate, self._base[stream], ids)
+                pes = len(context.peers("permutation"))
+                context.send("permutation", run, to=(flag.epoch * len(self._trees) + stream) % pes)
+            offsets = None
+            if len(keys) == 2:
+                offsets, work = offset(keys[0], keys[1])
+                context.charge(work)
+            context.send(
+                "po_join",
+                Offsets(flag.epoch, self._predicate, tuple(keys), offsets),
+                to=flag.epoch % len(context.peers("po_join")),
+            )
+        for stream, tree in enumerate(self._trees):
+            tree.clear()
+            self._base[stream] = flag.ends[stream]
+            self._stored[stream] = 0
+
+    def snapshot(self) -> State:
+        """Return the trees and where the epoch began."""
+        return {
+            "trees": plain(self._trees),
+            "base": list(self._base),
+            "stored": list(self._stored),
+        }
+
+    def restore(self, state: State) -> None:
+        """Take over a snapshot."""
+        self._trees = revive(state["trees"])
+        self._base = list(state["base"])
+        self._stored = list(state["stored"])

@@ -1,0 +1,120 @@
+"""The router: gives every tuple its window, cuts epochs, and sends tuples to all PEs."""
+
+from __future__ import annotations
+
+from actors.protocol import Actor, Context, Message, State
+from actors.source import Fed
+from actors.spo_join.payloads import MergeFlag, Probes, Routed
+from joins.arrivals import Arrivals
+from joins.batch import Schema
+from joins.epochs import EpochCut, EpochCutter, MergeThreshold
+from joins.query import JoinQuery
+from joins.windows import WindowBounds
+
+
+class Router(Actor):
+    """SPO-Join's router (Algorithm 1, lines 1, 4, 5 and 12).
+
+    Ports: ``predicate0`` ... reach the PEs of each predicate with the fields that predicate reads;
+    ``po_join`` reaches the PO-Join PEs with all join fields.
+
+    The paper numbers tuples here by arrival. This router also gives each tuple the positions it may
+    see in the stream it probes: a PE then needs no window state of its own, and cannot join a tuple
+    with an expired one. The paper's flag tuple comes out of the mutable component, where probes
+    that took the direct way to a PO-Join PE could overtake it; here the router itself sends the
+    flag, in line with the tuples, to the predicate PEs and to the PO-Join PE of the epoch.
+    """
+
+    def __init__(
+        self, *, query: JoinQuery, schemas: tuple[Schema, ...], threshold: MergeThreshold
+    ) -> None:
+        self._conditions = [
+            query.conditions(stream, schemas) for stream in range(len(query.streams))
+        ]
+        self._streams = len(query.streams)
+        self._stored = [query.stored_stream(stream) for stream in range(self._streams)]
+        self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
+        self._cutter = EpochCutter(threshold, self._streams)
+        self._ends = [0] * self._streams
+        self._number = 0
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Route one `Fed` batch."""
+        fed: Fed = message.payload
+        arrivals = fed.arrivals
+        bounds = self._bounds.advance(
+            [
+                (part.id, part.ts, seq)
+                for part, seq in zip(arrivals.parts, arrivals.seq, strict=True)
+            ]
+        )
+        probes = [
+            Probes(part, start, stop, born_ns)
+            for part, (start, stop), born_ns in zip(
+                arrivals.parts, bounds, fed.born_ns, strict=True
+            )
+        ]
+        for cut in self._cutter.cut([part.ts for part in arrivals.parts], arrivals.seq):
+            self._send_tuples(cut, arrivals, probes, context)
+            if cut.ends_epoch:
+                self._send_flag(cut.epoch, context)
+
+    def _send_tuples(
+        self, cut: EpochCut, arrivals: Arrivals, probes: list[Probes], context: Context
+    ) -> None:
+        parts = tuple(
+            Probes(
+                part.batch.slice(start, stop),
+                part.start[start:stop],
+                part.stop[start:stop],
+                part.born_ns[start:stop],
+            )
+            for part, start, stop in zip(probes, cut.starts, cut.stops, strict=True)
+        )
+        for stream, part in enumerate(parts):
+            self._ends[stream] += len(part)
+        taken = [
+            seq[start:stop]
+            for seq, start, stop in zip(arrivals.seq, cut.starts, cut.stops, strict=True)
+            if stop > start
+        ]
+        if not taken:
+            return
+        span = (int(min(seq[0] for seq in taken)), int(max(seq[-1] for seq in taken)))
+        routed = Routed(self._number, cut.epoch, parts, span)
+        self._number += 1
+        for predicate in range(len(self._conditions[0])):
+            context.send(f"predicate{predicate}", self._project(routed, predicate))
+        context.send("po_join", routed)
+
+    def _project(self, routed: Routed, predicate: int) -> Routed:
+        """Keep what *predicate* reads: each tuple's probing field, and its stored one."""
+        parts = []
+        for stream, part in enumerate(routed.parts):
+            probing = self._conditions[stream][predicate].probe_field
+            stored = self._conditions[self._stored[stream]][predicate].stored_field
+            batch = part.batch.project(list(dict.fromkeys((probing, stored))))
+            parts.append(Probes(batch, part.start, part.stop, part.born_ns))
+        return Routed(routed.number, routed.epoch, tuple(parts), routed.span)
+
+    def _send_flag(self, epoch: int, context: Context) -> None:
+        flag = MergeFlag(epoch, tuple(self._ends))
+        for predicate in range(len(self._conditions[0])):
+            context.send(f"predicate{predicate}", flag)
+        context.send("po_join", flag, to=epoch % len(context.peers("po_join")))
+
+    def snapshot(self) -> State:
+        """Return the window state, the epoch and the positions."""
+        return {
+            "bounds": self._bounds.snapshot(),
+            "cutter": self._cutter.snapshot(),
+            "ends": list(self._ends),
+            "number": self._number,
+        }
+
+    def restore(self, state: State) -> None:
+        """Take over a snapshot."""
+        self._bounds.restore(state["bounds"])
+        self._cutter.restore(state["cutter"])
+        self._ends = list(state["ends"])
+        self._number = state["number"]

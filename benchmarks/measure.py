@@ -1,0 +1,100 @@
+"""What benchmarks share: a figure with its spread, and how it is printed."""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One measured figure: the median of several runs, with the least and the most.
+
+    *target* is what it was built to reach; *at_least* says on which side of it the good lies.
+    """
+
+    name: str
+    median: float
+    least: float
+    most: float
+    unit: str
+    target: float | None = None
+    at_least: bool = True
+    note: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        values: Sequence[float],
+        *,
+        unit: str,
+        target: float | None = None,
+        at_least: bool = True,
+        note: str = "",
+    ) -> Result:
+        """Return the figure for *values*, one per run."""
+        return cls(
+            name=name,
+            median=statistics.median(values),
+            least=min(values),
+            most=max(values),
+            unit=unit,
+            target=target,
+            at_least=at_least,
+            note=note,
+        )
+
+    @classmethod
+    def rate(
+        cls,
+        name: str,
+        count: int,
+        seconds: Sequence[float],
+        *,
+        unit: str,
+        target: float | None = None,
+        note: str = "",
+    ) -> Result:
+        """Return *count* things per second, for the seconds of each run."""
+        return cls.of(name, [count / s for s in seconds], unit=unit, target=target, note=note)
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the median reaches the target; None without one."""
+        if self.target is None:
+            return None
+        return self.median >= self.target if self.at_least else self.median <= self.target
+
+
+def report(title: str, results: Sequence[Result]) -> None:
+    """Print *results* as a table, or with ``--json`` on the command line as one JSON object."""
+    if "--json" in sys.argv:
+        print(json.dumps({"benchmark": title, "results": [asdict(r) for r in results]}, indent=2))
+        return
+    libraries = "  ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "ray", "simpy"))
+    console = Console(highlight=False)
+    table = Table("figure", "median", "least - most", "target", "", title=title)
+    for result in results:
+        sign = "at least" if result.at_least else "at most"
+        table.add_row(
+            result.name,
+            f"{_figure(result.median)} {result.unit}",
+            f"{_figure(result.least)} - {_figure(result.most)}",
+            "" if result.target is None else f"{sign} {_figure(result.target)}",
+            {True: "reached", False: "MISSED", None: ""}[result.reached] + f" {result.note}",
+        )
+    console.print(table)
+    console.print(f"Python {platform.python_version()}  {libraries}  {platform.machine()}")
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,92 @@
+"""Messages per second of the kernel, with actors that do nothing, inline, trace written.
+
+One source, one relay, four workers, one sink over a rack network: nine messages per source message.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from actors.hosting.inline import InlineHost
+from actors.protocol import NO_SPAN, Actor, ActorSpec, Context, Message, State
+from benchmarks.measure import Result, report
+from netsim.cost import load_profile
+from netsim.kernel import Kernel
+from netsim.network import PRESETS, full_mesh
+from netsim.trace import Trace
+
+_SOURCE_MESSAGES = 20_000
+_REPEATS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    nbytes: int = 100
+    rows: int = 1
+    span: tuple[int, int] = NO_SPAN
+
+
+class _Source(Actor):
+    def __init__(self) -> None:
+        self.left = _SOURCE_MESSAGES
+
+    def receive(self, message: Message, context: Context) -> None:
+        if self.left:
+            self.left -= 1
+            context.send("out", _Nothing())
+            context.set_timer(context.now, "next")
+
+    def snapshot(self) -> State:
+        return {"left": self.left}
+
+    def restore(self, state: State) -> None:
+        self.left = state["left"]
+
+
+class _Relay(Actor):
+    def receive(self, message: Message, context: Context) -> None:
+        context.send("out", message.payload)
+
+    def snapshot(self) -> State:
+        return {}
+
+    def restore(self, state: State) -> None:
+        pass
+
+
+class _End(_Relay):
+    def receive(self, message: Message, context: Context) -> None:
+        pass
+
+
+def measure() -> list[Result]:
+    """Return messages per second, the median of several runs."""
+    workers = tuple(f"worker.{i}" for i in range(4))
+    wiring = {"source": {"out": ("relay",)}, "relay": {"out": workers}}
+    wiring |= {name: {"out": ("sink",)} for name in workers} | {"sink": {}}
+    specs = {name: ActorSpec(actor=_Relay) for name in wiring}
+    specs |= {"source": ActorSpec(actor=_Source), "sink": ActorSpec(actor=_End)}
+    seconds, messages = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(_REPEATS):
+            kernel = Kernel(
+                wiring=wiring,
+                placement={name: name for name in wiring},
+                network=full_mesh(wiring, PRESETS["rack"]),
+                profile=load_profile(),
+                host=InlineHost(specs, wiring, 1),
+                seed=1,
+                trace=Trace(Kernel.trace_names(wiring), Path(folder) / "trace.parquet"),
+                collect=lambda emitted: None,
+            )
+            start = time.perf_counter()
+            messages = kernel.run().messages
+            seconds.append(time.perf_counter() - start)
+    return [Result.rate("messages simulated", messages, seconds, unit="messages/s", target=100_000)]
+
+
+if __name__ == "__main__":
+    report("simulator", measure())

@@ -1,0 +1,164 @@
+"""A stream's tuples as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+FIELD_DTYPES = ("int64", "float64")
+"""Every join field is one of these: smaller types widen without loss, and kernels stay few."""
+
+_ROW_BYTES = 24  # id, ts and key: eight bytes each
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """What a stream's tuples carry.
+
+    Attributes
+    ----------
+    stream
+        The stream's name, as the query spells it.
+    fields
+        Join field name to dtype (one of `FIELD_DTYPES`), in column order.
+    width_bytes
+        Declared width of the fields that are shipped with a tuple but not joined on.
+    """
+
+    stream: str
+    fields: Mapping[str, str]
+    width_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        for name, dtype in self.fields.items():
+            if dtype not in FIELD_DTYPES:
+                raise ValueError(
+                    f"stream {self.stream!r}, field {name!r}: dtype {dtype!r} is not one of "
+                    f"{', '.join(FIELD_DTYPES)}"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Some tuples of one stream, one row each, columns of equal length.
+
+    Attributes
+    ----------
+    id
+        int64, the tuple's position in its own stream.
+    ts
+        int64, event time in nanoseconds.
+    key
+        int64, 0 when the query has no key.
+    fields
+        Join field name to int64 or float64 column.
+    width_bytes
+        Declared width per tuple of what is shipped beside these columns.
+    """
+
+    id: np.ndarray
+    ts: np.ndarray
+    key: np.ndarray
+    fields: dict[str, np.ndarray] = field(default_factory=dict)
+    width_bytes: int = 0
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes: the columns and the declared width."""
+        return len(self) * (_ROW_BYTES + 8 * len(self.fields) + self.width_bytes)
+
+    @classmethod
+    def empty(cls, schema: Schema) -> Batch:
+        """Return a batch of no tuples with the columns of *schema*."""
+        nothing = np.empty(0, np.int64)
+        return cls(
+            id=nothing,
+            ts=nothing,
+            key=nothing,
+            fields={name: np.empty(0, dtype) for name, dtype in schema.fields.items()},
+            width_bytes=schema.width_bytes,
+        )
+
+    def slice(self, start: int, stop: int) -> Batch:
+        """Return rows *start* to *stop* (exclusive) as views."""
+        return self._map(lambda column: column[start:stop])
+
+    def take(self, rows: np.ndarray) -> Batch:
+        """Return the given *rows* (int64 positions in this batch), copied."""
+        return self._map(lambda column: column[rows])
+
+    def project(self, names: Sequence[str], *, width_bytes: int = 0) -> Batch:
+        """Keep only the join fields *names*; the rest, declared width included, is not shipped."""
+        return Batch(
+            id=self.id,
+            ts=self.ts,
+            key=self.key,
+            fields={name: self.fields[name] for name in names},
+            width_bytes=width_bytes,
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """Return the columns as an Arrow table, without copying."""
+        columns = {"id": self.id, "ts": self.ts, "key": self.key} | self.fields
+        return pa.table(columns)
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table | pa.RecordBatch, schema: Schema) -> Batch:
+        """Read a batch from Arrow columns ``id``, ``ts``, optionally ``key``, and the join fields.
+
+        A column that already has its dtype is not copied when it is one chunk without nulls.
+        Raise :exc:`KeyError` naming the stream and the column when one is missing.
+        """
+
+        def column(name: str, dtype: str) -> np.ndarray:
+            if name not in table.schema.names:
+                raise KeyError(
+                    f"stream {schema.stream!r} has no column {name!r}; it has "
+                    f"{', '.join(table.schema.names)}"
+                )
+            values = table[name]
+            if isinstance(values, pa.ChunkedArray):
+                values = values.combine_chunks()
+            return np.asarray(values.to_numpy(zero_copy_only=False), dtype)
+
+        ids = column("id", "int64")
+        has_key = "key" in table.schema.names and "key" not in schema.fields
+        return cls(
+            id=ids,
+            ts=column("ts", "int64"),
+            key=column("key", "int64") if has_key else np.zeros(len(ids), np.int64),
+            fields={name: column(name, dtype) for name, dtype in schema.fields.items()},
+            width_bytes=schema.width_bytes,
+        )
+
+    @classmethod
+    def concat(cls, batches: Sequence[Batch]) -> Batch:
+        """Join *batches* of one stream (at least one) end to end."""
+        first = batches[0]
+        if len(batches) == 1:
+            return first
+        return cls(
+            id=np.concatenate([batch.id for batch in batches]),
+            ts=np.concatenate([batch.ts for batch in batches]),
+            key=np.concatenate([batch.key for batch in batches]),
+            fields={
+                name: np.concatenate([batch.fields[name] for batch in batches])
+                for name in first.fields
+            },
+            width_bytes=first.width_bytes,
+        )
+
+    def _map(self, change) -> Batch:  # type: ignore[no-untyped-def]
+        return Batch(
+            id=change(self.id),
+            ts=change(self.ts),
+            key=change(self.key),
+            fields={name: change(column) for name, column in self.fields.items()},
+            width_bytes=self.width_bytes,
+        )

@@ -1,0 +1,136 @@
+"""Bit arrays over a stretch of stream positions, a row per probing tuple (SPO-Join, section 3.2).
+
+The mutable component marks, for every probing tuple and every predicate, the stored tuples that
+satisfy it; the logical operator intersects the rows. Bit b of a row stands for position base + b,
+with the base of the epoch rather than of the stream, so that rows do not grow as the stream ages.
+Rows are uint64 words, lowest bit first; bits past the end of a row are zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from joins.found import Found
+from joins.hashing import splitmix64
+from joins.indexes.columns import column
+from joins.machine import kernel, trailing_zeros
+from joins.work import BITS, COUNTERS, MATCHES, Work
+
+WORD_BITS = 64
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ONE = np.uint64(1)
+
+
+def words_for(bits: int) -> int:
+    """Return how many words hold *bits* bits."""
+    return -(-bits // WORD_BITS)
+
+
+def intersect(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, Work]:
+    """Return the bits that are set in all *parts* (at least one, of one shape), as a new matrix.
+
+    Raise :exc:`ValueError` when there are none or their shapes differ.
+    """
+    shapes = {part.shape for part in parts}
+    if len(shapes) != 1:
+        raise ValueError(f"bit arrays to intersect must have one shape, got {sorted(shapes)}")
+    common = parts[0].copy()
+    for part in parts[1:]:
+        np.bitwise_and(common, part, out=common)
+    return common, Work(bits=common.size * WORD_BITS * (len(parts) - 1))
+
+
+def keep_window(
+    rows: np.ndarray, start: np.ndarray, stop: np.ndarray, *, base: int
+) -> tuple[np.ndarray, Work]:
+    """Return a copy of *rows* where row i keeps only the positions *start[i]* to *stop[i]* - 1.
+
+    *start* and *stop* are int64 stream positions, a row each; *base* is the position of bit 0.
+    """
+    kept = rows.copy()
+    counters = np.zeros(len(COUNTERS), np.int64)
+    _keep_window(
+        kept,
+        column(start, np.int64, "start", len(rows)),
+        column(stop, np.int64, "stop", len(rows)),
+        base,
+        counters,
+    )
+    return kept, Work.from_counters(counters)
+
+
+def find_matches(rows: np.ndarray, *, base: int, enumerate: bool = False) -> Found:
+    """Turn *rows* into the count and fingerprint of each and, with *enumerate*, the positions set.
+
+    Positions come in ascending order within a row.
+    """
+    rows = np.require(rows, requirements=["C", "W"])
+    count = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
+    fingerprint = np.empty(len(rows), np.uint64)
+    match_id = np.empty(int(count.sum()) if enumerate else 0, np.int64)
+    counters = np.zeros(len(COUNTERS), np.int64)
+    _read_rows(rows, base, enumerate, fingerprint, match_id, counters)
+    return Found(
+        count=count,
+        fingerprint=fingerprint,
+        match_id=match_id if enumerate else None,
+        work=Work.from_counters(counters),
+    )
+
+
+@kernel
+def bits_between(word: int, begin: int, end: int) -> np.uint64:
+    """Return the bits of word number *word* that bits *begin* to *end* - 1 of its row cover."""
+    low = begin - word * WORD_BITS
+    high = end - word * WORD_BITS
+    if low >= WORD_BITS or high <= 0 or low >= high:
+        return np.uint64(0)
+    mask = _ALL
+    if low > 0:
+        mask = mask << np.uint64(low)
+    if high < WORD_BITS:
+        mask = mask & ((_ONE << np.uint64(high)) - _ONE)
+    return mask
+
+
+@kernel
+def _keep_window(
+    rows: np.ndarray, start: np.ndarray, stop: np.ndarray, base: int, counters: np.ndarray
+) -> None:
+    words = rows.shape[1]
+    bits = words * WORD_BITS
+    for row in range(len(rows)):
+        # Clamped before subtracting: an unbounded window is the smallest and the largest int64.
+        begin = min(max(start[row], base), base + bits) - base
+        end = max(min(stop[row], base + bits), base) - base
+        for word in range(words):
+            rows[row, word] &= bits_between(word, begin, end)
+    counters[BITS] += rows.size * WORD_BITS
+
+
+@kernel
+def _read_rows(
+    rows: np.ndarray,
+    base: int,
+    keep_ids: bool,
+    fingerprint: np.ndarray,
+    match_id: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    found = 0
+    for row in range(len(rows)):
+        total = np.uint64(0)
+        for word in range(rows.shape[1]):
+            left = rows[row, word]
+            while left != 0:
+                position = base + word * WORD_BITS + trailing_zeros(left)
+                left &= left - _ONE
+                total += splitmix64(position)
+                if keep_ids:
+                    match_id[found] = position
+                found += 1
+        fingerprint[row] = total
+    counters[BITS] += rows.size * WORD_BITS
+    counters[MATCHES] += found

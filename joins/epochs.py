@@ -1,0 +1,164 @@
+"""Where the stream is cut into merge epochs (SPO-Join, sections 3.3 and 4.3).
+
+An epoch is what the mutable component holds between two merges; sealed, it becomes one immutable
+segment. Everything that moves a tuple from one to the other is named by the epoch's number, so that
+no hand-over depends on what arrives first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeThreshold:
+    """When the mutable component is merged: the paper's δ.
+
+    The paper gives δ = W_s and δ = W_s / |PEs|. The quotient is seldom whole; the cuts then fall at
+    floor(j * length / parts), so that every slide is still cut exactly at its end, and a segment
+    never lies in two slides.
+
+    Attributes
+    ----------
+    kind
+        ``count``: merge when either stream has gathered so many tuples; ``time``: merge when event
+        time enters the next stretch of so many nanoseconds.
+    length
+        Tuples or nanoseconds, at least 1.
+    parts
+        How many epochs share *length*, at least 1.
+    """
+
+    kind: str
+    length: int
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("count", "time"):
+            raise ValueError(f"merge threshold of kind {self.kind!r}: must be count or time")
+        if self.length < 1 or self.parts < 1:
+            raise ValueError(
+                f"merge threshold of {self.length} in {self.parts} parts: both must be at least 1"
+            )
+
+    def count(self, epoch: int) -> int:
+        """Return how many tuples *epoch* takes before it is merged."""
+        part = epoch % self.parts
+        here = part * self.length // self.parts
+        return max(1, (part + 1) * self.length // self.parts - here)
+
+    def stretch(self, ts: np.ndarray) -> np.ndarray:
+        """Return the number (int64) of the stretch of time that each of *ts* (ns) falls into."""
+        slide, within = np.divmod(ts, self.length)
+        return slide * self.parts + within * self.parts // self.length
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochCut:
+    """A run of arrivals that lies in one epoch.
+
+    Attributes
+    ----------
+    epoch
+        Its number.
+    starts, stops
+        Per stream the rows of the arrivals it takes, stop exclusive.
+    ends_epoch
+        Whether the epoch is merged right after it.
+    """
+
+    epoch: int
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    ends_epoch: bool
+
+
+class EpochCutter:
+    """Cuts arrivals, chunk by chunk, at the ends of merge epochs.
+
+    Where the cuts fall depends on the arrivals alone, not on how they were cut into chunks.
+    """
+
+    def __init__(self, threshold: MergeThreshold, streams: int) -> None:
+        self._threshold = threshold
+        self.epoch = 0
+        self._gathered = [0] * streams
+        self._stretch: int | None = None
+
+    def cut(self, ts: Sequence[np.ndarray], seq: Sequence[np.ndarray]) -> list[EpochCut]:
+        """Cut one chunk.
+
+        Parameters
+        ----------
+        ts, seq
+            Per stream the event times (ns) and arrival numbers of the chunk's tuples, int64,
+            ascending.
+        """
+        cuts = []
+        starts = tuple(0 for _ in seq)
+        ends = tuple(len(numbers) for numbers in seq)
+        while True:
+            find = self._end_by_count if self._threshold.kind == "count" else self._end_by_time
+            stops = find(starts, ts, seq)
+            for stream, (start, stop) in enumerate(zip(starts, stops or ends, strict=True)):
+                self._gathered[stream] += stop - start
+            if stops is None:
+                if starts != ends:
+                    cuts.append(self._cut(starts, ends, False))
+                return cuts
+            cuts.append(self._cut(starts, stops, True))
+            self.epoch += 1
+            self._gathered = [0] * len(seq)
+            starts = stops
+
+    def _cut(self, starts: tuple[int, ...], stops: tuple[int, ...], ends_epoch: bool) -> EpochCut:
+        return EpochCut(epoch=self.epoch, starts=starts, stops=stops, ends_epoch=ends_epoch)
+
+    def _end_by_count(
+        self, starts: tuple[int, ...], ts: Sequence[np.ndarray], seq: Sequence[np.ndarray]
+    ) -> tuple[int, ...] | None:
+        """Return where this epoch ends in the chunk, or None when it goes on past the chunk."""
+        room = self._threshold.count(self.epoch)
+        lasts = []
+        for start, gathered, numbers in zip(starts, self._gathered, seq, strict=True):
+            row = start + room - gathered - 1
+            if row < len(numbers):
+                lasts.append(numbers[row])
+        if not lasts:
+            return None
+        return tuple(int(np.searchsorted(numbers, min(lasts), "right")) for numbers in seq)
+
+    def _end_by_time(
+        self, starts: tuple[int, ...], ts: Sequence[np.ndarray], seq: Sequence[np.ndarray]
+    ) -> tuple[int, ...] | None:
+        stretches = [
+            self._threshold.stretch(times[start:]) for start, times in zip(starts, ts, strict=True)
+        ]
+        if self._stretch is None:
+            self._stretch = min(int(s[0]) for s in stretches if len(s))
+        later = [s[np.searchsorted(s, self._stretch, "right") :] for s in stretches]
+        if not any(len(s) for s in later):
+            return None
+        stops = tuple(
+            start + int(np.searchsorted(s, self._stretch, "right"))
+            for start, s in zip(starts, stretches, strict=True)
+        )
+        self._stretch = min(int(s[0]) for s in later if len(s))
+        return stops
+
+    def snapshot(self) -> dict[str, object]:
+        """Return the state as plain data."""
+        return {
+            "epoch": self.epoch,
+            "gathered": list(self._gathered),
+            "stretch": self._stretch,
+        }
+
+    def restore(self, state: dict[str, object]) -> None:
+        """Take over a state that `snapshot` returned."""
+        self.epoch = state["epoch"]
+        self._gathered = list(state["gathered"])
+        self._stretch = state["stretch"]

@@ -1,0 +1,38 @@
+"""One fixed 64-bit mix, the same in every process and on every machine.
+
+Python's own ``hash`` differs between processes, so nothing that routes, partitions or fingerprints
+may use it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+@njit(cache=True, inline="always")
+def splitmix64(value: int) -> int:
+    """Mix one 64-bit *value* (wrapping) into a uint64 (Steele, Lea and Flood, 2014)."""
+    z = np.uint64(value) + _INCREMENT
+    z = (z ^ (z >> _S30)) * _FIRST
+    z = (z ^ (z >> _S27)) * _SECOND
+    return z ^ (z >> _S31)
+
+
+def mix(values: np.ndarray) -> np.ndarray:
+    """Mix an int64 or uint64 array element by element into uint64."""
+    with np.errstate(over="ignore"):
+        z = values.astype(np.uint64) + _INCREMENT
+        z = (z ^ (z >> _S30)) * _FIRST
+        z = (z ^ (z >> _S27)) * _SECOND
+        return z ^ (z >> _S31)
+
+
+def partition(ids: np.ndarray, parts: int) -> np.ndarray:
+    """Return for every id the part (0 to *parts* - 1, int64) that a fixed hash sends it to."""
+    return (mix(ids) % np.uint64(parts)).astype(np.int64)

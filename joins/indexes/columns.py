@@ -1,0 +1,53 @@
+"""Checks at the door of the index structures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from joins.batch import FIELD_DTYPES
+
+
+def key_dtype(dtype: Any, what: str) -> np.dtype:
+    """Return *dtype* as a numpy dtype; raise :exc:`TypeError` when *what* cannot have it."""
+    if np.dtype(dtype).name not in FIELD_DTYPES:
+        raise TypeError(f"{what}: dtype {dtype} is not one of {', '.join(FIELD_DTYPES)}")
+    return np.dtype(dtype)
+
+
+def column(values: Any, dtype: Any, what: str, length: int | None = None) -> np.ndarray:
+    """Return *values* as a contiguous column that a kernel can take, copied only if it must be.
+
+    Read-only arrays are copied: numba compiles a kernel anew for every mix of writable and
+    read-only arguments.
+
+    Raise :exc:`TypeError` when the dtype is another one, :exc:`ValueError` when *values* is not one
+    column or not of *length*; both name the column as *what*.
+    """
+    array = np.asarray(values)
+    if array.dtype != dtype:
+        raise TypeError(f"{what}: dtype is {array.dtype}, expected {np.dtype(dtype).name}")
+    if array.ndim != 1 or (length is not None and len(array) != length):
+        expected = "one column" if length is None else f"one column of {length}"
+        raise ValueError(f"{what}: shape is {array.shape}, expected {expected}")
+    return np.require(array, requirements=["C", "W"])
+
+
+def keys_column(values: Any, dtype: Any, what: str, length: int | None = None) -> np.ndarray:
+    """Return a column of keys as `column` does; raise :exc:`ValueError` when a key is NaN."""
+    keys = column(values, dtype, what, length)
+    if keys.dtype.kind == "f" and np.isnan(keys).any():
+        row = int(np.isnan(keys).argmax())
+        raise ValueError(f"{what}: row {row} is NaN, which has no place in an order; drop it first")
+    return keys
+
+
+def window_columns(start: Any, stop: Any, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions that each of *length* probes may see; None means no bound."""
+    bounds = np.iinfo(np.int64)
+    if start is None:
+        start = np.full(length, bounds.min)
+    if stop is None:
+        stop = np.full(length, bounds.max)
+    return column(start, np.int64, "start", length), column(stop, np.int64, "stop", length)

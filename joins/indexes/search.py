@@ -1,0 +1,111 @@
+"""From a closed range of values to places in a sorted column, by binary search.
+
+For two-way joins the paper searches the probing stream's own sorted keys and jumps through the
+offset array into the stored stream's order (section 3.4). Taken literally that forgets the stored
+keys between two neighbouring own keys. Here the offsets of the two neighbours bracket the place,
+and a binary search inside the bracket finishes it: the same answer as a search of all stored keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from joins.indexes.offset import offset
+from joins.machine import kernel
+from joins.work import COMPARISONS, NO_WORK, Work
+
+
+class Brackets(NamedTuple):
+    """The probing stream's own sorted keys of one epoch and where each stands among stored keys.
+
+    Attributes
+    ----------
+    own
+        Sorted keys, one column per predicate.
+    offsets
+        For each of them the offset array of own keys in stored keys.
+    """
+
+    own: tuple[np.ndarray, ...]
+    offsets: tuple[np.ndarray, ...]
+
+
+def make_brackets(own: Sequence[np.ndarray], stored: Sequence[np.ndarray]) -> tuple[Brackets, Work]:
+    """Compute the offset arrays of *own* sorted keys in *stored* sorted keys, per predicate."""
+    offsets, work = [], NO_WORK
+    for own_keys, stored_keys in zip(own, stored, strict=True):
+        array, cost = offset(own_keys, stored_keys)
+        offsets.append(array)
+        work += cost
+    return Brackets(tuple(own), tuple(offsets)), work
+
+
+@kernel
+def lower_bound(keys: np.ndarray, begin: int, end: int, value: float, counters: np.ndarray) -> int:
+    """Return the first place from *begin* to *end* with a key of at least *value*, or *end*."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        counters[COMPARISONS] += 1
+        if keys[middle] < value:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@kernel
+def upper_bound(keys: np.ndarray, begin: int, end: int, value: float, counters: np.ndarray) -> int:
+    """Return the first place from *begin* to *end* with a key greater than *value*, or *end*."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        counters[COMPARISONS] += 1
+        if keys[middle] <= value:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@kernel
+def find_ranges(
+    keys: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    """Fill in the places *begin* to *end* - 1 whose keys are in ``lo[i] <= key <= hi[i]``."""
+    for i in range(len(lo)):
+        begin[i] = end[i] = 0
+        if lo[i] <= hi[i]:
+            begin[i] = lower_bound(keys, 0, len(keys), lo[i], counters)
+            end[i] = upper_bound(keys, begin[i], len(keys), hi[i], counters)
+
+
+@kernel
+def find_ranges_in_brackets(
+    keys: np.ndarray,
+    own: np.ndarray,
+    offsets: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    """Do what `find_ranges` does by way of the offsets of the *own* keys."""
+    for i in range(len(lo)):
+        begin[i] = end[i] = 0
+        if lo[i] <= hi[i]:
+            place = lower_bound(own, 0, len(own), lo[i], counters)
+            left = offsets[place - 1] if place > 0 else 0
+            right = offsets[place] if place < len(own) else len(keys)
+            begin[i] = lower_bound(keys, left, right, lo[i], counters)
+            place = upper_bound(own, place, len(own), hi[i], counters)
+            left = offsets[place - 1] if place > 0 else 0
+            right = offsets[place] if place < len(own) else len(keys)
+            end[i] = upper_bound(keys, left, right, hi[i], counters)

@@ -1,0 +1,227 @@
+"""Join queries: which streams, which predicates, which windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from joins.batch import Schema
+from joins.conditions import MIRRORED, Condition
+from joins.windows import Window, WindowError, read_extent
+
+
+class QueryError(ValueError):
+    """A query that cannot be evaluated; names the part and what is allowed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """A field of one side of a predicate.
+
+    Attributes
+    ----------
+    stream
+        Position of its stream in the query.
+    name
+        The column.
+    role
+        In a self join 1 for the newer tuple, which probes, and 2 for the earlier one, which is
+        stored; 0 in a join of several streams.
+    text
+        As the query spells it.
+    """
+
+    stream: int
+    name: str
+    role: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predicate:
+    """``left OP right``, or ``ABS(left - right) OP epsilon`` for a band.
+
+    Attributes
+    ----------
+    left, right
+        The two sides: of different streams, or of different roles.
+    operator
+        ``<``, ``<=``, ``>``, ``>=``, ``=`` or ``!=``; a band has ``<`` or ``<=``.
+    epsilon
+        Width of the band as spelt; None for a comparison.
+    """
+
+    left: Field
+    operator: str
+    right: Field
+    epsilon: str | None = None
+
+    def __str__(self) -> str:
+        if self.epsilon is None:
+            return f"{self.left.text} {self.operator} {self.right.text}"
+        return f"ABS({self.left.text} - {self.right.text}) {self.operator} {self.epsilon}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowClause:
+    """A window as a query spells it; *slide* and *length* may be names that `bind` gives values.
+
+    A plain number counts tuples and a quantity such as ``10 min`` is event time. SPO-Join's Q1
+    writes ``'10' ON '60'`` and means minutes in its text, but its experiments give that query
+    windows by count; so a number without a unit is a count here.
+    """
+
+    slide: str
+    length: str
+    precise: bool = False
+
+    def __str__(self) -> str:
+        precise = " PRECISE" if self.precise else ""
+        return f"SLIDE INTERVAL '{self.slide}' ON '{self.length}'{precise}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinQuery:
+    """A join of a stream with itself, or of two streams.
+
+    Attributes
+    ----------
+    select
+        What to output, as spelt; joinsim outputs ids whatever it says.
+    streams
+        Names, one for a self join.
+    predicates
+        All of them must hold.
+    window
+        The same over every stream.
+    """
+
+    select: tuple[str, ...]
+    streams: tuple[str, ...]
+    predicates: tuple[Predicate, ...]
+    window: WindowClause
+
+    def __post_init__(self) -> None:
+        for a, b in combinations(self.predicates, 2):
+            if _contradict(a, b):
+                raise QueryError(f"{a} and {b} contradict each other: no pair satisfies both")
+
+    def __str__(self) -> str:
+        conditions = "\nAND ".join(str(predicate) for predicate in self.predicates)
+        return (
+            f"SELECT {', '.join(self.select)}\nFROM {', '.join(self.streams)}\n"
+            f"WHERE {conditions}\nWINDOW AS ({self.window})"
+        )
+
+    def bind(self, **values: str) -> JoinQuery:
+        """Give the names in the window clause values, e.g. ``bind(D="1000", W="10 min")``.
+
+        Raise :exc:`QueryError` for a name that the clause does not have.
+        """
+        names = {self.window.slide, self.window.length}
+        for name in values:
+            if name not in names:
+                raise QueryError(
+                    f"the window clause has no {name!r} to bind: it says {self.window}"
+                )
+        return replace(
+            self,
+            window=replace(
+                self.window,
+                slide=values.get(self.window.slide, self.window.slide),
+                length=values.get(self.window.length, self.window.length),
+            ),
+        )
+
+    @property
+    def is_self_join(self) -> bool:
+        """Whether one stream is joined with itself."""
+        return len(self.streams) == 1
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows, one per stream.
+
+        Raise :exc:`QueryError` when a name is not bound or the window cannot be.
+        """
+        try:
+            slide_kind, slide = read_extent(self.window.slide)
+            length_kind, length = read_extent(self.window.length)
+            if slide_kind != length_kind:
+                raise WindowError("slide and length must both count tuples or both be times")
+            window = Window(
+                kind=length_kind,
+                length=length,
+                slide=slide,
+                semantics="precise" if self.window.precise else "sliding",
+            )
+        except WindowError as error:
+            raise QueryError(f"window {self.window}: {error}") from None
+        return (window,) * len(self.streams)
+
+    def stored_stream(self, probing: int) -> int:
+        """Return the stream that tuples of stream *probing* look into."""
+        return probing if self.is_self_join else 1 - probing
+
+    def fields(self, stream: int) -> tuple[str, ...]:
+        """Return the join fields of a stream, in the order of their first use."""
+        used = [f for predicate in self.predicates for f in (predicate.left, predicate.right)]
+        return tuple(dict.fromkeys(field.name for field in used if field.stream == stream))
+
+    def conditions(self, probing: int, schemas: Sequence[Schema]) -> tuple[Condition, ...]:
+        """Return the predicates as tuples of stream *probing* see them, in their order.
+
+        Raise :exc:`QueryError` naming a field that a stream does not have, and those it has.
+        """
+        return tuple(self._condition(predicate, probing, schemas) for predicate in self.predicates)
+
+    def _condition(
+        self, predicate: Predicate, probing: int, schemas: Sequence[Schema]
+    ) -> Condition:
+        left, right = predicate.left, predicate.right
+        left_probes = left.role == 1 if self.is_self_join else left.stream == probing
+        probe, stored = (left, right) if left_probes else (right, left)
+        operator = MIRRORED[predicate.operator] if left_probes else predicate.operator
+        epsilon: float | int | None = None
+        whole = all(_dtype(field, schemas) == "int64" for field in (probe, stored))
+        if predicate.epsilon is not None:
+            operator, epsilon = predicate.operator, float(predicate.epsilon)
+            if whole:
+                # A whole distance is below 2.5 exactly when it is at most 2.
+                operator = operator if epsilon.is_integer() else "<="
+                epsilon = int(epsilon)
+        return Condition(
+            probe_field=probe.name,
+            stored_field=stored.name,
+            operator=operator,
+            epsilon=epsilon,
+            dtype="int64" if whole else "float64",
+        )
+
+
+def _dtype(field: Field, schemas: Sequence[Schema]) -> str:
+    schema = schemas[field.stream]
+    if field.name not in schema.fields:
+        raise QueryError(
+            f"{field.text}: stream {schema.stream!r} has no field {field.name!r}; it has "
+            f"{', '.join(schema.fields)}"
+        )
+    return schema.fields[field.name]
+
+
+_SIDES = {"<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}, "=": {0}, "!=": {-1, 1}}
+"""Operator to the signs of left - right that satisfy it."""
+
+
+def _contradict(a: Predicate, b: Predicate) -> bool:
+    """Whether two comparisons of the same two fields leave no sign of their difference."""
+    if a.epsilon is not None or b.epsilon is not None:
+        return False
+    if (a.left, a.right) == (b.left, b.right):
+        other = b.operator
+    elif (a.left, a.right) == (b.right, b.left):
+        other = MIRRORED[b.operator]
+    else:
+        return False
+    return not _SIDES[a.operator] & _SIDES[other]

@@ -1,0 +1,185 @@
+"""Windows, and which positions of the probed stream each tuple sees through them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from quantiphy import Quantity, UnknownConversion, UnknownScaleFactor
+
+_NUMBER = re.compile(r"\d+")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+class WindowError(ValueError):
+    """A window that cannot be; names the value and what is allowed."""
+
+
+def read_extent(text: str) -> tuple[str, int]:
+    """Read a length or a slide: ``("count", tuples)`` or ``("time", nanoseconds)``.
+
+    Raise :exc:`WindowError` for a name that nothing was bound to, and for what is no extent.
+    """
+    if _NUMBER.fullmatch(text):
+        return "count", int(text)
+    if _NAME.fullmatch(text):
+        raise WindowError(
+            f"{text!r} has no value: give it a number of tuples or a time, as in "
+            f"--set bind.{text}=1000"
+        )
+    try:
+        quantity = Quantity(text)
+        seconds = quantity if quantity.units == "s" else quantity.scale("s")
+        return "time", round(float(seconds) * 1_000_000_000)
+    except (ValueError, UnknownConversion, UnknownScaleFactor):
+        raise WindowError(
+            f"{text!r} is neither a number of tuples ('1000') nor a time ('10 min', '25 ms')"
+        ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """A sliding window over one stream.
+
+    Attributes
+    ----------
+    kind
+        ``count``: length and slide are numbers of tuples; ``time``: nanoseconds of event time.
+    length, slide
+        W_L and W_s, at least 1; the length is a whole number of slides, because windows expire by
+        whole slides.
+    semantics
+        ``sliding``: a tuple that k tuples of the window's stream precede sees positions from
+        floor(k / W_s) * W_s - (W_L - W_s) on; by time, event times from the same formula in its
+        own. ``precise`` (time only): exactly the event times in [ts - W_L, ts).
+    """
+
+    kind: str
+    length: int
+    slide: int
+    semantics: str = "sliding"
+
+    def __post_init__(self) -> None:
+        unit = {"count": "tuples", "time": "ns"}.get(self.kind)
+        if unit is None:
+            raise WindowError(f"window of kind {self.kind!r}: must be count or time")
+        if self.length < 1 or self.slide < 1:
+            raise WindowError(
+                f"window of length {self.length} {unit} and slide {self.slide} {unit}: both must "
+                "be at least 1"
+            )
+        if self.slide > self.length:
+            raise WindowError(
+                f"the slide of {self.slide} {unit} is longer than the window of {self.length} "
+                f"{unit}: it may be {self.length} {unit} at the most"
+            )
+        if self.length % self.slide:
+            near = self.length // self.slide * self.slide
+            raise WindowError(
+                f"the window of {self.length} {unit} is not a whole number of slides of "
+                f"{self.slide} {unit}: {near} or {near + self.slide} {unit} would be"
+            )
+        if self.semantics not in ("sliding", "precise"):
+            raise WindowError(f"window semantics {self.semantics!r}: must be sliding or precise")
+        if self.semantics == "precise" and self.kind != "time":
+            raise WindowError("a precise window is a window of time; this one counts tuples")
+
+    def bound(self, at: np.ndarray) -> np.ndarray:
+        """Return the least position (count) or event time (time) seen from *at*, int64.
+
+        *at* is the number of tuples that precede, or the probing tuple's own event time.
+        """
+        if self.semantics == "precise":
+            return at - self.length
+        return at // self.slide * self.slide - (self.length - self.slide)
+
+
+class WindowBounds:
+    """Turns windows into bounds of position, for arrivals in their order.
+
+    Only whoever sees all arrivals in order can do so; everybody after it needs no window state.
+    Memory is bounded by the windows: of each stream the event times that can still be seen.
+
+    Parameters
+    ----------
+    windows
+        One per stream, over that stream.
+    self_join
+        Whether the one stream probes itself.
+    """
+
+    def __init__(self, windows: Sequence[Window], *, self_join: bool) -> None:
+        self._windows = tuple(windows)
+        self._self_join = self_join
+        streams = len(self._windows)
+        self._arrived = [0] * streams
+        self._kept_from = [0] * streams
+        self._ts = [np.empty(0, np.int64)] * streams
+
+    def advance(
+        self, parts: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the bounds of the next arrivals.
+
+        Parameters
+        ----------
+        parts
+            Per stream the ids, event times (ns) and arrival numbers of its new tuples, int64.
+
+        Returns
+        -------
+        list
+            Per probing stream for each new tuple the positions it sees in the stream it probes:
+            the first, and the one after the last; int64.
+        """
+        before = list(self._arrived)
+        for stream, (ids, ts, _) in enumerate(parts):
+            self._arrived[stream] += len(ids)
+            if self._windows[stream].kind == "time":
+                self._ts[stream] = np.concatenate([self._ts[stream], ts])
+        bounds = []
+        for stream, (_, ts, seq) in enumerate(parts):
+            probed = stream if self._self_join else 1 - stream
+            preceding = before[probed] + np.searchsorted(parts[probed][2], seq)
+            bounds.append(self._see(probed, preceding.astype(np.int64), ts))
+        for stream, (_, _, seq) in enumerate(parts):
+            if len(seq):
+                probed = stream if self._self_join else 1 - stream
+                self._forget(probed, int(bounds[stream][0][-1]))
+        return bounds
+
+    def _see(
+        self, probed: int, preceding: np.ndarray, ts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        window = self._windows[probed]
+        if window.kind == "count":
+            return np.maximum(window.bound(preceding), 0), preceding
+        kept, offset = self._ts[probed], self._kept_from[probed]
+        start = offset + np.searchsorted(kept, window.bound(ts), "left")
+        stop = preceding
+        if window.semantics == "precise":
+            stop = np.minimum(stop, offset + np.searchsorted(kept, ts, "left"))
+        return np.minimum(start, stop).astype(np.int64), stop.astype(np.int64)
+
+    def _forget(self, stream: int, position: int) -> None:
+        """Drop event times before *position*: event time moves on, and bounds with it."""
+        if self._windows[stream].kind == "time":
+            self._ts[stream] = self._ts[stream][position - self._kept_from[stream] :]
+            self._kept_from[stream] = position
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as plain data."""
+        return {
+            "arrived": list(self._arrived),
+            "kept_from": list(self._kept_from),
+            "ts": [ts.copy() for ts in self._ts],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a state that `snapshot` returned."""
+        self._arrived = list(state["arrived"])
+        self._kept_from = list(state["kept_from"])
+        self._ts = [np.asarray(ts) for ts in state["ts"]]

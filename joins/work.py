@@ -1,0 +1,57 @@
+"""What an operation cost, counted in the machine's own currency rather than in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """Counters of one or more index operations; a cost profile turns them into nanoseconds.
+
+    Attributes
+    ----------
+    comparisons
+        Key comparisons: binary search steps and scanned keys.
+    inserts
+        Entries inserted into a mutable structure.
+    moves
+        Entries shifted, split, merged or sorted into place.
+    bits
+        Bits set, cleared, intersected or scanned in bit arrays.
+    bytes_copied
+        Bytes copied between structures (sealing, shipping, snapshots).
+    matches
+        Pairs found.
+    """
+
+    comparisons: int = 0
+    inserts: int = 0
+    moves: int = 0
+    bits: int = 0
+    bytes_copied: int = 0
+    matches: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(
+            comparisons=self.comparisons + other.comparisons,
+            inserts=self.inserts + other.inserts,
+            moves=self.moves + other.moves,
+            bits=self.bits + other.bits,
+            bytes_copied=self.bytes_copied + other.bytes_copied,
+            matches=self.matches + other.matches,
+        )
+
+    @classmethod
+    def from_counters(cls, counters: np.ndarray) -> Work:
+        """Read the counters a kernel filled in, in the order of `COUNTERS`."""
+        return cls(**dict(zip(COUNTERS, counters.tolist(), strict=True)))
+
+
+COUNTERS = tuple(f.name for f in fields(Work))
+"""The order in which kernels write their int64 counters."""
+COMPARISONS, INSERTS, MOVES, BITS, BYTES_COPIED, MATCHES = range(len(COUNTERS))
+
+NO_WORK = Work()

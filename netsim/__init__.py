@@ -1,0 +1,1 @@
+"""One virtual clock and the network under it, on simpy."""

@@ -1,0 +1,148 @@
+"""Sites and the links between them.
+
+A link has a latency (a distribution, drawn per message) and a bandwidth; messages of one channel
+never overtake each other. A site has one port out and one port in, each FIFO: a message occupies
+the sender's port for its transmission time, crosses, and occupies the receiver's port for the same
+time, so that many senders to one receiver queue there. Not modelled: frames and packets (a message
+is one unit), routing inside the network, and the cost of the operating system's own copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import networkx as nx
+import numpy as np
+
+
+class NetworkError(ValueError):
+    """A network that cannot be; names the site, link or value and what is allowed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latency:
+    """How long a link takes to carry a bit across, drawn anew for every message.
+
+    Attributes
+    ----------
+    kind
+        ``constant``; ``uniform`` on mean_ns ± spread_ns; ``normal`` with standard deviation
+        spread_ns; ``pareto``: mean_ns at the least, and a tail of scale spread_ns and shape 2.5.
+        A drawn value below 0 counts as 0.
+    mean_ns, spread_ns
+        Nanoseconds, 0 or more.
+    """
+
+    kind: str = "constant"
+    mean_ns: int
+    spread_ns: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in _DRAWS:
+            raise NetworkError(f"latency kind {self.kind!r}: choose one of {', '.join(_DRAWS)}")
+        if self.mean_ns < 0 or self.spread_ns < 0:
+            raise NetworkError(
+                f"latency of {self.mean_ns} ns ± {self.spread_ns} ns: must be 0 or more"
+            )
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every message takes the same time."""
+        return self.kind == "constant" or self.spread_ns == 0
+
+    def sampler(self, rng: np.random.Generator) -> Callable[[], int]:
+        """Return a function that draws the next latency in nanoseconds."""
+        if self.is_constant:
+            return lambda: self.mean_ns
+        draw = _DRAWS[self.kind]
+        return lambda: max(0, int(draw(rng, self.mean_ns, self.spread_ns)))
+
+
+_DRAWS: dict[str, Callable[[np.random.Generator, int, int], float]] = {
+    "constant": lambda rng, mean, spread: mean,
+    "uniform": lambda rng, mean, spread: rng.uniform(mean - spread, mean + spread),
+    "normal": lambda rng, mean, spread: rng.normal(mean, spread),
+    "pareto": lambda rng, mean, spread: mean + spread * rng.pareto(2.5),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A link between two sites, the same in both directions.
+
+    Attributes
+    ----------
+    latency
+        Propagation time.
+    bandwidth_bps
+        Bits per second of each of the two ports, at least 1.
+    """
+
+    latency: Latency
+    bandwidth_bps: int
+
+    def __post_init__(self) -> None:
+        if self.bandwidth_bps < 1:
+            raise NetworkError(f"bandwidth of {self.bandwidth_bps} bit/s: must be at least 1")
+
+
+PRESETS: dict[str, Link] = {
+    "same-host": Link(latency=Latency(mean_ns=1_000), bandwidth_bps=100_000_000_000),
+    "rack": Link(latency=Latency(mean_ns=25_000), bandwidth_bps=25_000_000_000),
+    "data-centre": Link(
+        latency=Latency(kind="uniform", mean_ns=250_000, spread_ns=50_000),
+        bandwidth_bps=10_000_000_000,
+    ),
+    # The stream semijoin paper's: 1 Mb/s and 25 ms.
+    "wan": Link(latency=Latency(mean_ns=25_000_000), bandwidth_bps=1_000_000),
+    # PanJoin's cluster: 100 Gb/s.
+    "infiniband": Link(latency=Latency(mean_ns=2_000), bandwidth_bps=100_000_000_000),
+}
+"""Link of every pair of sites, by name of the kind of network."""
+
+
+def full_mesh(sites: Iterable[str], link: Link, *, cores: int = 1) -> nx.Graph:
+    """Return a network in which *link* joins every two of *sites*, each with *cores* cores.
+
+    Change an edge's ``link`` or a node's ``cores`` to make one link or site different. Raise
+    :exc:`NetworkError` when a site would have no core.
+    """
+    if cores < 1:
+        raise NetworkError(f"{cores} cores a site: must be at least 1")
+    network = nx.Graph()
+    network.add_nodes_from(sites, cores=cores)
+    network.add_edges_from(combinations(list(network), 2), link=link)
+    return network
+
+
+def link_between(network: nx.Graph, a: str, b: str) -> Link | None:
+    """Return the link that carries messages from site *a* to *b*; None within one site.
+
+    Sites that are not neighbours talk along the path of the fewest links: latencies add up, and the
+    narrowest bandwidth counts. Raise :exc:`NetworkError` when there is no path.
+    """
+    if a == b:
+        return None
+    try:
+        path = nx.shortest_path(network, a, b)
+    except nx.NetworkXNoPath:
+        raise NetworkError(f"no link leads from site {a!r} to site {b!r}") from None
+    links = [network.edges[edge]["link"] for edge in pairwise(path)]
+    if len(links) == 1:
+        return links[0]
+    kinds = {link.latency.kind for link in links if not link.latency.is_constant}
+    if len(kinds) > 1:
+        raise NetworkError(
+            f"the path {' - '.join(path)} mixes latencies of the kinds {', '.join(sorted(kinds))}: "
+            "give the two sites a link of their own"
+        )
+    return Link(
+        latency=Latency(
+            kind=kinds.pop() if kinds else "constant",
+            mean_ns=sum(link.latency.mean_ns for link in links),
+            spread_ns=sum(link.latency.spread_ns for link in links),
+        ),
+        bandwidth_bps=min(link.bandwidth_bps for link in links),
+    )

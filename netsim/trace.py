@@ -1,0 +1,92 @@
+"""The journal of a run: one row for every message and timer that was served, and its digest.
+
+The digest is the identity of a run: two runs with one digest had the same messages, of the same
+sizes, at the same virtual times, in the same order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+COLUMNS = (
+    "sender",
+    "receiver",
+    "port",
+    "seq",
+    "nbytes",
+    "rows",
+    "first",
+    "last",
+    "sent_ns",
+    "left_ns",
+    "arrived_ns",
+    "started_ns",
+    "done_ns",
+)
+"""Sender, receiver and port are names; seq counts the sender's messages; nbytes is the size on the
+wire; first and last are the arrival numbers of the tuples it speaks of (-1: none); then the virtual
+times at which it was handed to the network, left the sender's port, arrived, started service and
+was done."""
+
+_NAMED = COLUMNS[:3]
+_FLUSH_ROWS = 65_536
+"""Rows kept in memory at most; also the size of a row group on disk."""
+
+
+class Trace:
+    """Takes rows as they come, keeps a running digest, and writes Parquet if given a path.
+
+    Parameters
+    ----------
+    names
+        What the small integers of the columns sender, receiver and port stand for.
+    path
+        Parquet file to write; None keeps only the digest.
+    """
+
+    def __init__(self, names: Sequence[str], path: Path | None = None) -> None:
+        self._names = pa.array(list(names), pa.string())
+        self._rows: list[tuple[int, ...]] = []
+        self._hash = hashlib.sha256("\n".join(names).encode())
+        self._schema = pa.schema(
+            [
+                (name, pa.dictionary(pa.int32(), pa.string()) if name in _NAMED else pa.int64())
+                for name in COLUMNS
+            ]
+        )
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd") if path else None
+        self.record = self._rows.append
+        """Take one row: a tuple of integers in the order of `COLUMNS`."""
+
+    def flush_if_full(self) -> None:
+        """Move rows to disk when enough have gathered; call now and then."""
+        if len(self._rows) >= _FLUSH_ROWS:
+            self._flush()
+
+    def close(self) -> str:
+        """Write what is left and return the digest (hexadecimal, 16 digits)."""
+        self._flush()
+        if self._writer:
+            self._writer.close()
+        return self._hash.hexdigest()[:16]
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        rows = np.array(self._rows, dtype="<i8")
+        self._rows.clear()
+        self._hash.update(rows.tobytes())
+        if self._writer:
+            columns = [
+                pa.DictionaryArray.from_arrays(pa.array(rows[:, i], pa.int32()), self._names)
+                if name in _NAMED
+                else pa.array(rows[:, i])
+                for i, name in enumerate(COLUMNS)
+            ]
+            self._writer.write_table(pa.table(columns, schema=self._schema))

@@ -1,0 +1,158 @@
+"""The command line: ``joinsim demo | list | run | show | data``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from scenarios import commands
+from scenarios.commands import DataOptions, RunOptions
+from scenarios.failures import EXIT_STOPPED, guarded
+
+app = typer.Typer(
+    name="joinsim",
+    help="A laboratory for distributed stream joins.\n\n"
+    "Exit codes: 0 the verdict is pass, 1 fail, 2 unknown (nothing was tested), "
+    "3 no verdict (bad input or a crash).",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+data_app = typer.Typer(help="Raw files in, prepared streams out.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of the run.")]
+Out = Annotated[Path | None, typer.Option(help="Directory to write to.")]
+Scale = Annotated[
+    Literal["smoke", "laptop", "paper"], typer.Option(help="How large the scenario is run.")
+]
+
+
+@app.command()
+def demo(json_output: Json = False) -> None:
+    """Prepare real taxi trips with Spark, join them on Ray and inline, and compare."""
+    raise _Finished(commands.demo(json_output=json_output))
+
+
+@app.command("list")
+def list_(json_output: Json = False) -> None:
+    """List the scenarios and the topologies."""
+    commands.list_all(json_output=json_output)
+
+
+@app.command()
+def run(
+    scenario: Annotated[
+        str | None, typer.Argument(help="A scenario's name (see `joinsim list`) or a TOML file.")
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="The join, as SQL; instead of a scenario.")
+    ] = None,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="Raw CSV or Parquet, or a prepared stream; one per stream, in order."),
+    ] = None,
+    topology: Annotated[str | None, typer.Option(help="The system to run it on.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter, or a dotted key."),
+    ] = None,
+    rows: Annotated[int | None, typer.Option(help="Tuples taken of each stream.")] = None,
+    time: Annotated[str | None, typer.Option(help="Event time of the data: a column.")] = None,
+    pairs: Annotated[bool, typer.Option("--pairs", help="Write every pair found.")] = False,
+    out: Out = None,
+    seed: Seed = None,
+    backend: Annotated[
+        Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")
+    ] = None,
+    processes: Annotated[int | None, typer.Option(help="Ray processes to pack them into.")] = None,
+    address: Annotated[str | None, typer.Option(help="A running Ray cluster.")] = None,
+    scale: Scale = "laptop",
+    json_output: Json = False,
+) -> None:
+    """Run one join and judge the answer."""
+    options = RunOptions(
+        scenario=scenario,
+        query=query,
+        data=data or [],
+        topology=topology,
+        settings=settings or [],
+        rows=rows,
+        time=time,
+        pairs=pairs,
+        out=out,
+        seed=seed,
+        backend=backend,
+        processes=processes,
+        address=address,
+        scale=scale,
+        json_output=json_output,
+    )
+    raise _Finished(commands.run(options))
+
+
+@app.command()
+def show(
+    topology: Annotated[str, typer.Argument(help="A topology's name (see `joinsim list`).")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the topology."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Draw it into a file: .svg, .png or .pdf.")
+    ] = None,
+) -> None:
+    """Show who talks to whom in a topology."""
+    commands.show(topology, settings or [], out)
+
+
+@data_app.command()
+def prepare(
+    files: Annotated[list[Path], typer.Argument(help="Raw CSV or Parquet files of one stream.")],
+    name: Annotated[str | None, typer.Option(help="The stream's name.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column or SQL expression: event time.")] = None,
+    fields: Annotated[
+        list[str] | None, typer.Option("--field", help="A join field: must be valid in every row.")
+    ] = None,
+    where: Annotated[str | None, typer.Option(help="SQL condition on the rows to take.")] = None,
+    rows: Annotated[int | None, typer.Option(help="Take the first so many in time.")] = None,
+    out: Annotated[Path, typer.Option(help="Directory to put the stream in.")] = Path("prepared"),
+    json_output: Json = False,
+) -> None:
+    """Turn raw files into a typed, validated, ordered, numbered stream."""
+    commands.prepare(
+        DataOptions(
+            files=files,
+            name=name,
+            time=time,
+            fields=fields or [],
+            where=where,
+            rows=rows,
+            out=out,
+            json_output=json_output,
+        )
+    )
+
+
+class _Finished(Exception):  # noqa: N818  (nothing went wrong)
+    """A command is done and says with which exit code."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+def main() -> None:
+    """Run the command line; every failure is one message and an exit code."""
+    with guarded():
+        try:
+            app()
+        except _Finished as finished:
+            sys.exit(finished.code)
+        except SystemExit as stopped:
+            # The parser's own code for a wrong option is 2, which means something else here.
+            sys.exit(EXIT_STOPPED if stopped.code else 0)

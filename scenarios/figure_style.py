@@ -1,0 +1,94 @@
+"""How figures look, and how they get into a page: colours by name, light and dark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import StringIO
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+COLOURS = {
+    "ink": ("#1f2329", "#e6e8ec"),
+    "muted": ("#69707a", "#9aa2ad"),
+    "line": ("#c9ced6", "#454b55"),
+    "panel": ("#f2f4f7", "#1e232b"),
+    "paper": ("#fefefe", "#14171c"),
+    "blue": ("#2f6fb5", "#6ea8e6"),
+    "orange": ("#d9762b", "#f0a060"),
+    "green": ("#3a8f5c", "#6cc492"),
+    "purple": ("#7f5fb0", "#b39ae0"),
+    "red": ("#c4383f", "#f07d80"),
+    "teal": ("#1f8f98", "#5cc4cb"),
+    "brown": ("#8b6b4a", "#c4a27e"),
+    "pink": ("#c75b96", "#e898c4"),
+}
+"""Name to the colour on light and on dark ground; figures are drawn in the light ones."""
+
+LIGHT = {name: light for name, (light, _) in COLOURS.items()}
+SERIES = ("blue", "orange", "green", "purple", "red", "teal", "brown", "pink")
+"""Colours that tell things apart, in the order of their use."""
+
+_STYLE = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "joinsim",  # ids in the file would otherwise be random
+    "text.parse_math": False,  # names may hold a $
+    "text.color": LIGHT["ink"],
+    "axes.edgecolor": LIGHT["line"],
+    "axes.labelcolor": LIGHT["ink"],
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.axisbelow": True,
+    "xtick.color": LIGHT["line"],
+    "ytick.color": LIGHT["line"],
+    "xtick.labelcolor": LIGHT["muted"],
+    "ytick.labelcolor": LIGHT["muted"],
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "grid.color": LIGHT["line"],
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+}
+_FONT = re.compile(r"font: ([\d.]+)px [^;\"]*")
+_FONTS = "system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
+_GROUP_ID = re.compile(r'<g id="[^"]*"')
+_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+_SIZE = re.compile(r' width="[^"]*" height="[^"]*"', re.DOTALL)
+_CLOSE = re.compile(r" ?\n\s*")
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Make figures and files made inside look alike, on every machine."""
+    with mpl.rc_context(_STYLE):
+        yield
+
+
+def svg_markup(figure: Figure, name: str, description: str) -> str:
+    """Return *figure* as an ``<svg>`` element for a page that defines a ``--NAME`` per colour.
+
+    *name* sets its ids apart from those of other figures; *description* is read out to those who do
+    not see it.
+    """
+    with mpl.rc_context({"svg.hashsalt": name}):
+        file = StringIO()
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    text = file.getvalue()
+    text = _METADATA.sub("", text[text.index("<svg ") :])
+    text = _GROUP_ID.sub("<g", text)  # ids of figures would clash; none is referred to
+    text = _FONT.sub(rf"font: \1px {_FONTS}", text)
+    for colour, light in LIGHT.items():
+        text = text.replace(light, f"var(--{colour})")
+    width = figure.get_figwidth() * mpl.rcParams["figure.dpi"]
+    label = description.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    label = f' role="img" aria-label="{label}" style="max-width: {width:.0f}px"'
+    text = _SIZE.sub(label.replace("\\", "\\\\"), text, count=1)
+    return _CLOSE.sub("\n", text)

@@ -1,0 +1,232 @@
+"""Draws a laid-out topology: plain, or with the load of a run on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from math import sqrt
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyBboxPatch, PathPatch
+from matplotlib.path import Path
+
+from scenarios.figure_style import LIGHT, SERIES
+from scenarios.graph_layout import BOX_HEIGHT, HEADER, Box, Channel, Layout, Point, Wire, lay_out
+from topologies.topology import ActorGraph
+
+HEAT = LinearSegmentedColormap.from_list(
+    "heat", ["#dbe7f5", "#a9cbe8", "#f3d9a4", "#ee9a5e", "#bf3039"]
+)
+"""Idle is cold, busy is hot; light enough at both ends for dark text or white."""
+
+_PAD = 0.15
+_TITLE = 0.42
+_LEGEND_ROW = 0.24
+_LEGEND_COLUMN = 1.6
+_PLAIN_WIDTH = 1.1
+_WIDEST = 9.0
+_FULLEST = 30.0
+"""Points: all wires at one side of a box together, so that a fan does not hide what it feeds."""
+_BOXES_MAX = 24
+"""A run's drawing stands among other figures on a page, and so must not be as tall as a file's."""
+_HEAD = 0.09
+_TURN = 0.4
+_DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)))
+
+
+def plain_figure(graph: ActorGraph, title: str) -> Figure:
+    """Return a drawing of who sends to whom, ports told apart by colour."""
+    layout = lay_out(graph)
+    sites = graph.placement
+    shared = len(set(sites.values())) < len(sites)
+    return _figure(
+        layout,
+        title,
+        fill=lambda box: LIGHT["paper"],
+        note=lambda box: f"on {sites[box.actors[0]]}" if shared and len(box.actors) == 1 else "",
+        width=lambda wire: _PLAIN_WIDTH,
+        told="too many to draw one by one",
+    )
+
+
+def load_figure(
+    graph: ActorGraph, utilisation: Mapping[str, float], nbytes: Mapping[Channel, int]
+) -> Figure:
+    """Return a drawing of a run: wires as wide as the bytes on them, boxes as hot as their load.
+
+    Parameters
+    ----------
+    graph
+        The system.
+    utilisation
+        Actor to the share of the run, 0 to 1, for which it was busy.
+    nbytes
+        Channel to bytes; a channel that is missing carried none.
+    """
+    layout = lay_out(graph, boxes_max=_BOXES_MAX)
+    carried = {wire: sum(nbytes.get(c, 0) for c in wire.channels) for wire in layout.wires}
+    scale = _points_per_byte(carried)
+    loads = {
+        box: float(np.mean([utilisation.get(actor, 0.0) for actor in box.actors]))
+        for box in layout.boxes
+    }
+
+    def width(wire: Wire) -> float:
+        return max(0.5, scale * carried[wire]) if carried[wire] else 0.0
+
+    return _figure(
+        layout,
+        "",
+        fill=lambda box: to_hex(HEAT(min(1.0, loads[box]))),
+        note=lambda box: f"{loads[box]:.0%} busy",
+        width=width,
+        told="its colour is their mean",
+    )
+
+
+def _points_per_byte(carried: Mapping[Wire, int]) -> float:
+    """Return the scale at which no wire, and no side of a box, gets too thick."""
+    sides: dict[Point, int] = {}
+    for wire, nbytes in carried.items():
+        for end in (wire.points[0], wire.points[-1]):
+            sides[end] = sides.get(end, 0) + nbytes
+    most = max(carried.values(), default=0)
+    return min(_WIDEST / most, _FULLEST / max(sides.values())) if most else 0.0
+
+
+def _figure(
+    layout: Layout,
+    title: str,
+    *,
+    fill: Callable[[Box], str],
+    note: Callable[[Box], str],
+    width: Callable[[Wire], float],
+    told: str,
+) -> Figure:
+    notes = [f"the PEs of {role} share one box: {told}" for role in layout.collapsed]
+    left, right = layout.left - _PAD - _TURN, layout.right + _PAD + _TURN
+    columns = max(1, int((right - left) / _LEGEND_COLUMN))
+    rows = -(-len(layout.ports) // columns) if layout.ports else 0
+    bottom = layout.bottom - _PAD - 0.1 - (rows + len(notes)) * _LEGEND_ROW
+    top = layout.top + _PAD + (_TITLE if title else 0)
+
+    figure = Figure(figsize=(right - left, top - bottom))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(left, right), ylim=(bottom, top))
+    axes.set_axis_off()
+    if title:
+        axes.text(left + _PAD, top - _TITLE / 2 - 0.02, title, size=12, weight="bold", va="center")
+    looks = _port_looks(layout.ports)
+    _paint_groups(axes, layout)
+    for wire in layout.wires:
+        _paint_wire(axes, wire, looks[wire.port], width(wire))
+    for box in layout.boxes:
+        _paint_box(axes, box, fill(box), note(box))
+    _paint_legend(axes, layout, looks, columns, left + _PAD)
+    for row, text in enumerate(notes):
+        y = bottom + _PAD / 2 + (len(notes) - row - 0.5) * _LEGEND_ROW
+        axes.text(left + _PAD, y, text, size=8, color=LIGHT["muted"], va="center")
+    return figure
+
+
+def _port_looks(ports: tuple[str, ...]) -> dict[str, tuple[str, object]]:
+    """Return colour and dashes of each port; dashes change when the colours are used up."""
+    return {
+        port: (LIGHT[SERIES[i % len(SERIES)]], _DASHES[i // len(SERIES) % len(_DASHES)])
+        for i, port in enumerate(ports)
+    }
+
+
+def _paint_groups(axes: Axes, layout: Layout) -> None:
+    for group in layout.groups:
+        axes.add_patch(
+            FancyBboxPatch(
+                (group.left, group.bottom),
+                group.right - group.left,
+                group.top - group.bottom,
+                boxstyle="round,pad=0,rounding_size=0.08",
+                facecolor=LIGHT["panel"],
+                edgecolor=LIGHT["line"],
+                linewidth=0.6,
+            )
+        )
+        told = group.role if group.count == 1 else f"{group.role} × {group.count}"
+        x, y = (group.left + group.right) / 2, group.top - HEADER / 2 - 0.02
+        axes.text(x, y, told, size=8.5, weight="bold", ha="center", va="center")
+
+
+def _paint_box(axes: Axes, box: Box, fill: str, note: str) -> None:
+    axes.add_patch(
+        FancyBboxPatch(
+            (box.left, box.y - BOX_HEIGHT / 2),
+            box.width,
+            BOX_HEIGHT,
+            boxstyle="round,pad=0,rounding_size=0.06",
+            facecolor=fill,
+            edgecolor=LIGHT["muted"],
+            linewidth=0.8,
+            zorder=3,
+        )
+    )
+    # On a colour of its own a box keeps its text in both themes; on paper the theme decides.
+    ink = LIGHT["ink"] if fill == LIGHT["paper"] else _readable_on(fill)
+    place = {"ha": "center", "va": "center", "color": ink, "zorder": 4}
+    axes.text(box.x, box.y + (0.075 if note else 0), box.label, size=8.5, **place)
+    if note:
+        axes.text(box.x, box.y - 0.085, note, size=7, **place)
+
+
+def _readable_on(fill: str) -> str:
+    red, green, blue = (int(fill[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return "#ffffff" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "#15181d"
+
+
+def _paint_wire(axes: Axes, wire: Wire, look: tuple[str, object], width: float) -> None:
+    colour, dashes = look
+    unused = width == 0
+    head = _HEAD * max(1.0, sqrt(width / 1.5)) if wire.arrives and not unused else 0.0
+    (x, y, way) = wire.points[-1]
+    points = [*wire.points[:-1], (x - way * head * 0.8, y, way)]
+    vertices, codes = _curve(points)
+    axes.add_patch(
+        PathPatch(
+            Path(vertices, codes),
+            fill=False,
+            edgecolor=LIGHT["line"] if unused else colour,
+            linewidth=0.6 if unused else width,
+            linestyle=dashes,
+            alpha=0.85,
+            capstyle="butt",
+            zorder=1 if unused else 2,
+        )
+    )
+    if head:
+        tip = [(x, y), (x - way * head, y + head / 2), (x - way * head, y - head / 2), (x, y)]
+        axes.add_patch(PathPatch(Path(tip), facecolor=colour, linewidth=0, zorder=2.5))
+
+
+def _curve(points: list[Point]) -> tuple[list[tuple[float, float]], list[int]]:
+    """Return a smooth path that passes every point horizontally, in its direction."""
+    vertices = [points[0][:2]]
+    codes: list[int] = [int(Path.MOVETO)]
+    for (x0, y0, way0), (x1, y1, way1) in pairwise(points):
+        reach = abs(x1 - x0) / 2 if way0 == way1 else _TURN
+        vertices += [(x0 + way0 * reach, y0), (x1 - way1 * reach, y1), (x1, y1)]
+        codes += [int(Path.CURVE4)] * 3
+    return vertices, codes
+
+
+def _paint_legend(
+    axes: Axes, layout: Layout, looks: dict[str, tuple[str, object]], columns: int, left: float
+) -> None:
+    for place, port in enumerate(layout.ports):
+        colour, dashes = looks[port]
+        x = left + place % columns * _LEGEND_COLUMN
+        y = layout.bottom - _PAD - (place // columns + 0.5) * _LEGEND_ROW
+        line = Line2D((x, x + 0.3), (y, y), color=colour, linestyle=dashes, linewidth=2)
+        axes.add_line(line)
+        axes.text(x + 0.38, y, port, size=8, va="center")

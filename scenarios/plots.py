@@ -1,0 +1,255 @@
+"""The figures of a run's page: aggregated before they are drawn, so that a long run's are small."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
+from matplotlib.figure import Figure
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from scenarios.figure_style import LIGHT
+from scenarios.trace_analysis import STAGES, TimeBins
+
+_WIDTH = 11.0
+_STAGE_COLOURS = ("purple", "blue", "orange", "green")
+_PERCENTILE_COLOURS = ("blue", "orange", "red")
+_SECONDS_FROM_MS = 10_000
+_LOG_FROM_RATIO = 100
+"""Values further apart than this cannot be read off one linear axis."""
+_DEPTH = LinearSegmentedColormap.from_list(
+    "depth",
+    [
+        to_rgba(LIGHT["orange"], 0.0),
+        to_rgba(LIGHT["orange"], 0.7),
+        to_rgba(LIGHT["red"], 1.0),
+    ],
+)
+"""An empty queue lets the page through, so that it looks empty on light and on dark ground."""
+
+
+def stage_figure(roles: Sequence[str], mean_ms: np.ndarray) -> Figure:
+    """Return stacked bars, an operator a bar, of where the mean message spends its time.
+
+    *mean_ms* is roles by stages.
+    """
+    figure = _figure(0.95 + 0.3 * len(roles), left=1.35, bottom=0.5, top=0.35)
+    axes = figure.axes[0]
+    rows = np.arange(len(roles))
+    start = np.zeros(len(roles))
+    for stage, colour in enumerate(_STAGE_COLOURS):
+        axes.barh(
+            rows, mean_ms[:, stage], left=start, height=0.68, color=LIGHT[colour],
+            label=STAGES[stage],
+        )  # fmt: skip
+        start += mean_ms[:, stage]
+    longest = start.max(initial=0.0) or 1.0
+    for row, total in zip(rows, start, strict=True):
+        axes.text(total + 0.006 * longest, row, f"{total:,.3g} ms", va="center", size=8)
+    axes.set_yticks(rows, roles)
+    axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
+    axes.set(xlim=(0, longest * 1.09), ylim=(len(roles) - 0.4, -0.6))
+    axes.set_xlabel("virtual time of a message, mean (ms)")
+    axes.grid(axis="x")
+    _legend(axes)
+    return figure
+
+
+def time_figure(
+    bins: TimeBins,
+    percents: Sequence[int],
+    latency_ms: np.ndarray | None,
+    tuples_tps: np.ndarray,
+    matches_ps: np.ndarray | None,
+) -> Figure:
+    """Return panels below each other over virtual time: latency, tuples and matches per second.
+
+    Parameters
+    ----------
+    bins
+        The time bins.
+    percents
+        Which percentiles of latency.
+    latency_ms
+        Percents by bins, NaN where there is none; None leaves the panel out.
+    tuples_tps, matches_ps
+        Per bin; None leaves the panel out.
+    """
+    panels = 1 + (latency_ms is not None) + (matches_ps is not None)
+    figure = Figure(figsize=(_WIDTH, 0.6 + 1.45 * panels))
+    axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
+    figure.subplots_adjust(
+        left=0.09, right=0.985, bottom=0.48 / figure.get_figheight(),
+        top=1 - 0.3 / figure.get_figheight(), hspace=0.28,
+    )  # fmt: skip
+    scale, unit = _time_unit(bins)
+    edges = bins.edges_ns / scale
+    left = list(axes)
+    if latency_ms is not None:
+        panel = left.pop(0)
+        in_seconds = np.nanmax(latency_ms) >= _SECONDS_FROM_MS
+        latency = latency_ms / 1000 if in_seconds else latency_ms
+        for percent, values, colour in zip(percents, latency, _PERCENTILE_COLOURS, strict=True):
+            _steps(panel, values, edges, colour, f"p{percent}")
+        _latency_scale(panel, latency)
+        panel.set_ylabel("latency (s)" if in_seconds else "latency (ms)")
+        _legend(panel)
+    panel = left.pop(0)
+    _steps(panel, tuples_tps, edges, "green", None)
+    panel.set_ylabel("tuples/s")
+    if matches_ps is not None:
+        panel = left.pop(0)
+        _steps(panel, matches_ps, edges, "purple", None)
+        panel.set_ylabel("matches/s")
+    for panel in axes:
+        panel.grid(axis="y")
+        panel.yaxis.set_label_coords(-0.062, 0.5)
+        if panel.get_yscale() == "linear":
+            panel.set_ylim(0, panel.dataLim.y1 * 1.1 or 1)
+            panel.yaxis.set_major_locator(MaxNLocator(4))
+            panel.yaxis.set_major_formatter(FuncFormatter(_short))
+    axes[-1].set(xlim=(0, edges[-1]), xlabel=f"virtual time ({unit})")
+    return figure
+
+
+def depth_figure(bins: TimeBins, names: Sequence[str], depth: np.ndarray) -> Figure:
+    """Return a heat map of the mean depth of queues, *names* by bins."""
+    height = 0.85 + 0.19 * len(names)
+    figure = _figure(height, left=1.35, bottom=0.48, top=0.08, right=1.1)
+    axes = figure.axes[0]
+    scale, unit = _time_unit(bins)
+    deepest = depth.max(initial=0.0)
+    top = deepest or 1.0
+    extent = (0, bins.edges_ns[-1] / scale, len(names) - 0.5, -0.5)
+    look = {"cmap": _DEPTH, "aspect": "auto", "interpolation": "none"}
+    axes.imshow(depth, extent=extent, vmin=0, vmax=top, **look)
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
+    axes.set_xlabel(f"virtual time ({unit})")
+    for spine in axes.spines.values():
+        spine.set_visible(True)
+
+    bar_height = min(1.4, height - 0.6)
+    bar = figure.add_axes(
+        ((_WIDTH - 0.85) / _WIDTH, 1 - (0.08 + bar_height) / height, 0.14 / _WIDTH,
+         bar_height / height)
+    )  # fmt: skip
+    bar.imshow(np.linspace(1, 0, 64)[:, None], extent=(0, 1, 0, top), vmin=0, vmax=1, **look)
+    bar.set_xticks([])
+    bar.yaxis.tick_right()
+    bar.yaxis.set_major_locator(MaxNLocator(3))
+    bar.set_ylabel("messages waiting", size=8)
+    bar.yaxis.set_label_position("right")
+    return figure
+
+
+def load_bars(groups: Sequence[tuple[str, Sequence[str], np.ndarray, float]]) -> Figure:
+    """Return bars of the share of time each PE was busy, operators side by side.
+
+    Parameters
+    ----------
+    groups
+        Per operator its name, its PEs' names, their shares from 0 to 1, and max/mean of these.
+    """
+    shown = sum(len(names) for _, names, _, _ in groups)
+    bar = min(0.8, 9.0 / max(1, shown))
+    widths = [max(len(names) * bar, 0.085 * len(role) + 0.1) for role, names, _, _ in groups]
+    gap = 0.14
+    width = max(_WIDTH, 0.9 + sum(widths) + gap * len(groups))
+    figure = _figure(3.0, left=0.75, bottom=0.62, top=0.3, width=width)
+    axes = figure.axes[0]
+    top = max([*(shares.max(initial=0.0) for _, _, shares, _ in groups), 1e-9])
+    label_pes = bar >= 0.25
+    at, ticks, labels = gap, [], []
+    for (role, names, shares, skew), room in zip(groups, widths, strict=True):
+        middle = at + room / 2
+        first = middle - len(names) * bar / 2
+        _bars(axes, first, bar, shares)
+        if len(names) > 1 and shares.any():
+            mean = float(shares.mean())
+            ends = [first, first + len(names) * bar]
+            axes.plot(ends, [mean, mean], color=LIGHT["ink"], linewidth=1)
+            told = f"max/mean {skew:.2f}"
+            axes.text(middle, shares.max() + 0.02 * top, told, size=8, ha="center", va="bottom")
+        below = axes.get_xaxis_transform()
+        axes.text(
+            middle, -0.19, role, size=8.5, weight="bold", ha="center", va="center", transform=below
+        )
+        if label_pes and len(names) > 1:
+            ticks += [first + (i + 0.5) * bar for i in range(len(names))]
+            labels += [name.removeprefix(f"{role}.") for name in names]
+        at += room + gap
+    axes.set_xticks(ticks, labels)
+    axes.tick_params(axis="x", length=0)
+    axes.set(xlim=(0, at), ylim=(0, top * 1.12), ylabel="busy (share of the run)")
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g} %"))
+    axes.grid(axis="y")
+    return figure
+
+
+def _bars(axes: Axes, left: float, width: float, heights: np.ndarray) -> None:
+    """Draw bars as one mark, so that a thousand cost no more than one."""
+    start = left + np.arange(len(heights)) * width + 0.1 * width
+    stop = start + 0.8 * width
+    zero = np.zeros(len(heights))
+    corners = [(start, zero), (start, heights), (stop, heights), (stop, zero)]
+    polygons = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
+    path = Path.make_compound_path_from_polys(polygons)
+    axes.add_patch(PathPatch(path, facecolor=LIGHT["blue"], linewidth=0))
+
+
+def _figure(
+    height: float,
+    *,
+    left: float,
+    bottom: float,
+    top: float,
+    right: float = 0.2,
+    width: float = _WIDTH,
+) -> Figure:
+    """Return a figure with one pair of axes; lengths and margins are inches."""
+    figure = Figure(figsize=(width, height))
+    figure.add_axes(
+        (left / width, bottom / height, (width - left - right) / width,
+         (height - bottom - top) / height)
+    )  # fmt: skip
+    return figure
+
+
+def _legend(axes: Axes) -> None:
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0.2, handlelength=1.2
+    )
+
+
+def _steps(
+    axes: Axes, values: np.ndarray, edges: np.ndarray, colour: str, label: str | None
+) -> None:
+    axes.stairs(values, edges, baseline=None, color=LIGHT[colour], linewidth=1.6, label=label)
+
+
+def _latency_scale(axes: Axes, latency: np.ndarray) -> None:
+    known = latency[np.isfinite(latency) & (latency > 0)]
+    if len(known) and known.max() > _LOG_FROM_RATIO * known.min():
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _time_unit(bins: TimeBins) -> tuple[float, str]:
+    whole_ns = bins.edges_ns[-1]
+    for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if whole_ns >= 2 * scale:
+            return scale, unit
+    return 1.0, "ns"
+
+
+def _short(value: float, _: object) -> str:
+    for scale, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= scale:
+            return f"{value / scale:.3g}{unit}"
+    return f"{value:.3g}"

@@ -1,0 +1,189 @@
+"""A run's output on disk: written as it comes, read back by ranges of probing tuples.
+
+What joiners find reaches the sink nearly in the order of the probing tuples. So each row group of
+the files covers a narrow range of them, and a reader that knows the smallest tuple still to come
+can hand out complete ranges with memory bounded by the disorder, not by the stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from actors.results import Output
+
+_GROUP_ROWS = 65_536
+
+SUMMARY_SCHEMA = pa.schema(
+    [
+        ("probe_id", pa.int64()),
+        ("count", pa.int64()),
+        ("fingerprint", pa.uint64()),
+        ("latency_ns", pa.int64()),
+    ]
+)
+PAIRS_SCHEMA = pa.schema(
+    [("probe_stream", pa.int8()), ("probe_id", pa.int64()), ("match_id", pa.int64())]
+)
+
+
+class _Columns:
+    """Gathers columns and writes them as row groups of about `_GROUP_ROWS` rows."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+        self._gathered: list[list[np.ndarray]] = []
+        self._rows = 0
+
+    def add(self, *columns: np.ndarray) -> None:
+        self._gathered.append(list(columns))
+        self._rows += len(columns[0])
+        if self._rows >= _GROUP_ROWS:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if self._rows:
+            columns = [np.concatenate(parts) for parts in zip(*self._gathered, strict=True)]
+            self._writer.write_table(pa.table(columns, schema=self._schema), _GROUP_ROWS)
+        self._gathered = []
+        self._rows = 0
+
+
+class ResultWriter:
+    """Takes what sinks emit; a context manager that closes its files.
+
+    Parameters
+    ----------
+    directory
+        Where to write ``probes-N.parquet`` per probing stream N and, with *pairs*,
+        ``results.parquet``.
+    streams
+        Number of streams.
+    pairs
+        Whether matches come with their ids.
+    """
+
+    def __init__(self, directory: Path, *, streams: int, pairs: bool) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._summaries = [
+            _Columns(summary_path(directory, stream), SUMMARY_SCHEMA) for stream in range(streams)
+        ]
+        self._pairs = _Columns(pairs_path(directory), PAIRS_SCHEMA) if pairs else None
+        self.produced = 0
+
+    def __enter__(self) -> ResultWriter:
+        """Return the writer itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Write what is left."""
+        for columns in [*self._summaries, self._pairs]:
+            if columns:
+                columns.close()
+
+    def collect(self, outputs: list[Output]) -> None:
+        """Write *outputs*."""
+        for output in outputs:
+            matches = output.matches
+            self.produced += matches.total
+            self._summaries[matches.stream].add(
+                matches.probe_id, matches.count, matches.fingerprint, output.latency_ns
+            )
+            if self._pairs:
+                probe_id, match_id = matches.pairs()
+                stream = np.full(len(probe_id), matches.stream, np.int8)
+                self._pairs.add(stream, probe_id, match_id)
+
+
+def summary_path(directory: Path, stream: int) -> Path:
+    """Return the file of per-probe counts of a probing stream."""
+    return directory / f"probes-{stream}.parquet"
+
+
+def pairs_path(directory: Path) -> Path:
+    """Return the file of pairs."""
+    return directory / "results.parquet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeSummary:
+    """What a run found for a range of probing tuples, one row per tuple from *first* on.
+
+    Attributes
+    ----------
+    first
+        The range's first tuple.
+    count, fingerprint
+        Sums over all that was reported of each tuple.
+    latency_ns
+        From a tuple's birth until the last report of it left the system; -1 without any report.
+    """
+
+    first: int
+    count: np.ndarray
+    fingerprint: np.ndarray
+    latency_ns: np.ndarray
+
+
+class RangeReader:
+    """Reads rows by ascending, disjoint ranges of ``probe_id`` from a nearly sorted file."""
+
+    def __init__(self, path: Path, columns: list[str], *, stream: int | None = None) -> None:
+        self._file = pq.ParquetFile(path)
+        self._columns = columns
+        self._stream = stream
+        self._least_to_come = _least_to_come(self._file)
+        self._next_group = 0
+        self._held = self._file.schema_arrow.empty_table().select(columns)
+
+    def take(self, stop: int | None) -> pa.Table:
+        """Return the rows below *stop* that have not been returned yet; all the rest for None."""
+        while self._next_group < len(self._least_to_come) and (
+            stop is None or self._least_to_come[self._next_group] < stop
+        ):
+            group = self._file.read_row_group(self._next_group)
+            self._next_group += 1
+            if self._stream is not None:
+                group = group.filter(pa.compute.equal(group["probe_stream"], self._stream))
+            self._held = pa.concat_tables([self._held, group.select(self._columns)])
+        if stop is None:
+            taken, self._held = self._held, self._held.slice(0, 0)
+            return taken
+        below = pa.compute.less(self._held["probe_id"], stop)
+        taken = self._held.filter(below)
+        self._held = self._held.filter(pa.compute.invert(below)).combine_chunks()
+        return taken
+
+
+def _least_to_come(file: pq.ParquetFile) -> list[int]:
+    """Return for each row group the smallest probe id in it or any later one."""
+    column = file.schema_arrow.get_field_index("probe_id")
+    least = [
+        file.metadata.row_group(group).column(column).statistics.min
+        for group in range(file.metadata.num_row_groups)
+    ]
+    for group in reversed(range(len(least) - 1)):
+        least[group] = min(least[group], least[group + 1])
+    return least
+
+
+def read_summary(reader: RangeReader, first: int, stop: int) -> ProbeSummary:
+    """Return what was reported of the tuples *first* to *stop* (exclusive)."""
+    rows = reader.take(stop)
+    place = rows["probe_id"].to_numpy() - first
+    count = np.zeros(stop - first, np.int64)
+    fingerprint = np.zeros(stop - first, np.uint64)
+    latency_ns = np.full(stop - first, -1, np.int64)
+    np.add.at(count, place, rows["count"].to_numpy())
+    np.add.at(fingerprint, place, rows["fingerprint"].to_numpy())
+    np.maximum.at(latency_ns, place, rows["latency_ns"].to_numpy())
+    return ProbeSummary(first=first, count=count, fingerprint=fingerprint, latency_ns=latency_ns)

@@ -1,0 +1,41 @@
+"""Where a run leaves what it wrote."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+RUNS = Path("runs")
+
+
+class OutputError(Exception):
+    """A place that cannot be written to; names it."""
+
+
+def new_run_directory(scenario: str, seed: int, out: Path | None) -> Path:
+    """Make and return the directory of a new run, linked as ``runs/latest`` unless *out* is given.
+
+    Raise :exc:`OutputError` naming a directory that cannot be written, or one that holds
+    something that is not a run.
+    """
+    directory = out or RUNS / scenario / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-s{seed}"
+    if directory.is_dir() and any(directory.iterdir()) and not (directory / "run.json").exists():
+        raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe = directory / ".writable"
+        probe.touch()
+        probe.unlink()
+        if out is None:
+            _link_latest(directory)
+    except OSError as error:
+        raise OutputError(f"cannot write to {directory}: {error.strerror}") from None
+    return directory
+
+
+def _link_latest(directory: Path) -> None:
+    link = RUNS / "latest"
+    fresh = RUNS / f".latest-{os.getpid()}"
+    fresh.symlink_to(directory.relative_to(RUNS))
+    fresh.replace(link)

@@ -1,0 +1,206 @@
+"""What came out against the oracle: counts and fingerprints first, pairs only where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from actors.feed import Feed, StreamFile
+from joins import oracle
+from joins.arrivals import Arrivals
+from joins.batch import Batch, Schema
+from joins.query import JoinQuery
+from scenarios.histogram import Histogram
+from scenarios.results import RangeReader, pairs_path, read_summary, summary_path
+
+_CHUNK_ROWS = 8_192
+
+
+@dataclass(kw_only=True)
+class Comparison:
+    """How a run's pairs differ from the expected ones.
+
+    Attributes
+    ----------
+    expected, produced
+        Numbers of pairs.
+    missing, duplicate, expired, wrong
+        Numbers of pairs that differ, by kind.
+    examples
+        The first differing pairs: kind, probing stream, probe id, match id, arrival number.
+    latencies
+        Of every tuple, in nanoseconds.
+    """
+
+    expected: int = 0
+    produced: int = 0
+    missing: int = 0
+    duplicate: int = 0
+    expired: int = 0
+    wrong: int = 0
+    examples: list[tuple[str, int, int, int, int]] = field(default_factory=list)
+    latencies: Histogram = field(default_factory=Histogram)
+
+
+def compare(
+    query: JoinQuery,
+    files: tuple[StreamFile, ...],
+    directory: Path,
+    pairs_directory: Callable[[], Path],
+    *,
+    examples: int,
+) -> Comparison:
+    """Compare the results in *directory* with the oracle's.
+
+    Parameters
+    ----------
+    query, files
+        What was run, over which streams.
+    directory
+        Where the run's per-probe counts are.
+    pairs_directory
+        Called only when something differs: returns where the same run's pairs are, replaying it if
+        they were not kept.
+    examples
+        How many differing pairs to remember.
+    """
+    comparison = Comparison()
+    differing = _compare_sums(query, files, directory, comparison)
+    if any(len(ids) for ids in differing):
+        _compare_pairs(query, files, pairs_directory(), differing, comparison, examples)
+    return comparison
+
+
+def _chunks(files: tuple[StreamFile, ...]) -> Iterator[Arrivals]:
+    feed = Feed(files)
+    while (arrivals := feed.take(_CHUNK_ROWS)) is not None:
+        yield arrivals
+
+
+def _schemas(files: tuple[StreamFile, ...]) -> tuple[Schema, ...]:
+    return tuple(file.schema for file in files)
+
+
+def _compare_sums(
+    query: JoinQuery, files: tuple[StreamFile, ...], directory: Path, comparison: Comparison
+) -> list[np.ndarray]:
+    """Return per probing stream the tuples whose count or fingerprint is not as expected."""
+    readers = [
+        RangeReader(
+            summary_path(directory, stream), ["probe_id", "count", "fingerprint", "latency_ns"]
+        )
+        for stream in range(len(files))
+    ]
+    differing: list[list[np.ndarray]] = [[] for _ in files]
+    for expected in oracle.expected(query, _schemas(files), _chunks(files)):
+        if not len(expected):
+            continue
+        first = int(expected.probe_id[0])
+        found = read_summary(readers[expected.stream], first, first + len(expected))
+        comparison.expected += expected.total
+        comparison.produced += int(found.count.sum())
+        comparison.latencies.add(found.latency_ns[found.latency_ns >= 0])
+        unlike = (found.count != expected.count) | (found.fingerprint != expected.fingerprint)
+        differing[expected.stream].append(expected.probe_id[unlike])
+    return [np.concatenate(ids) if ids else np.empty(0, np.int64) for ids in differing]
+
+
+def _compare_pairs(
+    query: JoinQuery,
+    files: tuple[StreamFile, ...],
+    directory: Path,
+    differing: list[np.ndarray],
+    comparison: Comparison,
+    examples: int,
+) -> None:
+    readers = [
+        RangeReader(pairs_path(directory), ["probe_id", "match_id"], stream=stream)
+        for stream in range(len(files))
+    ]
+    chunks = _Remembering(_chunks(files))
+    for expected in oracle.expected(query, _schemas(files), chunks, enumerate_ids=True):
+        if not len(expected):
+            continue
+        stream = expected.stream
+        produced = readers[stream].take(int(expected.probe_id[-1]) + 1)
+        suspects = np.intersect1d(differing[stream], expected.probe_id)
+        if not len(suspects):
+            continue
+        want = _pairs_of(*expected.pairs(), suspects)
+        have = _pairs_of(produced["probe_id"].to_numpy(), produced["match_id"].to_numpy(), suspects)
+        have, times = np.unique(have, axis=0, return_counts=True)
+        kinds = {
+            "missing": _without(want, have),
+            "duplicate": np.repeat(have, times - 1, axis=0),
+        }
+        spurious = _without(have, want)
+        holds = _holds(query, files, stream, spurious, chunks.last.parts[stream])
+        kinds["expired"], kinds["wrong"] = spurious[holds], spurious[~holds]
+        for kind, pairs in kinds.items():
+            setattr(comparison, kind, getattr(comparison, kind) + len(pairs))
+            for probe_id, match_id in pairs[: examples - len(comparison.examples)].tolist():
+                row = probe_id - int(expected.probe_id[0])
+                seq = int(chunks.last.seq[stream][row])
+                comparison.examples.append((kind, stream, probe_id, match_id, seq))
+
+
+class _Remembering:
+    """An iterator that remembers what it gave last."""
+
+    def __init__(self, chunks: Iterator[Arrivals]) -> None:
+        self._chunks = chunks
+        self.last: Arrivals
+
+    def __iter__(self) -> Iterator[Arrivals]:
+        for chunk in self._chunks:
+            self.last = chunk
+            yield chunk
+
+
+def _pairs_of(probe_id: np.ndarray, match_id: np.ndarray, suspects: np.ndarray) -> np.ndarray:
+    """Return the pairs of *suspects* as rows (probe id, match id)."""
+    mine = np.isin(probe_id, suspects)
+    return np.stack([probe_id[mine], match_id[mine]], axis=1)
+
+
+def _without(pairs: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the rows of *pairs* that are not rows of *others*."""
+    as_one = np.dtype([("probe", np.int64), ("match", np.int64)])
+    mine = np.ascontiguousarray(pairs).view(as_one).ravel()
+    theirs = np.ascontiguousarray(others).view(as_one).ravel()
+    return pairs[~np.isin(mine, theirs)] if len(theirs) else pairs
+
+
+def _holds(
+    query: JoinQuery,
+    files: tuple[StreamFile, ...],
+    stream: int,
+    pairs: np.ndarray,
+    probing: Batch,
+) -> np.ndarray:
+    """Return for each pair whether it satisfies the query's predicates, window aside."""
+    holds = np.ones(len(pairs), bool)
+    if not len(pairs):
+        return holds
+    stored = _fetch(files[query.stored_stream(stream)], pairs[:, 1])
+    probes = probing.take(pairs[:, 0] - int(probing.id[0]))
+    for condition in query.conditions(stream, _schemas(files)):
+        holds &= condition.holds(
+            probes.fields[condition.probe_field], stored.fields[condition.stored_field]
+        )
+    return holds
+
+
+def _fetch(file: StreamFile, ids: np.ndarray) -> Batch:
+    """Return the tuples with these ids, in this order."""
+    wanted, places = np.unique(ids, return_inverse=True)
+    found = []
+    for batch in file.batches(int(wanted[0])):
+        mine = wanted[(wanted >= batch.id[0]) & (wanted <= batch.id[-1])]
+        found.append(batch.take(mine - int(batch.id[0])))
+        if batch.id[-1] >= wanted[-1]:
+            break
+    return Batch.concat(found).take(places.ravel())

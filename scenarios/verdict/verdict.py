@@ -1,0 +1,84 @@
+"""The verdict: named checks over a run's results and trace, each true, false or unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+OFFENDERS_NAMED = 10
+"""Offending pairs named in a verdict: enough to see a pattern, few enough to read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One checker's finding; *passed* is None when nothing was tested."""
+
+    name: str
+    passed: bool | None
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offender:
+    """One pair that should or should not be there, and when its tuple reached each PE.
+
+    Attributes
+    ----------
+    kind
+        ``missing``, ``duplicate``, ``expired`` or ``wrong``.
+    probe_stream, probe_id, match_id
+        The pair.
+    arrivals_ms
+        Actor name to the virtual time, in milliseconds, at which the probing tuple got there.
+    """
+
+    kind: str
+    probe_stream: int
+    probe_id: int
+    match_id: int
+    arrivals_ms: dict[str, float]
+
+
+@dataclass(kw_only=True)
+class Verdict:
+    """What came out, against what should have.
+
+    ``claims_exact`` is what the topology says of itself. ``spurious`` counts pairs that should not
+    be there: ``expired`` ones satisfy the query but lie outside the window, ``wrong`` ones do not
+    satisfy it. ``late`` tuples were dropped by a watermark.
+    """
+
+    claims_exact: bool
+    expected: int = 0
+    produced: int = 0
+    missing: int = 0
+    duplicate: int = 0
+    expired: int = 0
+    wrong: int = 0
+    late: int = 0
+    checks: list[Check] = field(default_factory=list)
+    offenders: list[Offender] = field(default_factory=list)
+
+    @property
+    def spurious(self) -> int:
+        """Pairs produced that should not be there."""
+        return self.expired + self.wrong
+
+    @property
+    def exact(self) -> bool:
+        """Whether exactly the expected pairs came out, each once."""
+        return not (self.missing or self.duplicate or self.spurious)
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether every check that tested something passed; None when exactness was not tested.
+
+        A topology that does not claim exactness passes on its other checks.
+        """
+        if any(check.passed is False for check in self.checks):
+            return False
+        return True if self.tested or not self.claims_exact else None
+
+    @property
+    def tested(self) -> bool:
+        """Whether there was a pair to get right or wrong."""
+        return bool(self.expected or self.produced)

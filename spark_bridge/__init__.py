@@ -1,0 +1,1 @@
+"""Spark beside the laboratory: data pipeline, hosted operators, native joins, SQL oracle."""

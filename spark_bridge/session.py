@@ -1,0 +1,228 @@
+"""The one place that starts and stops Spark.
+
+Models a local Spark: one JVM beside this process, bound to the loopback interface, its output kept
+in a file so that nothing but our own words reaches the terminal. Clusters are reached by the
+``master`` option; nothing here manages them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spark_bridge.errors import SparkUnavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SessionOptions", "SparkUnavailable", "find_java", "spark_session"]
+
+JAVA_MIN = 17  # the oldest Java that Spark 4 runs on
+STOP_WAIT_S = 10  # a JVM that has not left by then is hung
+_REMEDY = (
+    f"joinsim needs Java {JAVA_MIN} or newer for Spark: install a JRE (for example "
+    "'apt install openjdk-17-jre-headless') or set JAVA_HOME to the folder of one"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionOptions:
+    """How Spark is started.
+
+    Attributes
+    ----------
+    master
+        Spark master URL; ``local[2]`` is two threads in one JVM here.
+    memory
+        Heap of the JVM, in Spark's notation (``2g``). Larger data spills to disk.
+    quick_start
+        Compile the JVM's code once and lightly: seconds saved on small data, throughput lost on
+        large.
+    extra
+        Further Spark settings, by their Spark names; they win over ours.
+    """
+
+    master: str = "local[2]"
+    memory: str = "2g"
+    quick_start: bool = False
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_java() -> Path:
+    """Return the Java program that Spark will run, from ``JAVA_HOME`` or else from ``PATH``.
+
+    Raise :exc:`SparkUnavailable` when there is none or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not os.access(java, os.X_OK):
+            raise SparkUnavailable(
+                f"JAVA_HOME is {home}, but there is no bin/java in it. {_REMEDY}"
+            )
+    else:
+        found = shutil.which("java")
+        if found is None:
+            raise SparkUnavailable(f"no Java on PATH, and JAVA_HOME is not set. {_REMEDY}")
+        java = Path(found)
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(\d+)(?:\.(\d+))?', told.stderr + told.stdout)
+    if version is None:
+        raise SparkUnavailable(f"{java} does not answer to -version as Java does. {_REMEDY}")
+    # Java 8 called itself 1.8.
+    major = int(version[2]) if version[1] == "1" and version[2] else int(version[1])
+    if major < JAVA_MIN:
+        raise SparkUnavailable(f"{java} is Java {major}. {_REMEDY}")
+    return java
+
+
+@contextmanager
+def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSession]:
+    """Start Spark, hand out its session, and stop the JVM again, whatever happens in between.
+
+    A session that is already active in this process is handed out as it is, and left running.
+
+    Raises
+    ------
+    SparkUnavailable
+        Java is missing or too old, or the JVM ended before it was ready.
+    """
+    active = _active_session()
+    if active is not None:
+        yield active
+        return
+    options = options or SessionOptions()
+    find_java()
+    with tempfile.TemporaryDirectory(prefix="joinsim-spark-", ignore_cleanup_errors=True) as folder:
+        log = Path(folder) / "spark.log"
+        gateway = None
+        try:
+            conf = _conf(options, Path(folder))
+            gateway = _start_jvm(conf, log)
+            yield _connect(conf, gateway, log)
+        finally:
+            _stop(gateway)
+
+
+def _active_session() -> SparkSession | None:
+    if "pyspark" not in sys.modules:
+        return None  # importing it only to find nothing costs time
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+def _conf(options: SessionOptions, folder: Path) -> Any:
+    from pyspark import SparkConf
+
+    java = ["-XX:TieredStopAtLevel=1"] if options.quick_start else []
+    settings = {
+        "spark.app.name": "joinsim",
+        "spark.master": options.master,
+        "spark.driver.memory": options.memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": " ".join(java),
+        # Workers import joins and actors from the repository root, wherever the driver was started.
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(
+            [
+                str(Path(__file__).resolve().parents[1]),
+                *filter(None, [os.environ.get("PYTHONPATH")]),
+            ]
+        ),
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    conf = SparkConf()
+    for name, value in (settings | dict(options.extra)).items():
+        conf.set(name, value)
+    return conf
+
+
+def _start_jvm(conf: Any, log: Path) -> Any:
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.logger import PySparkLogger
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Both also log what they raise, a Java stack trace included; we say it once.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    with log.open("wb") as output:
+        try:
+            return launch_gateway(conf, {"stdout": output, "stderr": output})
+        except PySparkException as error:
+            raise SparkUnavailable(f"Spark did not start: {_last_words(log)}") from error
+
+
+def _connect(conf: Any, gateway: Any, log: Path) -> SparkSession:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    try:
+        context = SparkContext(conf=conf, gateway=gateway)
+        context.setLogLevel("ERROR")
+        return SparkSession(context)
+    except Py4JError as error:
+        said = str(error).splitlines()
+        cause = next((line for line in said if "Exception:" in line), said[0])
+        raise SparkUnavailable(
+            f"Spark did not start: {cause.strip()} {_last_words(log)}"
+        ) from error
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    lines = [line for line in lines if not line.startswith("\tat ")]
+    if not lines:
+        return "the Java process ended without a word"
+    first = next((at for at, line in enumerate(lines) if "error" in line.lower()), -1)
+    return " ".join(lines[first:][:2])
+
+
+def _stop(gateway: Any) -> None:
+    """End Spark and the JVM behind *gateway*, by its process id; never leave it to chance."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    with suppress(Exception):  # the JVM may be gone already; ending it is what counts
+        session = SparkSession.getActiveSession()
+        if session is not None:
+            session.stop()
+        elif SparkContext._active_spark_context is not None:
+            SparkContext._active_spark_context.stop()
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    if gateway is None:
+        return
+    with suppress(Exception):
+        gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return
+    with suppress(OSError):
+        process.stdin.close()  # the gateway's JVM leaves when its input ends
+    for nudge in (process.terminate, process.kill):
+        try:
+            process.wait(STOP_WAIT_S)
+            return
+        except subprocess.TimeoutExpired:
+            nudge()
+    process.wait()

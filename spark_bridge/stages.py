@@ -1,0 +1,291 @@
+"""The stages that turn one source into one stream, in Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_bridge import numbering
+from spark_bridge.columns import Layout, lay_out
+from spark_bridge.errors import DataError, one_line
+from spark_bridge.prepared import FORMAT, REJECTED, SEGMENTS, SUMMARY
+from spark_bridge.raw_frame import FILE, NANOS, ROW, TEXT, quoted, sql_name
+from spark_bridge.source import StreamSource
+from spark_bridge.stream_store import publish
+from spark_bridge.text_types import filled, text_nanos
+from spark_bridge.typed_frame import RAW, Typed, typed_rows
+from spark_bridge.validation import FIELD, KEY, KINDS, REASON, TS, judge
+
+if TYPE_CHECKING:
+    from spark_bridge.pipeline import Task
+
+REASONS_TOLD = 5  # how many reasons an error message lists
+TASKS_MAX = 32  # sorting tasks; beyond that each takes several buckets, one after the other
+_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",  # nothing to adapt, and planning takes half the time
+    "spark.sql.ansi.enabled": "true",  # an overflow in a person's expression is told, not wrapped
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.csv.parser.columnPruning.enabled": "false",  # a malformed row is one in any column
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timeType.enabled": "true",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """What one pass over the judged rows says: how many, how wrong, and when."""
+
+    valid: int
+    reasons: Counter[str]
+    rejected: int
+    lost: dict[str, int]
+    quantiles: list[int]
+
+
+def build(spark: SparkSession, task: Task, folder: Path, *, kept_at: Path) -> None:
+    """Build the stream of *task* in ``folder/stream``.
+
+    Parameters
+    ----------
+    spark
+        Any session; a sibling of it is used, with settings of its own.
+    task
+        What to build from what.
+    folder
+        Existing, empty folder for everything that is made on the way.
+    kept_at
+        Where the rejected rows go when there are no others.
+
+    Raises
+    ------
+    DataError
+        The source cannot become a stream; the message says why.
+    """
+    layout = lay_out(task.source, list(task.files[0].columns))
+    session = spark.newSession()
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
+    with _told(task.source), _plain(folder) as plain:
+        _build(session, task, layout, plain, kept_at)
+
+
+def _build(session: SparkSession, task: Task, layout: Layout, folder: Path, kept_at: Path) -> None:
+    source, files, stream = task.source, task.files, folder / "stream"
+    stream.mkdir()
+    task.report("read")
+    (folder / "links").mkdir()
+    typed = typed_rows(session, source, files, list(layout.fields.values()), folder / "links")
+    task.report("judge")
+    rows = judge(source, typed, layout)
+    watched = _watched(typed, {*layout.fields.values(), typed.time})
+    counts = _count(source, rows.frame, typed.rows, watched, task.segment_rows)
+    if counts.rejected:
+        _write_rejected(rows.frame, task, folder / "rejected", stream / REJECTED)
+    if counts.valid == 0:
+        _give_up(source, counts, stream, kept_at)
+    task.report("order")
+    valid = rows.frame.filter(f"{KINDS} = ''")
+    buckets = numbering.deal(valid, counts.valid, counts.quantiles)
+    tasks = min(len(buckets.counts), TASKS_MAX)
+    session.conf.set("spark.sql.shuffle.partitions", str(tasks))
+    task.report("write")
+    kept = min(counts.valid, source.rows or counts.valid)
+    back = numbering.write_segments(
+        valid,
+        _columns(source, layout),
+        buckets,
+        rows=kept,
+        segment_rows=task.segment_rows,
+        scratch=folder / "segments",
+        to=stream / SEGMENTS,
+    )
+    task.report("check")
+    first_ts, last_ts, repeated = numbering.check(stream / SEGMENTS, kept)
+    notes = [*layout.notes, *rows.notes]
+    notes += _order_notes(buckets.in_order and back == 0, repeated)
+    notes += [note.format(lost) for note, lost in counts.lost.items() if lost]
+    if kept < counts.valid:
+        notes.append(f"the first {kept:,} of {counts.valid:,} valid rows, by event time")
+    summary = {
+        "format": FORMAT,
+        "name": source.name,
+        "rows": kept,
+        "rejected": counts.rejected,
+        "rejected_reasons": dict(counts.reasons.most_common()),
+        "notes": notes,
+        "join_fields": list(rows.dtypes),
+        "schema": _schema(stream / SEGMENTS, rows.dtypes),
+        "first_ts": first_ts,
+        "last_ts": last_ts,
+        "sources": [
+            {"path": str(file.path), "size_bytes": file.size_bytes, "sha256": file.sha256}
+            for file in files
+        ],
+        "options": source.options() | {"segment_rows": task.segment_rows},
+        "fingerprint": task.fingerprint,
+    }
+    (stream / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n")
+    shutil.rmtree(kept_at, ignore_errors=True)  # of an earlier run that had nothing but these
+
+
+def _watched(typed: Typed, judged: set[str | None]) -> dict[str, str]:
+    """Return what is lost without a row being rejected: a note, and the SQL condition for it."""
+    watched = {}
+    for column, kind in typed.types.items():
+        value, said = sql_name(column), column.replace("{", "{{").replace("}", "}}")
+        cut = f"column {said}: {{:,}} timestamps cut to the microsecond"
+        if NANOS + column in typed.frame.columns:
+            watched[cut] = f"{sql_name(NANOS + column)} % 1000 <> 0"
+        if column not in typed.texts:
+            continue
+        text = typed.texts[column]
+        if kind == "timestamp":
+            watched[cut] = f"{text_nanos(text)} <> 0"
+        if column not in judged:
+            note = f"column {said}: {{:,}} values are not {kind}: null in the stream"
+            watched[note] = f"{filled(text)} is not null and {value} is null"
+    return watched
+
+
+def _count(
+    source: StreamSource,
+    frame: DataFrame,
+    rows_at_most: int,
+    watched: dict[str, str],
+    segment_rows: int,
+) -> Counts:
+    """Count the rows by verdict, and cut their time into ranges: one pass over the source."""
+    buckets = numbering.buckets_needed(rows_at_most, segment_rows)
+    shares = [sf.lit(part / buckets) for part in range(1, buckets)]
+    quantiles = sf.percentile_approx(TS, sf.array(*shares)) if shares else sf.array()
+    lost = [sf.expr(f"count_if({condition})") for condition in watched.values()]
+    counted = frame.groupBy(KINDS).agg(
+        sf.count(sf.lit(1)), quantiles.alias("quantiles"), sf.array(*lost)
+    )
+    by_kinds = {kinds: (rows, cuts, gone) for kinds, rows, cuts, gone in counted.collect()}
+    if not by_kinds:
+        raise DataError(
+            f"stream {source.name!r}: no row of {source.files} satisfies {source.where!r}"
+        )
+    valid, cuts, gone = by_kinds.pop("", (0, [], [0] * len(watched)))
+    reasons: Counter[str] = Counter()
+    for kinds, (rows, _, _) in by_kinds.items():
+        reasons.update(dict.fromkeys(kinds.split("\n"), rows))
+    return Counts(
+        valid=valid,
+        reasons=reasons,
+        rejected=sum(rows for rows, _, _ in by_kinds.values()),
+        lost=dict(zip(watched, gone, strict=True)),
+        quantiles=cuts,
+    )
+
+
+def _columns(source: StreamSource, layout: Layout) -> list[Column]:
+    """Return the columns of a segment after ``id``, in order."""
+    by_source = {column: name for name, column in layout.fields.items()}
+    columns = [sf.col(TS).alias("ts")]
+    if source.key is not None:
+        columns.append(sf.col(KEY).alias("key"))
+    for column, name in layout.kept.items():
+        is_field = column in by_source
+        value = quoted(FIELD + by_source[column]) if is_field else quoted(column)
+        columns.append(value.alias(name))
+    return columns
+
+
+def _write_rejected(frame: DataFrame, task: Task, scratch: Path, to: Path) -> None:
+    names = list(task.files[0].columns)
+    ours = {"source_file", "source_row", "source_text", "reason"}
+    values = [
+        sf.col(f"{RAW}.{sql_name(name)}").alias(f"raw_{name}" if name.lower() in ours else name)
+        for name in names
+    ]
+    paths = sf.array(*(sf.lit(str(file.path)) for file in task.files))
+    rejected = (
+        frame.filter(f"{KINDS} <> ''")
+        .orderBy(FILE, ROW)
+        .select(
+            sf.get(paths, sf.col(FILE)).alias("source_file"),
+            sf.col(ROW).alias("source_row"),
+            sf.col(REASON).alias("reason"),
+            sf.col(TEXT).alias("source_text"),
+            *values,
+        )
+    )
+    numbering.write_rejected(rejected, scratch=scratch, to=to)
+
+
+def _give_up(source: StreamSource, counts: Counts, stream: Path, kept_at: Path) -> None:
+    publish(stream / REJECTED, kept_at)
+    told = [f"{why} ({n:,} times)" for why, n in counts.reasons.most_common(REASONS_TOLD)]
+    more = len(counts.reasons) - len(told)
+    raise DataError(
+        f"stream {source.name!r}: all {counts.rejected:,} rows of {source.files} were rejected: "
+        f"{'; '.join(told)}{f'; and {more} more reasons' if more > 0 else ''}. "
+        f"They are kept in {kept_at}"
+    )
+
+
+def _order_notes(in_order: bool, repeated: int) -> list[str]:
+    notes = [] if in_order else ["input was not in time order: sorted"]
+    if repeated:
+        notes.append(f"{repeated:,} timestamps repeated: kept, ordered by source row")
+    return notes
+
+
+def _schema(segments: Path, dtypes: dict[str, str]) -> dict[str, dict[str, Any]]:
+    first = min(segments.glob("*.parquet"))
+    columns: dict[str, dict[str, Any]] = {}
+    for column in pq.read_schema(first):
+        dtype = dtypes.get(column.name)
+        columns[column.name] = {"type": str(column.type), "join_field": dtype is not None}
+        if dtype is not None:
+            columns[column.name]["dtype"] = dtype
+    return columns
+
+
+@contextmanager
+def _plain(folder: Path) -> Iterator[Path]:
+    """Hand out *folder* by a name in which Spark and the JVM see no patterns and no accents."""
+    if re.fullmatch(r"[A-Za-z0-9_./-]+", str(folder.resolve())):
+        yield folder.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="joinsim-") as elsewhere:
+        link = Path(elsewhere) / "folder"
+        link.symlink_to(folder.resolve())
+        yield link
+
+
+@contextmanager
+def _told(source: StreamSource) -> Iterator[None]:
+    """Turn what Spark throws into one sentence about the stream."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise DataError(
+            f"stream {source.name!r} ({source.files}): Spark could not do it: {one_line(error)}"
+        ) from error
+    except ConnectionError as error:
+        raise DataError(
+            f"stream {source.name!r} ({source.files}): Spark stopped unexpectedly; a larger "
+            "memory or a smaller input may help"
+        ) from error

@@ -1,0 +1,80 @@
+"""Runs toy actors over a network and returns what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from actors.hosting.inline import InlineHost
+from actors.protocol import ActorSpec, Host, Wiring
+from netsim.cost import CostProfile
+from netsim.kernel import Kernel, Outcome
+from netsim.network import Latency, Link, full_mesh
+from netsim.trace import Trace
+
+MESSAGE_NS = 10
+"""What receiving a message costs with `PROFILE`; a comparison costs 1 ns, all else nothing."""
+
+PROFILE = CostProfile(
+    name="test",
+    message_ps=MESSAGE_NS * 1000,
+    row_ps=0,
+    byte_ps=0,
+    comparison_ps=1000,
+    insert_ps=0,
+    move_ps=0,
+    bit_ps=0,
+    copied_byte_ps=0,
+    match_ps=0,
+)
+
+
+def link(latency_ns: int, bandwidth_bps: int = 8_000_000_000, **latency: Any) -> Link:
+    """Return a link on which a byte takes a nanosecond, unless said otherwise."""
+    return Link(latency=Latency(mean_ns=latency_ns, **latency), bandwidth_bps=bandwidth_bps)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    outcome: Outcome
+    emitted: list[Any]
+    trace: pa.Table
+    host: Host
+
+
+def simulate(
+    specs: Mapping[str, ActorSpec],
+    wiring: Wiring,
+    *,
+    path: Path,
+    network: nx.Graph | None = None,
+    placement: Mapping[str, str] | None = None,
+    seed: int = 1,
+    inbox_messages: int = 16,
+    host: Host | None = None,
+    until_ns: int | None = None,
+) -> Simulated:
+    """Run *specs*, each on a site of its own and 1 µs apart unless said otherwise."""
+    placement = placement or {name: name for name in specs}
+    network = network or full_mesh(dict.fromkeys(placement.values()), link(1_000))
+    host = host or InlineHost(specs, wiring, seed, serialise=True)
+    emitted: list[Any] = []
+    kernel = Kernel(
+        wiring=wiring,
+        placement=placement,
+        network=network,
+        profile=PROFILE,
+        host=host,
+        seed=seed,
+        trace=Trace(Kernel.trace_names(wiring), path),
+        collect=emitted.extend,
+        inbox_messages=inbox_messages,
+    )
+    outcome = kernel.run(until_ns=until_ns)
+    return Simulated(outcome, emitted, pq.read_table(path), host)

@@ -1,0 +1,54 @@
+"""Cost profiles: integer sums, and files that are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from joins.work import COUNTERS, Work
+from netsim.cost import CostProfile, load_profile
+
+
+def test_every_counter_of_work_costs_something_in_the_default_profile() -> None:
+    profile = load_profile()
+    for counter in COUNTERS:
+        assert profile.work_ns(Work(**{counter: 10**6})) > 0, counter
+
+
+def test_costs_are_whole_nanoseconds_of_the_exact_sum() -> None:
+    profile = load_profile()
+    work = Work(comparisons=3, matches=1)
+    assert profile.work_ns(work) == (3 * profile.comparison_ps + profile.match_ps) // 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("message_ps = 1", "missing"),
+        ("surprise_ps = 1", "surprise_ps"),
+    ],
+)
+def test_a_profile_file_that_is_wrong_is_named_with_its_keys(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as raised:
+        load_profile(path)
+    assert str(path) in str(raised.value)
+    assert "a cost profile has the keys name, message_ps" in str(raised.value)
+
+
+def test_a_negative_or_broken_cost_is_refused() -> None:
+    values = dict.fromkeys((f for f in CostProfile.__dataclass_fields__ if f != "name"), 1)
+    for wrong in (-1, 0.5):
+        with pytest.raises(ValueError, match=r"bit_ps is .* whole number of picoseconds"):
+            CostProfile(**{"name": "x", **values, "bit_ps": wrong})
+
+
+def test_an_unknown_profile_is_answered_with_those_there_are() -> None:
+    with pytest.raises(
+        ValueError, match="no cost profile 'fast': give a TOML file or one of default"
+    ):
+        load_profile("fast")

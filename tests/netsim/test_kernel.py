@@ -1,0 +1,253 @@
+"""The kernel's rules, each as a claim that could be false."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.protocol import ActorError, ActorSpec
+from netsim.kernel import EndlessRunError
+from netsim.network import NetworkError, full_mesh
+from tests.netsim.simulate import MESSAGE_NS, Simulated, link, simulate
+from tests.toys import Recorder, Sender, Worker
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kernel") / "trace.parquet"
+
+
+def spec(actor: type, **arguments: object) -> ActorSpec:
+    return ActorSpec(actor=actor, arguments=arguments)
+
+
+def column(trace: pa.Table, name: str) -> np.ndarray:
+    return trace[name].to_numpy()
+
+
+def to(trace: pa.Table, receiver: str) -> pa.Table:
+    return trace.filter(pa.array([r == receiver for r in trace["receiver"].to_pylist()]))
+
+
+def test_a_lone_message_takes_service_plus_latency_plus_transmission(path: Path) -> None:
+    run = simulate(
+        {"a": spec(Sender, count=1, nbytes=500), "b": spec(Recorder)},
+        {"a": {"out": ("b",)}, "b": {}},
+        path=path,
+    )
+    # The start message costs 10 ns, the link 1,000 ns, 500 bytes 500 ns.
+    assert run.emitted == [("a", 0, MESSAGE_NS + 1_000 + 500, 0)]
+
+
+def test_two_senders_share_the_receivers_port(path: Path) -> None:
+    specs = {name: spec(Sender, count=1, nbytes=500) for name in ("a", "b")}
+    run = simulate(
+        specs | {"c": spec(Recorder)},
+        {"a": {"out": ("c",)}, "b": {"out": ("c",)}, "c": {}},
+        path=path,
+    )
+    assert [time for *_, time, _ in run.emitted] == [1_510, 2_010]
+
+
+def test_one_sender_to_two_receivers_shares_its_own_port(path: Path) -> None:
+    specs = {"a": spec(Sender, count=1, nbytes=500), "b": spec(Recorder), "c": spec(Recorder)}
+    run = simulate(specs, {"a": {"out": ("b", "c")}, "b": {}, "c": {}}, path=path)
+    assert sorted(time for *_, time, _ in run.emitted) == [1_510, 2_010]
+
+
+def test_within_a_site_a_message_takes_no_time(path: Path) -> None:
+    specs = {"a": spec(Sender, count=1), "b": spec(Recorder)}
+    run = simulate(
+        specs, {"a": {"out": ("b",)}, "b": {}}, path=path, placement={"a": "x", "b": "x"}
+    )
+    assert run.emitted[0][2] == MESSAGE_NS
+
+
+@pytest.mark.parametrize(("cores", "last_done_ns"), [(1, 4 * 2_000), (2, 2 * 2_000), (4, 2_000)])
+def test_actors_of_one_site_compete_for_its_cores(
+    path: Path, cores: int, last_done_ns: int
+) -> None:
+    workers = [f"w{i}" for i in range(4)]
+    specs = {"a": spec(Sender, count=1, nbytes=0)}
+    specs |= {name: spec(Worker, comparisons=2_000 - MESSAGE_NS) for name in workers}
+    network = full_mesh(["x", "y"], link(1_000), cores=cores)
+    run = simulate(
+        specs,
+        {"a": {"out": tuple(workers)}} | {name: {} for name in workers},
+        path=path,
+        network=network,
+        placement={"a": "x"} | dict.fromkeys(workers, "y"),
+    )
+    arrived_ns = MESSAGE_NS + 1_000
+    assert run.outcome.virtual_ns - arrived_ns == last_done_ns
+
+
+def test_service_delays_what_is_sent_but_not_the_order_of_what_is_known(path: Path) -> None:
+    """Two senders' messages change state in the order of arrival, though service is far behind."""
+    specs = {
+        "a": spec(Sender, count=3, gap_ns=100, nbytes=1),
+        "b": spec(Sender, count=3, gap_ns=130, nbytes=1),
+        "w": spec(Worker, comparisons=50_000),
+    }
+    run = simulate(specs, {"a": {"out": ("w",)}, "b": {"out": ("w",)}, "w": {}}, path=path)
+    rows = to(run.trace, "w")
+    arrived = column(rows, "arrived_ns")
+    assert np.all(np.diff(arrived) >= 0)
+    assert column(rows, "started_ns")[-1] > arrived[-1] + 100_000
+
+
+def test_a_timer_set_during_a_service_fires_no_earlier_than_its_end(path: Path) -> None:
+    run = simulate(
+        {"a": spec(Sender, count=5, gap_ns=1), "b": spec(Recorder)},
+        {"a": {"out": ("b",)}, "b": {}},
+        path=path,
+    )
+    own = to(run.trace, "a")
+    assert np.all(column(own, "arrived_ns")[1:] >= column(own, "done_ns")[:-1])
+
+
+def slow_consumer(path: Path, inbox_messages: int, latency_ns: int) -> Simulated:
+    return simulate(
+        {"a": spec(Sender, count=50, nbytes=10), "w": spec(Worker, comparisons=9_990)},
+        {"a": {"out": ("w",)}, "w": {}},
+        path=path,
+        network=full_mesh(["a", "w"], link(latency_ns)),
+        inbox_messages=inbox_messages,
+    )
+
+
+@given(inbox_messages=st.integers(1, 20))
+def test_a_full_inbox_holds_the_sender_back(path: Path, inbox_messages: int) -> None:
+    rows = to(slow_consumer(path, inbox_messages, 1_000).trace, "w")
+    arrived, started = column(rows, "arrived_ns"), column(rows, "started_ns")
+    waiting = [np.sum((arrived <= now) & (started > now)) for now in arrived]
+    assert max(waiting) <= inbox_messages
+    left = column(rows, "left_ns")
+    # Everything beyond the room of the inbox and the one in service left only as room was made.
+    assert np.all(left[inbox_messages + 1 :] >= started[1 : len(started) - inbox_messages])
+
+
+@pytest.mark.parametrize("latency_ns", [0, 1_000, 50_000])
+def test_sustained_throughput_is_the_consumers_whatever_the_latency(
+    path: Path, latency_ns: int
+) -> None:
+    run = slow_consumer(path, 16, latency_ns)
+    first = column(to(run.trace, "w"), "started_ns")[0]
+    assert run.outcome.virtual_ns - first == 50 * 10_000
+
+
+def relay(path: Path, seed: int, latency_ns: int, spread_ns: int, kind: str) -> Simulated:
+    workers = ("w0", "w1", "w2")
+    specs = {
+        "a": spec(Sender, count=40, gap_ns=300),
+        "b": spec(Sender, count=30, gap_ns=500),
+        **{name: spec(Worker, comparisons=i * 400, port="on") for i, name in enumerate(workers)},
+        "c": spec(Recorder),
+        "d": spec(Recorder),
+    }
+    wiring = {
+        "a": {"out": workers},
+        "b": {"out": workers},
+        **{name: {"on": ("c", "d")} for name in workers},
+        "c": {},
+        "d": {},
+    }
+    mesh = full_mesh(specs, link(latency_ns, kind=kind, spread_ns=spread_ns))
+    return simulate(specs, wiring, path=path, network=mesh, seed=seed, inbox_messages=3)
+
+
+latencies = st.fixed_dictionaries(
+    {
+        "latency_ns": st.integers(0, 5_000),
+        "spread_ns": st.integers(0, 3_000),
+        "kind": st.sampled_from(["constant", "uniform", "normal", "pareto"]),
+    }
+)
+
+
+@given(seed=st.integers(0, 2**32 - 1), latency=latencies)
+def test_no_message_overtakes_another_of_its_channel(path: Path, seed: int, latency: dict) -> None:
+    last: dict[tuple[str, str], int] = defaultdict(lambda: -1)
+    trace = relay(path, seed, **latency).trace
+    names = zip(trace["sender"].to_pylist(), trace["receiver"].to_pylist(), strict=True)
+    for channel, seq in zip(names, trace["seq"].to_pylist(), strict=True):
+        assert seq > last[channel]
+        last[channel] = seq
+
+
+@given(seed=st.integers(0, 2**32 - 1), latency=latencies)
+def test_every_message_is_served_and_its_times_are_in_order(
+    path: Path, seed: int, latency: dict
+) -> None:
+    run = relay(path, seed, **latency)
+    assert run.outcome.in_flight == 0
+    assert len(run.emitted) == 3 * (40 + 30)
+    times = [
+        column(run.trace, name)
+        for name in ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
+    ]
+    for earlier, later in pairwise(times):
+        assert np.all(earlier <= later)
+
+
+def test_a_run_repeats_to_the_digest_and_another_seed_differs(path: Path) -> None:
+    runs = [relay(path, seed, 1_000, 900, "uniform") for seed in (7, 7, 8)]
+    assert runs[0].outcome.digest == runs[1].outcome.digest != runs[2].outcome.digest
+    assert runs[0].emitted == runs[1].emitted
+
+
+def test_the_digest_notices_a_change_of_one_byte(path: Path) -> None:
+    def digest(nbytes: int) -> str:
+        specs = {"a": spec(Sender, count=3, nbytes=nbytes), "b": spec(Recorder)}
+        # Within a site the size changes no time: only the recorded bytes tell.
+        run = simulate(
+            specs, {"a": {"out": ("b",)}, "b": {}}, path=path, placement={"a": "x", "b": "x"}
+        )
+        return run.outcome.digest
+
+    assert digest(100) != digest(101)
+
+
+def test_an_actor_added_elsewhere_moves_nobody_elses_random_numbers(path: Path) -> None:
+    def choices(extra: bool) -> list[tuple]:
+        specs = {
+            "a": spec(Sender, count=20, gap_ns=10_000),
+            "w": spec(Worker, port="on"),
+            "c": spec(Recorder),
+            "d": spec(Recorder),
+        }
+        wiring = {"a": {"out": ("w",)}, "w": {"on": ("c", "d")}, "c": {}, "d": {}}
+        if extra:
+            specs = {"z": spec(Sender, count=2), "y": spec(Recorder)} | specs
+            wiring = {"z": {"out": ("y",)}, "y": {}} | wiring
+        mesh = full_mesh(specs, link(1_000, kind="normal", spread_ns=500))
+        emitted = simulate(specs, wiring, path=path, network=mesh).emitted
+        return [result for result in emitted if result[0] == "w"]
+
+    assert choices(extra=False) == choices(extra=True)
+
+
+def test_a_run_that_does_not_end_is_stopped_with_a_message(path: Path) -> None:
+    specs = {"a": spec(Sender, count=10**6, gap_ns=1_000), "b": spec(Recorder)}
+    with pytest.raises(EndlessRunError, match=r"has not ended after 0\.001 virtual seconds"):
+        simulate(specs, {"a": {"out": ("b",)}, "b": {}}, path=path, until_ns=1_000_000)
+
+
+def test_an_actor_wired_to_itself_is_refused(path: Path) -> None:
+    with pytest.raises(NetworkError, match="a is wired to itself: use a timer"):
+        simulate({"a": spec(Sender, count=1)}, {"a": {"out": ("a",)}}, path=path)
+
+
+def test_an_actors_fault_names_the_actor_the_port_and_the_time(path: Path) -> None:
+    specs = {"a": spec(Sender, count=1), "w": spec(Worker, port="nowhere")}
+    with pytest.raises(
+        ActorError, match=r"w failed on a message from a on port 'out' at 0\.001 ms"
+    ):
+        simulate(specs, {"a": {"out": ("w",)}, "w": {}}, path=path)

@@ -1,0 +1,156 @@
+"""Random joins: queries, streams, parameters, networks; small, dense with ties, and adversarial."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from annotated_types import Interval
+from hypothesis import strategies as st
+
+from actors.feed import StreamFile
+from joins.batch import Schema
+from joins.parser import parse_query
+from netsim.network import PRESETS
+from topologies import Topology
+
+_MOST_OF_A_NUMBER = 10
+"""Random parameters stay this small: more PEs than tuples teach nothing."""
+
+
+@dataclass(frozen=True)
+class RandomStream:
+    """Columns of a stream: ts, and fields x and y."""
+
+    ts: list[int]
+    x: list[float]
+    y: list[int]
+
+    def write(self, name: str, directory: Path, segment_rows: int) -> StreamFile:
+        """Write it as a prepared stream, cut into segments, and return what reads it."""
+        directory.mkdir(parents=True, exist_ok=True)
+        for old in directory.glob("*.parquet"):
+            old.unlink()
+        table = pa.table(
+            {
+                "id": np.arange(len(self.ts)),
+                "ts": np.array(self.ts, np.int64),
+                "x": np.array(self.x, np.float64),
+                "y": np.array(self.y, np.int64),
+            }
+        )
+        for part, begin in enumerate(range(0, max(1, len(self.ts)), segment_rows)):
+            pq.write_table(table.slice(begin, segment_rows), directory / f"part-{part:05}.parquet")
+        fields = {"x": "float64", "y": "int64"}
+        return StreamFile(schema=Schema(stream=name, fields=fields), directory=directory)
+
+
+# Few distinct values, so that ties are everywhere; and some that 0.1 steps never hit exactly.
+_floats = st.sampled_from([i / 10 for i in range(-5, 12)] + [0.30000000000000004, -0.0, 1e300])
+_ints = st.integers(-4, 6)
+
+
+@st.composite
+def streams(draw: st.DrawFn, least: int = 0) -> RandomStream:
+    """Draw up to some dozens of tuples, with equal timestamps among them."""
+    rows = draw(st.lists(st.tuples(st.integers(0, 3), _floats, _ints), min_size=least, max_size=45))
+    ts = np.cumsum([gap for gap, _, _ in rows]).tolist() if rows else []
+    return RandomStream([int(t) for t in ts], [x for _, x, _ in rows], [y for _, _, y in rows])
+
+
+def _predicates(left: str, right: str) -> st.SearchStrategy[str]:
+    """Predicates between fields of the two sides, whose names end in *left* and *right*."""
+    operator = st.sampled_from(["<", "<=", ">", ">=", "=", "!="])
+    comparison = st.builds(
+        lambda field, op: f"{left.format(field)} {op} {right.format(field)}",
+        st.sampled_from("xy"),
+        operator,
+    )
+    band = st.builds(
+        lambda field, sign, width: (
+            f"ABS({left.format(field)} - {right.format(field)}) {sign} {width}"
+        ),
+        st.sampled_from("xy"),
+        st.sampled_from(["<", "<="]),
+        st.sampled_from(["0.1", "0.3", "1", "2"]),
+    )
+    return comparison | band
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    """Draw the text of a self join or a two-way join with one to three predicates."""
+    two_way = draw(st.booleans())
+    left, right = ("R.{}", "S.{}") if two_way else ("T.{}1", "T.{}2")
+    predicates = draw(
+        st.lists(_predicates(left, right), min_size=1, max_size=3, unique=True).filter(_consistent)
+    )
+    slide = draw(st.integers(1, 8))
+    length = slide * draw(st.integers(1, 6))
+    unit = draw(st.sampled_from(["", " ns"]))
+    precise = " PRECISE" if unit and draw(st.booleans()) else ""
+    names = "R, S" if two_way else "T"
+    return (
+        f"SELECT * FROM {names} WHERE {' AND '.join(predicates)} "
+        f"WINDOW AS (SLIDE INTERVAL '{slide}{unit}' ON '{length}{unit}'{precise})"
+    )
+
+
+def _consistent(predicates: list[str]) -> bool:
+    """Whether a query with these predicates is accepted: contradictions are refused, rightly."""
+    try:
+        parse_query(
+            f"SELECT * FROM R, S WHERE {' AND '.join(predicates)} "
+            "WINDOW AS (SLIDE INTERVAL '1' ON '1')"
+        )
+    except ValueError as error:
+        return "contradict" not in str(error)
+    return True
+
+
+def parameters(topology: Topology) -> st.SearchStrategy[Any]:
+    """Draw parameters of any topology, from the types of its fields."""
+    hints = typing.get_type_hints(topology.parameters_type, include_extras=True)
+    return st.builds(
+        topology.parameters_type,
+        **{
+            field.name: _values(hints[field.name])
+            for field in dataclasses.fields(topology.parameters_type)
+        },
+    )
+
+
+def _values(hint: Any) -> st.SearchStrategy[Any]:
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return st.one_of([_values(option) for option in typing.get_args(hint)])
+    if origin is typing.Literal:
+        return st.sampled_from(typing.get_args(hint))
+    if origin is typing.Annotated:
+        for bound in hint.__metadata__:
+            if isinstance(bound, Interval):
+                return st.integers(bound.ge, min(bound.le, bound.ge + _MOST_OF_A_NUMBER - 1))
+    return st.from_type(hint)
+
+
+networks = st.fixed_dictionaries(
+    {"preset": st.sampled_from(list(PRESETS))},
+    optional={
+        "latency": st.integers(0, 10_000_000),
+        "jitter": st.integers(0, 10_000_000),
+        "latency_kind": st.sampled_from(["constant", "uniform", "normal", "pareto"]),
+        "bandwidth": st.integers(10_000, 10**10),
+        "cores": st.integers(1, 3),
+        "inbox_messages": st.integers(1, 8),
+    },
+)
+feedings = st.fixed_dictionaries(
+    {"batch_rows": st.integers(1, 20), "rate_tps": st.none() | st.integers(1, 10**7)}
+)

@@ -1,0 +1,164 @@
+"""Dirty CSV: every bad row is rejected by its number and for its reason, every other one stays."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from tests.spark_bridge.helpers import prepare_one, rejects, tuples, write_csv
+
+DIRTY = '''\ufefftime,dist,fare,note,zip
+2020-01-01 00:00:05,1.5,10,"a, ""b""",007
+2020-01-01 00:00:01,2,11,x,008
+bad,3,12,y,1
+
+2020-01-01 00:00:03,abc,13,z,2
+2020-01-01 00:00:03,4,,z,3
+2020-01-01 00:00:03,NaN,1,z,4
+2020-01-01 00:00:03,-inf,99999999999999999999,z,5
+too,few
+2020-01-01 00:00:03,1,1,z,6,extra
+2020-01-01 00:00:03,1e999,1,,
+2020-01-01 00:00:03,1d,1.5,,
+2020-01-01 00:00:03, 1 , 1 ,,
+,,,,x
+'''
+REASONS = {
+    3: "time: not a timestamp 'bad'",
+    4: "dist: not a number 'abc'",
+    5: "fare: null",
+    6: "dist: NaN",
+    7: "dist: infinite; fare: overflows bigint '99999999999999999999'",
+    8: "row: malformed, its columns do not match the header",
+    9: "row: malformed, its columns do not match the header",
+    10: "dist: overflows double '1e999'",
+    11: "dist: not a number '1d'; fare: not an integer '1.5'",
+    13: "time: null; dist: null; fare: null",
+}
+
+
+def test_every_bad_row_is_rejected_by_number_and_reason(spark: Any, tmp_path: Path) -> None:
+    file = tmp_path / "dirty.csv"
+    file.write_text(DIRTY.replace("\n", "\r\n"), newline="")
+    stream = prepare_one(
+        tmp_path / "out", spark, paths=[file], fields=["dist", "fare"], schema={"fare": "int64"}
+    )
+    assert rejects(stream) == REASONS
+    assert stream.rejected_reasons["row: malformed, its columns do not match the header"] == 2
+    assert stream.rejected_reasons["dist: not a number"] == 2
+    assert sum(stream.rejected_reasons.values()) == 14
+    table = tuples(stream)
+    assert table["dist"].to_pylist() == [2.0, 1.0, 1.5]
+    assert table["fare"].to_pylist() == [11, 1, 10]
+    assert table["note"].to_pylist() == ["x", None, 'a, "b"']
+    assert table["zip"].to_pylist() == ["008", None, "007"], "a code is not a number"
+    assert stream.schema.fields == {"dist": "float64", "fare": "int64"}
+    kept = pq.read_table(stream.path.parent / "rejected").to_pylist()
+    assert kept[1] | {"source_file": None} == {
+        "source_file": None,
+        "source_row": 4,
+        "reason": REASONS[4],
+        "source_text": None,
+        "time": "2020-01-01 00:00:03",
+        "dist": "abc",
+        "fare": "13",
+        "note": "z",
+        "zip": "2",
+    }
+    assert kept[5]["source_text"] == "too,few"
+
+
+def test_without_a_declaration_one_odd_value_does_not_change_a_fields_type(
+    spark: Any, tmp_path: Path
+) -> None:
+    rows = [[at, at * 2, "n/a" if at == 50 else at] for at in range(100)]
+    file = write_csv(tmp_path / "raw.csv", ["ts", "whole", "dirty"], rows)
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], fields=["whole", "dirty"])
+    assert stream.schema.fields == {"whole": "int64", "dirty": "int64"}
+    assert rejects(stream) == {51: "dirty: not a number 'n/a'"}
+
+
+def test_a_value_beyond_its_declared_type_is_rejected_in_a_field_and_noted_elsewhere(
+    spark: Any, tmp_path: Path
+) -> None:
+    rows = [[1, 127, 127], [2, 128, 128], [3, "3.0", "x"]]
+    file = write_csv(tmp_path / "raw.csv", ["ts", "field", "other"], rows)
+    stream = prepare_one(
+        tmp_path / "out",
+        spark,
+        paths=[file],
+        fields=["field"],
+        schema={"field": "tinyint", "other": "int8"},
+    )
+    assert rejects(stream) == {2: "field: overflows tinyint '128'"}
+    assert tuples(stream)["field"].to_pylist() == [127, 3]
+    assert tuples(stream)["other"].to_pylist() == [127, None]
+    assert "column other: 1 values are not tinyint: null in the stream" in stream.notes
+
+
+def test_rows_are_numbered_per_file_across_its_blocks(spark: Any, tmp_path: Path) -> None:
+    """Small read blocks cut the files many times; row numbers must not notice."""
+    rng = np.random.default_rng(3)
+    files, expected = [], []
+    for number in range(3):
+        bad = rng.random(1500) < 0.01
+        rows = [[at, "oops" if bad[at] else at, "pad" * 5] for at in range(1500)]
+        files.append(write_csv(tmp_path / f"{number}.csv", ["ts", "v", "pad"], rows))
+        expected += [(str(files[-1].resolve()), int(at) + 1) for at in np.flatnonzero(bad)]
+    packed = tmp_path / "3.csv.gz"
+    packed.write_bytes(gzip.compress(b"pad,v,ts\nx,1,1\nx,oops,2\n"))
+    session = spark.newSession()
+    settings = {"maxPartitionBytes": "8192", "openCostInBytes": "1000"}
+    old = {name: spark.conf.get(f"spark.sql.files.{name}") for name in settings}
+    for name, value in settings.items():
+        session.conf.set(f"spark.sql.files.{name}", value)
+    stream = prepare_one(
+        tmp_path / "out", _Fixed(session), paths=[*files, packed], fields=["v"], segment_rows=2000
+    )
+    assert {name: spark.conf.get(f"spark.sql.files.{name}") for name in settings} == old
+    table = pq.read_table(stream.path.parent / "rejected")
+    found = zip(table["source_file"].to_pylist(), table["source_row"].to_pylist(), strict=True)
+    assert list(found) == [*expected, (str(packed.resolve()), 2)]
+    assert stream.rows == 3 * 1500 + 2 - stream.rejected
+
+
+class _Fixed:
+    """A session whose siblings are itself, so that a test's settings reach the pipeline."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def newSession(self) -> Any:  # noqa: N802  (Spark's name)
+        return self._session
+
+
+def test_other_delimiters_and_clocks_are_named(spark: Any, tmp_path: Path) -> None:
+    """The household's own format: semicolons, day first, '?' for what is missing."""
+    file = tmp_path / "power.txt"
+    file.write_text("Date;Time;Power\n16/12/2006;17:24:00;4.2\n16/12/2006;17:25:00;?\n")
+    stream = prepare_one(
+        tmp_path / "out",
+        spark,
+        paths=[file],
+        delimiter=";",
+        fields=["Power"],
+        time="to_timestamp(Date || ' ' || Time, 'd/M/yyyy H:m:s')",
+    )
+    assert tuples(stream)["ts"].to_pylist() == [1_166_289_840 * 10**9]
+    assert rejects(stream) == {2: "Power: not a number '?'"}
+
+
+def test_a_row_that_cannot_be_judged_by_the_condition_is_rejected_not_dropped(
+    spark: Any, tmp_path: Path
+) -> None:
+    rows = [["2007-01-01 00:00:00", 1], ["2008-01-01 00:00:00", 2], ["?", 3], ["2008-01-01", "x"]]
+    file = write_csv(tmp_path / "raw.csv", ["t", "v"], rows)
+    stream = prepare_one(
+        tmp_path / "out", spark, paths=[file], fields=["v"], time="t", where="year(t) = 2007"
+    )
+    assert tuples(stream)["v"].to_pylist() == [1]
+    assert rejects(stream) == {3: "t: not a timestamp '?'"}

@@ -1,0 +1,161 @@
+"""Starting and stopping Spark without a word on the terminal and without a trace."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_bridge.errors import SparkUnavailable, one_line
+from spark_bridge.pipeline import prepare
+from spark_bridge.session import find_java, spark_session
+from spark_bridge.source import StreamSource
+from tests.spark_bridge.helpers import write_csv
+
+ROOT = Path(__file__).parents[2]
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    (folder / "bin").mkdir(parents=True)
+    java = folder / "bin" / "java"
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    java.chmod(0o755)
+    return folder
+
+
+def test_no_java_is_told_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SparkUnavailable, match=r"needs Java 17 or newer .* set JAVA_HOME"):
+        find_java()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SparkUnavailable, match=r"JAVA_HOME is .* no bin/java"):
+        find_java()
+
+
+@pytest.mark.parametrize(("version", "major"), [("1.8.0_402", 8), ("11.0.2", 11)])
+def test_an_old_java_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, major: int
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "jdk", version)))
+    with pytest.raises(SparkUnavailable, match=f"is Java {major}. joinsim needs Java 17"):
+        find_java()
+
+
+@pytest.mark.parametrize("version", ["17", "17.0.15", "21.0.1", "25-ea"])
+def test_a_new_java_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    home = fake_java(tmp_path / "jdk", version)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert find_java() == home / "bin" / "java"
+
+
+def test_preparing_without_java_fails_before_spark_is_imported(tmp_path: Path) -> None:
+    """In a process of its own: this one has imported pyspark already."""
+    file = write_csv(tmp_path / "raw.csv", ["ts"], [[1]])
+    script = textwrap.dedent(
+        f"""
+        import os, sys
+        os.environ.pop("JAVA_HOME", None)
+        os.environ["PATH"] = "/nowhere"
+        from spark_bridge.errors import SparkUnavailable
+        from spark_bridge.pipeline import prepare
+        from spark_bridge.source import StreamSource
+        import spark_bridge.prepared
+        try:
+            prepare(StreamSource(name="R", paths=[{str(file)!r}]), {str(tmp_path / "out")!r})
+        except SparkUnavailable as error:
+            print("pyspark" in sys.modules, error)
+        """
+    )
+    told = _run(script)
+    assert told.startswith("False no Java on PATH")
+    assert not (tmp_path / "out").exists()
+
+
+def test_spark_comes_and_goes_in_silence_even_when_the_work_fails() -> None:
+    script = textwrap.dedent(
+        """
+        import os
+        from pathlib import Path
+        from spark_bridge.session import SessionOptions, spark_session
+        quick = SessionOptions(quick_start=True)
+        pids = []
+        for fails in (True, False):
+            try:
+                with spark_session(quick) as spark:
+                    pid = spark.sparkContext._gateway.proc.pid
+                    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+                    assert spark.conf.get("spark.driver.host") == "127.0.0.1"
+                    with spark_session() as inner:
+                        assert inner is spark
+                    assert inner.sparkContext._gateway.proc.poll() is None
+                    warehouse = spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:")
+                    if fails:
+                        spark.sql("select nope")
+            except Exception as error:
+                assert fails, error
+            assert not Path(f"/proc/{pid}").exists(), "the JVM is still there"
+            assert not Path(warehouse).parent.exists(), "its folder is still there"
+            pids.append(pid)
+        assert pids[0] != pids[1]
+        """
+    )
+    assert _run(script) == ""
+
+
+def test_a_spark_that_cannot_start_says_why() -> None:
+    script = textwrap.dedent(
+        """
+        from spark_bridge.session import SessionOptions, SparkUnavailable, spark_session
+        for options in (SessionOptions(memory="1k"), SessionOptions(master="nonsense")):
+            try:
+                with spark_session(options):
+                    raise AssertionError("it started")
+            except SparkUnavailable as error:
+                print(error)
+        """
+    )
+    first, second = _run(script).splitlines()
+    assert "Spark did not start" in first
+    assert "heap" in first.lower()
+    assert "Master must" in second
+
+
+def test_a_running_session_is_shared(spark: Any, tmp_path: Path) -> None:
+    with spark_session() as same:
+        assert same is spark
+    file = write_csv(tmp_path / "raw.csv", ["ts"], [[1]])
+    (stream,) = prepare(StreamSource(name="R", paths=[file]), tmp_path / "out")
+    assert stream.rows == 1
+    assert spark.range(3).count() == 3, "and left running"
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("[A_B] what. SQLSTATE: 42\n== SQL ==\nx", "[A_B] what."),
+        ("Job aborted: x\n: org.X: [C_D] inner. SQLSTATE: 1\n at org.y[z]", "[C_D] inner."),
+        ("plain\nsecond", "plain"),
+        ("", "ValueError"),
+    ],
+)
+def test_one_line_keeps_the_complaint_alone(said: str, line: str) -> None:
+    assert one_line(ValueError(said)) == line
+
+
+def _run(script: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    return done.stdout

@@ -1,0 +1,6 @@
+"""Who talks to whom: one file per published system, each a networkx graph of actors."""
+
+from topologies.registry import TOPOLOGIES, find_topology
+from topologies.topology import Topology, TopologyError
+
+__all__ = ["TOPOLOGIES", "Topology", "TopologyError", "find_topology"]

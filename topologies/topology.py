@@ -1,0 +1,130 @@
+"""What a topology is: a named builder of actor graphs, and what it promises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+from pydantic import ConfigDict
+
+from actors.protocol import ActorSpec, Wiring
+from actors.source import Feeding, StreamFile
+from joins.batch import Schema
+from joins.parser import parse_query
+from joins.query import JoinQuery
+
+STRICT = ConfigDict(extra="forbid")
+"""For ``Parameters``: a key that means nothing is refused, not ignored."""
+
+
+class TopologyError(ValueError):
+    """A topology that cannot be built; names the parameter or query part and what is allowed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a topology is to be built for.
+
+    Attributes
+    ----------
+    query
+        The join.
+    files
+        The prepared streams, in the order of the query.
+    feeding
+        How sources feed them in.
+    pairs
+        Whether joiners must report match ids, not only counts and fingerprints.
+    """
+
+    query: JoinQuery
+    files: tuple[StreamFile, ...]
+    feeding: Feeding
+    pairs: bool = False
+
+
+class ActorGraph(nx.MultiDiGraph):
+    """Actors as nodes and channels as edges.
+
+    A node has ``spec`` (how to build the actor), ``role`` (the operator's name) and ``site`` (the
+    machine it lives on); an edge has ``port``. Nodes are ranked in the order they were added, and a
+    port's receivers are indexed in the order they were connected.
+    """
+
+    def add_actor(self, name: str, *, role: str, spec: ActorSpec, site: str | None = None) -> str:
+        """Add an actor, by default on a site of its own, and return its name."""
+        self.add_node(name, role=role, spec=spec, site=site or name)
+        return name
+
+    def connect(self, sender: str, port: str, *receivers: str) -> None:
+        """Wire *receivers*, in this order, to a port of *sender*."""
+        for index, receiver in enumerate(receivers):
+            self.add_edge(sender, receiver, port=port, index=index)
+
+    @property
+    def specs(self) -> dict[str, ActorSpec]:
+        """Actor name to how it is built, in the order of rank."""
+        return dict(self.nodes(data="spec"))
+
+    @property
+    def placement(self) -> dict[str, str]:
+        """Actor name to site."""
+        return dict(self.nodes(data="site"))
+
+    @property
+    def wiring(self) -> Wiring:
+        """Actor name to port to receivers."""
+        wiring: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in self}
+        channels = sorted(self.edges(data=True), key=lambda channel: channel[2]["index"])
+        for sender, receiver, data in channels:
+            wiring[sender][data["port"]] = (*wiring[sender].get(data["port"], ()), receiver)
+        return wiring
+
+
+class Topology(ABC):
+    """A published join system, or a baseline.
+
+    Attributes
+    ----------
+    name
+        As on the command line.
+    title
+        One line for lists.
+    paper
+        Where it was published.
+    exact
+        Whether it claims every run's answer to be exactly right.
+    parameters_type
+        Frozen dataclass of what a person may set, validated where it is made.
+    example_query
+        A query it can evaluate, to show the graph for.
+    """
+
+    name: str
+    title: str
+    paper: str
+    exact: bool
+    parameters_type: type[Any]
+    example_query: str
+
+    def example(self) -> Job:
+        """Return a job to look at the graph with: it can be built, not run."""
+        query = parse_query(self.example_query)
+        files = tuple(
+            StreamFile(
+                schema=Schema(stream=name, fields=dict.fromkeys(query.fields(stream), "int64")),
+                directory=Path(),
+            )
+            for stream, name in enumerate(query.streams)
+        )
+        return Job(query=query, files=files, feeding=Feeding())
+
+    @abstractmethod
+    def build(self, job: Job, parameters: object) -> ActorGraph:
+        """Return the graph of actors for *job*.
+
+        Raise :exc:`TopologyError` when the query is not one the system can evaluate.
+        """
