@@ -98,10 +98,20 @@ class Actor(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ActorSpec:
-    """How to build an actor, wherever it is to live: an importable class and its arguments."""
+    """How to build an actor, wherever it is to live.
+
+    Attributes
+    ----------
+    actor, arguments
+        An importable class and its arguments.
+    only_emits
+        The actor emits what it receives and asks for nothing else: no sends, timers or work. Nothing
+        in virtual time then has to wait for it.
+    """
 
     actor: type[Actor]
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    only_emits: bool = False
 
     def build(self) -> Actor:
         """Return a new actor in its first state."""

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from actors.feed import Feed, StreamFile
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import START, Actor, Context, Message, State
 from joins.arrivals import Arrivals
 
 NS_PER_S = 1_000_000_000
+
+_AHEAD = 8
+"""Batches that a source without a rate keeps ready at its port, so that the port never runs dry."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +82,15 @@ class Source(Actor):
         self._next: Arrivals | None = None
 
     def receive(self, message: Message, context: Context) -> None:
-        """Send the batch that is due and set the timer for the next one."""
-        if self._next is not None:
-            born_ns = tuple(self._born_ns(seq, context.now) for seq in self._next.seq)
-            context.send("out", Fed(self._next, born_ns))
-        self._next = self._feed.take(self._feeding.batch_rows)
+        """Send what is due and set the timer for the next batch."""
+        if message.port == START:
+            self._advance()
+        else:
+            for _ in range(_AHEAD if self._feeding.rate_tps is None else 1):
+                if self._next is not None:
+                    born_ns = tuple(self._born_ns(seq, context.now) for seq in self._next.seq)
+                    context.send("out", Fed(self._next, born_ns))
+                    self._advance()
         if self._next is not None:
             context.set_timer(self._due_ns(self._next, context.now), "next")
 
@@ -100,7 +107,12 @@ class Source(Actor):
     def restore(self, state: State) -> None:
         """Go back to the position of the snapshot."""
         self._feed.seek(state["position"])
-        self._next = self._feed.take(self._feeding.batch_rows) if state["holding"] else None
+        self._next = None
+        if state["holding"]:
+            self._advance()
+
+    def _advance(self) -> None:
+        self._next = self._feed.take(self._feeding.batch_rows)
 
     def _due_ns(self, arrivals: Arrivals, now: int) -> int:
         rate = self._feeding.rate_tps

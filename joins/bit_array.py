@@ -39,7 +39,7 @@ def intersect(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, Work]:
     common = parts[0].copy()
     for part in parts[1:]:
         np.bitwise_and(common, part, out=common)
-    return common, Work(bits=common.size * WORD_BITS * (len(parts) - 1))
+    return common, Work(bits=common.size * (len(parts) - 1))
 
 
 def keep_window(
@@ -107,7 +107,7 @@ def _keep_window(
         end = max(min(stop[row], base + bits), base) - base
         for word in range(words):
             rows[row, word] &= bits_between(word, begin, end)
-    counters[BITS] += rows.size * WORD_BITS
+    counters[BITS] += rows.size
 
 
 @kernel
@@ -132,5 +132,5 @@ def _read_rows(
                     match_id[found] = position
                 found += 1
         fingerprint[row] = total
-    counters[BITS] += rows.size * WORD_BITS
+    counters[BITS] += rows.size
     counters[MATCHES] += found

@@ -55,6 +55,14 @@ class Condition:
         Both ends are included; where nothing satisfies it, the first is greater than the second.
         """
         values = values.astype(self.dtype, copy=False)
+        least, most = self._range(values)
+        if self.dtype == "float64":
+            nan = np.isnan(values)
+            if nan.any():  # as an end it would leave the range open: indexes search for ends
+                least, most = np.where(nan, np.inf, least), np.where(nan, -np.inf, most)
+        return least, most
+
+    def _range(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         least = np.full(len(values), _INT64.min if self.dtype == "int64" else -np.inf, self.dtype)
         most = np.full(len(values), _INT64.max if self.dtype == "int64" else np.inf, self.dtype)
         if self.epsilon is not None:
@@ -84,8 +92,9 @@ class Condition:
         if self.dtype == "int64":
             # As unsigned, the distance of any two int64 fits.
             distance = np.maximum(a, b).astype(np.uint64) - np.minimum(a, b).astype(np.uint64)
-            return _COMPARE[self.operator](distance, np.uint64(self.epsilon))
-        return _COMPARE[self.operator](np.abs(a - b), float(self.epsilon))
+            return _COMPARE[self.operator](distance, int(self.epsilon))
+        with np.errstate(over="ignore"):  # further apart than floats reach is outside any band
+            return _COMPARE[self.operator](np.abs(a - b), float(self.epsilon))
 
     def _band(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         assert self.epsilon is not None
@@ -94,9 +103,13 @@ class Condition:
             reach = int(self.epsilon) - strict
             if reach < 0:
                 return np.ones_like(values), np.zeros_like(values)
-            reach = min(reach, int(_INT64.max))
-            least = np.where(values < _INT64.min + reach, _INT64.min, values - reach)
-            most = np.where(values > _INT64.max - reach, _INT64.max, values + reach)
+            # As unsigned, the room to either end of int64 fits, and so does any reach within it.
+            unsigned = values.astype(np.uint64)
+            below = unsigned - np.int64(_INT64.min).astype(np.uint64)
+            above = np.uint64(_INT64.max) - unsigned
+            step = np.uint64(min(reach, 2**64 - 1))
+            least = np.where(step > below, _INT64.min, (unsigned - step).astype(np.int64))
+            most = np.where(step > above, _INT64.max, (unsigned + step).astype(np.int64))
             return least, most
         least, most = np.empty_like(values), np.empty_like(values)
         _float_band(values, float(self.epsilon), strict, least, most)
@@ -115,11 +128,13 @@ _COMPARE = {
 
 def _below(values: np.ndarray) -> np.ndarray:
     """Return the next smaller value of each; integers wrap at the least."""
-    return values - 1 if values.dtype == np.int64 else np.nextafter(values, -np.inf)
+    with np.errstate(over="ignore"):  # beyond the last float lies infinity: an open end
+        return values - 1 if values.dtype == np.int64 else np.nextafter(values, -np.inf)
 
 
 def _above(values: np.ndarray) -> np.ndarray:
-    return values + 1 if values.dtype == np.int64 else np.nextafter(values, np.inf)
+    with np.errstate(over="ignore"):
+        return values + 1 if values.dtype == np.int64 else np.nextafter(values, np.inf)
 
 
 @njit(cache=True, nogil=True)
@@ -164,7 +179,7 @@ def _between(a: int, b: int) -> int:
 def _place(value: float) -> int:
     """Return the float's number in their order; both zeros are 0."""
     bits = np.float64(value).view(np.int64)
-    return bits if bits >= 0 else -(bits & np.int64(0x7FFFFFFFFFFFFFFF))
+    return int(bits if bits >= 0 else -(bits & np.int64(0x7FFFFFFFFFFFFFFF)))
 
 
 @njit(cache=True, inline="always")

@@ -7,7 +7,9 @@ written.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 
 import numpy as np
 from numba import njit
@@ -20,7 +22,9 @@ from joins.query import Field, JoinQuery, Predicate
 from joins.windows import Window
 
 _ROWS_AT_ONCE = 256
-"""Probes compared at once: bounds the matrix of comparisons to this times the window."""
+_CELLS_AT_ONCE = 1 << 24
+"""Probes, and pairs, compared at once: together they bound the matrix of comparisons (a band needs
+some 20 bytes a pair), however long the window is."""
 
 
 def expected(
@@ -30,9 +34,10 @@ def expected(
     *,
     enumerate_ids: bool = False,
 ) -> Iterator[Matches]:
-    """Give the matches of every tuple, in stream order, one `Matches` per stream and chunk.
+    """Give the matches of every tuple: chunk by chunk the tuples of each stream in their order.
 
-    Memory is bounded by the windows and a chunk.
+    A stream's tuples of a chunk may come in several `Matches`. Memory is bounded by the windows and
+    a chunk.
 
     Parameters
     ----------
@@ -50,7 +55,6 @@ def expected(
         for stream in streams:
             kept[stream] = Batch.concat([kept[stream], chunk.parts[stream]])
             seen_seq[stream] = np.concatenate([seen_seq[stream], chunk.seq[stream]])
-        horizon = {}
         for probing in streams:
             stored = query.stored_stream(probing)
             probes = chunk.parts[probing]
@@ -58,9 +62,9 @@ def expected(
                 query.windows[stored], kept[stored], seen_seq[stored], probes, chunk.seq[probing]
             )
             yield from _match(query, probing, probes, kept[stored], first, last, enumerate_ids)
-            if len(probes):
-                horizon[stored] = int(first[-1])
-        for stored, row in horizon.items():
+        latest = max((int(part.ts[-1]) for part in chunk.parts if len(part)), default=None)
+        for stored, window in enumerate(query.windows):
+            row = _unseen(window, kept[stored], latest)
             kept[stored] = kept[stored].slice(row, len(kept[stored]))
             seen_seq[stored] = seen_seq[stored][row:]
 
@@ -84,6 +88,18 @@ def _window(
     return np.minimum(first, last).astype(np.int64), last.astype(np.int64)
 
 
+def _unseen(window: Window, stored: Batch, latest: int | None) -> int:
+    """Return how many rows of *stored* no tuple that arrives after event time *latest* sees."""
+    if latest is None or not len(stored):
+        return 0
+    at = latest if window.kind == "time" else int(stored.id[-1]) + 1
+    if window.semantics == "precise":
+        oldest = at - window.length
+    else:
+        oldest = at // window.slide * window.slide - (window.length - window.slide)
+    return int((stored.ts if window.kind == "time" else stored.id).searchsorted(oldest))
+
+
 def _match(
     query: JoinQuery,
     probing: int,
@@ -94,8 +110,10 @@ def _match(
     enumerate_ids: bool,
 ) -> Iterator[Matches]:
     hashes = mix(stored.id)
-    for begin in range(0, len(probes), _ROWS_AT_ONCE):
-        rows = slice(begin, begin + _ROWS_AT_ONCE)
+    width = max(1, int((last - first).max(initial=1)))
+    step = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // width))
+    for begin in range(0, len(probes), step):
+        rows = slice(begin, begin + step)
         low, high = first[rows], last[rows]
         left, right = int(low.min()), int(high.max())
         holds = np.zeros((len(low), right - left), np.bool_)
@@ -153,8 +171,10 @@ def _evaluate(predicate: Predicate, left: np.ndarray, right: np.ndarray) -> np.n
         distance = np.maximum(left, right).astype(np.uint64) - np.minimum(left, right).astype(
             np.uint64
         )
-        return compare(distance, float(predicate.epsilon))
-    return compare(np.abs(left - right), float(predicate.epsilon))
+        width = Decimal(predicate.epsilon)
+        return compare(distance, math.ceil(width) if predicate.operator == "<" else int(width))
+    with np.errstate(over="ignore"):  # an infinite distance is rightly outside
+        return compare(np.abs(left - right), float(predicate.epsilon))
 
 
 @njit(cache=True, nogil=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ _WORDS = {
     "SEMICOLON": "a semicolon",
     "$END": "the end",
 }
+
+_SPACE = re.compile(r"\s")
+"""Each is shown as one blank: a caret under the line then stands where it should."""
 
 
 class QuerySyntaxError(QueryError):
@@ -59,16 +63,17 @@ def _grammar() -> Lark:
 
 
 def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> QuerySyntaxError:
-    lines = text.splitlines() or [""]
     at_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    # The parser counts no other line ends than these.
+    lines = (text.rstrip(" \t\f\r\n") if at_end else text).split("\n")
     line = len(lines) if at_end else error.line
-    column = len(lines[-1].rstrip()) + 1 if at_end else error.column
+    column = len(lines[-1]) + 1 if at_end else error.column
     allowed = sorted(_WORDS.get(name, name) for name in accepted)
     listed = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
     found = "the text ends" if at_end else f"{lines[line - 1][column - 1]!r} stands"
     return QuerySyntaxError(
         f"line {line}, character {column} of the query: {found} where there should be {listed}\n"
-        f"  {lines[line - 1].replace(chr(9), ' ')}\n  {' ' * (column - 1)}^"
+        f"  {_SPACE.sub(' ', lines[line - 1])}\n  {' ' * (column - 1)}^"
     )
 
 
@@ -92,11 +97,12 @@ class _Builder(Transformer):
         return parts
 
     def comparison(self, left: Any, operator: str, right: Any) -> Any:
-        return left, "!=" if operator == "<>" else str(operator), right, None
+        return left, str(operator), right, None
 
     def band(self, left: Any, right: Any, operator: str, epsilon: str) -> Any:
         if operator not in ("<", "<="):
-            raise QueryError(f"ABS(...) {operator} {epsilon}: a band is written with < or <=")
+            text = f"ABS({'.'.join(left)} - {'.'.join(right)}) {operator} {epsilon}"
+            raise QueryError(f"{text}: a band is written with < or <=")
         return left, str(operator), right, str(epsilon)
 
     def predicates(self, *predicates: Any) -> Any:
@@ -128,7 +134,13 @@ def _predicate(
     streams: tuple[str, ...], left: Any, operator: str, right: Any, epsilon: str | None
 ) -> Predicate:
     a, b = _field(streams, left), _field(streams, right)
-    predicate = Predicate(left=a, operator=operator, right=b, epsilon=epsilon)
+    predicate = Predicate(
+        left=a,
+        operator="!=" if operator == "<>" else operator,
+        right=b,
+        epsilon=epsilon,
+        spelt=operator,
+    )
     if len(streams) == 1 and a.role == b.role:
         raise QueryError(
             f"{predicate}: in a self join one side is the newer tuple (suffix 1) and the other an "

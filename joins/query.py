@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from joins.batch import Schema
 from joins.conditions import MIRRORED, Condition
@@ -50,17 +50,47 @@ class Predicate:
         ``<``, ``<=``, ``>``, ``>=``, ``=`` or ``!=``; a band has ``<`` or ``<=``.
     epsilon
         Width of the band as spelt; None for a comparison.
+    spelt
+        The operator as the query spells it: ``!=`` may be ``<>`` there. None for *operator*.
     """
 
     left: Field
     operator: str
     right: Field
     epsilon: str | None = None
+    spelt: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.epsilon is None:
+            return
+        width = Decimal(self.epsilon)
+        if width == 0 and self.operator == "<":
+            raise QueryError(f"{self}: no two values are closer than 0; write a width above it")
+        if float(width) == float("inf"):
+            raise QueryError(f"{self}: {self.epsilon} is too large; a width is at most 1.79e308")
 
     def __str__(self) -> str:
+        operator = self.spelt or self.operator
         if self.epsilon is None:
-            return f"{self.left.text} {self.operator} {self.right.text}"
-        return f"ABS({self.left.text} - {self.right.text}) {self.operator} {self.epsilon}"
+            return f"{self.left.text} {operator} {self.right.text}"
+        return f"ABS({self.left.text} - {self.right.text}) {operator} {self.epsilon}"
+
+    @property
+    def signs(self) -> frozenset[int]:
+        """Which signs of left - right may satisfy it."""
+        if self.epsilon is None:
+            return _SIGNS[self.operator]
+        return frozenset((-1, 0, 1) if Decimal(self.epsilon) else (0,))
+
+
+_SIGNS = {
+    "<": frozenset((-1,)),
+    "<=": frozenset((-1, 0)),
+    ">": frozenset((1,)),
+    ">=": frozenset((0, 1)),
+    "=": frozenset((0,)),
+    "!=": frozenset((-1, 1)),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,9 +133,21 @@ class JoinQuery:
     window: WindowClause
 
     def __post_init__(self) -> None:
-        for a, b in combinations(self.predicates, 2):
-            if _contradict(a, b):
-                raise QueryError(f"{a} and {b} contradict each other: no pair satisfies both")
+        possible: dict[tuple[tuple[int, int, str], ...], frozenset[int]] = {}
+        before: dict[tuple[tuple[int, int, str], ...], list[str]] = {}
+        for predicate in self.predicates:
+            sides = [(f.stream, f.role, f.name) for f in (predicate.left, predicate.right)]
+            pair = tuple(sorted(sides))
+            signs = predicate.signs
+            if sides[0] != pair[0]:
+                signs = frozenset(-sign for sign in signs)
+            possible[pair] = possible.get(pair, frozenset((-1, 0, 1))) & signs
+            before.setdefault(pair, []).append(str(predicate))
+            if not possible[pair]:
+                raise QueryError(
+                    f"{' and '.join(before[pair])} contradict each other: no pair of tuples "
+                    "satisfies them all"
+                )
 
     def __str__(self) -> str:
         conditions = "\nAND ".join(str(predicate) for predicate in self.predicates)
@@ -161,7 +203,15 @@ class JoinQuery:
         return (window,) * len(self.streams)
 
     def stored_stream(self, probing: int) -> int:
-        """Return the stream that tuples of stream *probing* look into."""
+        """Return the stream that tuples of stream *probing* look into.
+
+        Raise :exc:`QueryError` when more than two streams are joined: each then has several.
+        """
+        if len(self.streams) > 2:
+            raise QueryError(
+                f"the query joins {len(self.streams)} streams, {', '.join(self.streams)}; only "
+                "joins of one stream with itself or of two streams are evaluated"
+            )
         return probing if self.is_self_join else 1 - probing
 
     def fields(self, stream: int) -> tuple[str, ...]:
@@ -174,6 +224,7 @@ class JoinQuery:
 
         Raise :exc:`QueryError` naming a field that a stream does not have, and those it has.
         """
+        self.stored_stream(probing)
         return tuple(self._condition(predicate, probing, schemas) for predicate in self.predicates)
 
     def _condition(
@@ -188,9 +239,11 @@ class JoinQuery:
         if predicate.epsilon is not None:
             operator, epsilon = predicate.operator, float(predicate.epsilon)
             if whole:
-                # A whole distance is below 2.5 exactly when it is at most 2.
-                operator = operator if epsilon.is_integer() else "<="
-                epsilon = int(epsilon)
+                # A whole distance is below 2.5 exactly when it is at most 2; and decimals are
+                # exact where a float is not.
+                width = Decimal(predicate.epsilon)
+                operator = operator if width == int(width) else "<="
+                epsilon = int(width)
         return Condition(
             probe_field=probe.name,
             stored_field=stored.name,
@@ -208,20 +261,3 @@ def _dtype(field: Field, schemas: Sequence[Schema]) -> str:
             f"{', '.join(schema.fields)}"
         )
     return schema.fields[field.name]
-
-
-_SIDES = {"<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}, "=": {0}, "!=": {-1, 1}}
-"""Operator to the signs of left - right that satisfy it."""
-
-
-def _contradict(a: Predicate, b: Predicate) -> bool:
-    """Whether two comparisons of the same two fields leave no sign of their difference."""
-    if a.epsilon is not None or b.epsilon is not None:
-        return False
-    if (a.left, a.right) == (b.left, b.right):
-        other = b.operator
-    elif (a.left, a.right) == (b.right, b.left):
-        other = MIRRORED[b.operator]
-    else:
-        return False
-    return not _SIDES[a.operator] & _SIDES[other]

@@ -13,6 +13,16 @@ from quantiphy import Quantity, UnknownConversion, UnknownScaleFactor
 _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
+_LENGTH_END = 2**62
+"""A window shorter than this (146 years) can be taken off any event time without overflow."""
+
+
+class _Time(Quantity):
+    """A quantity for which ``min`` is minutes, not thousandths of an ``in``."""
+
+
+_Time.set_prefs(known_units="min minute minutes")
+
 
 class WindowError(ValueError):
     """A window that cannot be; names the value and what is allowed."""
@@ -31,10 +41,10 @@ def read_extent(text: str) -> tuple[str, int]:
             f"--set bind.{text}=1000"
         )
     try:
-        quantity = Quantity(text)
+        quantity = _Time(text)
         seconds = quantity if quantity.units == "s" else quantity.scale("s")
         return "time", round(float(seconds) * 1_000_000_000)
-    except (ValueError, UnknownConversion, UnknownScaleFactor):
+    except (ValueError, OverflowError, UnknownConversion, UnknownScaleFactor):
         raise WindowError(
             f"{text!r} is neither a number of tuples ('1000') nor a time ('10 min', '25 ms')"
         ) from None
@@ -70,6 +80,10 @@ class Window:
             raise WindowError(
                 f"window of length {self.length} {unit} and slide {self.slide} {unit}: both must "
                 "be at least 1"
+            )
+        if self.length >= _LENGTH_END:
+            raise WindowError(
+                f"window of length {self.length} {unit}: it must be less than {_LENGTH_END}"
             )
         if self.slide > self.length:
             raise WindowError(
@@ -135,6 +149,7 @@ class WindowBounds:
             Per probing stream for each new tuple the positions it sees in the stream it probes:
             the first, and the one after the last; int64.
         """
+        latest = [int(ts[-1]) for _, ts, _ in parts if len(ts)]
         before = list(self._arrived)
         for stream, (ids, ts, _) in enumerate(parts):
             self._arrived[stream] += len(ids)
@@ -145,10 +160,8 @@ class WindowBounds:
             probed = stream if self._self_join else 1 - stream
             preceding = before[probed] + np.searchsorted(parts[probed][2], seq)
             bounds.append(self._see(probed, preceding.astype(np.int64), ts))
-        for stream, (_, _, seq) in enumerate(parts):
-            if len(seq):
-                probed = stream if self._self_join else 1 - stream
-                self._forget(probed, int(bounds[stream][0][-1]))
+        if latest:
+            self._forget(max(latest))
         return bounds
 
     def _see(
@@ -164,11 +177,14 @@ class WindowBounds:
             stop = np.minimum(stop, offset + np.searchsorted(kept, ts, "left"))
         return np.minimum(start, stop).astype(np.int64), stop.astype(np.int64)
 
-    def _forget(self, stream: int, position: int) -> None:
-        """Drop event times before *position*: event time moves on, and bounds with it."""
-        if self._windows[stream].kind == "time":
-            self._ts[stream] = self._ts[stream][position - self._kept_from[stream] :]
-            self._kept_from[stream] = position
+    def _forget(self, latest: int) -> None:
+        """Drop event times that no tuple from *latest* on can see, whichever stream it is of."""
+        for stream, window in enumerate(self._windows):
+            if window.kind == "time":
+                kept = self._ts[stream]
+                unseen = int(np.searchsorted(kept, window.bound(np.array([latest])), "left")[0])
+                self._ts[stream] = kept[unseen:].copy()  # a view would hold on to the rest
+                self._kept_from[stream] += unseen
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain data."""

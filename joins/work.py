@@ -20,7 +20,8 @@ class Work:
     moves
         Entries shifted, split, merged or sorted into place.
     bits
-        Bits set, cleared, intersected or scanned in bit arrays.
+        Operations on bit arrays: single bits set, cleared or tested, and whole words of 64 bits
+        combined or scanned; both take about the same time.
     bytes_copied
         Bytes copied between structures (sealing, shipping, snapshots).
     matches

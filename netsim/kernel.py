@@ -18,7 +18,8 @@ Credits themselves travel in no time, and cost no bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
@@ -29,6 +30,7 @@ import numpy as np
 import simpy
 
 from actors.protocol import START, TIMER, Host, Reply, Wiring
+from joins.work import NO_WORK
 from netsim.cost import CostProfile
 from netsim.network import NetworkError, link_between
 from netsim.parts import Channel, Letter, Moment, Node, Site
@@ -38,6 +40,9 @@ INBOX_MESSAGES = 16
 """Default room of an inbox, as deep as an engine's exchange buffers; 1 is the least."""
 
 _STEPS_BETWEEN_REPORTS = 4_096
+
+_UNFETCHED_MOST = 1_024
+"""Replies left with the host at most: what they hold is memory of the actors' processes."""
 
 
 class EndlessRunError(Exception):
@@ -102,6 +107,9 @@ class Kernel:
         Called with the results an actor emitted, in virtual order.
     inbox_messages
         Room of each inbox, at least 1.
+    only_emit
+        Actors that emit what they receive and ask for nothing else: a message costs them the floor,
+        so nothing in virtual time waits for their replies, and they are fetched later.
     """
 
     def __init__(
@@ -116,6 +124,7 @@ class Kernel:
         trace: Trace,
         collect: Callable[[list[Any]], None],
         inbox_messages: int = INBOX_MESSAGES,
+        only_emit: Collection[str] = (),
     ) -> None:
         if inbox_messages < 1:
             raise NetworkError(f"inboxes of {inbox_messages} messages: must be at least 1")
@@ -133,9 +142,17 @@ class Kernel:
         sites = {name: Site(data["cores"]) for name, data in network.nodes(data=True)}
         fed = {receiver for ports in wiring.values() for to in ports.values() for receiver in to}
         self._nodes = {
-            name: Node(name, rank, sites[placement[name]], inbox_messages, name not in fed)
+            name: Node(
+                name,
+                rank,
+                sites[placement[name]],
+                inbox_messages,
+                is_source=name not in fed,
+                only_emits=name in only_emit,
+            )
             for rank, name in enumerate(wiring)
         }
+        self._unfetched: deque[int] = deque()
         self._channels: dict[tuple[int, int], Channel] = {}
         for name, ports in wiring.items():
             for receivers in ports.values():
@@ -182,7 +199,7 @@ class Kernel:
                         f"the run has not ended after {until_ns / 1e9:g} virtual seconds"
                     )
         except simpy.core.EmptySchedule:
-            pass
+            self._fetch()
         if progress:
             progress(self._progress())
         return Outcome(
@@ -314,12 +331,31 @@ class Kernel:
 
     def _sync(self, event: Any) -> None:
         letter: Letter = event._value
+        if letter.receiver.only_emits:
+            self._complete_unfetched(letter)
+            return
         letter.reply = reply = self._host.reply(letter.ticket)
         extra_ns = self._profile.work_ns(reply.work)
         if extra_ns:
             self._at(self._env.now + extra_ns, self._complete, letter)
         else:
             self._complete(event)
+
+    def _complete_unfetched(self, letter: Letter) -> None:
+        self._end_ns = self._env.now
+        self._record(letter, self._end_ns)
+        self._unfetched.append(letter.ticket)
+        if len(self._unfetched) > _UNFETCHED_MOST:
+            self._fetch()
+        self._release_core(letter.receiver)
+
+    def _fetch(self) -> None:
+        """Collect what was emitted meanwhile, in virtual order."""
+        while self._unfetched:
+            reply = self._host.reply(self._unfetched.popleft())
+            if reply.sends or reply.timers or reply.work != NO_WORK:
+                raise ValueError("an actor declared to only emit asked for something else")
+            self._collect(reply.emitted)
 
     def _complete(self, event: Any) -> None:
         letter: Letter = event._value

@@ -39,6 +39,7 @@ class Node:
         "inbox",
         "is_source",
         "name",
+        "only_emits",
         "rank",
         "seq",
         "site",
@@ -46,12 +47,22 @@ class Node:
         "waiting",
     )
 
-    def __init__(self, name: str, rank: int, site: Site, credits: int, is_source: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        rank: int,
+        site: Site,
+        credits: int,
+        *,
+        is_source: bool,
+        only_emits: bool,
+    ) -> None:
         self.name = name
         self.rank = rank
         self.site = site
-        self.is_source = is_source
         self.credits = credits
+        self.is_source = is_source
+        self.only_emits = only_emits
         self.inbox: deque[Letter] = deque()
         self.waiting: deque[Letter] = deque()
         self.held_timers: list[tuple[int, str]] = []

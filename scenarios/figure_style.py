@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -31,7 +32,7 @@ LIGHT = {name: light for name, (light, _) in COLOURS.items()}
 SERIES = ("blue", "orange", "green", "purple", "red", "teal", "brown", "pink")
 """Colours that tell things apart, in the order of their use."""
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9,
     "svg.fonttype": "none",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,7 +16,8 @@ from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path
 
 from scenarios.figure_style import LIGHT, SERIES
-from scenarios.graph_layout import BOX_HEIGHT, HEADER, Box, Channel, Layout, Point, Wire, lay_out
+from scenarios.graph_layout import lay_out
+from scenarios.graph_parts import BOX_HEIGHT, HEADER, Box, Channel, Layout, Point, Wire
 from topologies.topology import ActorGraph
 
 HEAT = LinearSegmentedColormap.from_list(
@@ -25,6 +27,7 @@ HEAT = LinearSegmentedColormap.from_list(
 
 _PAD = 0.15
 _TITLE = 0.42
+_TITLE_CHARACTER = 0.115
 _LEGEND_ROW = 0.24
 _LEGEND_COLUMN = 1.6
 _PLAIN_WIDTH = 1.1
@@ -35,7 +38,9 @@ _BOXES_MAX = 24
 """A run's drawing stands among other figures on a page, and so must not be as tall as a file's."""
 _HEAD = 0.09
 _TURN = 0.4
-_DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)))
+Look = tuple[str, Any]
+"""Colour and dashes of a port's wires."""
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)))
 
 
 def plain_figure(graph: ActorGraph, title: str) -> Figure:
@@ -108,7 +113,8 @@ def _figure(
     told: str,
 ) -> Figure:
     notes = [f"the PEs of {role} share one box: {told}" for role in layout.collapsed]
-    left, right = layout.left - _PAD - _TURN, layout.right + _PAD + _TURN
+    left = layout.left - _PAD - _TURN
+    right = max(layout.right + _PAD + _TURN, left + 2 * _PAD + _TITLE_CHARACTER * len(title))
     columns = max(1, int((right - left) / _LEGEND_COLUMN))
     rows = -(-len(layout.ports) // columns) if layout.ports else 0
     bottom = layout.bottom - _PAD - 0.1 - (rows + len(notes)) * _LEGEND_ROW
@@ -133,7 +139,7 @@ def _figure(
     return figure
 
 
-def _port_looks(ports: tuple[str, ...]) -> dict[str, tuple[str, object]]:
+def _port_looks(ports: tuple[str, ...]) -> dict[str, Look]:
     """Return colour and dashes of each port; dashes change when the colours are used up."""
     return {
         port: (LIGHT[SERIES[i % len(SERIES)]], _DASHES[i // len(SERIES) % len(_DASHES)])
@@ -174,7 +180,7 @@ def _paint_box(axes: Axes, box: Box, fill: str, note: str) -> None:
     )
     # On a colour of its own a box keeps its text in both themes; on paper the theme decides.
     ink = LIGHT["ink"] if fill == LIGHT["paper"] else _readable_on(fill)
-    place = {"ha": "center", "va": "center", "color": ink, "zorder": 4}
+    place: dict[str, Any] = {"ha": "center", "va": "center", "color": ink, "zorder": 4}
     axes.text(box.x, box.y + (0.075 if note else 0), box.label, size=8.5, **place)
     if note:
         axes.text(box.x, box.y - 0.085, note, size=7, **place)
@@ -185,7 +191,7 @@ def _readable_on(fill: str) -> str:
     return "#ffffff" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "#15181d"
 
 
-def _paint_wire(axes: Axes, wire: Wire, look: tuple[str, object], width: float) -> None:
+def _paint_wire(axes: Axes, wire: Wire, look: Look, width: float) -> None:
     colour, dashes = look
     unused = width == 0
     head = _HEAD * max(1.0, sqrt(width / 1.5)) if wire.arrives and not unused else 0.0
@@ -221,7 +227,7 @@ def _curve(points: list[Point]) -> tuple[list[tuple[float, float]], list[int]]:
 
 
 def _paint_legend(
-    axes: Axes, layout: Layout, looks: dict[str, tuple[str, object]], columns: int, left: float
+    axes: Axes, layout: Layout, looks: dict[str, Look], columns: int, left: float
 ) -> None:
     for place, port in enumerate(layout.ports):
         colour, dashes = looks[port]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,7 +20,7 @@ _WIDTH = 11.0
 _STAGE_COLOURS = ("purple", "blue", "orange", "green")
 _PERCENTILE_COLOURS = ("blue", "orange", "red")
 _SECONDS_FROM_MS = 10_000
-_LOG_FROM_RATIO = 100
+_LOG_FROM_RATIO = 1_000
 """Values further apart than this cannot be read off one linear axis."""
 _DEPTH = LinearSegmentedColormap.from_list(
     "depth",
@@ -48,7 +49,7 @@ def stage_figure(roles: Sequence[str], mean_ms: np.ndarray) -> Figure:
         )  # fmt: skip
         start += mean_ms[:, stage]
     longest = start.max(initial=0.0) or 1.0
-    for row, total in zip(rows, start, strict=True):
+    for row, total in enumerate(start):
         axes.text(total + 0.006 * longest, row, f"{total:,.3g} ms", va="center", size=8)
     axes.set_yticks(rows, roles)
     axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
@@ -62,57 +63,51 @@ def stage_figure(roles: Sequence[str], mean_ms: np.ndarray) -> Figure:
 def time_figure(
     bins: TimeBins,
     percents: Sequence[int],
-    latency_ms: np.ndarray | None,
-    tuples_tps: np.ndarray,
-    matches_ps: np.ndarray | None,
+    *,
+    latency_ms: np.ndarray,
+    answered_tps: np.ndarray,
+    waiting: np.ndarray,
+    matches_ps: np.ndarray,
 ) -> Figure:
-    """Return panels below each other over virtual time: latency, tuples and matches per second.
+    """Return panels over virtual time: latency, tuples answered, tuples waiting, matches.
 
-    Parameters
-    ----------
-    bins
-        The time bins.
-    percents
-        Which percentiles of latency.
-    latency_ms
-        Percents by bins, NaN where there is none; None leaves the panel out.
-    tuples_tps, matches_ps
-        Per bin; None leaves the panel out.
+    *latency_ms* is percents by bins, NaN where no tuple was answered; the others are per bin,
+    *waiting* at its end.
     """
-    panels = 1 + (latency_ms is not None) + (matches_ps is not None)
-    figure = Figure(figsize=(_WIDTH, 0.6 + 1.45 * panels))
-    axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
+    height = 6.2
+    figure = Figure(figsize=(_WIDTH, height))
+    latency, *others = panels = figure.subplots(4, 1, sharex=True)
     figure.subplots_adjust(
-        left=0.09, right=0.985, bottom=0.48 / figure.get_figheight(),
-        top=1 - 0.3 / figure.get_figheight(), hspace=0.28,
-    )  # fmt: skip
+        left=0.09, right=0.985, bottom=0.48 / height, top=1 - 0.3 / height, hspace=0.3
+    )
     scale, unit = _time_unit(bins)
     edges = bins.edges_ns / scale
-    left = list(axes)
-    if latency_ms is not None:
-        panel = left.pop(0)
-        in_seconds = np.nanmax(latency_ms) >= _SECONDS_FROM_MS
-        latency = latency_ms / 1000 if in_seconds else latency_ms
-        for percent, values, colour in zip(percents, latency, _PERCENTILE_COLOURS, strict=True):
-            _steps(panel, values, edges, colour, f"p{percent}")
-        _latency_scale(panel, latency)
-        panel.set_ylabel("latency (s)" if in_seconds else "latency (ms)")
-        _legend(panel)
-    panel = left.pop(0)
-    _steps(panel, tuples_tps, edges, "green", None)
-    panel.set_ylabel("tuples/s")
-    if matches_ps is not None:
-        panel = left.pop(0)
-        _steps(panel, matches_ps, edges, "purple", None)
-        panel.set_ylabel("matches/s")
-    for panel in axes:
+    known = latency_ms[np.isfinite(latency_ms)]
+    in_seconds = known.max(initial=0.0) >= _SECONDS_FROM_MS
+    values = latency_ms / 1000 if in_seconds else latency_ms
+    for percent, line, colour in zip(percents, values, _PERCENTILE_COLOURS, strict=True):
+        _steps(latency, line, edges, colour, f"p{percent}")
+    _latency_scale(latency, values)
+    latency.set_ylabel("latency (s)" if in_seconds else "latency (ms)")
+    _legend(latency)
+    for panel, line, colour, label in zip(
+        others,
+        (answered_tps, waiting, matches_ps),
+        ("green", "teal", "purple"),
+        ("tuples/s", "tuples inside", "matches/s"),
+        strict=True,
+    ):
+        _steps(panel, line, edges, colour, None)
+        panel.set_ylabel(label)
+    for panel in panels:
         panel.grid(axis="y")
         panel.yaxis.set_label_coords(-0.062, 0.5)
         if panel.get_yscale() == "linear":
-            panel.set_ylim(0, panel.dataLim.y1 * 1.1 or 1)
+            highest = panel.dataLim.y1
+            panel.set_ylim(0, highest * 1.1 if np.isfinite(highest) and highest > 0 else 1)
             panel.yaxis.set_major_locator(MaxNLocator(4))
             panel.yaxis.set_major_formatter(FuncFormatter(_short))
-    axes[-1].set(xlim=(0, edges[-1]), xlabel=f"virtual time ({unit})")
+    panels[-1].set(xlim=(0, edges[-1]), xlabel=f"virtual time ({unit})")
     return figure
 
 
@@ -125,7 +120,7 @@ def depth_figure(bins: TimeBins, names: Sequence[str], depth: np.ndarray) -> Fig
     deepest = depth.max(initial=0.0)
     top = deepest or 1.0
     extent = (0, bins.edges_ns[-1] / scale, len(names) - 0.5, -0.5)
-    look = {"cmap": _DEPTH, "aspect": "auto", "interpolation": "none"}
+    look: dict[str, Any] = {"cmap": _DEPTH, "aspect": "auto", "interpolation": "none"}
     axes.imshow(depth, extent=extent, vmin=0, vmax=top, **look)
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])

@@ -14,10 +14,12 @@ from scenarios.run import Report
 from scenarios.trace_analysis import (
     STAGES,
     ResultFigures,
+    TimeBins,
     TraceFigures,
     analyse_results,
     analyse_trace,
-    entered_by_stream,
+    born_at_rate,
+    split_by_stream,
 )
 from topologies.topology import ActorGraph
 
@@ -42,7 +44,10 @@ def report_figures(report: Report) -> dict[str, Any]:
     graph = report.plan.graph(pairs=report.plan.config.pairs)
     virtual_ns = report.outcome.virtual_ns
     trace = _trace_figures(report, graph)
-    results = analyse_results(report.directory, entered_by_stream(report.plan.files, trace.entered))
+    born = _born(report, trace)
+    results = analyse_results(
+        report.directory, trace.bins, split_by_stream(report.plan.files, born)
+    )
     pes = _pes(graph)
     utilisation = trace.utilisation(virtual_ns)
     stages = _stages(trace, pes)
@@ -61,7 +66,7 @@ def report_figures(report: Report) -> dict[str, Any]:
                 [stage["role"] for stage in stages],
                 np.array([stage["mean_ms"] for stage in stages]).reshape(-1, len(STAGES)),
             ),
-            "time": _time_figure(trace, results),
+            "time": _time_figure(trace.bins, born, results),
             "queues": depth_figure(trace.bins, queues, depth),
             "load": load_bars(
                 [(load["role"], load["pes"], load["shares"], load["skew"]) for load in loads]
@@ -85,21 +90,27 @@ def report_figures(report: Report) -> dict[str, Any]:
 
 def _trace_figures(report: Report, graph: ActorGraph) -> TraceFigures:
     sources = {name for name, degree in graph.in_degree() if not degree}
-    return analyse_trace(
-        report.directory / "trace.parquet", list(graph), sources, report.outcome.virtual_ns
-    )
+    bins = TimeBins.over(report.outcome.virtual_ns, report.outcome.messages)
+    return analyse_trace(report.directory / "trace.parquet", list(graph), sources, bins)
 
 
-def _time_figure(trace: TraceFigures, results: ResultFigures) -> Any:
-    seconds = trace.bins.width_ns / 1e9
-    latency_ms = results.latency_ms(PERCENTS)
-    reported = bool(np.isfinite(latency_ms).any())
+def _born(report: Report, trace: TraceFigures) -> np.ndarray:
+    """Return how many tuples had come into being by each edge of the time bins."""
+    rate_tps = report.plan.config.feeding.rate_tps
+    if rate_tps is None:  # then they come into being as they are sent
+        return trace.entered
+    return born_at_rate(trace.bins, rate_tps, int(trace.entered[-1]))
+
+
+def _time_figure(bins: TimeBins, born: np.ndarray, results: ResultFigures) -> Any:
+    seconds = bins.width_ns / 1e9
     return time_figure(
-        trace.bins,
+        bins,
         PERCENTS,
-        latency_ms if reported else None,
-        np.diff(trace.entered) / seconds,
-        results.matches / seconds if reported else None,
+        latency_ms=results.latency_ms(PERCENTS),
+        answered_tps=results.answered / seconds,
+        waiting=born[1:] - np.cumsum(results.answered),
+        matches_ps=results.matches / seconds,
     )
 
 

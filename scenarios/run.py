@@ -25,6 +25,7 @@ from scenarios.config import ConfigError, RunConfig, explain
 from scenarios.datasets import prepare_streams
 from scenarios.histogram import Histogram
 from scenarios.networks import build_network
+from scenarios.rehearsal import rehearse
 from scenarios.results import ResultWriter
 from scenarios.verdict import Verdict, judge
 from spark_bridge.prepared import PreparedStream
@@ -54,11 +55,19 @@ class Plan:
     files: tuple[StreamFile, ...]
     address: str | None = None
 
+    def job(self, *, pairs: bool) -> Job:
+        """Return what the topology is to be built for."""
+        feeding = Feeding(**self.config.feeding.model_dump())
+        return Job(query=self.query, files=self.files, feeding=feeding, pairs=pairs)
+
+    @property
+    def rehearsal(self) -> tuple[Topology, Any, Job]:
+        """The arguments of a rehearsal of this run."""
+        return self.topology, self.parameters, self.job(pairs=self.config.pairs)
+
     def graph(self, *, pairs: bool) -> ActorGraph:
         """Return the actors of the run."""
-        feeding = Feeding(**self.config.feeding.model_dump())
-        job = Job(query=self.query, files=self.files, feeding=feeding, pairs=pairs)
-        return self.topology.build(job, self.parameters)
+        return self.topology.build(self.job(pairs=pairs), self.parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,11 +145,14 @@ def execute(
     *,
     on_run: Callable[[Progress], None] | None = None,
     on_judge: Callable[[], None] | None = None,
+    rehearsal: bool = True,
 ) -> Report:
-    """Run *plan* into *directory* and judge it.
+    """Run *plan* into *directory* and judge it, by default after a `rehearsal.rehearse`.
 
     Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
     """
+    if rehearsal:
+        rehearse(*plan.rehearsal)
     outcome, wall_seconds, memory_bytes = _simulate(plan, directory, plan.config.pairs, on_run)
     if on_judge:
         on_judge()
@@ -195,6 +207,7 @@ def _simulate(
             trace=trace,
             collect=results.collect,
             inbox_messages=config.network.inbox_messages,
+            only_emit=graph.only_emit,
         )
         start = time.perf_counter()
         outcome = kernel.run(progress=on_run)
@@ -220,6 +233,7 @@ def _host(plan: Plan, graph: ActorGraph) -> Iterator[tuple[Host, Callable[[], in
         ray_cluster(plan.address, processes=processes),
         RayHost(graph.specs, graph.wiring, config.seed, homes=homes) as host,
     ):
+        host.everywhere(rehearse, *plan.rehearsal)
         yield host, lambda: _own_peak_bytes() + sum(host.peak_bytes())
 
 

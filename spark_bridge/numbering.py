@@ -47,7 +47,10 @@ class Buckets:
 
 def buckets_needed(rows: int, segment_rows: int) -> int:
     """Return into how many buckets *rows* are dealt so that each is about one segment."""
-    return max(1, min(BUCKETS_MAX, -(-rows // segment_rows)))
+    if rows <= segment_rows:
+        return 1
+    # The quantiles are approximate: a tenth to spare keeps a bucket from spilling into a crumb.
+    return min(BUCKETS_MAX, 1 + rows * 11 // (segment_rows * 10))
 
 
 def deal(valid: DataFrame, rows: int, quantiles: list[int]) -> Buckets:

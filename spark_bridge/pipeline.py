@@ -141,7 +141,7 @@ def _task(
             progress(f"{source.name}: {stage}", at * steps + STAGES.index(stage), of * steps)
 
     report("look")
-    files = look(source.paths, source.delimiter)
+    files = look(source.paths, source.separator)
     return Task(
         source=source,
         files=files,

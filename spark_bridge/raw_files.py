@@ -14,6 +14,7 @@ import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -45,6 +46,8 @@ class RawFile:
         Number of rows; None in CSV, where they must be counted.
     size_bytes, sha256
         Length and digest of the whole file.
+    modified_ns
+        When the file was last changed, ns since 1970.
     """
 
     path: Path
@@ -53,6 +56,7 @@ class RawFile:
     rows: int | None
     size_bytes: int
     sha256: str
+    modified_ns: int
 
     @property
     def suffix(self) -> str:
@@ -86,6 +90,18 @@ def look(paths: Iterable[str | Path], delimiter: str) -> list[RawFile]:
     return files
 
 
+def require_unchanged(files: Iterable[RawFile]) -> None:
+    """Raise :exc:`DataError` if a file is no longer the one that was looked at."""
+    for file in files:
+        try:
+            about = file.path.stat()
+        except OSError:
+            about = None
+        now = (about.st_size, about.st_mtime_ns) if about else None
+        if now != (file.size_bytes, file.modified_ns):
+            raise DataError(f"{file.path} changed while it was being read; run again")
+
+
 def _expand(path: Path) -> list[Path]:
     if path.is_dir():
         inside = sorted(
@@ -116,16 +132,16 @@ def _look_at(path: Path, delimiter: str) -> RawFile:
     if not path.is_file():
         raise DataError(f"{path} is not a file; {_ALLOWED}")
     try:
-        size_bytes = path.stat().st_size
+        about = path.stat()
+        size_bytes = about.st_size
         with path.open("rb") as raw:
             head = raw.read(4096)
             raw.seek(max(0, size_bytes - len(_MAGIC)))
             tail = raw.read()
-            raw.seek(0)
             if size_bytes == 0:
                 raise DataError(f"{path} is empty (0 bytes); {_ALLOWED}")
             format_, columns, rows = _describe(path, head, tail, delimiter)
-            sha256 = hashlib.file_digest(raw, "sha256").hexdigest()
+            sha256 = _digest(path.resolve(), size_bytes, about.st_mtime_ns)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     return RawFile(
@@ -135,7 +151,15 @@ def _look_at(path: Path, delimiter: str) -> RawFile:
         rows=rows,
         size_bytes=size_bytes,
         sha256=sha256,
+        modified_ns=about.st_mtime_ns,
     )
+
+
+@cache
+def _digest(path: Path, size_bytes: int, modified_ns: int) -> str:
+    """Return the sha256 of *path*; two streams made of one large file read it for this once."""
+    with path.open("rb") as raw:
+        return hashlib.file_digest(raw, "sha256").hexdigest()
 
 
 def _describe(
@@ -187,6 +211,11 @@ def _header(path: Path, delimiter: str) -> list[str]:
     if not text.strip():
         raise DataError(f"{path} begins with an empty line where the header should be")
     cells = [cell.strip() for cell in next(csv.reader(io.StringIO(text), delimiter=delimiter))]
+    other = next((sign for sign in ";\t|" if sign in text), None)
+    if len(cells) == 1 and other is not None:
+        raise DataError(
+            f"{path} has one column when cut at {delimiter!r}; its delimiter may be {other!r}"
+        )
     if all(re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?", cell) for cell in cells):
         raise DataError(
             f"{path} has no header: its first line is {text[:60]!r}; put the column names there"

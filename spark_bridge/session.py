@@ -117,9 +117,14 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
 def _active_session() -> SparkSession | None:
     if "pyspark" not in sys.modules:
         return None  # importing it only to find nothing costs time
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    return SparkSession.getActiveSession()
+    context = SparkContext._active_spark_context
+    if context is None:
+        return None
+    # Another thread than the one that started Spark has no active session, but the same context.
+    return SparkSession.getActiveSession() or SparkSession(context)
 
 
 def _conf(options: SessionOptions, folder: Path) -> Any:

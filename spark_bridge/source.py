@@ -65,7 +65,7 @@ class StreamSource:
         Declared types of some or all columns, in Spark SQL's or numpy's words; the others are
         inferred in CSV and kept in Parquet.
     delimiter
-        One character between the columns of a CSV file.
+        One character between the columns of a CSV file; by default a comma, or a tab in ``.tsv``.
 
     Raises
     ------
@@ -82,17 +82,17 @@ class StreamSource:
     key: str | None = None
     rows: int | None = None
     schema: Mapping[str, str] = field(default_factory=dict)
-    delimiter: str = ","
+    delimiter: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.paths, (str, Path)):
             object.__setattr__(self, "paths", (self.paths,))
         if isinstance(self.fields, str):
             object.__setattr__(self, "fields", (self.fields,))
-        if not _NAME.fullmatch(self.name):
+        if not _NAME.fullmatch(self.name) or self.name.endswith(".rejected"):
             raise DataError(
                 f"stream name {self.name!r}: letters, digits, '_', '-' and '.' are allowed, "
-                "and no '.' or '-' at its start"
+                "and no '.' or '-' at its start, nor '.rejected' at its end"
             )
         if not self.paths:
             raise DataError(f"stream {self.name!r}: no file is named; give one or more")
@@ -103,7 +103,10 @@ class StreamSource:
             )
         if self.rows is not None and self.rows < 1:
             raise DataError(f"stream {self.name!r}: rows is {self.rows}; it must be 1 or more")
-        if len(self.delimiter) != 1:
+        if self.delimiter is None:
+            tabs = str(self.paths[0]).lower().endswith((".tsv", ".tsv.gz"))
+            object.__setattr__(self, "delimiter", "\t" if tabs else ",")
+        if len(self.separator) != 1:
             raise DataError(
                 f"stream {self.name!r}: delimiter {self.delimiter!r} is not one character"
             )
@@ -121,6 +124,12 @@ class StreamSource:
                 f"declared; allowed are {_TYPES_TOLD}"
             )
         return plain
+
+    @property
+    def separator(self) -> str:
+        """The character between columns."""
+        assert self.delimiter is not None
+        return self.delimiter
 
     @property
     def files(self) -> str:

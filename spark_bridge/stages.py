@@ -23,6 +23,7 @@ from spark_bridge import numbering
 from spark_bridge.columns import Layout, lay_out
 from spark_bridge.errors import DataError, one_line
 from spark_bridge.prepared import FORMAT, REJECTED, SEGMENTS, SUMMARY
+from spark_bridge.raw_files import require_unchanged
 from spark_bridge.raw_frame import FILE, NANOS, ROW, TEXT, quoted, sql_name
 from spark_bridge.source import StreamSource
 from spark_bridge.stream_store import publish
@@ -97,7 +98,12 @@ def _build(session: SparkSession, task: Task, layout: Layout, folder: Path, kept
     task.report("judge")
     rows = judge(source, typed, layout)
     watched = _watched(typed, {*layout.fields.values(), typed.time})
-    counts = _count(source, rows.frame, typed.rows, watched, task.segment_rows)
+    counts = _count(rows.frame, typed.rows, watched, task.segment_rows)
+    if not counts.valid + counts.rejected:
+        require_unchanged(files)
+        raise DataError(
+            f"stream {source.name!r}: no row of {source.files} satisfies {source.where!r}"
+        )
     if counts.rejected:
         _write_rejected(rows.frame, task, folder / "rejected", stream / REJECTED)
     if counts.valid == 0:
@@ -119,6 +125,7 @@ def _build(session: SparkSession, task: Task, layout: Layout, folder: Path, kept
         to=stream / SEGMENTS,
     )
     task.report("check")
+    require_unchanged(files)
     first_ts, last_ts, repeated = numbering.check(stream / SEGMENTS, kept)
     notes = [*layout.notes, *rows.notes]
     notes += _order_notes(buckets.in_order and back == 0, repeated)
@@ -167,11 +174,7 @@ def _watched(typed: Typed, judged: set[str | None]) -> dict[str, str]:
 
 
 def _count(
-    source: StreamSource,
-    frame: DataFrame,
-    rows_at_most: int,
-    watched: dict[str, str],
-    segment_rows: int,
+    frame: DataFrame, rows_at_most: int, watched: dict[str, str], segment_rows: int
 ) -> Counts:
     """Count the rows by verdict, and cut their time into ranges: one pass over the source."""
     buckets = numbering.buckets_needed(rows_at_most, segment_rows)
@@ -182,10 +185,6 @@ def _count(
         sf.count(sf.lit(1)), quantiles.alias("quantiles"), sf.array(*lost)
     )
     by_kinds = {kinds: (rows, cuts, gone) for kinds, rows, cuts, gone in counted.collect()}
-    if not by_kinds:
-        raise DataError(
-            f"stream {source.name!r}: no row of {source.files} satisfies {source.where!r}"
-        )
     valid, cuts, gone = by_kinds.pop("", (0, [], [0] * len(watched)))
     reasons: Counter[str] = Counter()
     for kinds, (rows, _, _) in by_kinds.items():

@@ -66,7 +66,7 @@ def typed_rows(
     DataError
         No column can serve as event time.
     """
-    raw = raw_frame.read(spark, files, source.delimiter, folder)
+    raw = raw_frame.read(spark, files, source.separator, folder)
     names = list(files[0].columns)
     if files[0].format == "csv":
         blocks = raw_frame.block_counts(raw, _measures(source, names))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +23,8 @@ def ray_running() -> Iterator[None]:
 
     with ray_cluster(processes=3):
         yield
+
+
+# No deadline: the first example of a kernel compiles it. Derandomised: a run of the tests repeats.
+settings.register_profile("joinsim", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("joinsim")

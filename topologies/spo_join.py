@@ -128,7 +128,7 @@ class SpoJoin(Topology):
             add("po_join", f"{i}", PoJoinPE, query=query, schemas=schemas, pairs=job.pairs)
             for i in range(p.po_join_pes)
         ]
-        sink = add("sink", "", Sink)
+        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
 
         graph.connect(source, "out", router)
         graph.connect(router, "po_join", *po_join_pes)

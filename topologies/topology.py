@@ -70,6 +70,11 @@ class ActorGraph(nx.MultiDiGraph):
         return dict(self.nodes(data="spec"))
 
     @property
+    def only_emit(self) -> set[str]:
+        """Actors whose replies nothing waits for."""
+        return {name for name, spec in self.specs.items() if spec.only_emits}
+
+    @property
     def placement(self) -> dict[str, str]:
         """Actor name to site."""
         return dict(self.nodes(data="site"))

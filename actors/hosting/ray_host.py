@@ -1,12 +1,13 @@
 """The host that runs actors as Ray actors, packed into a given number of processes.
 
-Calls are few, because one costs as much as the work of thousands of tuples: what has arrived for a
-process goes out in one call when the process is idle, or when the kernel must wait for it.
+Calls are few, because one costs as much as the work of thousands of tuples: nothing is called until
+the kernel must wait for a reply; then everything that has arrived goes out, one call per process,
+and the processes work side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -14,31 +15,45 @@ from typing import Any
 from ray.exceptions import RayActorError, RayTaskError
 
 from actors.hosting.ray_cluster import ray
-from actors.hosting.shard import Letter, Parcel, Shard
+from actors.hosting.shard import KEPT, Letter, Place, Shard
 from actors.protocol import ActorError, ActorSpec, Reply, Wiring
 
 
 class _RayShard:
-    """A `Shard` as a Ray actor: bundles go to and come from the object store."""
+    """A `Shard` as a Ray actor: bundles are arguments and results, so they travel by reference."""
 
     def __init__(self, *arguments: Any) -> None:
-        self._shard = Shard(*arguments, ray.get)
+        self._shard = Shard(*arguments)
 
-    def receive(self, letters: list[Letter]) -> tuple[list[tuple[int, Reply]], Any]:
-        replies, bundle = self._shard.receive(letters)
-        return replies, ray.put(bundle) if bundle else None
+    def receive(self, letters: list[Letter], *bundles: list[Any]) -> tuple[Any, Any]:
+        return self._shard.receive(letters, bundles)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
 
     def peak_bytes(self) -> int:
         return self._shard.peak_bytes()
 
 
 @dataclass(slots=True)
+class _Parcel:
+    """A payload as the driver knows it: which process made it, its serial, and its bundle."""
+
+    home: int
+    serial: int
+    place: int
+    bundle: Any
+
+
+@dataclass(slots=True)
 class _Process:
     """One Ray actor: what it is to receive next, and the call it is busy with."""
 
+    index: int
     shard: Any
-    pending: list[Letter] = field(default_factory=list)
+    pending: list[tuple[int, str, str, str, _Parcel | None, int]] = field(default_factory=list)
     call: Any = None
+    bundle: Any = None
 
 
 class RayHost:
@@ -64,17 +79,17 @@ class RayHost:
     ) -> None:
         self._homes = homes
         self._replies: dict[int, Reply] = {}
-        self._home_of_ticket: dict[int, _Process] = {}
+        self._process_of_ticket: dict[int, _Process] = {}
         shard = ray.remote(num_cpus=1)(_RayShard)
         self._processes = [
-            _Process(shard.remote(index, dict(homes), dict(specs), dict(wiring), seed))
+            _Process(index, shard.remote(index, dict(homes), dict(specs), dict(wiring), seed))
             for index in range(max(homes.values()) + 1)
         ]
         self.calls = 0
 
     def __enter__(self) -> RayHost:
         """Wait until every process is up."""
-        self._get([process.shard.peak_bytes.remote() for process in self._processes])
+        self.peak_bytes()
         return self
 
     def __exit__(
@@ -90,48 +105,54 @@ class RayHost:
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
     ) -> None:
-        """Queue the message for its actor's process, and send the queue if the process is idle."""
+        """Keep the message for its actor's process until somebody waits."""
         process = self._processes[self._homes[actor]]
-        self._home_of_ticket[ticket] = process
+        self._process_of_ticket[ticket] = process
         process.pending.append((ticket, actor, sender, port, handle, now))
-        if process.call is None:
-            self._call(process)
 
     def reply(self, ticket: int) -> Reply:
-        """Return the reply, waiting for it; whichever process is done meanwhile gets more to do.
+        """Return the reply, waiting for it; whoever is idle meanwhile gets what has arrived.
 
         Raise :exc:`ActorError` when the actor raised or its process died.
         """
-        process = self._home_of_ticket.pop(ticket)
+        process = self._process_of_ticket.pop(ticket)
         while ticket not in self._replies:
-            if process.call is None:
-                self._call(process)
-            busy = [p for p in self._processes if p.call is not None]
-            done, _ = ray.wait([p.call for p in busy], num_returns=1)
-            for p in busy:
-                if p.call == done[0]:
-                    self._collect(p)
-                    if p.pending:
-                        self._call(p)
+            for idle in self._processes:
+                if idle.call is None and idle.pending:
+                    self._call(idle)
+            self._collect(process)
         return self._replies.pop(ticket)
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Call an importable *function* in every process, side by side; return what they return."""
+        return self._get([p.shard.call.remote(function, *arguments) for p in self._processes])
 
     def peak_bytes(self) -> list[int]:
         """Return the most memory each process has held, in bytes."""
         return self._get([process.shard.peak_bytes.remote() for process in self._processes])
 
     def _call(self, process: _Process) -> None:
-        process.call = process.shard.receive.remote(process.pending)
+        bundles: dict[Any, int] = {}
+        letters: list[Letter] = []
+        for ticket, actor, sender, port, parcel, now in process.pending:
+            place: Place | None = None
+            if parcel is not None and parcel.home == process.index:
+                place = (KEPT, parcel.serial)
+            elif parcel is not None:
+                place = (bundles.setdefault(parcel.bundle, len(bundles)), parcel.place)
+            letters.append((ticket, actor, sender, port, place, now))
+        receive = process.shard.receive.options(num_returns=2)
+        process.call, process.bundle = receive.remote(letters, *bundles)
         process.pending = []
         self.calls += 1
 
     def _collect(self, process: _Process) -> None:
-        replies, bundle = self._get(process.call)
+        replies = self._get(process.call)
         process.call = None
         for ticket, reply in replies:
             for sent in reply.sends:
-                parcel: Parcel = sent.handle
-                if parcel.place >= 0:
-                    parcel.bundle = bundle
+                serial, place = sent.handle
+                sent.handle = _Parcel(process.index, serial, place, process.bundle)
             self._replies[ticket] = reply
 
     @staticmethod

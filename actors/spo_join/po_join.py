@@ -98,7 +98,8 @@ class PoJoinPE(Actor):
         for stream, permutations in sorted(assembly.permutations.items()):
             segment = PoJoinSegment(
                 [assembly.offsets[p].keys[stream] for p in predicates],
-                [permutations.lead_ids, *(permutations.lead_ids[a] for a in permutations.arrays)],
+                permutations.lead_ids,
+                permutations.arrays,
                 first=permutations.first,
             )
             context.charge(segment.work)

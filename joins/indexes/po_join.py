@@ -45,14 +45,16 @@ class PoJoinSegment:
     ----------
     keys
         Per predicate the sorted keys, as a B+-tree's scan gives them.
-    positions
-        Per predicate the stream positions of the same tuples, in the order of its keys.
+    lead
+        int64, the stream positions of the tuples in the order of the first predicate's keys.
+    permutations
+        Per further predicate Algorithm 2's array (see `joins.indexes.permutation`): for each place
+        in its order the place in the lead's.
     first
         The epoch's first position; the tuples are first to first + n - 1.
     bitmap_every
-        Tuples between two prefix bitmaps (see `joins.indexes.po_join_bits`); None chooses. The
-        number of tuples or more leaves no bitmap but the empty and the full one: the plain fill of
-        the paper's Figure 5.
+        Tuples between two prefix bitmaps (see `joins.indexes.po_join_bits`); None keeps none, and
+        leaves the plain fill of the paper's Figure 5.
 
     Attributes
     ----------
@@ -62,41 +64,40 @@ class PoJoinSegment:
     Raises
     ------
     ValueError
-        When there is no predicate, columns differ in length, keys are not sorted, or positions are
-        not first to first + n - 1.
+        When there is no predicate, columns differ in length, or keys are not sorted.
     """
 
     def __init__(
         self,
         keys: Sequence[np.ndarray],
-        positions: Sequence[np.ndarray],
+        lead: np.ndarray,
+        permutations: Sequence[np.ndarray],
         *,
         first: int,
         bitmap_every: int | None = None,
     ) -> None:
-        if not keys or len(keys) != len(positions):
+        if not keys or len(keys) != len(permutations) + 1:
             raise ValueError(
-                f"{len(keys)} columns of keys and {len(positions)} of positions; expected one of "
-                "each per predicate, and at least one predicate"
+                f"{len(keys)} columns of keys and {len(permutations)} permutation arrays; expected "
+                "at least one predicate, and an array for every predicate but the first"
             )
         n = len(keys[0])
+        others = len(permutations)
         self.first = first
         self.keys = tuple(_sorted_keys(column, i, n) for i, column in enumerate(keys))
-        self.bitmap_every = max(1, bitmap_spacing(n) if bitmap_every is None else bitmap_every)
-        lead = column(positions[0], np.int64, "positions of predicate 0", n)
-        others = len(keys) - 1
+        # A bitmap every n tuples is the empty one and the full one: none that helps.
+        self.bitmap_every = max(1, n if bitmap_every is None else bitmap_every)
+        lead = column(lead, np.int64, "positions in lead order", n)
         to_lead = np.empty((others, n), index_dtype(n))
         from_lead = np.empty((others, n), index_dtype(n))
-        # A lone predicate has no other order to hold its positions against but its own.
-        _, work = permutation(lead, lead, first=first)
-        for other in range(others):
-            to_lead[other], cost = permutation(lead, positions[other + 1], first=first)
+        for other, array in enumerate(permutations):
+            to_lead[other] = column(array, to_lead.dtype, f"permutation {other}", n)
             from_lead[other][to_lead[other]] = np.arange(n, dtype=from_lead.dtype)
-            work += cost + Work(moves=n)
         self._seal(lead, to_lead, from_lead)
-        words = self._sealed.bitmap.size
-        self.work = work + Work(
-            bits=others * n, bytes_copied=words * 8 + sum(key.nbytes for key in self.keys)
+        self.work = Work(
+            moves=others * n,
+            bits=others * n if self.bitmap_every < n else 0,
+            bytes_copied=self._sealed.bitmap.nbytes + sum(key.nbytes for key in self.keys),
         )
 
     @classmethod
@@ -104,10 +105,12 @@ class PoJoinSegment:
         cls, columns: Sequence[np.ndarray], *, first: int = 0, bitmap_every: int | None = None
     ) -> PoJoinSegment:
         """Build a segment from unsorted *columns*, one per predicate, in stream order."""
-        orders = [np.argsort(column, kind="stable") for column in columns]
+        orders = [np.argsort(column, kind="stable") + np.int64(first) for column in columns]
+        lead = orders[0]
         return cls(
-            [column[order] for column, order in zip(columns, orders, strict=True)],
-            [order + np.int64(first) for order in orders],
+            [column[order - first] for column, order in zip(columns, orders, strict=True)],
+            lead,
+            [permutation(lead, order, first=first)[0] for order in orders[1:]],
             first=first,
             bitmap_every=bitmap_every,
         )
@@ -226,10 +229,10 @@ class PoJoinSegment:
     @classmethod
     def restore(cls, snapshot: dict[str, Any]) -> PoJoinSegment:
         """Return the segment that `snapshot` described."""
-        lead = snapshot["position"]
         return cls(
             snapshot["keys"],
-            [lead, *(lead[order] for order in snapshot["to_lead"])],
+            snapshot["position"],
+            list(snapshot["to_lead"]),
             first=int(snapshot["first"]),
             bitmap_every=int(snapshot["bitmap_every"]),
         )

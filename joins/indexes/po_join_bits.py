@@ -137,7 +137,7 @@ def fill_words(
     bitmap = sealed.bitmap
     for word in range(np.uint64(words[0]), np.uint64(words[1])):
         scratch[row, word] = bitmap[other, c_begin, word] ^ bitmap[other, c_end, word] ^ flip_all
-    bits = (words[1] - words[0]) * _WORD_BITS
+    bits = words[1] - words[0]
     # Flips outside the words in use do no harm: the next probe overwrites a word before reading it.
     bits += _flip(sealed.to_lead, other, held_begin, begin, scratch, row)
     bits += _flip(sealed.to_lead, other, held_end, end, scratch, row)

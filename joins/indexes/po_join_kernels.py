@@ -47,7 +47,7 @@ def _probe_bits(
     words = begin >> 6, (end + _WORD_BITS - 1) >> 6
     if probes.negated[0]:
         words = 0, (n + _WORD_BITS - 1) >> 6
-    span = (words[1] - words[0]) * _WORD_BITS
+    span = words[1] - words[0]
     if predicates == 1:
         for word in range(words[0], words[1]):
             scratch[0, word] = _ALL

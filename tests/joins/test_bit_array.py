@@ -57,7 +57,7 @@ def test_an_intersection_holds_what_all_parts_hold(parts):
     common, work = intersect(packed)
     expected = [set.intersection(*(part[row] for part in parts)) for row in (0, 1)]
     assert np.array_equal(common, pack(expected))
-    assert work.bits == (len(parts) - 1) * common.size * 64
+    assert work.bits == (len(parts) - 1) * common.size
     assert all(np.array_equal(a, b) for a, b in zip(packed, before, strict=True))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.windows import Window, WindowBounds, WindowError
@@ -61,6 +61,7 @@ def advance(
     return tracker.advance(parts)
 
 
+@settings(deadline=None)
 @given(data=st.data(), two_way=st.booleans(), sizes=st.lists(st.integers(1, 9), max_size=20))
 def test_bounds_are_the_definitions_however_the_arrivals_are_cut(
     data: st.DataObject, two_way: bool, sizes: list[int]
@@ -89,6 +90,7 @@ def test_bounds_are_the_definitions_however_the_arrivals_are_cut(
         begin = end
 
 
+@settings(deadline=None)
 @given(data=st.data(), window=windows(), two_way=st.booleans())
 def test_what_is_seen_first_never_moves_back(
     data: st.DataObject, window: Window, two_way: bool

@@ -61,9 +61,7 @@ class Joiner(Actor):
     def receive(self, message: Message, context: Context) -> None:
         fed: Fed = message.payload
         parts, births = [], []
-        for stream, (part, born_ns) in enumerate(
-            zip(fed.arrivals.parts, fed.born_ns, strict=True)
-        ):
+        for stream, (part, born_ns) in enumerate(zip(fed.arrivals.parts, fed.born_ns, strict=True)):
             mine = part.id % self.joiners == self.index
             found = part.id[mine] % 3
             parts.append(

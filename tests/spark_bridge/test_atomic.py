@@ -54,16 +54,14 @@ def test_a_second_run_starts_nothing(
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
 
 
-@pytest.mark.parametrize("change", ["bytes", "options"])
-def test_a_change_replaces_the_stream(spark: Any, tmp_path: Path, change: str) -> None:
+def test_a_change_of_options_or_bytes_replaces_the_stream(spark: Any, tmp_path: Path) -> None:
     file, out = raw(tmp_path), tmp_path / "out"
-    prepare_one(out, spark, paths=[file], fields=["v"])
-    if change == "bytes":
-        raw(tmp_path, rows=7)
-    stream = prepare_one(
-        out, spark, paths=[file], fields=["v"], rows=None if change == "bytes" else 7
-    )
-    assert tuples(stream)["id"].to_pylist() == list(range(7))
+    for changed, rows in (({}, 10), ({"rows": 7}, 7)):
+        stream = prepare_one(out, spark, paths=[file], fields=["v"], **changed)
+        assert tuples(stream)["id"].to_pylist() == list(range(rows))
+    raw(tmp_path, rows=5)
+    stream = prepare_one(out, spark, paths=[file], fields=["v"], rows=7)
+    assert tuples(stream)["id"].to_pylist() == list(range(5))
     assert in_the_open(out) == ["R"]
 
 
@@ -86,6 +84,18 @@ def test_a_failure_at_any_stage_leaves_the_old_stream_and_no_rubbish(
         assert in_the_open(out) == ["R"], stage
 
 
+def test_a_file_that_changes_under_way_is_noticed(spark: Any, tmp_path: Path) -> None:
+    file, out = raw(tmp_path), tmp_path / "out"
+
+    def disturb(stage: str, *_: int) -> None:
+        if stage == "R: write":
+            raw(tmp_path)
+
+    with pytest.raises(DataError, match=r"raw.parquet changed while it was being read"):
+        prepare(StreamSource(name="R", paths=[file]), out, spark=spark, progress=disturb)
+    assert in_the_open(out) == []
+
+
 def test_a_killed_run_leaves_no_half_stream_and_the_next_one_cleans_up(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -106,7 +116,11 @@ def test_a_killed_run_leaves_no_half_stream_and_the_next_one_cleans_up(
         """
     )
     run = subprocess.Popen(
-        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},  # a killed Spark leaves its folder there
     )
     assert run.stdout is not None
     assert run.stdout.readline() == "now\n"

@@ -152,6 +152,13 @@ def test_other_delimiters_and_clocks_are_named(spark: Any, tmp_path: Path) -> No
     assert rejects(stream) == {2: "Power: not a number '?'"}
 
 
+def test_tabs_are_the_delimiter_of_tsv(spark: Any, tmp_path: Path) -> None:
+    file = tmp_path / "raw.tsv"
+    file.write_text("ts\tv\n1\t2,5\n")
+    stream = prepare_one(tmp_path / "out", spark, paths=[file])
+    assert tuples(stream).to_pylist() == [{"id": 0, "ts": 1, "v": "2,5"}]
+
+
 def test_a_row_that_cannot_be_judged_by_the_condition_is_rejected_not_dropped(
     spark: Any, tmp_path: Path
 ) -> None:

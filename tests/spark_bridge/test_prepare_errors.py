@@ -63,6 +63,7 @@ FILES = {
     "header and blank lines": (written("x.csv", b"ts,fare\n\n \n"), "has a header but no rows"),
     "no rows": (no_rows, "has no rows"),
     "no header": (written("x.csv", b"1,2.5\n3,4\n"), "has no header: its first line is '1,2.5'"),
+    "other delimiter": (written("x.csv", b"a;b\n1;2\n"), "its delimiter may be ';'"),
     "same name twice": (written("x.csv", b"ts,a,a\n1,2,3\n"), "two columns named 'a'"),
     "unknown kind": (written("x.json", b"{}"), "is neither CSV nor Parquet; allowed are"),
     "wrong name": (written("x.parquet", b"ts,fare\n1,2\n"), "is not a Parquet file, whatever"),

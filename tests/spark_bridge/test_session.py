@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from spark_bridge.errors import SparkUnavailable, one_line
 from spark_bridge.pipeline import prepare
@@ -131,7 +133,17 @@ def test_a_running_session_is_shared(spark: Any, tmp_path: Path) -> None:
     file = write_csv(tmp_path / "raw.csv", ["ts"], [[1]])
     (stream,) = prepare(StreamSource(name="R", paths=[file]), tmp_path / "out")
     assert stream.rows == 1
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(_rows_in_shared_session).result() == 2
+    settings = ("spark.sql.caseSensitive", "spark.sql.legacy.parquet.nanosAsLong")
+    active = SparkSession.getActiveSession()
+    assert [active.conf.get(name) for name in settings] == ["false", "false"], "ours stay ours"
     assert spark.range(3).count() == 3, "and left running"
+
+
+def _rows_in_shared_session() -> int:
+    with spark_session() as session:
+        return len(session.range(2).collect())
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from joins.hashing import mix
 from joins.indexes import po_join
 from joins.indexes.b_plus_tree import BPlusTree
+from joins.indexes.permutation import permutation
 from joins.indexes.po_join import PoJoinSegment, bitmap_spacing
 from joins.indexes.search import make_brackets
 
@@ -120,7 +121,7 @@ def test_a_fill_flips_no_more_than_half_the_way_between_two_bitmaps_at_each_end(
     lo = [np.zeros(probes, np.int64), rng.integers(0, n // 4, probes)]
     hi = [np.full(probes, n), lo[1] + rng.integers(n // 2, n, probes)]
     words = probes * -(-n // 64)
-    filled_and_read = 2 * 64 * words
+    filled_and_read = 2 * words
     flips = segment.probe(lo, hi).work.bits - filled_and_read
     assert 0 < flips <= probes * 2 * (every // 2)
 
@@ -144,7 +145,8 @@ def test_a_segment_sealed_from_trees_equals_one_sealed_from_columns():
         tree = BPlusTree(column.dtype, leaf_entries=16, fanout=8)
         tree.insert(column, np.arange(first, first + 1000))
         scans.append(tree.scan())
-    sealed = PoJoinSegment([s[0] for s in scans], [s[1] for s in scans], first=first)
+    array, _ = permutation(scans[0][1], scans[1][1], first=first)
+    sealed = PoJoinSegment([s[0] for s in scans], scans[0][1], [array], first=first)
     built = PoJoinSegment.from_columns(columns, first=first)
     assert len(sealed) == 1000
     for name in ("position", "to_lead"):
@@ -156,17 +158,20 @@ def test_bitmaps_stay_within_sixteen_bytes_per_tuple():
     for n in (1, 1000, 200_000):
         rng = np.random.default_rng(1)
         columns = [rng.random(n), rng.random(n)]
-        plain = PoJoinSegment.from_columns(columns, bitmap_every=n)
-        assert PoJoinSegment.from_columns(columns).nbytes - plain.nbytes <= 16 * n
+        plain = PoJoinSegment.from_columns(columns)
+        indexed = PoJoinSegment.from_columns(columns, bitmap_every=bitmap_spacing(n))
+        assert indexed.nbytes - plain.nbytes <= 16 * n
         assert n / bitmap_spacing(n) <= po_join.BITMAPS_MAX
 
 
 def test_input_is_not_changed_and_may_be_read_only():
     keys = [np.array([1, 2, 3]), np.array([1.0, 2.0, 3.0])]
-    positions = [np.array([2, 0, 1]), np.array([0, 1, 2])]
-    for array in (*keys, *positions):
-        array.flags.writeable = False
-    segment = PoJoinSegment(keys, positions, first=0)
+    lead = np.array([2, 0, 1])
+    # The second field's order is 0, 1, 2: places 1, 2 and 0 of the lead's.
+    array = np.array([1, 2, 0], np.int32)
+    for values in (*keys, lead, array):
+        values.flags.writeable = False
+    segment = PoJoinSegment(keys, lead, [array], first=0)
     found = segment.probe(keys, keys, enumerate=True)
     # Position 0 has fields (2, 1.0), 1 has (3, 2.0), 2 has (1, 3.0): no tuple has two equal fields.
     assert found.count.tolist() == [0, 0, 0]
@@ -174,19 +179,21 @@ def test_input_is_not_changed_and_may_be_read_only():
 
 
 @pytest.mark.parametrize(
-    ("keys", "positions", "error", "text"),
+    ("keys", "lead", "permutations", "text"),
     [
-        ([], [], ValueError, "at least one predicate"),
-        ([[2, 1]], [[0, 1]], ValueError, "row 1 is less"),
-        ([[1, 2]], [[0, 0]], ValueError, "row 1 is 0"),
-        ([[1, 2], [1, 2]], [[0, 1], [0, 2]], ValueError, "the other order: row 1 is 2"),
-        ([[1, 2], [1]], [[0, 1], [0]], ValueError, "predicate 1: shape"),
-        ([[0.0, float("nan")]], [[0, 1]], ValueError, "NaN"),
+        ([], [], [], "at least one predicate"),
+        ([[2, 1]], [0, 1], [], "row 1 is less"),
+        ([[1, 2]], [0], [], "positions in lead order: shape"),
+        ([[1, 2], [1, 2]], [0, 1], [], "an array for every predicate but the first"),
+        ([[1, 2], [1]], [0, 1], [[0, 1]], "predicate 1: shape"),
+        ([[1, 2], [1, 2]], [0, 1], [[0]], "permutation 0: shape"),
+        ([[0.0, float("nan")]], [0, 1], [], "NaN"),
     ],
 )
-def test_what_is_not_one_sealed_epoch_is_refused(keys, positions, error, text):
-    with pytest.raises(error, match=text):
-        PoJoinSegment([np.array(k) for k in keys], [np.array(p) for p in positions], first=0)
+def test_what_is_not_one_sealed_epoch_is_refused(keys, lead, permutations, text):
+    arrays = [np.array(p, np.int32) for p in permutations]
+    with pytest.raises(ValueError, match=text):
+        PoJoinSegment([np.array(k) for k in keys], np.array(lead), arrays, first=0)
 
 
 def test_a_probe_for_another_number_of_predicates_is_refused():

@@ -1,0 +1,97 @@
+"""Where actors live, and what happens to them between messages, changes nothing of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from actors import state
+from actors.hosting.inline import InlineHost
+from actors.protocol import ActorSpec, Wiring
+from scenarios import run
+from tests.properties.jobs import jobs
+from topologies import TOPOLOGIES
+
+NAMES = list(TOPOLOGIES)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("run")
+
+
+class RestoringHost(InlineHost):
+    """Replaces every actor by a new one, restored from its snapshot on disk, at each message."""
+
+    def __init__(
+        self,
+        specs: Mapping[str, ActorSpec],
+        wiring: Wiring,
+        seed: int,
+        *,
+        path: Path,
+    ) -> None:
+        super().__init__(specs, wiring, seed, serialise=True)
+        self._specs = specs
+        self._path = path
+
+    def submit(
+        self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
+    ) -> None:
+        state.save(self.cells[actor].actor.snapshot(), self._path)
+        self.cells[actor].actor = self._specs[actor].build()
+        self.cells[actor].actor.restore(state.load(self._path))
+        super().submit(ticket, actor, sender, port, handle, now)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_ray_has_the_digest_the_pairs_and_the_verdict_of_inline(
+    name: str, ray_running: None, directory: Path, data: st.DataObject
+) -> None:
+    job = data.draw(jobs(TOPOLOGIES[name]))
+    processes = data.draw(st.integers(1, 3))
+    inline = job.run(directory, pairs=True)
+    pairs = (directory / "results.parquet").read_bytes()
+    on_ray = job.run(directory, pairs=True, backend="ray", processes=processes)
+    assert on_ray.outcome == inline.outcome
+    assert on_ray.verdict == inline.verdict
+    assert (directory / "results.parquet").read_bytes() == pairs
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_actors_restored_from_disk_at_every_message_make_the_same_run(
+    name: str, directory: Path, data: st.DataObject
+) -> None:
+    job = data.draw(jobs(TOPOLOGIES[name]))
+    plain = job.run(directory)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "InlineHost", partial(RestoringHost, path=directory / "state.npz"))
+        restored = job.run(directory)
+    assert restored.outcome == plain.outcome
+    assert restored.verdict == plain.verdict
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_payloads_shipped_and_frozen_make_the_same_run(
+    name: str, directory: Path, data: st.DataObject
+) -> None:
+    """An actor that changed what it received, or kept it by reference, would be found here."""
+    job = data.draw(jobs(TOPOLOGIES[name]))
+    plain = job.run(directory)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "InlineHost", partial(InlineHost, serialise=True))
+        shipped = job.run(directory)
+    assert shipped.outcome == plain.outcome
+    assert shipped.verdict == plain.verdict
