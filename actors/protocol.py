@@ -105,8 +105,8 @@ class ActorSpec:
     actor, arguments
         An importable class and its arguments.
     only_emits
-        The actor emits what it receives and asks for nothing else: no sends, timers or work. Nothing
-        in virtual time then has to wait for it.
+        The actor emits what it receives and asks for nothing else: no sends, timers or work.
+        Nothing in virtual time then has to wait for it.
     """
 
     actor: type[Actor]

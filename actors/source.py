@@ -96,11 +96,13 @@ class Source(Actor):
 
     def snapshot(self) -> State:
         """Return the position in each stream of the next batch to send."""
-        held = self._next.parts if self._next else [()] * len(self._feed.position)
+        position = self._feed.position
+        if self._next is not None:
+            position = [
+                taken - len(part) for taken, part in zip(position, self._next.parts, strict=True)
+            ]
         return {
-            "position": [
-                taken - len(part) for taken, part in zip(self._feed.position, held, strict=True)
-            ],
+            "position": position,
             "holding": self._next is not None,
         }
 

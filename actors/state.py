@@ -2,7 +2,8 @@
 
 A state is made of dicts, lists, arrays, numbers, strings and None. `plain` turns the records
 (dataclasses) and indexes that actors keep into such data and `revive` turns them back, so that an
-actor's snapshot says only which of its fields are state. On disk a state is one npz file, never pickle.
+actor's snapshot says only which of its fields are state. On disk a state is one npz file, never
+pickle.
 """
 
 from __future__ import annotations

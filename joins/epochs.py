@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -149,7 +150,7 @@ class EpochCutter:
         self._stretch = min(int(s[0]) for s in later if len(s))
         return stops
 
-    def snapshot(self) -> dict[str, object]:
+    def snapshot(self) -> dict[str, Any]:
         """Return the state as plain data."""
         return {
             "epoch": self.epoch,
@@ -157,7 +158,7 @@ class EpochCutter:
             "stretch": self._stretch,
         }
 
-    def restore(self, state: dict[str, object]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Take over a state that `snapshot` returned."""
         self.epoch = state["epoch"]
         self._gathered = list(state["gathered"])

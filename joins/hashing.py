@@ -16,7 +16,7 @@ _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @njit(cache=True, inline="always")
-def splitmix64(value: int) -> int:
+def splitmix64(value: int) -> np.uint64:
     """Mix one 64-bit *value* (wrapping) into a uint64 (Steele, Lea and Flood, 2014)."""
     z = np.uint64(value) + _INCREMENT
     z = (z ^ (z >> _S30)) * _FIRST

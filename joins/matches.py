@@ -70,7 +70,7 @@ class Matches:
             stream=first.stream,
             probe_id=first.probe_id,
             count=count,
-            fingerprint=np.sum([part.fingerprint for part in parts], axis=0, dtype=np.uint64),
+            fingerprint=np.stack([part.fingerprint for part in parts]).sum(axis=0),
             match_id=match_id,
         )
 
