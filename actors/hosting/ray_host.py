@@ -1,12 +1,13 @@
 """The host that runs actors as Ray actors, packed into a given number of processes.
 
 Calls are few, because one costs as much as the work of thousands of tuples: nothing is called until
-the kernel must wait for a reply; then everything that has arrived goes out, one call per process,
-and the processes work side by side.
+the kernel must wait for a reply. Then everything that has arrived goes out, and the processes work
+side by side.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -47,13 +48,12 @@ class _Parcel:
 
 @dataclass(slots=True)
 class _Process:
-    """One Ray actor: what it is to receive next, and the call it is busy with."""
+    """One Ray actor: what it is to receive next, and the calls it is busy with, oldest first."""
 
     index: int
     shard: Any
     pending: list[tuple[int, str, str, str, _Parcel | None, int]] = field(default_factory=list)
-    call: Any = None
-    bundle: Any = None
+    calls: deque[tuple[Any, Any]] = field(default_factory=deque)
 
 
 class RayHost:
@@ -111,15 +111,22 @@ class RayHost:
         process.pending.append((ticket, actor, sender, port, handle, now))
 
     def reply(self, ticket: int) -> Reply:
-        """Return the reply, waiting for it; whoever is idle meanwhile gets what has arrived.
+        """Return the reply, waiting for it; meanwhile every process gets what has arrived for it.
+
+        What is waited for goes in a call of its own, so that the wait is no longer than it must be.
 
         Raise :exc:`ActorError` when the actor raised or its process died.
         """
         process = self._process_of_ticket.pop(ticket)
+        if ticket not in self._replies:
+            for place, letter in enumerate(process.pending):
+                if letter[0] == ticket:
+                    self._call(process, place + 1)
+                    break
+            for other in self._processes:
+                if other.pending:
+                    self._call(other, len(other.pending))
         while ticket not in self._replies:
-            for idle in self._processes:
-                if idle.call is None and idle.pending:
-                    self._call(idle)
             self._collect(process)
         return self._replies.pop(ticket)
 
@@ -131,10 +138,11 @@ class RayHost:
         """Return the most memory each process has held, in bytes."""
         return self._get([process.shard.peak_bytes.remote() for process in self._processes])
 
-    def _call(self, process: _Process) -> None:
+    def _call(self, process: _Process, letters_taken: int) -> None:
+        taken, process.pending = process.pending[:letters_taken], process.pending[letters_taken:]
         bundles: dict[Any, int] = {}
         letters: list[Letter] = []
-        for ticket, actor, sender, port, parcel, now in process.pending:
+        for ticket, actor, sender, port, parcel, now in taken:
             place: Place | None = None
             if parcel is not None and parcel.home == process.index:
                 place = (KEPT, parcel.serial)
@@ -142,17 +150,16 @@ class RayHost:
                 place = (bundles.setdefault(parcel.bundle, len(bundles)), parcel.place)
             letters.append((ticket, actor, sender, port, place, now))
         receive = process.shard.receive.options(num_returns=2)
-        process.call, process.bundle = receive.remote(letters, *bundles)
-        process.pending = []
+        process.calls.append(tuple(receive.remote(letters, *bundles)))
         self.calls += 1
 
     def _collect(self, process: _Process) -> None:
-        replies = self._get(process.call)
-        process.call = None
+        call, bundle = process.calls.popleft()
+        replies = self._get(call)
         for ticket, reply in replies:
             for sent in reply.sends:
                 serial, place = sent.handle
-                sent.handle = _Parcel(process.index, serial, place, process.bundle)
+                sent.handle = _Parcel(process.index, serial, place, bundle)
             self._replies[ticket] = reply
 
     @staticmethod
@@ -166,8 +173,9 @@ class RayHost:
 
 
 def pack(actors: list[str], processes: int) -> dict[str, int]:
-    """Return which process each actor lives in: dealt out in turns, in the order of rank.
+    """Return which process each actor lives in: equal runs of neighbours in rank.
 
-    PEs of one operator are neighbours in rank, so turns spread them over the processes.
+    Operators that feed each other are neighbours in rank; together in a process, what they send
+    stays there, and what is waited for is one call away.
     """
-    return {actor: place % processes for place, actor in enumerate(actors)}
+    return {actor: place * processes // len(actors) for place, actor in enumerate(actors)}
