@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from actors.results import Output
 
-_GROUP_ROWS = 65_536
+_GROUP_ROWS = 16_384
 
 SUMMARY_SCHEMA = pa.schema(
     [

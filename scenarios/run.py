@@ -6,10 +6,11 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
 from actors.feed import StreamFile
@@ -31,6 +32,9 @@ from scenarios.verdict import Verdict, judge
 from spark_bridge.prepared import PreparedStream
 from topologies import Topology, find_topology
 from topologies.topology import ActorGraph, Job
+
+# Arrow's own pools keep what is freed; a run's memory is to follow its window, not its history.
+pa.set_memory_pool(pa.system_memory_pool())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +113,10 @@ def make_plan(
     topology = find_topology(config.topology)
     parameters = make_parameters(topology, config.parameters)
     query = parse_query(config.query).bind(**{k: str(v) for k, v in config.bind.items()})
+    # Before the data, because preparing them can take minutes.
+    sketch = topology.build(topology.sketch(query), parameters)
+    _check_profile(config.profile)
+    build_network(config.network, sketch.placement.values())
     streams = prepare_streams(config, query, progress=progress)
     files = tuple(
         StreamFile(schema=stream.schema, directory=stream.path, rows=config.rows)
@@ -123,9 +131,18 @@ def make_plan(
         files=files,
         address=address,
     )
-    load_profile(config.profile)
-    build_network(config.network, set(plan.graph(pairs=False).placement.values()))
+    # Now with the fields that the streams have.
+    for probing in range(len(streams)):
+        query.conditions(probing, [stream.schema for stream in streams])
+    plan.graph(pairs=False)
     return plan
+
+
+def _check_profile(name: str) -> None:
+    try:
+        load_profile(name)
+    except ValueError as error:
+        raise ConfigError(f"profile: {error}") from None
 
 
 def make_parameters(topology: Topology, values: dict[str, Any]) -> Any:
@@ -133,10 +150,8 @@ def make_parameters(topology: Topology, values: dict[str, Any]) -> Any:
     try:
         return TypeAdapter(topology.parameters_type).validate_python(values)
     except ValidationError as error:
-        allowed = ", ".join(field.name for field in fields(topology.parameters_type))
-        raise ConfigError(
-            f"{topology.name}: {explain(error)} (its parameters are {allowed})"
-        ) from None
+        mistakes = explain(error, topology.parameters_type)
+        raise ConfigError(f"parameters of {topology.name}: {mistakes}") from None
 
 
 def execute(
@@ -228,7 +243,7 @@ def _host(plan: Plan, graph: ActorGraph) -> Iterator[tuple[Host, Callable[[], in
     from actors.hosting.ray_host import RayHost, pack
 
     processes = min(config.processes, len(graph))
-    homes = pack(list(graph), processes)
+    homes = pack(dict(graph.nodes(data="role")), processes)
     with (
         ray_cluster(plan.address, processes=processes),
         RayHost(graph.specs, graph.wiring, config.seed, homes=homes) as host,

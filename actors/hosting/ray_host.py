@@ -172,10 +172,22 @@ class RayHost:
             raise ActorError(f"a process of the Ray backend died: {error}") from None
 
 
-def pack(actors: list[str], processes: int) -> dict[str, int]:
-    """Return which process each actor lives in: equal runs of neighbours in rank.
+def pack(roles: Mapping[str, str], processes: int) -> dict[str, int]:
+    """Return which process each actor lives in: every operator's PEs are dealt out evenly.
 
-    Operators that feed each other are neighbours in rank; together in a process, what they send
-    stays there, and what is waited for is one call away.
+    Parameters
+    ----------
+    roles
+        Actor name to operator, in the order of rank. PEs of one operator that are neighbours in
+        rank stay together.
+    processes
+        How many processes to use at the most; an operator of a single PE lives in the first.
     """
-    return {actor: place * processes // len(actors) for place, actor in enumerate(actors)}
+    operators: dict[str, list[str]] = {}
+    for actor, role in roles.items():
+        operators.setdefault(role, []).append(actor)
+    return {
+        actor: place * processes // len(operator)
+        for operator in operators.values()
+        for place, actor in enumerate(operator)
+    }

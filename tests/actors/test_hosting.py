@@ -63,7 +63,9 @@ def test_ray_and_inline_have_one_digest_and_one_output(
 ) -> None:
     actors = system(senders, workers, gap_ns)
     inline = run_on(None, actors, tmp_path / "inline.parquet", seed, spread_ns)
-    with RayHost(*actors, seed, homes=pack(list(actors[0]), processes)) as host:
+    with RayHost(
+        *actors, seed, homes=pack({name: name[0] for name in actors[0]}, processes)
+    ) as host:
         on_ray = run_on(host, actors, tmp_path / "ray.parquet", seed, spread_ns)
     assert on_ray.outcome.digest == inline.outcome.digest
     assert on_ray.emitted == inline.emitted
@@ -102,7 +104,10 @@ def test_a_payload_leaves_its_shard_only_for_another_and_is_kept_only_until_it_i
     assert serial not in shard._kept
 
 
-def test_packing_keeps_neighbours_together_in_runs_of_equal_length() -> None:
-    homes = list(pack([f"pe{i}" for i in range(10)], 3).values())
-    assert homes == sorted(homes)
-    assert np.bincount(homes).tolist() == [4, 3, 3]
+def test_packing_deals_every_operator_out_evenly_and_keeps_neighbours_together() -> None:
+    roles = {f"join{i}": "join" for i in range(10)} | {"sink": "sink"}
+    homes = pack(roles, 3)
+    joiners = [homes[f"join{i}"] for i in range(10)]
+    assert joiners == sorted(joiners)
+    assert np.bincount(joiners).tolist() == [4, 3, 3]
+    assert homes["sink"] == 0

@@ -1,0 +1,118 @@
+"""Inline against Ray on the demo and on a heavier run, and the kernel's own share of the demo.
+
+Equal digests and exact verdicts, or nothing is reported. Start-up and rehearsal are not counted.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from actors.hosting.inline import InlineHost
+from actors.hosting.ray_cluster import ray_cluster
+from benchmarks.measure import Result, report
+from scenarios import config, run
+from scenarios.results import ResultWriter
+from scenarios.run import Plan, Report, execute, make_plan
+
+_REPEATS = 5
+_PROCESSES = 2
+
+_DEMO: dict[str, Any] = {}
+# Fourteen segments of 8,000 tuples on eight PEs: tens of milliseconds of work in every message.
+_COMPUTE_BOUND = {
+    "rows": 130_000,
+    "bind.W": 120_000,
+    "bind.D": 8_000,
+    "po_join_pes": 8,
+    "feeding.batch_rows": 8_000,
+    "feeding.rate_tps": 50_000,
+    "network.preset": "infiniband",
+}
+
+
+class _TimedHost(InlineHost):
+    """Adds up the seconds spent in actors."""
+
+    seconds = 0.0
+
+    def submit(self, *arguments: Any) -> None:
+        start = time.perf_counter()
+        super().submit(*arguments)
+        _TimedHost.seconds += time.perf_counter() - start
+
+
+class _TimedWriter(ResultWriter):
+    """Adds up the seconds spent in writing results."""
+
+    seconds = 0.0
+
+    def collect(self, outputs: list[Any]) -> None:
+        start = time.perf_counter()
+        super().collect(outputs)
+        _TimedWriter.seconds += time.perf_counter() - start
+
+
+def _plan(settings: dict[str, Any], backend: str) -> Plan:
+    settings = settings | {"backend": backend, "processes": _PROCESSES}
+    return make_plan(config.change(config.load("spo-q3"), settings))
+
+
+def _run(plan: Plan, *, rehearsal: bool = True) -> Report:
+    with tempfile.TemporaryDirectory() as folder:
+        finished = execute(plan, Path(folder), rehearsal=rehearsal)
+    if not finished.verdict.exact:
+        raise SystemExit("a run was not exact")
+    return finished
+
+
+def compare(name: str, settings: dict[str, Any], *, target: float) -> Result:
+    """Return Ray's wall time over inline's, run by run in turns."""
+    plans = {backend: _plan(settings, backend) for backend in ("inline", "ray")}
+    ratios, seconds = [], {}
+    with ray_cluster(processes=_PROCESSES):
+        for _ in range(_REPEATS):
+            reports = {backend: _run(plan) for backend, plan in plans.items()}
+            if len({finished.outcome.digest for finished in reports.values()}) > 1:
+                raise SystemExit("digests differ")
+            seconds = {backend: finished.wall_seconds for backend, finished in reports.items()}
+            ratios.append(seconds["ray"] / seconds["inline"])
+    note = f"last: ray {seconds['ray']:.2f} s, inline {seconds['inline']:.2f} s"
+    return Result.of(name, ratios, unit="x", target=target, at_least=False, note=note)
+
+
+def kernel_share() -> Result:
+    """Return the share of the demo's wall time that is neither actors' work nor writing results."""
+    plan = _plan(_DEMO, "inline")
+    shares = []
+    run.InlineHost, run.ResultWriter = _TimedHost, _TimedWriter  # type: ignore[misc]
+    try:
+        for _ in range(_REPEATS):
+            _TimedHost.seconds = _TimedWriter.seconds = 0.0
+            finished = _run(plan, rehearsal=False)
+            others = _TimedHost.seconds + _TimedWriter.seconds
+            shares.append(1 - others / finished.wall_seconds)
+    finally:
+        run.InlineHost, run.ResultWriter = InlineHost, ResultWriter  # type: ignore[misc]
+    return Result.of(
+        "kernel's share of the demo's wall time, inline",
+        shares,
+        unit="",
+        target=0.2,
+        at_least=False,
+    )
+
+
+def measure() -> list[Result]:
+    """Return the two comparisons and the kernel's share."""
+    return [
+        compare("Ray over inline, demo", _DEMO, target=1.5),
+        compare("Ray over inline, compute-bound", _COMPUTE_BOUND, target=1 / 1.6),
+        kernel_share(),
+    ]
+
+
+if __name__ == "__main__":
+    report("backends", measure())

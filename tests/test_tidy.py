@@ -1,0 +1,61 @@
+"""Rules over the source itself: who may import whom, and what a simulated run may not touch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+ROOT = Path(__file__).resolve().parents[1]
+SIMULATED = ("joins", "actors", "netsim", "topologies")
+"""Packages that run inside virtual time."""
+
+BANNED = {
+    "time": "context.now",
+    "random": "context.rng",
+    "datetime": "context.now",
+    "uuid": "the message's number",
+    "secrets": "context.rng",
+}
+"""Modules a simulated run may not import, and what to use."""
+
+
+def modules() -> Iterator[tuple[Path, ast.Module]]:
+    for package in SIMULATED:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_imports_point_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+def test_nothing_simulated_reads_a_clock_or_draws_without_a_seed() -> None:
+    found = []
+    for path, tree in modules():
+        for node in ast.walk(tree):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            found += [
+                f"{path.relative_to(ROOT)}:{node.lineno}: {name} is banned, use {BANNED[name]}"
+                for name in names
+                if name in BANNED
+            ]
+    assert not found, "\n".join(found)
+
+
+def test_nothing_simulated_depends_on_the_builtin_hash() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: hash() is banned, use joins.hashing"
+        for path, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hash"
+    ]
+    assert not found, "\n".join(found)
