@@ -139,6 +139,9 @@ def prepare(
     )
 
 
+_INTERRUPTED = 130  # the parser's code for Ctrl-C, of which it says nothing
+
+
 class _Finished(Exception):  # noqa: N818  (nothing went wrong)
     """A command is done and says with which exit code."""
 
@@ -154,5 +157,7 @@ def main() -> None:
         except _Finished as finished:
             sys.exit(finished.code)
         except SystemExit as stopped:
+            if stopped.code == _INTERRUPTED:
+                raise KeyboardInterrupt from None
             # The parser's own code for a wrong option is 2, which means something else here.
             sys.exit(EXIT_STOPPED if stopped.code else 0)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
+import socket
 import sys
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from scenarios import config as configs
 from scenarios.config import ConfigError, RunConfig
@@ -22,6 +24,7 @@ from spark_bridge.source import StreamSource
 from topologies import TOPOLOGIES, find_topology
 
 DEMO_SCENARIO = "spo-q3"
+_CONNECT_S = 5.0  # a cluster that takes longer to answer is of no use to a run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +183,7 @@ def _run(
     out: Path | None = None,
     address: str | None = None,
 ) -> Report:
+    _check_address(config, address)
     with terminal.preparing() as progress:
         plan = make_plan(config, address=address, progress=progress)
     directory = new_run_directory(config.name, config.seed, out)
@@ -235,6 +239,34 @@ def _with_data(config: RunConfig, options: RunOptions) -> list[dict[str, Any]]:
         for stream in streams:
             stream["time"] = options.time
     return streams
+
+
+def _check_address(config: RunConfig, address: str | None) -> None:
+    """Raise when nothing listens at *address*: Ray itself would try for minutes to reach it."""
+    if address is None:
+        return
+    if config.backend != "ray":
+        raise ConfigError(
+            f"--address {address}: it is for --backend ray, and this run is {config.backend}"
+        )
+    if address == "auto":
+        return
+    try:
+        at = urlsplit(address if "://" in address else f"ray://{address}")
+        if not (at.hostname and at.port):
+            raise ValueError
+    except ValueError:
+        raise ConfigError(
+            f"--address {address}: write it as HOST:PORT, ray://HOST:PORT or auto"
+        ) from None
+    try:
+        socket.create_connection((at.hostname, at.port), _CONNECT_S).close()
+    except OSError as error:
+        raise ConfigError(
+            f"--address {address}: nothing answers there ({error.strerror or error}). Give the "
+            "address of a running cluster (`ray start --head` prints it), or leave it out to "
+            "start Ray here"
+        ) from None
 
 
 def _replay(config: RunConfig) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -169,7 +171,7 @@ def build(values: dict[str, Any], *, where: str) -> RunConfig:
     try:
         return RunConfig.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(f"{where}: {explain(error)}") from None
+        raise ConfigError(f"{where}: {explain(error, RunConfig)}") from None
 
 
 def change(config: RunConfig, settings: dict[str, Any]) -> RunConfig:
@@ -183,8 +185,12 @@ def change(config: RunConfig, settings: dict[str, Any]) -> RunConfig:
         section, _, rest = key.partition(".")
         if rest:
             if not isinstance(values.get(section), dict):
-                sections = ", ".join(sorted(k for k, v in values.items() if isinstance(v, dict)))
-                raise ConfigError(f"--set {key}: there is no section {section!r}, only {sections}")
+                sections = sorted(k for k, v in values.items() if isinstance(v, dict))
+                hint = _hint(section, sections)
+                raise ConfigError(
+                    f"--set {key}: there is no section {section!r}; {hint}there are "
+                    f"{', '.join(sections)}"
+                )
             values[section] = values[section] | {rest: value}
         elif key in values:
             values[key] = value
@@ -193,13 +199,15 @@ def change(config: RunConfig, settings: dict[str, Any]) -> RunConfig:
     return build(values, where="settings")
 
 
-def explain(error: ValidationError) -> str:
-    """Say in one line per mistake which key is wrong, what it was, and what is allowed."""
+def explain(error: ValidationError, model: type) -> str:
+    """Say of each mistake which key of *model* is wrong, what it was, and what is allowed."""
     lines = []
     for mistake in error.errors():
         key = ".".join(str(part) for part in mistake["loc"])
         if mistake["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-            lines.append(f"{key}: there is no such key")
+            allowed = _keys(model, mistake["loc"][:-1])
+            hint = _hint(str(mistake["loc"][-1]), allowed)
+            lines.append(f"{key}: there is no such key; {hint}there are {', '.join(allowed)}")
         elif mistake["type"] == "missing":
             lines.append(f"{key}: is missing")
         else:
@@ -208,15 +216,30 @@ def explain(error: ValidationError) -> str:
     return "; ".join(lines)
 
 
+def _keys(model: type, path: tuple[int | str, ...]) -> list[str]:
+    """Return the keys of the section of *model* that *path* leads to."""
+    for part in path:
+        if isinstance(part, str):
+            annotation = get_type_hints(model)[part]
+            kinds = [k for k in (annotation, *get_args(annotation)) if isinstance(k, type)]
+            model = next(kind for kind in kinds if issubclass(kind, BaseModel))
+    if is_dataclass(model):
+        return [field.name for field in fields(model)]
+    return list(get_type_hints(model))
+
+
+def _hint(name: str, allowed: Iterable[str]) -> str:
+    near = get_close_matches(name, list(allowed), n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
+
+
 def _find(name: str) -> Path:
     scenarios = catalog()
     if name in scenarios:
         return scenarios[name]
-    near = get_close_matches(name, scenarios, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
     raise ConfigError(
-        f"no scenario is called {name!r}: {hint}there are {', '.join(scenarios)}; "
-        "or give a TOML file"
+        f"no scenario is called {name!r}: {_hint(name, scenarios)}there are "
+        f"{', '.join(scenarios)}; or give a TOML file"
     )
 
 

@@ -20,10 +20,11 @@ def new_run_directory(scenario: str, seed: int, out: Path | None) -> Path:
     something that is not a run.
     """
     directory = out or RUNS / scenario / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-s{seed}"
-    if directory.is_dir() and any(directory.iterdir()) and not (directory / "run.json").exists():
+    if directory.is_dir() and any(directory.iterdir()) and not _is_run(directory):
         raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        _clear(directory)
         probe = directory / ".writable"
         probe.touch()
         probe.unlink()
@@ -32,6 +33,17 @@ def new_run_directory(scenario: str, seed: int, out: Path | None) -> Path:
     except OSError as error:
         raise OutputError(f"cannot write to {directory}: {error.strerror}") from None
     return directory
+
+
+def _is_run(directory: Path) -> bool:
+    """Whether *directory* holds a run, finished or broken off."""
+    return (directory / "run.json").exists() or (directory / "trace.parquet").exists()
+
+
+def _clear(directory: Path) -> None:
+    """Take away what an earlier run left that this one might not replace."""
+    for name in ("run.json", "report.html", "results.parquet"):
+        (directory / name).unlink(missing_ok=True)
 
 
 def _link_latest(directory: Path) -> None:

@@ -24,7 +24,7 @@ from netsim import kernel
 from scenarios.config import RunConfig
 from scenarios.run import Plan, Report
 from scenarios.run_json import latency_ms, versions
-from spark_bridge.prepared import PreparedStream
+from spark_bridge.prepared import REJECTED, PreparedStream
 from topologies import Topology
 from topologies.topology import ActorGraph
 
@@ -81,6 +81,7 @@ class Terminal:
                 f"{stream.rejected:,} rejected  {stream.path}",
                 style="dim",
             )
+            self._remarks(stream, style="dim")
         for title, values in (
             ("parameters", vars(plan.parameters)),
             ("feeding", config.feeding.model_dump()),
@@ -180,8 +181,20 @@ class Terminal:
             f"stream {stream.name}: {stream.rows:,} tuples in {stream.path}, "
             f"{stream.rejected:,} rejected"
         )
+        self._remarks(stream)
+
+    def _remarks(self, stream: PreparedStream, *, style: str | None = None) -> None:
+        """Say what was decided about a stream's rows, and why some of them are not in it."""
         for note in stream.notes:
-            self._out.print(f"  {note}")
+            self._out.print(f"    {note}", style=style)
+        if stream.rejected:
+            reasons = ", ".join(
+                f"{count:,} x {reason}" for reason, count in stream.rejected_reasons.items()
+            )
+            self._out.print(
+                f"    rejected: {reasons}; the rows are in {stream.path.with_name(REJECTED)}",
+                style=style,
+            )
 
     def wrote(self, path: Path) -> None:
         """Say what was written."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from spark_bridge.prepared import FORMAT, PreparedStream, load_stream
 from spark_bridge.raw_files import RawFile, look
 from spark_bridge.session import SessionOptions, spark_session
 from spark_bridge.source import StreamSource
+from spark_bridge.task import Task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,17 +30,6 @@ STAGES = ("look", "start", "read", "judge", "order", "write", "check", "done")
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage (``"R: order"``), the number of stages done, and their total."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Task:
-    """One stream to prepare: what is asked for, the files as they are, and their digest."""
-
-    source: StreamSource
-    files: list[RawFile]
-    segment_rows: int
-    fingerprint: str
-    report: Callable[[str], None]
 
 
 def prepare(

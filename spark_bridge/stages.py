@@ -32,7 +32,7 @@ from spark_bridge.typed_frame import RAW, Typed, typed_rows
 from spark_bridge.validation import FIELD, KEY, KINDS, REASON, TS, judge
 
 if TYPE_CHECKING:
-    from spark_bridge.pipeline import Task
+    from spark_bridge.task import Task
 
 REASONS_TOLD = 5  # how many reasons an error message lists
 TASKS_MAX = 32  # sorting tasks; beyond that each takes several buckets, one after the other

@@ -117,7 +117,10 @@ class Topology(ABC):
 
     def example(self) -> Job:
         """Return a job to look at the graph with: it can be built, not run."""
-        query = parse_query(self.example_query)
+        return self.sketch(parse_query(self.example_query))
+
+    def sketch(self, query: JoinQuery) -> Job:
+        """Return a job for *query* without data, as if every field were int64."""
         files = tuple(
             StreamFile(
                 schema=Schema(stream=name, fields=dict.fromkeys(query.fields(stream), "int64")),

@@ -8,18 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_REPOSITORY = Path(__file__).resolve().parents[2]
-_OBJECT_STORE_BYTES = 2 * 2**30
-
 # Read by Ray when it is imported: nothing is reported to anybody, and no warning hides our output.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 # Off, Ray takes the loopback address for its own, and then listens on no other.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
-import ray  # noqa: E402
+import ray
 
-from actors.hosting.errors import RayUnavailableError  # noqa: E402
+from actors.hosting.errors import RayUnavailableError
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+_NOT_SHIPPED = [".git", ".venv", "runs", "prepared", "data", ".hypothesis", ".mypy_cache"]
+_OBJECT_STORE_BYTES = 2 * 2**30
 
 
 @contextmanager
@@ -45,6 +46,15 @@ def ray_cluster(address: str | None = None, *, processes: int) -> Iterator[None]
         yield
         return
     try:
+        _start(address, processes)
+        yield
+    finally:
+        # Also when Ray was interrupted while it came up: what it had started by then is ours.
+        ray.shutdown()
+
+
+def _start(address: str | None, processes: int) -> None:
+    try:
         if address is None:
             ray.init(
                 num_cpus=processes,
@@ -69,10 +79,3 @@ def ray_cluster(address: str | None = None, *, processes: int) -> Iterator[None]
             f"no Ray {where}: {reason}. Give --address HOST:PORT of a running cluster "
             "(`ray start --head` prints it), or leave it out to start Ray here"
         ) from None
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-_NOT_SHIPPED = [".git", ".venv", "runs", "prepared", "data", ".hypothesis", ".mypy_cache"]

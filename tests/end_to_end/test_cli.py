@@ -1,0 +1,328 @@
+"""The command line from a person's side: what it prints, writes and returns."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from netsim.network import PRESETS
+from scenarios import commands
+from scenarios import config as configs
+from scenarios.cli import main
+from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, write_csv, write_prepared
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+QUERY = SELF_JOIN.format(window=WINDOW)
+
+KEYS = {
+    "scenario", "topology", "query", "streams", "backend", "clock", "seed", "digest", "tuples",
+    "virtual_seconds", "wall_seconds", "throughput_tps", "latency_ms", "network", "memory_bytes",
+    "verdict",
+}  # fmt: skip
+KEYS_WITHIN = {
+    "latency_ms": {"p50", "p75", "p95", "p99", "max"},
+    "network": {"messages", "bytes"},
+    "verdict": {
+        "exact", "expected", "produced", "missing", "duplicate", "spurious", "expired", "wrong",
+        "late",
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def taxi(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Prepare the taxi trips of the scenario spo-q3, once, and return the stream's folder."""
+    folder = tmp_path_factory.mktemp("taxi")
+    arguments = ["data", "prepare", str(REPOSITORY / "data" / "yellow_taxi_sample.parquet")]
+    arguments += ["--name", "NYC", "--time", "pickup_datetime", "--rows", "5000"]
+    arguments += ["--field", "trip_distance", "--field", "fare_amount", "--out", str(folder)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["joinsim", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+    assert stopped.value.code == 0
+    return folder / "NYC"
+
+
+def smoke(data: Path) -> tuple[object, ...]:
+    return ("run", "spo-q3", "--scale", "smoke", "--data", data)
+
+
+def test_json_of_a_run_is_one_object_with_the_stable_keys(joinsim: Command, prepared: Path) -> None:
+    said = joinsim("run", "--query", QUERY, "--data", prepared, "--json")
+    assert said.code == 0
+    told = said.json
+    assert told.keys() >= KEYS
+    for key, within in KEYS_WITHIN.items():
+        assert told[key].keys() >= within
+    (stream,) = told["streams"]
+    assert stream == {
+        "name": "s",
+        "path": str(prepared / "segments"),
+        "rows": 300,
+        "rejected": 0,
+    }
+
+
+def test_json_of_the_list_names_scenarios_and_topologies(joinsim: Command) -> None:
+    told = joinsim("list", "--json").json
+    assert told.keys() == {"scenarios", "topologies"}
+    scenarios = {scenario["name"]: scenario for scenario in told["scenarios"]}
+    assert scenarios.keys() >= {"spo-q1", "spo-q2", "spo-q3"}
+    topologies = {topology["name"]: topology for topology in told["topologies"]}
+    assert topologies["spo_join"]["exact"] is True
+    assert "SPO-Join" in topologies["spo_join"]["paper"]
+    for scenario in scenarios.values():
+        assert scenario["figure"]
+        assert set(scenario["topologies"]) <= topologies.keys()
+
+
+def test_json_of_data_prepare_says_where_the_stream_is(
+    spark: object, joinsim: Command, tmp_path: Path
+) -> None:
+    write_csv(tmp_path / "raw.csv", ["2024-01-01,1,2.5", "2024-01-02,,1.0"])
+    told = joinsim("data", "prepare", "raw.csv", "--field", "a", "--json").json
+    assert (told["name"], told["rows"], told["rejected"]) == ("raw", 1, 1)
+    assert len(pq.read_table(tmp_path / told["path"])) == 1
+
+
+def test_the_demo_runs_on_ray_and_inline_with_equal_digests(
+    taxi: Path, ray_running: None, joinsim: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = configs.load
+
+    def small(name: str, *, scale: str = "smoke") -> configs.RunConfig:
+        streams = [{"name": "NYC", "files": [str(taxi)]}]
+        return configs.change(load(name, scale="smoke"), {"streams": streams})
+
+    monkeypatch.setattr(commands.configs, "load", small)
+    said = joinsim("demo", "--json")
+    assert said.code == 0
+    told = said.json
+    assert told["digests_equal"] is True
+    assert [run["backend"] for run in told["runs"]] == ["ray", "inline"]
+    ray, inline = told["runs"]
+    assert ray["digest"] == inline["digest"]
+    assert ray["verdict"] == inline["verdict"]
+    assert inline["verdict"]["exact"] is True
+    assert inline["verdict"]["expected"] > 0
+    shown = joinsim("demo")
+    assert shown.code == 0
+    assert "digests equal" in shown.out
+
+
+def test_pairs_of_a_self_join_are_those_of_a_plain_theta_join(
+    taxi: Path, joinsim: Command, tmp_path: Path
+) -> None:
+    said = joinsim(*smoke(taxi), "--pairs", "--out", "run", "--json")
+    assert said.code == 0
+    results = tmp_path / "run" / "results.parquet"
+    assert pq.read_schema(results).names == ["probe_stream", "probe_id", "match_id"]
+    path = said.json["streams"][0]["path"]
+    # The window of 1000 tuples slides by 200, so it reaches back 800 from the last slide's edge.
+    expected = f"""
+        SELECT 0 AS probe_stream, n.id AS probe_id, e.id AS match_id
+        FROM '{path}/*.parquet' n JOIN '{path}/*.parquet' e
+        ON e.id < n.id AND e.id >= (n.id // 200) * 200 - 800
+        AND n.trip_distance > e.trip_distance AND n.fare_amount < e.fare_amount
+        WHERE n.id < 5000"""
+    assert _differing(results, expected) == 0
+    assert pq.read_metadata(results).num_rows == said.json["verdict"]["expected"] > 0
+
+
+def test_pairs_of_a_two_way_join_are_those_of_a_plain_theta_join(
+    spark: object, joinsim: Command, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(3)
+    for name in ("left", "right"):
+        lines = [
+            f"2024-01-01 00:{s // 60:02}:{s % 60:02},{rng.integers(0, 20)},{rng.random():.2f}"
+            for s in rng.integers(0, 200, 250)
+        ]
+        write_csv(tmp_path / f"{name}.csv", lines)
+    query = f"SELECT R.id, S.id FROM R, S WHERE R.a < S.a AND R.b > S.b WINDOW AS {WINDOW}"
+    data = ("--data", "left.csv", "--data", "right.csv")
+    said = joinsim("run", "--query", query, *data, "--pairs", "--out", "run", "--json")
+    assert said.code == 0
+    r, s = (tmp_path / stream["path"] / "*.parquet" for stream in said.json["streams"])
+    # Tuples arrive by event time, those of R first; k are the other stream's that came before.
+    expected = f"""
+        WITH r AS (SELECT *, (SELECT count(*) FROM '{s}' o WHERE o.ts < i.ts) AS k FROM '{r}' i),
+        s AS (SELECT *, (SELECT count(*) FROM '{r}' o WHERE o.ts <= i.ts) AS k FROM '{s}' i)
+        SELECT 0 AS probe_stream, r.id AS probe_id, s.id AS match_id FROM r JOIN s
+        ON r.a < s.a AND r.b > s.b AND s.id < r.k AND s.id >= (r.k // 20) * 20 - 80
+        UNION ALL SELECT 1, s.id, r.id FROM r JOIN s
+        ON r.a < s.a AND r.b > s.b AND r.id < s.k AND r.id >= (s.k // 20) * 20 - 80"""
+    assert _differing(tmp_path / "run" / "results.parquet", expected) == 0
+    assert said.json["verdict"]["expected"] > 0
+
+
+def _differing(results: Path, expected: str) -> int:
+    """Return how many pairs, each as often as it occurs, only one of the two sides has."""
+    found = f"SELECT probe_stream, probe_id, match_id FROM '{results}'"
+    counted = duckdb.execute(
+        f"SELECT (SELECT count(*) FROM ({found} EXCEPT ALL ({expected})))"
+        f" + (SELECT count(*) FROM (({expected}) EXCEPT ALL {found}))"
+    ).fetchall()
+    return int(counted[0][0])
+
+
+@pytest.mark.parametrize("threshold", ["slide", "slide/pes"])
+def test_every_merge_threshold_is_exact(threshold: str, joinsim: Command, prepared: Path) -> None:
+    arguments = ("run", "--query", QUERY, "--data", prepared, "--json")
+    said = joinsim(*arguments, "--set", f"merge_threshold={threshold}")
+    assert said.code == 0
+    assert said.json["verdict"]["exact"] is True
+
+
+def test_every_network_gives_the_same_answer_and_a_slow_one_takes_longer(
+    joinsim: Command, prepared: Path
+) -> None:
+    runs = {}
+    for preset in PRESETS:
+        arguments = ("run", "--query", QUERY, "--data", prepared, "--json")
+        said = joinsim(*arguments, "--set", f"network.preset={preset}")
+        assert said.code == 0, preset
+        runs[preset] = said.json
+    assert len({run["verdict"]["produced"] for run in runs.values()}) == 1
+    assert runs["wan"]["virtual_seconds"] > runs["data-centre"]["virtual_seconds"]
+    assert runs["data-centre"]["virtual_seconds"] > runs["rack"]["virtual_seconds"]
+
+
+def test_the_seed_decides_what_is_drawn_and_nothing_else_does(
+    joinsim: Command, prepared: Path
+) -> None:
+    drawn = ("--set", "network.preset=data-centre")  # its latency is
+    arguments = ("run", "--query", QUERY, "--data", prepared, "--json", *drawn)
+    first, again, other = (joinsim(*arguments, "--seed", seed).json for seed in (5, 5, 6))
+    assert (first["seed"], other["seed"]) == (5, 6)
+    assert first["digest"] == again["digest"] != other["digest"]
+    assert first["verdict"] == other["verdict"]
+
+
+def test_a_run_file_says_what_options_say(joinsim: Command, prepared: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        f'query = """{QUERY}"""\nseed = 9\nrows = 200\nparameters = {{ po_join_pes = 2 }}\n'
+        f'[network]\npreset = "wan"\nlatency = "3 ms"\n[[streams]]\nfiles = ["{prepared}"]\n'
+    )
+    from_file = joinsim("run", "mine.toml", "--json")
+    assert from_file.code == 0
+    settings = ("po_join_pes=2", "network.preset=wan", "network.latency=3 ms")
+    by_options = joinsim(
+        "run", "--query", QUERY, "--data", prepared, "--seed", 9, "--rows", 200, "--json",
+        *(word for setting in settings for word in ("--set", setting)),
+    )  # fmt: skip
+    assert from_file.json["scenario"] == "mine"
+    assert from_file.json["tuples"] == 200
+    assert from_file.json["digest"] == by_options.json["digest"]
+
+
+def test_a_run_directory_holds_the_run_and_latest_links_it(
+    joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    arguments = ("run", "--query", QUERY, "--data", prepared)
+    joinsim(*arguments)
+    first = (tmp_path / "runs" / "latest").resolve()
+    told = joinsim(*arguments, "--seed", 3, "--json").json
+    latest = (tmp_path / "runs" / "latest").resolve()
+    assert latest != first
+    assert latest.parent == tmp_path / "runs" / told["scenario"]
+    assert latest.name.endswith("-s3")
+    assert {path.name for path in latest.iterdir()} >= {"run.json", "trace.parquet", "report.html"}
+    written = json.loads((latest / "run.json").read_text())
+    assert {key: written[key] for key in told} == told
+    assert not (latest / "results.parquet").exists()
+
+
+def test_a_run_directory_used_again_holds_the_last_run_alone(
+    joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    arguments = ("run", "--query", QUERY, "--data", prepared, "--out", "run")
+    assert joinsim(*arguments, "--pairs").code == 0
+    assert (tmp_path / "run" / "results.parquet").exists()
+    assert joinsim(*arguments).code == 0
+    assert not (tmp_path / "run" / "results.parquet").exists()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_last_line_replays_the_run(joinsim: Command, prepared: Path, tmp_path: Path) -> None:
+    said = joinsim("run", "--query", QUERY, "--data", prepared, "--out", "run", "--rows", 250)
+    assert said.code == 0
+    last = said.out.strip().splitlines()[-1]
+    assert last.startswith("replay: joinsim run ")
+    digest = json.loads((tmp_path / "run" / "run.json").read_text())["digest"]
+    assert digest in said.out
+    command = shlex.split(last.removeprefix("replay: joinsim "))
+    assert "--seed" in command
+    assert joinsim(*command, "--json").json["digest"] == digest
+
+
+def test_a_query_without_any_match_has_an_unknown_verdict(joinsim: Command, tmp_path: Path) -> None:
+    rising = np.arange(100)
+    write_prepared(tmp_path / "s", {"a": -rising, "b": rising}, ts=rising)
+    said = joinsim("run", "--query", QUERY, "--data", "s")
+    assert said.code == 2
+    assert "verdict UNKNOWN" in said.out
+    assert joinsim("run", "--query", QUERY, "--data", "s", "--json").code == 2
+
+
+def _started_by(pid: int) -> list[int]:
+    """Return the processes below *pid*."""
+    below = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except OSError:  # it ended meanwhile
+                continue
+            if parent == pid:
+                below += [int(entry.name), *_started_by(int(entry.name))]
+    return below
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds child processes in /proc")
+def test_ctrl_c_stops_a_run_and_leaves_no_process_behind(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    fields = {"a": rng.integers(0, 50, 200_000), "b": rng.random(200_000)}
+    write_prepared(tmp_path / "s", fields, ts=np.arange(200_000))
+    command = [sys.executable, "-c", "from scenarios.cli import main; main()"]
+    command += ["run", "--query", QUERY, "--data", "s", "--set", "feeding.batch_rows=1"]
+    run = subprocess.Popen(
+        [*command, "--backend", "ray", "--out", "run", "--json"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        # Results are written from when the processes of Ray are up.
+        while not (tmp_path / "run" / "probes-0.parquet").exists():
+            assert run.poll() is None, "it ended before it was stopped"
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        time.sleep(1)
+        started = _started_by(run.pid)
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=30)
+    finally:
+        run.kill()
+    assert started
+    assert (run.returncode, out) == (3, "")
+    assert err.rstrip().endswith("joinsim: stopped")
+    deadline = time.monotonic() + 10
+    while left := [pid for pid in started if Path(f"/proc/{pid}").exists()]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
