@@ -160,6 +160,7 @@ class Kernel:
                     self._open_channel(name, receiver, placement, network, seed)
         names = self.trace_names(wiring)
         self._port_code = {name: i for i, name in enumerate(names) if i >= len(wiring)}
+        self._timer_code = self._port_code[TIMER]
 
     @staticmethod
     def trace_names(wiring: Wiring) -> list[str]:
@@ -407,8 +408,8 @@ class Kernel:
     def _record(self, letter: Letter, done_ns: int) -> None:
         if letter.sender is not letter.receiver:
             self._served += 1
-        port = letter.port
-        code = self._port_code[TIMER if port.startswith(TIMER) else port]
+        # A timer's port ends in its name, and so has no code of its own.
+        code = self._port_code.get(letter.port, self._timer_code)
         self._trace.record(
             (
                 letter.sender.rank,

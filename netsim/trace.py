@@ -35,7 +35,7 @@ times at which it was handed to the network, left the sender's port, arrived, st
 was done."""
 
 _NAMED = COLUMNS[:3]
-_FLUSH_ROWS = 8_192
+_FLUSH_ROWS = 16_384
 """Rows kept in memory at most; also the size of a row group on disk."""
 
 

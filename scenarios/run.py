@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
 from actors.feed import StreamFile
@@ -32,9 +31,6 @@ from scenarios.verdict import Verdict, judge
 from spark_bridge.prepared import PreparedStream
 from topologies import Topology, find_topology
 from topologies.topology import ActorGraph, Job
-
-# Arrow's own pools keep what is freed; a run's memory is to follow its window, not its history.
-pa.set_memory_pool(pa.system_memory_pool())
 
 
 @dataclass(frozen=True, kw_only=True)
