@@ -43,7 +43,13 @@ class StreamFile:
         stop = self.rows
         position = 0
         columns = ["id", "ts", *self.schema.fields]
-        for path in sorted(self.directory.glob("*.parquet")):
+        segments = sorted(self.directory.glob("*.parquet"))
+        if not segments:
+            raise FileNotFoundError(
+                f"stream {self.schema.stream!r}: no Parquet segment in {self.directory}; on a "
+                "cluster the folder must be reachable from every node"
+            )
+        for path in segments:
             with pq.ParquetFile(path) as file:
                 if position + file.metadata.num_rows <= start:
                     position += file.metadata.num_rows

@@ -115,7 +115,7 @@ def make_plan(
     build_network(config.network, sketch.placement.values())
     streams = prepare_streams(config, query, progress=progress)
     files = tuple(
-        StreamFile(schema=stream.schema, directory=stream.path, rows=config.rows)
+        StreamFile(schema=stream.schema, directory=stream.path.resolve(), rows=config.rows)
         for stream in streams
     )
     plan = Plan(

@@ -57,6 +57,7 @@ def _start(address: str | None, processes: int) -> None:
     try:
         if address is None:
             ray.init(
+                address="local",  # without it Ray joins whatever cluster it finds on the machine
                 num_cpus=processes,
                 include_dashboard=False,
                 _node_ip_address="127.0.0.1",

@@ -1,0 +1,77 @@
+"""Feeds: merged by event time, however streams are cut into segments and reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.feed import Feed, StreamFile
+from joins.batch import Schema
+from tests.properties.strategies import RandomStream, streams
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("streams")
+
+
+@given(
+    first=streams(),
+    second=streams(),
+    segment_rows=st.integers(1, 50),
+    reads=st.lists(st.integers(1, 15), min_size=1, max_size=40),
+    rows=st.none() | st.integers(1, 30),
+)
+def test_arrivals_are_in_order_of_time_then_stream_then_position(
+    directory: Path,
+    first: RandomStream,
+    second: RandomStream,
+    segment_rows: int,
+    reads: list[int],
+    rows: int | None,
+) -> None:
+    files = []
+    for name, stream in (("R", first), ("S", second)):
+        written = stream.write(name, directory / name, segment_rows)
+        files.append(StreamFile(schema=written.schema, directory=written.directory, rows=rows))
+    cut = [stream.ts[:rows] for stream in (first, second)]
+    expected = sorted((t, s, i) for s, ts in enumerate(cut) for i, t in enumerate(ts))
+    feed = Feed(tuple(files))
+    found: list[tuple[int, int, int]] = []
+    turn = 0
+    while True:
+        position = feed.position
+        feed = Feed(tuple(files))
+        feed.seek(position)
+        arrivals = feed.take(reads[turn % len(reads)])
+        turn += 1
+        if arrivals is None:
+            break
+        part = [
+            (int(seq), (int(t), s, int(i)))
+            for s, (batch, numbers) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True))
+            for seq, t, i in zip(numbers, batch.ts, batch.id, strict=True)
+        ]
+        assert sorted(seq for seq, _ in part) == list(range(len(found), len(found) + len(part)))
+        found += [row for _, row in sorted(part)]
+    assert found == expected
+
+
+def test_a_folder_without_segments_is_an_error_and_not_an_empty_stream(tmp_path: Path) -> None:
+    schema = Schema(stream="R", fields={"x": "float64"})
+    feed = Feed((StreamFile(schema=schema, directory=tmp_path),))
+    with pytest.raises(FileNotFoundError, match="stream 'R': no Parquet segment in"):
+        feed.take(1)
+
+
+def test_a_batch_that_was_handed_out_keeps_its_values(directory: Path) -> None:
+    stream = RandomStream(list(range(10)), [float(i) for i in range(10)], list(range(10)))
+    feed = Feed((stream.write("T", directory / "T", 3),))
+    early = feed.take(4)
+    feed.take(6)
+    assert early is not None
+    assert np.array_equal(early.parts[0].ts, [0, 1, 2, 3])
