@@ -291,7 +291,6 @@ def _started_by(pid: int) -> list[int]:
     return below
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="finds child processes in /proc")
 def test_ctrl_c_stops_a_run_and_leaves_no_process_behind(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     fields = {"a": rng.integers(0, 50, 200_000), "b": rng.random(200_000)}
