@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from scenarios import config as configs
 from scenarios.config import ConfigError, RunConfig
-from scenarios.drawing import draw
+from scenarios.drawing.file import draw
 from scenarios.failures import EXIT_FAIL, EXIT_PASS, EXIT_UNKNOWN
-from scenarios.report import write_report
+from scenarios.report.page import write_report
 from scenarios.run import Report, execute, make_parameters, make_plan
 from scenarios.run_directory import new_run_directory
 from scenarios.run_json import summary, write_run_json

@@ -172,7 +172,7 @@ def execute(
         files=plan.files,
         directory=directory,
         outcome=outcome,
-        claims_exact=plan.topology.exact,
+        claims_exact=plan.topology.claims_exact(plan.parameters),
         pairs_directory=lambda: _with_pairs(plan, directory),
     )
     return Report(

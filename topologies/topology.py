@@ -101,7 +101,7 @@ class Topology(ABC):
     paper
         Where it was published.
     exact
-        Whether it claims every run's answer to be exactly right.
+        Whether it claims every run's answer to be exactly right, left at its defaults.
     parameters_type
         Frozen dataclass of what a person may set, validated where it is made.
     example_query
@@ -129,6 +129,13 @@ class Topology(ABC):
             for stream, name in enumerate(query.streams)
         )
         return Job(query=query, files=files, feeding=Feeding())
+
+    def claims_exact(self, parameters: object) -> bool:
+        """Return whether a run with *parameters* claims to be exactly right.
+
+        Override it where a parameter chooses a variant that its paper shows to be wrong.
+        """
+        return self.exact
 
     @abstractmethod
     def build(self, job: Job, parameters: object) -> ActorGraph:

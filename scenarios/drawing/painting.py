@@ -15,9 +15,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path
 
-from scenarios.figure_style import LIGHT, SERIES
-from scenarios.graph_layout import lay_out
-from scenarios.graph_parts import BOX_HEIGHT, HEADER, Box, Channel, Layout, Point, Wire
+from scenarios.drawing.layout import lay_out
+from scenarios.drawing.parts import BOX_HEIGHT, HEADER, Box, Channel, Layout, Point, Wire
+from scenarios.drawing.style import LIGHT, SERIES
 from topologies.topology import ActorGraph
 
 HEAT = LinearSegmentedColormap.from_list(

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenarios.config import ConfigError
-from scenarios.drawing import draw
-from scenarios.graph_columns import operator_depths
-from scenarios.graph_layout import lay_out
-from scenarios.graph_parts import BOX_HEIGHT, Box, Layout
+from scenarios.drawing.columns import operator_depths
+from scenarios.drawing.file import draw
+from scenarios.drawing.layout import lay_out
+from scenarios.drawing.parts import BOX_HEIGHT, Box, Layout
 from scenarios.run_directory import OutputError
 from topologies import TOPOLOGIES
 from topologies.topology import ActorGraph

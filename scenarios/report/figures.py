@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from scenarios.figure_style import style, svg_markup
-from scenarios.graph_painting import load_figure
-from scenarios.plots import depth_figure, load_bars, stage_figure, time_figure
-from scenarios.run import Report
-from scenarios.trace_analysis import (
+from scenarios.drawing.painting import load_figure
+from scenarios.drawing.style import style, svg_markup
+from scenarios.report.plots import depth_figure, load_bars, stage_figure, time_figure
+from scenarios.report.trace_analysis import (
     STAGES,
     ResultFigures,
     TimeBins,
@@ -21,6 +20,7 @@ from scenarios.trace_analysis import (
     born_at_rate,
     split_by_stream,
 )
+from scenarios.run import Report
 from topologies.topology import ActorGraph
 
 PERCENTS = (50, 95, 99)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scenarios.graph_parts import (
+from scenarios.drawing.parts import (
     BOX_HEIGHT,
     MARGIN,
     SPACE,

@@ -8,9 +8,9 @@ them are drawn and not n times m. Lengths are inches, y grows upwards.
 
 from __future__ import annotations
 
-from scenarios.graph_columns import make_columns, operator_depths, place_boxes, to_collapse
-from scenarios.graph_parts import Layout
-from scenarios.graph_wires import bundles_of, route
+from scenarios.drawing.columns import make_columns, operator_depths, place_boxes, to_collapse
+from scenarios.drawing.parts import Layout
+from scenarios.drawing.wires import bundles_of, route
 from topologies.topology import ActorGraph
 
 BOXES_MAX = 60

@@ -11,9 +11,9 @@ import pytest
 from joins.work import Work
 from netsim.cost import load_profile
 from netsim.network import PRESETS
-from scenarios.figure_style import COLOURS
-from scenarios.report import verdict_told, write_report
-from scenarios.report_settings import duration, in_bytes
+from scenarios.drawing.style import COLOURS
+from scenarios.report.page import verdict_told, write_report
+from scenarios.report.settings import duration, in_bytes
 from scenarios.run import Report
 from scenarios.run_directory import OutputError
 from scenarios.verdict import Check, Verdict

@@ -13,8 +13,8 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from scenarios.figure_style import LIGHT
-from scenarios.trace_analysis import STAGES, TimeBins
+from scenarios.drawing.style import LIGHT
+from scenarios.report.trace_analysis import STAGES, TimeBins
 
 _WIDTH = 11.0
 _STAGE_COLOURS = ("purple", "blue", "orange", "green")

@@ -6,11 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from scenarios.report_settings import duration, in_bytes, settings_tables
+from scenarios.report.settings import duration, in_bytes, settings_tables
+from scenarios.report.trace_analysis import STAGES
 from scenarios.run import Report
 from scenarios.run_directory import OutputError
 from scenarios.run_json import summary
-from scenarios.trace_analysis import STAGES
 from scenarios.verdict import Verdict
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -26,8 +26,8 @@ def write_report(report: Report, replay: str) -> None:
     # Only here: the page's libraries take a second that other commands need not spend.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    from scenarios.figure_style import COLOURS
-    from scenarios.report_figures import report_figures
+    from scenarios.drawing.style import COLOURS
+    from scenarios.report.figures import report_figures
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),

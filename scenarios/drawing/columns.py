@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 
-from scenarios.graph_parts import (
+from scenarios.drawing.parts import (
     HEADER,
     MARGIN,
     ROW,

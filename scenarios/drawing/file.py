@@ -30,8 +30,8 @@ def draw(graph: ActorGraph, title: str, path: Path) -> None:
             f"cannot draw into {path}: the file's name must end in {', '.join(SUFFIXES)}"
         )
     # Only here: importing matplotlib takes half a second that other commands need not spend.
-    from scenarios.figure_style import style
-    from scenarios.graph_painting import plain_figure
+    from scenarios.drawing.painting import plain_figure
+    from scenarios.drawing.style import style
 
     with style():
         figure = plain_figure(graph, title)

@@ -1,0 +1,1 @@
+"""Drawings of a topology: laid out, painted, written to a file."""
