@@ -1,8 +1,8 @@
 """What an index over one stream's window can do, whichever structure it is built on.
 
-A joiner that keeps a share of a stream in one structure (nested loops, chain index, hash table, ...)
-sees only this. Immutable segments, which are sealed at a merge, have an interface of their own
-(`joins.indexes.segments`).
+A joiner that keeps a share of a stream in one structure (nested loops, chain index, hash table and
+so on) sees only this. Immutable segments, which are sealed at a merge, have an interface of their
+own (`joins.indexes.segments`).
 """
 
 from __future__ import annotations
