@@ -42,7 +42,9 @@ INBOX_MESSAGES = 16
 _STEPS_BETWEEN_REPORTS = 4_096
 
 _UNFETCHED_MOST = 1_024
-"""Replies left with the host at most: what they hold is memory of the actors' processes."""
+_UNFETCHED_BYTES = 2**24
+"""Replies left with the host at most, and bytes of the messages they answer: what they hold is
+memory of the actors' processes."""
 
 
 class EndlessRunError(Exception):
@@ -153,6 +155,7 @@ class Kernel:
             for rank, name in enumerate(wiring)
         }
         self._unfetched: deque[int] = deque()
+        self._unfetched_bytes = 0
         self._channels: dict[tuple[int, int], Channel] = {}
         for name, ports in wiring.items():
             for receivers in ports.values():
@@ -346,7 +349,8 @@ class Kernel:
         self._end_ns = self._env.now
         self._record(letter, self._end_ns)
         self._unfetched.append(letter.ticket)
-        if len(self._unfetched) > _UNFETCHED_MOST:
+        self._unfetched_bytes += letter.nbytes
+        if len(self._unfetched) > _UNFETCHED_MOST or self._unfetched_bytes > _UNFETCHED_BYTES:
             self._fetch()
         self._release_core(letter.receiver)
 
@@ -357,6 +361,7 @@ class Kernel:
             if reply.sends or reply.timers or reply.work != NO_WORK:
                 raise ValueError("an actor declared to only emit asked for something else")
             self._collect(reply.emitted)
+        self._unfetched_bytes = 0
 
     def _complete(self, event: Any) -> None:
         letter: Letter = event._value

@@ -32,19 +32,29 @@ PAIRS_SCHEMA = pa.schema(
 
 
 class _Columns:
-    """Gathers columns and writes them as row groups of about `_GROUP_ROWS` rows."""
+    """Gathers columns in buffers of `_GROUP_ROWS` rows, and writes a row group when they are full.
+
+    The buffers are made once: many short-lived arrays of changing size would leave holes in the
+    heap, and the process would grow with the number of results.
+    """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._schema = schema
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
-        self._gathered: list[list[np.ndarray]] = []
+        # Ids hardly repeat within a group: a dictionary of them would only cost.
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False)
+        self._buffers = [np.empty(_GROUP_ROWS, f.type.to_pandas_dtype()) for f in schema]
         self._rows = 0
 
     def add(self, *columns: np.ndarray) -> None:
-        self._gathered.append(list(columns))
-        self._rows += len(columns[0])
-        if self._rows >= _GROUP_ROWS:
-            self._flush()
+        taken, rows = 0, len(columns[0])
+        while taken < rows:
+            step = min(rows - taken, _GROUP_ROWS - self._rows)
+            for buffer, column in zip(self._buffers, columns, strict=True):
+                buffer[self._rows : self._rows + step] = column[taken : taken + step]
+            taken += step
+            self._rows += step
+            if self._rows == _GROUP_ROWS:
+                self._flush()
 
     def close(self) -> None:
         self._flush()
@@ -52,9 +62,8 @@ class _Columns:
 
     def _flush(self) -> None:
         if self._rows:
-            columns = [np.concatenate(parts) for parts in zip(*self._gathered, strict=True)]
-            self._writer.write_table(pa.table(columns, schema=self._schema), _GROUP_ROWS)
-        self._gathered = []
+            columns = [buffer[: self._rows] for buffer in self._buffers]
+            self._writer.write_table(pa.table(columns, schema=self._schema))
         self._rows = 0
 
 
