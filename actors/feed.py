@@ -92,6 +92,14 @@ class Feed:
         self._held = [Batch.empty(file.schema) for file in self._files]
         self._ended = [False] * len(self._files)
 
+    def snapshot(self) -> list[int]:
+        """Return where to go on."""
+        return self.position
+
+    def restore(self, state: list[int]) -> None:
+        """Go back to where a snapshot was taken."""
+        self.seek(state)
+
     def take(self, rows: int) -> Arrivals | None:
         """Return the next *rows* arrivals (fewer at the very end), or None when all are taken."""
         for stream in range(len(self._files)):

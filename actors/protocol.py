@@ -23,7 +23,16 @@ START = "start"
 TIMER = "timer:"
 """Prefix of the port on which a timer's message arrives; the timer's name follows."""
 
+FEEDBACK = "feedback"
+"""The port on which an actor answers those that send to it.
+
+An answer takes no room in an inbox: two actors that send to each other would else each wait for the
+other's room. There are no more answers than messages that did take room."""
+
 NO_SPAN = (-1, -1)
+
+HEADER_BYTES = 32
+"""Size on the wire of what frames a payload: its kind, numbers and lengths."""
 
 
 class Payload(Protocol):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import HEADER_BYTES, Actor, Context, Message, State
 from joins.matches import Matches
 
 _PROBE_BYTES = 16
@@ -50,11 +50,47 @@ class Output:
     latency_ns: np.ndarray
 
 
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Tuples of one stream that a joiner dropped, because a watermark had passed them.
+
+    Attributes
+    ----------
+    stream
+        Position of the stream in the query.
+    ids, ts
+        int64, the tuples and their event times.
+    watermark
+        The one that each was older than, when it reached the join.
+    span
+        First and last arrival number of the message they came in.
+    """
+
+    stream: int
+    ids: np.ndarray
+    ts: np.ndarray
+    watermark: int
+    span: tuple[int, int]
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + self.ids.nbytes + self.ts.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples."""
+        return len(self.ids)
+
+
 class Sink(Actor):
     """Where results leave the system."""
 
     def receive(self, message: Message, context: Context) -> None:
-        """Emit every part of an `Answers`."""
+        """Emit every part of an `Answers`, and tuples that were dropped as they are."""
+        if isinstance(message.payload, Late):
+            context.emit(message.payload)
+            return
         answers: Answers = message.payload
         for matches, born_ns in zip(answers.matches, answers.born_ns, strict=True):
             if len(matches):

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actors.feed import Feed, StreamFile
-from actors.protocol import START, Actor, Context, Message, State
+from actors.disorder import Disorder, open_feed
+from actors.feed import StreamFile
+from actors.protocol import START, Actor, Context, Message, Payload, State
 from joins.arrivals import Arrivals
 
 NS_PER_S = 1_000_000_000
@@ -26,16 +27,30 @@ class Feeding:
         Tuples per message, at least 1.
     rate_tps
         Tuples per virtual second over all streams; None feeds as fast as back-pressure allows.
+    disorder
+        How far tuples arrive out of the order of their event times; None keeps the order.
+    watermark_lag_ns
+        How far watermarks stay behind the latest event time that has arrived; None takes the
+        disorder's delay. With less than the longest delay some tuples are late.
     """
 
     batch_rows: int = 500
     rate_tps: int | None = None
+    disorder: Disorder | None = None
+    watermark_lag_ns: int | None = None
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:
             raise ValueError(f"batch_rows is {self.batch_rows}: must be at least 1")
         if self.rate_tps is not None and self.rate_tps < 1:
             raise ValueError(f"rate_tps is {self.rate_tps}: must be at least 1 tuple a second")
+
+    @property
+    def lag_ns(self) -> int:
+        """How far watermarks stay behind the latest event time that has arrived."""
+        if self.watermark_lag_ns is not None:
+            return self.watermark_lag_ns
+        return self.disorder.delay_ns if self.disorder else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +92,10 @@ class Source(Actor):
     """
 
     def __init__(self, *, files: tuple[StreamFile, ...], feeding: Feeding) -> None:
-        self._feed = Feed(files)
+        self._feed = open_feed(files, feeding.disorder)
         self._feeding = feeding
         self._next: Arrivals | None = None
+        self._before = self._feed.snapshot()
 
     def receive(self, message: Message, context: Context) -> None:
         """Send what is due and set the timer for the next batch."""
@@ -87,33 +103,29 @@ class Source(Actor):
             self._advance()
         else:
             for _ in range(_AHEAD if self._feeding.rate_tps is None else 1):
-                if self._next is not None:
-                    born_ns = tuple(self._born_ns(seq, context.now) for seq in self._next.seq)
-                    context.send("out", Fed(self._next, born_ns))
+                if (arrivals := self._next) is not None:
                     self._advance()
+                    context.send("out", self._payload(arrivals, context.now))
         if self._next is not None:
             context.set_timer(self._due_ns(self._next, context.now), "next")
 
     def snapshot(self) -> State:
-        """Return the position in each stream of the next batch to send."""
-        position = self._feed.position
-        if self._next is not None:
-            position = [
-                taken - len(part) for taken, part in zip(position, self._next.parts, strict=True)
-            ]
-        return {
-            "position": position,
-            "holding": self._next is not None,
-        }
+        """Return where the feed was before the next batch to send, if there is one."""
+        return {"before": self._before, "holding": self._next is not None}
 
     def restore(self, state: State) -> None:
         """Go back to the position of the snapshot."""
-        self._feed.seek(state["position"])
+        self._feed.restore(state["before"])
+        self._before = state["before"]
         self._next = None
         if state["holding"]:
             self._advance()
 
+    def _payload(self, arrivals: Arrivals, now: int) -> Payload:
+        return Fed(arrivals, tuple(self._born_ns(seq, now) for seq in arrivals.seq))
+
     def _advance(self) -> None:
+        self._before = self._feed.snapshot()
         self._next = self._feed.take(self._feeding.batch_rows)
 
     def _due_ns(self, arrivals: Arrivals, now: int) -> int:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_SHARED = {"__init__", "__main__", "measure"}
+_SHARED = {"__init__", "__main__", "inequality_peers", "inequality_work", "measure"}
 
 
 def main() -> int:

@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from actors.hosting.inline import InlineHost
 from actors.hosting.ray_cluster import ray_cluster
 from benchmarks.measure import Result, report
-from scenarios import config, run
+from scenarios import config, simulation
+from scenarios.plan import Plan, make_plan
 from scenarios.results import ResultWriter
-from scenarios.run import Plan, Report, execute, make_plan
+from scenarios.run import Report, execute
 
 _REPEATS = 5
 _PROCESSES = 2
@@ -31,17 +31,6 @@ _COMPUTE_BOUND = {
     "feeding.rate_tps": 50_000,
     "network.preset": "infiniband",
 }
-
-
-class _TimedHost(InlineHost):
-    """Adds up the seconds spent in actors."""
-
-    seconds = 0.0
-
-    def submit(self, *arguments: Any) -> None:
-        start = time.perf_counter()
-        super().submit(*arguments)
-        _TimedHost.seconds += time.perf_counter() - start
 
 
 class _TimedWriter(ResultWriter):
@@ -87,15 +76,15 @@ def kernel_share() -> Result:
     """Return the share of the demo's wall time that is neither actors' work nor writing results."""
     plan = _plan(_DEMO, "inline")
     shares = []
-    run.InlineHost, run.ResultWriter = _TimedHost, _TimedWriter  # type: ignore[misc]
+    simulation.ResultWriter = _TimedWriter  # type: ignore[misc]
     try:
         for _ in range(_REPEATS):
-            _TimedHost.seconds = _TimedWriter.seconds = 0.0
+            _TimedWriter.seconds = 0.0
             finished = _run(plan, rehearsal=False)
-            others = _TimedHost.seconds + _TimedWriter.seconds
+            others = sum(finished.kernel_seconds.values()) + _TimedWriter.seconds
             shares.append(1 - others / finished.wall_seconds)
     finally:
-        run.InlineHost, run.ResultWriter = InlineHost, ResultWriter  # type: ignore[misc]
+        simulation.ResultWriter = ResultWriter  # type: ignore[misc]
     return Result.of(
         "kernel's share of the demo's wall time, inline",
         shares,

@@ -19,8 +19,8 @@ class MergeThreshold:
     """When the mutable component is merged: the paper's δ.
 
     The paper gives δ = W_s and δ = W_s / |PEs|. The quotient is seldom whole; the cuts then fall at
-    floor(j * length / parts), so that every slide is still cut exactly at its end, and a segment
-    never lies in two slides.
+    floor(j * length / parts), so that every slide is still cut exactly at its end. With any other
+    length a segment may lie in two slides: probes then see a part of it.
 
     Attributes
     ----------

@@ -22,6 +22,12 @@ Without this ``_nrt=False`` numba counts a reference to every array at every cal
 the many arrays of a tree that made it three times as slow.
 """
 
+inlined: Any = njit(cache=True, nogil=True, inline="always")
+"""Put a function into the kernels that call it.
+
+A call hands over every array as a structure of its own; in a loop over probes that costs several
+times what a short function does."""
+
 # numba's own annotation describes what the decorated function is to the compiler, not its callers.
 intrinsic: Any = numba_intrinsic
 

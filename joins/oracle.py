@@ -7,24 +7,17 @@ written.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
 
 import numpy as np
-from numba import njit
 
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
-from joins.hashing import mix
 from joins.matches import Matches
-from joins.query import Field, JoinQuery, Predicate
+from joins.oracle_interval import expected_of_interval
+from joins.oracle_match import match_ranges
+from joins.query import JoinQuery
 from joins.windows import Window
-
-_ROWS_AT_ONCE = 256
-_CELLS_AT_ONCE = 1 << 24
-"""Probes, and pairs, compared at once: together they bound the matrix of comparisons (a band needs
-some 20 bytes a pair), however long the window is."""
 
 
 def expected(
@@ -32,22 +25,35 @@ def expected(
     schemas: Sequence[Schema],
     arrivals: Iterable[Arrivals],
     *,
+    late: Sequence[np.ndarray] = (),
     enumerate_ids: bool = False,
 ) -> Iterator[Matches]:
-    """Give the matches of every tuple: chunk by chunk the tuples of each stream in their order.
+    """Give the matches of every tuple that probes: of each stream its tuples in their order.
 
-    A stream's tuples of a chunk may come in several `Matches`. Memory is bounded by the windows and
-    a chunk.
+    In a window join every tuple probes what came before it; in an interval join the tuples of the
+    base stream probe (see `joins.oracle_interval`). Tuples may come in several `Matches`. Memory is
+    bounded by the windows and a chunk.
 
     Parameters
     ----------
     query, schemas
         What to evaluate, and the fields of each stream.
     arrivals
-        The whole input in chunks.
+        The whole input in chunks, by event time in an interval join.
+    late
+        Per stream the ids of tuples that an interval join dropped as late, int64, ascending; empty
+        when there are none.
     enumerate_ids
         Whether to list match ids, ascending within a row.
     """
+    if query.interval:
+        return expected_of_interval(query, schemas, arrivals, late, enumerate_ids)
+    return _expected_of_windows(query, schemas, arrivals, enumerate_ids)
+
+
+def _expected_of_windows(
+    query: JoinQuery, schemas: Sequence[Schema], arrivals: Iterable[Arrivals], enumerate_ids: bool
+) -> Iterator[Matches]:
     streams = range(len(query.streams))
     kept = [Batch.empty(schema) for schema in schemas]
     seen_seq = [np.empty(0, np.int64) for _ in streams]
@@ -61,7 +67,9 @@ def expected(
             first, last = _window(
                 query.windows[stored], kept[stored], seen_seq[stored], probes, chunk.seq[probing]
             )
-            yield from _match(query, probing, probes, kept[stored], first, last, enumerate_ids)
+            yield from match_ranges(
+                query, probing, probes, kept[stored], first, last, enumerate_ids
+            )
         latest = max((int(part.ts[-1]) for part in chunk.parts if len(part)), default=None)
         for stored, window in enumerate(query.windows):
             row = _unseen(window, kept[stored], latest)
@@ -98,100 +106,3 @@ def _unseen(window: Window, stored: Batch, latest: int | None) -> int:
     else:
         oldest = at // window.slide * window.slide - (window.length - window.slide)
     return int((stored.ts if window.kind == "time" else stored.id).searchsorted(oldest))
-
-
-def _match(
-    query: JoinQuery,
-    probing: int,
-    probes: Batch,
-    stored: Batch,
-    first: np.ndarray,
-    last: np.ndarray,
-    enumerate_ids: bool,
-) -> Iterator[Matches]:
-    hashes = mix(stored.id)
-    width = max(1, int((last - first).max(initial=1)))
-    step = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // width))
-    for begin in range(0, len(probes), step):
-        rows = slice(begin, begin + step)
-        low, high = first[rows], last[rows]
-        left, right = int(low.min()), int(high.max())
-        holds = np.zeros((len(low), right - left), np.bool_)
-        _inside(holds, low - left, high - left)
-        for predicate in query.predicates:
-            sides = [
-                _values(field, query, probing, probes, stored, rows, slice(left, right))
-                for field in (predicate.left, predicate.right)
-            ]
-            holds &= _evaluate(predicate, *sides)
-        count = np.zeros(len(low), np.int64)
-        fingerprint = np.zeros(len(low), np.uint64)
-        _sum(holds, hashes[left:right], count, fingerprint)
-        yield Matches(
-            stream=probing,
-            probe_id=probes.id[rows],
-            count=count,
-            fingerprint=fingerprint,
-            match_id=stored.id[left + np.nonzero(holds)[1]] if enumerate_ids else None,
-        )
-
-
-def _values(
-    field: Field,
-    query: JoinQuery,
-    probing: int,
-    probes: Batch,
-    stored: Batch,
-    rows: slice,
-    window: slice,
-) -> np.ndarray:
-    """Return one side of a predicate: probes down the rows, stored tuples along the columns."""
-    is_probe = field.role == 1 if query.is_self_join else field.stream == probing
-    if is_probe:
-        return probes.fields[field.name][rows, np.newaxis]
-    return stored.fields[field.name][np.newaxis, window]
-
-
-_COMPARE = {
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "=": np.equal,
-    "!=": np.not_equal,
-}
-
-
-def _evaluate(predicate: Predicate, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    compare = _COMPARE[predicate.operator]
-    if predicate.epsilon is None:
-        return compare(left, right)
-    if left.dtype == right.dtype == np.int64:
-        # The difference of two int64 may need a bit more: as unsigned it fits.
-        distance = np.maximum(left, right).astype(np.uint64) - np.minimum(left, right).astype(
-            np.uint64
-        )
-        width = Decimal(predicate.epsilon)
-        return compare(distance, math.ceil(width) if predicate.operator == "<" else int(width))
-    with np.errstate(over="ignore"):  # an infinite distance is rightly outside
-        return compare(np.abs(left - right), float(predicate.epsilon))
-
-
-@njit(cache=True, nogil=True)
-def _inside(holds: np.ndarray, first: np.ndarray, last: np.ndarray) -> None:
-    """Set each row from its first column to its last, exclusive."""
-    for i in range(len(first)):
-        holds[i, first[i] : last[i]] = True
-
-
-@njit(cache=True, nogil=True)
-def _sum(holds: np.ndarray, hashes: np.ndarray, count: np.ndarray, fingerprint: np.ndarray) -> None:
-    for i in range(len(count)):
-        matches = 0
-        total = np.uint64(0)
-        for j in range(len(hashes)):
-            if holds[i, j]:
-                matches += 1
-                total += hashes[j]
-        count[i] = matches
-        fingerprint[i] = total

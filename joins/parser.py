@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lark import Lark, Transformer, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
+from joins.interval import TIME_FIELD, Bound, IntervalClause
 from joins.query import Field, JoinQuery, Predicate, QueryError, WindowClause
 
 _WORDS = {
@@ -18,6 +19,7 @@ _WORDS = {
     "NUMBER": "a number",
     "STRING": "a quantity in 'quotes'",
     "OPERATOR": "<, <=, >, >=, = or !=",
+    "PLUS": "+",
     "STAR": "*",
     "PRECISE": "PRECISE",
     "COMMA": "a comma",
@@ -106,28 +108,79 @@ class _Builder(Transformer):
         return left, str(operator), right, str(epsilon)
 
     def predicates(self, *predicates: Any) -> Any:
-        return predicates
+        *earlier, last = predicates
+        return [*(predicate for several in earlier for predicate in several), last]
 
     def window(self, slide: str, length: str, precise: str | None = None) -> WindowClause:
         return WindowClause(
             slide=slide[1:-1].strip(), length=length[1:-1].strip(), precise=precise is not None
         )
 
-    def query(
-        self, select: Any, streams: tuple[str, ...], predicates: Any, window: WindowClause
-    ) -> JoinQuery:
+    def moment(self, base: Any, sign: str = "", extent: str = "''") -> Any:
+        return base, Bound(sign=str(sign), extent=extent[1:-1].strip())
+
+    def interval(self, probe: Any, lower: Any, upper: Any) -> _Between:
+        return _Between(probe, lower, upper)
+
+    def windowed(self, predicates: Any, window: WindowClause) -> Any:
+        return predicates, window
+
+    def timed(self, *conditions: Any) -> Any:
+        place = next(i for i, part in enumerate(conditions) if isinstance(part, _Between))
+        before = conditions[0] if place else []
+        predicates = [p for part in conditions if isinstance(part, list) for p in part]
+        return predicates, conditions[place]._replace(place=len(before))
+
+    def query(self, select: Any, streams: tuple[str, ...], conditions: Any) -> JoinQuery:
         repeated = {name for name in streams if streams.count(name) > 1}
         if repeated:
             raise QueryError(
                 f"FROM names {', '.join(sorted(repeated))} twice: a self join names its stream "
                 "once, and tells the two sides apart by the suffixes 1 and 2"
             )
+        predicates, extent = conditions
+        timed = isinstance(extent, _Between)
         return JoinQuery(
             select=select,
             streams=streams,
             predicates=tuple(_predicate(streams, *predicate) for predicate in predicates),
-            window=window,
+            window=None if timed else extent,
+            interval=_interval(streams, extent) if timed else None,
         )
+
+
+class _Between(NamedTuple):
+    """An interval before its fields are resolved; the ends with what stands beside them."""
+
+    probe: Any
+    lower: Any
+    upper: Any
+    place: int = 0
+
+
+def _interval(streams: tuple[str, ...], between: _Between) -> IntervalClause:
+    if len(streams) != 2:
+        raise QueryError(
+            f"BETWEEN: an interval joins two streams, and FROM names {len(streams)}; to join a "
+            "stream with itself, give its data to two names"
+        )
+    (lower_base, lower), (upper_base, upper) = between.lower, between.upper
+    probe, base = _field(streams, between.probe), _field(streams, lower_base)
+    for field in (probe, base):
+        if field.name != TIME_FIELD:
+            raise QueryError(
+                f"{field.text}: an interval is over event time, which is called {TIME_FIELD}, as "
+                f"in {streams[field.stream]}.{TIME_FIELD}"
+            )
+    if _field(streams, upper_base) != base:
+        raise QueryError(
+            f"BETWEEN {base.text} AND {'.'.join(upper_base)}: both ends must be of one tuple"
+        )
+    if probe.stream == base.stream:
+        raise QueryError(
+            f"{probe.text} BETWEEN {base.text}: both sides are of stream {streams[base.stream]}"
+        )
+    return IntervalClause(probe=probe, base=base, lower=lower, upper=upper, place=between.place)
 
 
 def _predicate(

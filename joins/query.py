@@ -1,4 +1,4 @@
-"""Join queries: which streams, which predicates, which windows."""
+"""Join queries: which streams, which predicates, which windows or interval."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from joins.batch import Schema
 from joins.conditions import MIRRORED, Condition
+from joins.interval import Interval, IntervalClause, IntervalError
 from joins.windows import Window, WindowError, read_extent
 
 
@@ -110,6 +111,19 @@ class WindowClause:
         precise = " PRECISE" if self.precise else ""
         return f"SLIDE INTERVAL '{self.slide}' ON '{self.length}'{precise}"
 
+    @property
+    def names(self) -> set[str]:
+        """Slide and length as spelt, among them the names that may be bound."""
+        return {self.slide, self.length}
+
+    def bind(self, values: dict[str, str]) -> WindowClause:
+        """Give names their values."""
+        return replace(
+            self,
+            slide=values.get(self.slide, self.slide),
+            length=values.get(self.length, self.length),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class JoinQuery:
@@ -124,15 +138,23 @@ class JoinQuery:
     predicates
         All of them must hold.
     window
-        The same over every stream.
+        The same over every stream; None in an interval join.
+    interval
+        How far two tuples may lie apart in event time; None in a window join.
     """
 
     select: tuple[str, ...]
     streams: tuple[str, ...]
     predicates: tuple[Predicate, ...]
-    window: WindowClause
+    window: WindowClause | None = None
+    interval: IntervalClause | None = None
 
     def __post_init__(self) -> None:
+        if (self.window is None) == (self.interval is None):
+            raise QueryError("a query has a window or an interval: one of the two")
+        self._check_contradictions()
+
+    def _check_contradictions(self) -> None:
         possible: dict[tuple[tuple[int, int, str], ...], frozenset[int]] = {}
         before: dict[tuple[tuple[int, int, str], ...], list[str]] = {}
         for predicate in self.predicates:
@@ -150,30 +172,31 @@ class JoinQuery:
                 )
 
     def __str__(self) -> str:
-        conditions = "\nAND ".join(str(predicate) for predicate in self.predicates)
+        conditions = [str(predicate) for predicate in self.predicates]
+        if self.interval:
+            conditions.insert(self.interval.place, str(self.interval))
+        where = "\nAND ".join(conditions)
+        window = f"\nWINDOW AS ({self.window})" if self.window else ""
         return (
             f"SELECT {', '.join(self.select)}\nFROM {', '.join(self.streams)}\n"
-            f"WHERE {conditions}\nWINDOW AS ({self.window})"
+            f"WHERE {where}{window}"
         )
 
     def bind(self, **values: str) -> JoinQuery:
-        """Give the names in the window clause values, e.g. ``bind(D="1000", W="10 min")``.
+        """Give names in the window clause or the interval values, e.g. ``bind(W="10 min")``.
 
-        Raise :exc:`QueryError` for a name that the clause does not have.
+        Raise :exc:`QueryError` for a name that is not there.
         """
-        names = {self.window.slide, self.window.length}
+        clause = self.window or self.interval
+        assert clause is not None  # one of the two: __post_init__
         for name in values:
-            if name not in names:
-                raise QueryError(
-                    f"the window clause has no {name!r} to bind: it says {self.window}"
-                )
+            if name not in clause.names:
+                kind = "window clause" if self.window else "interval"
+                raise QueryError(f"the {kind} has no {name!r} to bind: it says {clause}")
         return replace(
             self,
-            window=replace(
-                self.window,
-                slide=values.get(self.window.slide, self.window.slide),
-                length=values.get(self.window.length, self.window.length),
-            ),
+            window=self.window and self.window.bind(values),
+            interval=self.interval and self.interval.bind(values),
         )
 
     @property
@@ -185,8 +208,11 @@ class JoinQuery:
     def windows(self) -> tuple[Window, ...]:
         """The windows, one per stream.
 
-        Raise :exc:`QueryError` when a name is not bound or the window cannot be.
+        Raise :exc:`QueryError` when a name is not bound, the window cannot be, or the query has an
+        interval.
         """
+        if self.window is None:
+            raise QueryError(f"an interval join has no window: {self.interval}")
         try:
             slide_kind, slide = read_extent(self.window.slide)
             length_kind, length = read_extent(self.window.length)
@@ -201,6 +227,26 @@ class JoinQuery:
         except WindowError as error:
             raise QueryError(f"window {self.window}: {error}") from None
         return (window,) * len(self.streams)
+
+    @property
+    def reach(self) -> Interval:
+        """The interval in nanoseconds.
+
+        Raise :exc:`QueryError` when a name is not bound, the interval cannot be, or the query has a
+        window.
+        """
+        if self.interval is None:
+            raise QueryError(f"a window join has no interval: {self.window}")
+        try:
+            return self.interval.interval
+        except IntervalError as error:
+            raise QueryError(f"{self.interval}: {error}") from None
+
+    @property
+    def key(self) -> int | None:
+        """Place of the first predicate that is an equality: tuples join only with equal keys."""
+        equalities = (i for i, p in enumerate(self.predicates) if p.operator == "=")
+        return next(equalities, None)
 
     def stored_stream(self, probing: int) -> int:
         """Return the stream that tuples of stream *probing* look into.

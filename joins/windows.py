@@ -164,6 +164,16 @@ class WindowBounds:
             self._forget(max(latest))
         return bounds
 
+    @property
+    def horizon(self) -> tuple[int, ...]:
+        """Per stream the least position that any later arrival can see."""
+        return tuple(
+            max(0, int(window.bound(np.array(arrived)))) if window.kind == "count" else kept_from
+            for window, arrived, kept_from in zip(
+                self._windows, self._arrived, self._kept_from, strict=True
+            )
+        )
+
     def _see(
         self, probed: int, preceding: np.ndarray, ts: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:

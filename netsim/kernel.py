@@ -13,7 +13,7 @@ Three rules make a run a function of its seed alone, wherever the actors live.
 
 Inboxes are bounded. A sender whose receiver has no room keeps the message and starts no further
 service until it is taken (credit-based flow control), so pressure travels back to the source.
-Credits themselves travel in no time, and cost no bytes.
+Credits themselves travel in no time, and cost no bytes. Answers (`FEEDBACK`) need no room.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import networkx as nx
 import numpy as np
 import simpy
 
-from actors.protocol import START, TIMER, Host, Reply, Wiring
+from actors.protocol import FEEDBACK, START, TIMER, Host, Reply, Wiring
 from joins.work import NO_WORK
 from netsim.cost import CostProfile
 from netsim.network import NetworkError, link_between
@@ -244,7 +244,9 @@ class Kernel:
         self._messages += 1
         self._nbytes += letter.nbytes
         receiver = letter.receiver
-        if receiver.credits:
+        if letter.port == FEEDBACK:
+            self._transmit(letter)
+        elif receiver.credits:
             receiver.credits -= 1
             self._transmit(letter)
         else:
@@ -310,7 +312,7 @@ class Kernel:
         letter = node.inbox.popleft()
         now = self._env.now
         letter.started_ns = now
-        if letter.sender is not node:
+        if letter.sender is not node and letter.port != FEEDBACK:
             self._return_credit(node)
         self._at(now + self._profile.floor_ns(letter.rows, letter.nbytes), self._sync, letter)
 

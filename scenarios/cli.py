@@ -1,4 +1,4 @@
-"""The command line: ``joinsim demo | list | run | show | data``."""
+"""The command line: ``joinsim demo | list | run | compare | show | data``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from scenarios import commands
-from scenarios.commands import DataOptions, RunOptions
+from scenarios.commands import catalog
+from scenarios.commands import compare as compare_command
+from scenarios.commands import data as data_commands
+from scenarios.commands import run as run_command
+from scenarios.commands.data import DataOptions
+from scenarios.commands.options import RunOptions
 from scenarios.failures import EXIT_STOPPED, guarded
 
 app = typer.Typer(
@@ -31,18 +35,29 @@ Out = Annotated[Path | None, typer.Option(help="Directory to write to.")]
 Scale = Annotated[
     Literal["smoke", "laptop", "paper"], typer.Option(help="How large the scenario is run.")
 ]
+Data = Annotated[
+    list[Path] | None,
+    typer.Option(help="Raw CSV or Parquet, or a prepared stream; one per stream, in order."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A parameter, or a dotted key."),
+]
+Rows = Annotated[int | None, typer.Option(help="Tuples taken of each stream.")]
+Time = Annotated[str | None, typer.Option(help="Event time of the data: a column.")]
+Backend = Annotated[Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")]
 
 
 @app.command()
 def demo(json_output: Json = False) -> None:
     """Prepare real taxi trips with Spark, join them on Ray and inline, and compare."""
-    raise _Finished(commands.demo(json_output=json_output))
+    raise _Finished(run_command.demo(json_output=json_output))
 
 
 @app.command("list")
 def list_(json_output: Json = False) -> None:
     """List the scenarios and the topologies."""
-    commands.list_all(json_output=json_output)
+    catalog.list_all(json_output=json_output)
 
 
 @app.command()
@@ -53,29 +68,24 @@ def run(
     query: Annotated[
         str | None, typer.Option(help="The join, as SQL; instead of a scenario.")
     ] = None,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(help="Raw CSV or Parquet, or a prepared stream; one per stream, in order."),
-    ] = None,
+    data: Data = None,
     topology: Annotated[str | None, typer.Option(help="The system to run it on.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A parameter, or a dotted key."),
-    ] = None,
-    rows: Annotated[int | None, typer.Option(help="Tuples taken of each stream.")] = None,
-    time: Annotated[str | None, typer.Option(help="Event time of the data: a column.")] = None,
+    settings: Settings = None,
+    rows: Rows = None,
+    time: Time = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Write every pair found.")] = False,
     out: Out = None,
     seed: Seed = None,
-    backend: Annotated[
-        Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")
-    ] = None,
+    backend: Backend = None,
     processes: Annotated[int | None, typer.Option(help="Ray processes to pack them into.")] = None,
     address: Annotated[str | None, typer.Option(help="A running Ray cluster.")] = None,
     scale: Scale = "laptop",
+    point: Annotated[
+        int | None, typer.Option(help="Of a study, run this point alone, by its number.")
+    ] = None,
     json_output: Json = False,
 ) -> None:
-    """Run one join and judge the answer."""
+    """Run one join and judge the answer, or a study of many."""
     options = RunOptions(
         scenario=scenario,
         query=query,
@@ -91,9 +101,47 @@ def run(
         processes=processes,
         address=address,
         scale=scale,
+        point=point,
         json_output=json_output,
     )
-    raise _Finished(commands.run(options))
+    raise _Finished(run_command.run(options))
+
+
+@app.command()
+def compare(
+    what: Annotated[
+        str, typer.Argument(help="A query, as SQL, or a scenario's name, or a TOML file.")
+    ],
+    data: Data = None,
+    topologies: Annotated[
+        str | None, typer.Option(help="Systems to compare, with commas between; by default all.")
+    ] = None,
+    settings: Settings = None,
+    rows: Rows = None,
+    time: Time = None,
+    out: Out = None,
+    seed: Seed = None,
+    backend: Backend = None,
+    scale: Scale = "laptop",
+    json_output: Json = False,
+) -> None:
+    """Run one join on every system that can evaluate it, and rank them."""
+    is_query = " " in what.strip()
+    options = RunOptions(
+        scenario=None if is_query else what,
+        query=what if is_query else None,
+        data=data or [],
+        settings=settings or [],
+        rows=rows,
+        time=time,
+        out=out,
+        seed=seed,
+        backend=backend,
+        scale=scale,
+        json_output=json_output,
+    )
+    names = [name.strip() for name in (topologies or "").split(",") if name.strip()]
+    raise _Finished(compare_command.compare(options, names))
 
 
 @app.command()
@@ -108,7 +156,7 @@ def show(
     ] = None,
 ) -> None:
     """Show who talks to whom in a topology."""
-    commands.show(topology, settings or [], out)
+    catalog.show(topology, settings or [], out)
 
 
 @data_app.command()
@@ -125,7 +173,7 @@ def prepare(
     json_output: Json = False,
 ) -> None:
     """Turn raw files into a typed, validated, ordered, numbered stream."""
-    commands.prepare(
+    data_commands.prepare(
         DataOptions(
             files=files,
             name=name,

@@ -1,4 +1,4 @@
-"""What a run is: a scenario of ours or a person's TOML file, checked before anything starts."""
+"""Reads, checks and changes configurations, and says what is wrong with them."""
 
 from __future__ import annotations
 
@@ -7,136 +7,21 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from netsim.kernel import INBOX_MESSAGES
-from netsim.network import PRESETS
-from scenarios.quantities import BitsPerSecond, Nanoseconds
+from scenarios.run_config import RunConfig
 
 CATALOG = Path(__file__).parent / "catalog"
-SCALES = ("smoke", "laptop", "paper")
-_MAX_SEED = 2**32 - 1
+STUDY = "study"
+"""The section that makes a scenario a study of many runs."""
 
-Count = Annotated[int, Field(ge=1)]
+_EXTENDS = "extends"
 
 
 class ConfigError(ValueError):
     """A configuration that cannot be run; names the file and key, and what is allowed."""
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class StreamConfig(_Section):
-    """Where a stream of the query comes from.
-
-    Attributes
-    ----------
-    name
-        As the query spells it; by default the streams of the query in their order.
-    files
-        Candidates: the first that is found is read, as given, or in one of the data folders.
-    time
-        Column or SQL expression of the event time; None looks for one.
-    where
-        SQL condition on the rows to take; None takes all.
-    """
-
-    name: str | None = None
-    files: tuple[str, ...]
-    time: str | None = None
-    where: str | None = None
-
-
-class LinkConfig(_Section):
-    """One link that differs from the preset: between sites *a* and *b*."""
-
-    a: str
-    b: str
-    latency: Nanoseconds | None = Field(default=None, ge=0)
-    jitter: Nanoseconds | None = Field(default=None, ge=0)
-    bandwidth: BitsPerSecond | None = Field(default=None, ge=1)
-
-
-class NetworkConfig(_Section):
-    """The network: a preset, and what differs from it.
-
-    Attributes
-    ----------
-    preset
-        Kind of network, see `netsim.network.PRESETS`.
-    latency, bandwidth
-        Of every link, in place of the preset's.
-    jitter, latency_kind
-        Spread of the latency, and its distribution.
-    cores
-        Of each site.
-    inbox_messages
-        Room of each actor's inbox.
-    links
-        Single links that differ.
-    """
-
-    preset: Literal[tuple(PRESETS)] = "rack"  # type: ignore[valid-type]
-    latency: Nanoseconds | None = Field(default=None, ge=0)
-    jitter: Nanoseconds | None = Field(default=None, ge=0)
-    latency_kind: Literal["constant", "uniform", "normal", "pareto"] | None = None
-    bandwidth: BitsPerSecond | None = Field(default=None, ge=1)
-    cores: Count = 1
-    inbox_messages: Count = INBOX_MESSAGES
-    links: tuple[LinkConfig, ...] = ()
-
-
-class FeedingConfig(_Section):
-    """How streams are fed in: tuples a message, and tuples per virtual second (None: at most)."""
-
-    batch_rows: Count = 500
-    rate_tps: Count | None = None
-
-
-class RunConfig(_Section):
-    """One run, whole.
-
-    Attributes
-    ----------
-    name, title, figure
-        What it is called, one line about it, and which figure or table of a paper it belongs to.
-    topology, parameters
-        The system and what is set of it.
-    query, bind
-        The query's text, and values of its placeholders.
-    streams
-        Where the query's streams come from.
-    rows
-        Tuples taken of each stream; None takes all.
-    feeding, network, profile
-        How fast, over what, and what work costs.
-    backend, processes, seed, pairs
-        Where actors live, in how many processes, the run's seed, whether pairs are written.
-    scales
-        Per scale, what it changes of all this.
-    """
-
-    name: str = "custom"
-    title: str = ""
-    figure: str | None = None
-    topology: str = "spo_join"
-    parameters: dict[str, Any] = {}
-    query: str
-    bind: dict[str, str | int] = {}
-    streams: tuple[StreamConfig, ...]
-    rows: Count | None = None
-    feeding: FeedingConfig = FeedingConfig()
-    network: NetworkConfig = NetworkConfig()
-    profile: str = "default"
-    backend: Literal["inline", "ray"] = "inline"
-    processes: Count = 2
-    seed: int = Field(default=1, ge=0, le=_MAX_SEED)
-    pairs: bool = False
-    scales: dict[Literal[SCALES], dict[str, Any]] = {}  # type: ignore[valid-type]
 
 
 def catalog() -> dict[str, Path]:
@@ -145,10 +30,29 @@ def catalog() -> dict[str, Path]:
 
 
 def load(name_or_path: str, *, scale: str = "laptop") -> RunConfig:
-    """Read a scenario by name, or a TOML file, at a scale.
+    """Read a scenario by name, or a TOML file, at a scale; of a study, what its points share.
 
     Raise :exc:`ConfigError` naming the scenarios there are, or the key that is wrong.
     """
+    values = read(name_or_path, scale=scale)
+    values.pop(STUDY, None)
+    return build(values, where=name_or_path)
+
+
+def read(name_or_path: str, *, scale: str = "laptop") -> dict[str, Any]:
+    """Return what a scenario's TOML file says at a scale, unchecked.
+
+    A file that ``extends`` a scenario says only what it changes of it.
+
+    Raise :exc:`ConfigError` naming the scenarios there are, or what is not TOML.
+    """
+    values = _read_file(name_or_path)
+    values.pop(_EXTENDS, None)
+    changes = values.get("scales", {}).get(scale, {})
+    return _merge(values, changes)
+
+
+def _read_file(name_or_path: str) -> dict[str, Any]:
     path = Path(name_or_path)
     if path.suffix != ".toml":
         path = _find(name_or_path)
@@ -159,8 +63,10 @@ def load(name_or_path: str, *, scale: str = "laptop") -> RunConfig:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
     values.setdefault("name", path.stem)
-    changes = values.get("scales", {}).get(scale, {})
-    return build(_merge(values, changes), where=str(path))
+    if _EXTENDS in values:
+        extended = _read_file(_find(str(values[_EXTENDS])).as_posix())
+        values = _merge(extended | {"title": "", "figure": None}, values)
+    return values
 
 
 def build(values: dict[str, Any], *, where: str) -> RunConfig:
@@ -177,26 +83,41 @@ def build(values: dict[str, Any], *, where: str) -> RunConfig:
 def change(config: RunConfig, settings: dict[str, Any]) -> RunConfig:
     """Return *config* with *settings* changed, keys as on the command line.
 
-    A key of the configuration, dotted inside a section (``network.preset``, ``bind.W``); any other
-    key is a parameter of the topology.
+    A key of the configuration, dotted inside a section (``network.preset``, ``bind.W``,
+    ``streams.0.where``); any other key is a parameter of the topology.
     """
     values = config.model_dump()
     for key, value in settings.items():
-        section, _, rest = key.partition(".")
+        section, *rest = key.split(".")
         if rest:
-            if not isinstance(values.get(section), dict):
-                sections = sorted(k for k, v in values.items() if isinstance(v, dict))
-                hint = _hint(section, sections)
-                raise ConfigError(
-                    f"--set {key}: there is no section {section!r}; {hint}there are "
-                    f"{', '.join(sections)}"
-                )
-            values[section] = values[section] | {rest: value}
+            values = _changed(values, [section, *rest], value, key)
         elif key in values:
             values[key] = value
         else:
             values["parameters"] = values["parameters"] | {key: value}
     return build(values, where="settings")
+
+
+def _changed(section: Any, path: list[str], value: Any, key: str) -> Any:
+    """Return *section* with what *path* leads to replaced; *key* is the path as it was written."""
+    if not path:
+        return value
+    name, *rest = path
+    if isinstance(section, (list, tuple)) and name.isdigit() and int(name) < len(section):
+        at = int(name)
+        return [*section[:at], _changed(section[at], rest, value, key), *section[at + 1 :]]
+    inner = section.get(name) if isinstance(section, dict) else None
+    if not isinstance(section, dict) or (rest and not isinstance(inner, (dict, list, tuple))):
+        sections = (
+            [k for k, v in section.items() if isinstance(v, (dict, tuple))]
+            if isinstance(section, dict)
+            else []
+        )
+        raise ConfigError(
+            f"--set {key}: there is no section {name!r}; {_hint(name, sections)}there are "
+            f"{', '.join(sorted(sections)) or 'none'}"
+        )
+    return section | {name: _changed(inner, rest, value, key)}
 
 
 def explain(error: ValidationError, model: type) -> str:

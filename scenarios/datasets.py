@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from joins.query import JoinQuery
-from scenarios.config import ConfigError, RunConfig
+from scenarios import synthetic
+from scenarios.config import ConfigError
+from scenarios.run_config import RunConfig, StreamConfig
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
 from spark_bridge.source import StreamSource
 
@@ -59,7 +61,7 @@ def prepare_streams(
     prepared: dict[str, PreparedStream] = {}
     raw = []
     for index, (name, stream) in enumerate(zip(query.streams, config.streams, strict=True)):
-        path = find_file(stream.files)
+        path = _raw_file(stream)
         if (path / SUMMARY).is_file():
             prepared[name] = load_stream(path)
         else:
@@ -67,7 +69,7 @@ def prepare_streams(
                 StreamSource(
                     name=name,
                     paths=(path,),
-                    time=stream.time,
+                    time=stream.time or (synthetic.TIME if stream.synthetic else None),
                     where=stream.where,
                     fields=query.fields(index),
                 )
@@ -79,6 +81,13 @@ def prepare_streams(
         out = PREPARED / _folder(config.name, raw)
         prepared |= {stream.name: stream for stream in prepare(raw, out, progress=progress)}
     return tuple(prepared[name] for name in query.streams)
+
+
+def _raw_file(stream: StreamConfig) -> Path:
+    """Return the file of *stream*, generated if it is synthetic and not there yet."""
+    if stream.synthetic:
+        return stream.synthetic.write(PREPARED / "synthetic")
+    return find_file(stream.files)
 
 
 def _folder(name: str, sources: list[StreamSource]) -> str:

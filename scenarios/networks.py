@@ -8,7 +8,7 @@ from dataclasses import replace
 import networkx as nx
 
 from netsim.network import PRESETS, Link, NetworkError, full_mesh
-from scenarios.config import LinkConfig, NetworkConfig
+from scenarios.run_config import LinkConfig, NetworkConfig
 
 
 def build_network(config: NetworkConfig, sites: Iterable[str]) -> nx.Graph:

@@ -24,14 +24,14 @@ _FEEDING = Feeding(batch_rows=12)
 
 
 def rehearse(topology: Topology, parameters: Any, job: Job) -> None:
-    """Run the first tuples of *job* with small windows in this process, and forget the result."""
+    """Run the first tuples of *job* in this process, windows made small, and forget the result."""
     small = replace(
         job,
-        query=replace(job.query, window=_WINDOW),
+        query=replace(job.query, window=_WINDOW) if job.query.window else job.query,
         files=tuple(replace(file, rows=_ROWS) for file in job.files),
         feeding=_FEEDING,
     )
-    graph = topology.build(small, parameters)
+    graph = topology.build(small, topology.in_miniature(parameters))
     wiring = graph.wiring
     Kernel(
         wiring=wiring,

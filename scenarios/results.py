@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.results import Output
+from actors.results import Late, Output
 
 _GROUP_ROWS = 16_384
 
@@ -28,6 +28,9 @@ SUMMARY_SCHEMA = pa.schema(
 )
 PAIRS_SCHEMA = pa.schema(
     [("probe_stream", pa.int8()), ("probe_id", pa.int64()), ("match_id", pa.int64())]
+)
+LATE_SCHEMA = pa.schema(
+    [("stream", pa.int8()), ("id", pa.int64()), ("ts", pa.int64()), ("watermark", pa.int64())]
 )
 
 
@@ -74,7 +77,7 @@ class ResultWriter:
     ----------
     directory
         Where to write ``probes-N.parquet`` per probing stream N and, with *pairs*,
-        ``results.parquet``.
+        ``results.parquet``; tuples dropped as late go into ``late.parquet``.
     streams
         Number of streams.
     pairs
@@ -87,6 +90,7 @@ class ResultWriter:
             _Columns(summary_path(directory, stream), SUMMARY_SCHEMA) for stream in range(streams)
         ]
         self._pairs = _Columns(pairs_path(directory), PAIRS_SCHEMA) if pairs else None
+        self._late = _Columns(late_path(directory), LATE_SCHEMA)
         self.produced = 0
 
     def __enter__(self) -> ResultWriter:
@@ -95,13 +99,18 @@ class ResultWriter:
 
     def __exit__(self, *_: object) -> None:
         """Write what is left."""
-        for columns in [*self._summaries, self._pairs]:
+        for columns in [*self._summaries, self._pairs, self._late]:
             if columns:
                 columns.close()
 
-    def collect(self, outputs: list[Output]) -> None:
+    def collect(self, outputs: list[Output | Late]) -> None:
         """Write *outputs*."""
         for output in outputs:
+            if isinstance(output, Late):
+                rows = len(output.ids)
+                stream, watermark = np.full(rows, output.stream), np.full(rows, output.watermark)
+                self._late.add(stream, output.ids, output.ts, watermark)
+                continue
             matches = output.matches
             self.produced += matches.total
             self._summaries[matches.stream].add(
@@ -116,6 +125,11 @@ class ResultWriter:
 def summary_path(directory: Path, stream: int) -> Path:
     """Return the file of per-probe counts of a probing stream."""
     return directory / f"probes-{stream}.parquet"
+
+
+def late_path(directory: Path) -> Path:
+    """Return the file of tuples that were dropped as late."""
+    return directory / "late.parquet"
 
 
 def pairs_path(directory: Path) -> Path:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 RUNS = Path("runs")
+POINTS = "points"
+"""Folder, in the directory of several runs, with a folder for each."""
+
+_REPLACED = (
+    "run.json", "report.html", "results.parquet", "compare.json", "compare.html", "compare.png",
+    "study.json", "study.html", "study.png",
+)  # fmt: skip
 
 
 class OutputError(Exception):
@@ -37,13 +45,16 @@ def new_run_directory(scenario: str, seed: int, out: Path | None) -> Path:
 
 def _is_run(directory: Path) -> bool:
     """Whether *directory* holds a run, finished or broken off."""
-    return (directory / "run.json").exists() or (directory / "trace.parquet").exists()
+    marks = ("run.json", "trace.parquet", "compare.json", "study.json", POINTS)
+    return any((directory / mark).exists() for mark in marks)
 
 
 def _clear(directory: Path) -> None:
     """Take away what an earlier run left that this one might not replace."""
-    for name in ("run.json", "report.html", "results.parquet"):
+    for name in _REPLACED:
         (directory / name).unlink(missing_ok=True)
+    if (directory / POINTS).is_dir():
+        shutil.rmtree(directory / POINTS)
 
 
 def _link_latest(directory: Path) -> None:

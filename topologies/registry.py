@@ -4,10 +4,37 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
+from topologies.b_plus_tree import BPlusTreeJoin
+from topologies.bchj import Bchj
+from topologies.chain_index import ChainIndex
+from topologies.dp_oij import DpOij
+from topologies.hash_join import HashJoin
+from topologies.hp_oij import HpOij
+from topologies.ie_join import IeJoin
+from topologies.kp_oij import KpOij
+from topologies.nested_loop import NestedLoop
+from topologies.panjoin import PanJoin
+from topologies.split_join import SplitJoin
 from topologies.spo_join import SpoJoin
 from topologies.topology import Topology, TopologyError
 
-TOPOLOGIES: dict[str, Topology] = {topology.name: topology for topology in (SpoJoin(),)}
+TOPOLOGIES: dict[str, Topology] = {
+    topology.name: topology
+    for topology in (
+        SpoJoin(),
+        ChainIndex(),
+        SplitJoin(),
+        Bchj(),
+        HashJoin(),
+        BPlusTreeJoin(),
+        IeJoin(),
+        NestedLoop(),
+        KpOij(),
+        DpOij(),
+        HpOij(),
+        PanJoin(),
+    )
+}
 
 
 def find_topology(name: str) -> Topology:

@@ -1,4 +1,4 @@
-"""SPO-Join (Aslam, Beedkar and Simonini), Figure 3.
+"""SPO-Join (Aslam, Beedkar and Simonini), Figure 3, with all variants of its operators.
 
 Every tuple goes from the router to the mutable component (one operator per predicate, then the
 logical operator) and to all PO-Join PEs. At a merge the predicate PEs send offset arrays straight
@@ -8,11 +8,20 @@ to one PO-Join PE, in turns, and sorted fields to it by way of the permutation P
                       |                  +-> permutation PEs -+-----> PO-Join PEs ----+
                       |                  +--------------------+            |
                       +----------------------------------------------------+
+
+With ``window_state = "cache"`` a cache joins them, which the PO-Join PEs write to and read from.
+
+Exact are the variants that know whose partial results they combine and which tuples each probe may
+see. The paper shows what happens without (Figures 18 and 19); so do these variants, and claim
+nothing.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
@@ -25,11 +34,21 @@ from actors.spo_join.permutation import PermutationPE
 from actors.spo_join.po_join import PoJoinPE
 from actors.spo_join.predicate import PredicatePE
 from actors.spo_join.router import Router
+from actors.spo_join.windows.cache import Cache, Cached
+from actors.spo_join.windows.carried import Carried
+from actors.spo_join.windows.merged import MergedCounts
+from actors.spo_join.windows.own_slide import OwnSlide
+from actors.spo_join.windows.state import WindowState
 from joins.epochs import MergeThreshold
+from joins.indexes.segments import SEGMENTS
 from joins.query import JoinQuery
-from topologies.topology import STRICT, ActorGraph, Job, Topology, TopologyError
+from joins.windows import read_extent
+from topologies.quantities import Duration, Extent
+from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology, TopologyError
 
-Pes = Annotated[int, Interval(ge=1, le=1000)]
+_INTERVAL_NS = 10_000_000
+"""Between two messages of a PO-Join PE to the cache, if not set: 50 to 70 tuples at the rates of
+Figure 19, whose differences are of that order."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -47,7 +66,29 @@ class SpoJoinParameters:
     po_join_pes
         PEs that hold the immutable component.
     merge_threshold
-        δ: ``slide`` is W_s, ``slide/pes`` is W_s over the number of PO-Join PEs.
+        δ: ``slide`` is W_s, ``slide/pes`` is W_s over the number of PO-Join PEs; or a number of
+        tuples or a time, as the windows are, up to the window's length.
+    mutable
+        What predicates find in the mutable component and how it is intersected: ``bits`` are bit
+        arrays, ``hash`` lists of ids that go through a hash table.
+    immutable
+        What epochs are sealed into, a structure of `joins.indexes.segments`.
+    threads
+        Threads over the segments of one PO-Join PE (Algorithm 4).
+    logical_partitioning
+        How partial results get to the logical PEs: by ``hash`` of the tuple's id, or
+        ``round_robin``, with which they seldom meet.
+    hash_table
+        Whether logical PEs keep partial results apart by tuple (section 4.3); without, they combine
+        whatever comes.
+    window_state
+        How PO-Join PEs know what has expired (section 4.2): every tuple has ``carried`` its window
+        from the router; a PE's ``own_slide`` expires when a new one is assigned to it; the
+        partitioner sends counts ``round_robin``; or the first PE shares its count through a
+        ``cache``. All but the first find expired tuples, and need windows by count.
+    publish_interval, sync_interval
+        With the cache: least time between two messages of the first PE to it, and of each other PE;
+        None is 10 ms.
     nodes
         Machines that the PEs share in turns; None gives each a machine of its own.
     """
@@ -56,7 +97,15 @@ class SpoJoinParameters:
     logical_pes: Pes = 2
     permutation_pes: Pes | None = None
     po_join_pes: Pes = 4
-    merge_threshold: Literal["slide", "slide/pes"] = "slide"
+    merge_threshold: Annotated[str, Extent(words=("slide", "slide/pes"))] = "slide"
+    mutable: Literal["bits", "hash"] = "bits"
+    immutable: Literal[tuple(SEGMENTS)] = "po_join"  # type: ignore[valid-type]
+    threads: Annotated[int, Interval(ge=1, le=64)] = 1
+    logical_partitioning: Literal["hash", "round_robin"] = "hash"
+    hash_table: bool = True
+    window_state: Literal["carried", "own_slide", "round_robin", "cache"] = "carried"
+    publish_interval: Duration | None = None
+    sync_interval: Duration | None = None
     nodes: Pes | None = None
 
 
@@ -68,66 +117,96 @@ class SpoJoin(Topology):
     paper = "SPO-Join: Efficient Stream Inequality Join, Figure 3"
     exact = True
     parameters_type = SpoJoinParameters
-    example_query = (
-        "SELECT R.POW_ID, S.POW_ID FROM R, S "
-        "WHERE R.POWER < S.POWER AND R.COOL > S.COOL "
-        "WINDOW AS (SLIDE INTERVAL '10' ON '60')"
-    )
+
+    def claims_exact(self, parameters: object) -> bool:
+        """Return whether no part of the system goes by what it cannot know."""
+        assert isinstance(parameters, SpoJoinParameters)
+        return (
+            parameters.hash_table
+            and parameters.logical_partitioning == "hash"
+            and parameters.window_state == "carried"
+        )
+
+    def in_miniature(self, parameters: SpoJoinParameters) -> SpoJoinParameters:
+        """Return the parameters with a threshold that fits windows of any length."""
+        words = ("slide", "slide/pes")
+        fits = parameters.merge_threshold in words
+        return parameters if fits else replace(parameters, merge_threshold="slide")
 
     def build(self, job: Job, parameters: SpoJoinParameters) -> ActorGraph:  # type: ignore[override]
         """Return Figure 3 for *job*.
 
-        Raise :exc:`TopologyError` for a query of more than two streams, or whose two windows are
-        of different kinds.
+        Raise :exc:`TopologyError` for a query that is no window join of one or two streams, and for
+        parameters that contradict the query or each other.
         """
         query, p = job.query, parameters
-        if len(query.streams) > 2:
-            raise TopologyError(
-                f"spo_join joins one stream with itself or two streams; the query has "
-                f"{len(query.streams)}: {', '.join(query.streams)}"
-            )
-        schemas = tuple(file.schema for file in job.files)
+        self.refuse_all_but_window_joins(query)
+        _refuse_contradictions(query, p)
+        threshold = _threshold(query, p)
+        window_states = _window_states(query, p, threshold)
+        joins = {"query": query, "schemas": tuple(file.schema for file in job.files)}
+        predicates, streams = len(query.predicates), len(query.streams)
         graph = ActorGraph()
 
-        def add(role: str, index: str, actor: type, **arguments: object) -> str:
-            name = f"{role}.{index}" if index else role
+        def add(role: str, actor: type, pes: int, **arguments: Any) -> list[str]:
+            return [add_one(f"{role}.{i}", role, actor, **arguments) for i in range(pes)]
+
+        def add_one(name: str, role: str, actor: type, **arguments: Any) -> str:
             site = f"node.{len(graph) % p.nodes}" if p.nodes else None
             spec = ActorSpec(actor=actor, arguments=arguments)
             return graph.add_actor(name, role=role, spec=spec, site=site)
 
-        source = add("source", "", Source, files=job.files, feeding=job.feeding)
-        router = add(
-            "router", "", Router, query=query, schemas=schemas, threshold=_threshold(query, p)
-        )
-        predicates = range(len(query.predicates))
+        source = add_one("source", "source", Source, files=job.files, feeding=job.feeding)
+        router = add_one("router", "router", Router, **joins, threshold=threshold)
         predicate_pes = [
             [
-                add(
+                add_one(
+                    f"predicate.{predicate}.{replica}",
                     "predicate",
-                    f"{predicate}.{replica}",
                     PredicatePE,
-                    query=query,
-                    schemas=schemas,
+                    **joins,
                     predicate=predicate,
                     replica=replica,
                     replicas=p.predicate_pes,
+                    mutable=p.mutable,
+                    partitioning=p.logical_partitioning,
                 )
                 for replica in range(p.predicate_pes)
             ]
-            for predicate in predicates
+            for predicate in range(predicates)
         ]
-        logical_pes = [
-            add("logical", f"{i}", LogicalPE, predicates=len(predicates), pairs=job.pairs)
-            for i in range(p.logical_pes)
-        ]
-        permutation_pes = [
-            add("permutation", f"{i}", PermutationPE, predicates=len(predicates))
-            for i in range(p.permutation_pes or len(query.streams))
-        ]
+        logical_pes = add(
+            "logical",
+            LogicalPE,
+            p.logical_pes,
+            predicates=predicates,
+            streams=streams,
+            replicas=p.predicate_pes,
+            hash_table=p.hash_table,
+            pairs=job.pairs,
+        )
+        announces = p.window_state == "round_robin" and p.po_join_pes > 1
+        permutation_pes = add(
+            "permutation",
+            PermutationPE,
+            p.permutation_pes or streams,
+            predicates=predicates,
+            announces=announces,
+        )
         po_join_pes = [
-            add("po_join", f"{i}", PoJoinPE, query=query, schemas=schemas, pairs=job.pairs)
-            for i in range(p.po_join_pes)
+            add_one(
+                f"po_join.{pe}",
+                "po_join",
+                PoJoinPE,
+                **joins,
+                window=window,
+                immutable=p.immutable,
+                threads=p.threads,
+                pairs=job.pairs,
+            )
+            for pe, window in enumerate(window_states)
         ]
+        cache = [add_one("cache", "cache", Cache)] if p.window_state == "cache" else []
         sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
 
         graph.connect(source, "out", router)
@@ -140,17 +219,68 @@ class SpoJoin(Topology):
                 graph.connect(replica, "po_join", *po_join_pes)
         for pe in permutation_pes:
             graph.connect(pe, "po_join", *po_join_pes)
+            if announces:
+                graph.connect(pe, "window", *po_join_pes)
         for pe in [*logical_pes, *po_join_pes]:
             graph.connect(pe, "sink", sink)
+        for name in cache:
+            graph.connect(name, "window", *po_join_pes)
+            for pe in po_join_pes:
+                graph.connect(pe, "cache", name)
         return graph
 
 
+def _refuse_contradictions(query: JoinQuery, p: SpoJoinParameters) -> None:
+    if p.window_state != "carried" and query.windows[0].kind == "time":
+        raise TopologyError(
+            f"window_state = {p.window_state!r} counts tuples, and the query's windows are of time:"
+            " 'carried' is allowed, or windows by count"
+        )
+    for key in ("publish_interval", "sync_interval"):
+        if getattr(p, key) is not None and p.window_state != "cache":
+            raise TopologyError(
+                f"{key} is how often PO-Join PEs speak to the cache: with window_state = "
+                f"{p.window_state!r} there is none; leave it out, or set window_state = 'cache'"
+            )
+
+
 def _threshold(query: JoinQuery, p: SpoJoinParameters) -> MergeThreshold:
-    kinds = {window.kind for window in query.windows}
-    if len(kinds) > 1:
-        raise TopologyError("spo_join needs windows of one kind: all by count or all by time")
-    return MergeThreshold(
-        kind=kinds.pop(),
-        length=min(window.slide for window in query.windows),
-        parts=p.po_join_pes if p.merge_threshold == "slide/pes" else 1,
-    )
+    window = query.windows[0]
+    if p.merge_threshold in ("slide", "slide/pes"):
+        parts = p.po_join_pes if p.merge_threshold == "slide/pes" else 1
+        return MergeThreshold(kind=window.kind, length=window.slide, parts=parts)
+    kind, length = read_extent(p.merge_threshold)
+    if kind != window.kind or length > window.length:
+        unit = "tuples" if window.kind == "count" else "ns"
+        raise TopologyError(
+            f"merge_threshold = {p.merge_threshold!r}: the query's windows are {window.length} "
+            f"{unit} long; 'slide', 'slide/pes' and 1 to {window.length} {unit} are allowed"
+        )
+    return MergeThreshold(kind=kind, length=length)
+
+
+def _window_states(
+    query: JoinQuery, p: SpoJoinParameters, threshold: MergeThreshold
+) -> list[Callable[[], WindowState]]:
+    """Return what makes the window state of each PO-Join PE."""
+    windows, pes = query.windows, range(p.po_join_pes)
+    if p.window_state == "carried":
+        stored = [query.stored_stream(stream) for stream in range(len(windows))]
+        return [partial(Carried, stored=stored) for _ in pes]
+    if p.window_state == "own_slide":
+        # Of the epochs in a window, one is still mutable; a PE gets one of every len(pes).
+        epochs = -(-windows[0].length * threshold.parts // threshold.length)
+        kept = -(-(epochs - 1) // len(pes))
+        return [partial(OwnSlide, pes=len(pes), kept=kept) for _ in pes]
+    if p.window_state == "round_robin":
+        return [partial(MergedCounts, windows=windows) for _ in pes]
+    return [
+        partial(
+            Cached,
+            windows=windows,
+            pe=pe,
+            publish_ns=p.publish_interval or _INTERVAL_NS,
+            sync_ns=p.sync_interval or _INTERVAL_NS,
+        )
+        for pe in pes
+    ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import networkx as nx
+from annotated_types import Interval
 from pydantic import ConfigDict
 
 from actors.protocol import ActorSpec, Wiring
@@ -18,6 +19,9 @@ from joins.query import JoinQuery
 
 STRICT = ConfigDict(extra="forbid")
 """For ``Parameters``: a key that means nothing is refused, not ignored."""
+
+Pes = Annotated[int, Interval(ge=1, le=1000)]
+"""For ``Parameters``: a number of PEs, or of machines."""
 
 
 class TopologyError(ValueError):
@@ -105,7 +109,9 @@ class Topology(ABC):
     parameters_type
         Frozen dataclass of what a person may set, validated where it is made.
     example_query
-        A query it can evaluate, to show the graph for.
+        A query it can evaluate, to show the graph for; SPO-Join's Q1 unless it cannot.
+    needs_equality
+        Whether one predicate of a query must be ``=``.
     """
 
     name: str
@@ -113,7 +119,12 @@ class Topology(ABC):
     paper: str
     exact: bool
     parameters_type: type[Any]
-    example_query: str
+    example_query: str = (
+        "SELECT R.POW_ID, S.POW_ID FROM R, S "
+        "WHERE R.POWER < S.POWER AND R.COOL > S.COOL "
+        "WINDOW AS (SLIDE INTERVAL '10' ON '60')"
+    )
+    needs_equality: bool = False
 
     def example(self) -> Job:
         """Return a job to look at the graph with: it can be built, not run."""
@@ -136,6 +147,25 @@ class Topology(ABC):
         Override it where a parameter chooses a variant that its paper shows to be wrong.
         """
         return self.exact
+
+    def in_miniature(self, parameters: Any) -> Any:
+        """Return *parameters* for a run of some dozens of tuples through the same kernels.
+
+        Override it where parameters are sizes that must fit the query's windows.
+        """
+        return parameters
+
+    def refuse_all_but_window_joins(self, query: JoinQuery) -> None:
+        """Raise :exc:`TopologyError` unless *query* joins one or two streams over windows."""
+        if len(query.streams) > 2:
+            raise TopologyError(
+                f"{self.name} joins one stream with itself or two streams; the query has "
+                f"{len(query.streams)}: {', '.join(query.streams)}"
+            )
+        if query.window is None:
+            raise TopologyError(
+                f"{self.name} joins over windows; the query has an interval: {query.interval}"
+            )
 
     @abstractmethod
     def build(self, job: Job, parameters: object) -> ActorGraph:

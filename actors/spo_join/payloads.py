@@ -6,34 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actors.protocol import NO_SPAN
-from joins.batch import Batch
-
-_BOUNDS_BYTES = 16
-_HEADER_BYTES = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Probes:
-    """Tuples of one stream, each with the window it sees in the stream it probes.
-
-    Attributes
-    ----------
-    batch
-        The tuples; they are stored too.
-    start, stop
-        int64, positions in the probed stream that each tuple sees, *stop* exclusive.
-    born_ns
-        int64, when each tuple came into being, virtual nanoseconds.
-    """
-
-    batch: Batch
-    start: np.ndarray
-    stop: np.ndarray
-    born_ns: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.batch)
+from actors.probes import Probes
+from actors.protocol import HEADER_BYTES, NO_SPAN
+from actors.spo_join.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +35,7 @@ class Routed:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
-        return _HEADER_BYTES + sum(
-            part.batch.nbytes + _BOUNDS_BYTES * len(part) for part in self.parts
-        )
+        return HEADER_BYTES + sum(part.nbytes for part in self.parts)
 
     @property
     def rows(self) -> int:
@@ -74,45 +47,29 @@ class Routed:
 class MergeFlag:
     """The flag tuple: *epoch* ends here, with *ends* the next position of each stream.
 
-    It travels from the router in line with the tuples, so that no tuple overtakes it.
+    It travels from the router in line with the tuples, so that no tuple overtakes it. *last* is the
+    arrival number of the epoch's last tuple.
     """
 
     epoch: int
     ends: tuple[int, ...]
+    last: int
 
-    nbytes = _HEADER_BYTES
+    nbytes = HEADER_BYTES
     rows = 0
     span = NO_SPAN
 
 
 @dataclass(frozen=True, slots=True)
-class BitRows:
-    """What some probes of one stream found in the mutable component, one bit array each.
-
-    Attributes
-    ----------
-    ids, born_ns
-        int64, the probing tuples.
-    base
-        Position in the probed stream that bit 0 stands for.
-    words
-        uint64, shape (probes, words).
-    """
-
-    ids: np.ndarray
-    born_ns: np.ndarray
-    base: int
-    words: np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
-class PartialBits:
-    """One predicate's bit arrays for the tuples that one logical PE is responsible for.
+class Partial:
+    """What one predicate found for the tuples that one logical PE is responsible for.
 
     Attributes
     ----------
     number
         The `Routed` message they come from.
+    share
+        Which share of that message: the shares of one number are alike in every predicate.
     predicate
         Position of the predicate in the query.
     parts
@@ -122,19 +79,20 @@ class PartialBits:
     """
 
     number: int
+    share: int
     predicate: int
-    parts: tuple[BitRows, ...]
+    parts: tuple[Rows, ...]
     span: tuple[int, int]
 
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
-        return _HEADER_BYTES + sum(8 * len(part.ids) + part.words.nbytes for part in self.parts)
+        return HEADER_BYTES + sum(part.nbytes for part in self.parts)
 
     @property
     def rows(self) -> int:
-        """Number of bit arrays."""
-        return sum(len(part.ids) for part in self.parts)
+        """Number of probing tuples."""
+        return sum(len(part) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +103,7 @@ class SortedRun:
     stream: int
     predicate: int
     first: int
+    last: int
     ids: np.ndarray
 
     span = NO_SPAN
@@ -152,7 +111,7 @@ class SortedRun:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
-        return _HEADER_BYTES + self.ids.nbytes
+        return HEADER_BYTES + self.ids.nbytes
 
     @property
     def rows(self) -> int:
@@ -186,7 +145,7 @@ class Offsets:
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
         offsets = 0 if self.offsets is None else self.offsets.nbytes
-        return _HEADER_BYTES + offsets + sum(keys.nbytes for keys in self.keys)
+        return HEADER_BYTES + offsets + sum(keys.nbytes for keys in self.keys)
 
     @property
     def rows(self) -> int:
@@ -204,6 +163,8 @@ class Permutations:
         What they belong to.
     first
         Position of the epoch's first tuple in its stream.
+    last
+        Arrival number of the epoch's last tuple.
     lead_ids
         int64, the tuples in the order of the first predicate's field.
     arrays
@@ -213,17 +174,71 @@ class Permutations:
     epoch: int
     stream: int
     first: int
+    last: int
     lead_ids: np.ndarray
     arrays: tuple[np.ndarray, ...]
-
-    span = NO_SPAN
 
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
-        return _HEADER_BYTES + self.lead_ids.nbytes + sum(array.nbytes for array in self.arrays)
+        return HEADER_BYTES + self.lead_ids.nbytes + sum(array.nbytes for array in self.arrays)
 
     @property
     def rows(self) -> int:
         """Number of tuples."""
         return len(self.lead_ids)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The epoch's last tuple: so far the receiver's count then reaches."""
+        return self.last, self.last
+
+
+@dataclass(frozen=True, slots=True)
+class MergedCount:
+    """How many tuples of one stream were merged into another PO-Join PE's segments (Figure 6 A).
+
+    *last* is the arrival number of the epoch's last tuple.
+    """
+
+    stream: int
+    tuples: int
+    last: int
+
+    nbytes = HEADER_BYTES
+    rows = 0
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The last tuple merged: the trace then shows how far behind a PE's count is."""
+        return self.last, self.last
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCount:
+    """How many tuples of each stream the first PO-Join PE has evaluated (Figure 6 B).
+
+    *last* is the arrival number of the latest.
+    """
+
+    counts: tuple[int, ...]
+    last: int
+
+    nbytes = HEADER_BYTES
+    rows = 0
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The latest tuple counted: the trace then shows how far behind a PE's count is."""
+        return self.last, self.last
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRequest:
+    """PO-Join PE number *pe* asks the cache for the count."""
+
+    pe: int
+
+    nbytes = HEADER_BYTES
+    rows = 0
+    span = NO_SPAN

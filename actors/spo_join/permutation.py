@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from actors.protocol import Actor, Context, Message, State
-from actors.spo_join.payloads import Permutations, SortedRun
+from actors.spo_join.payloads import MergedCount, Permutations, SortedRun
 from actors.state import plain
 from joins.indexes.permutation import permutation
 
@@ -13,11 +13,13 @@ from joins.indexes.permutation import permutation
 class PermutationPE(Actor):
     """Gathers one stream's sorted fields of an epoch and relates their orders.
 
-    Port: ``po_join`` (by epoch, round robin).
+    Ports: ``po_join`` (by epoch, round robin); with *announces* also ``window``, on which it tells
+    all other PO-Join PEs how many tuples it sent to that one (Figure 6 A).
     """
 
-    def __init__(self, *, predicates: int) -> None:
+    def __init__(self, *, predicates: int, announces: bool = False) -> None:
         self._predicates = predicates
+        self._announces = announces
         self._gathered: dict[tuple[int, int], dict[int, np.ndarray]] = {}
 
     def receive(self, message: Message, context: Context) -> None:
@@ -35,11 +37,14 @@ class PermutationPE(Actor):
             array, work = permutation(lead, fields[predicate], first=run.first)
             context.charge(work)
             arrays.append(array)
-        context.send(
-            "po_join",
-            Permutations(run.epoch, run.stream, run.first, lead, tuple(arrays)),
-            to=run.epoch % len(context.peers("po_join")),
-        )
+        pes = len(context.peers("po_join"))
+        home = run.epoch % pes
+        permutations = Permutations(run.epoch, run.stream, run.first, run.last, lead, tuple(arrays))
+        context.send("po_join", permutations, to=home)
+        if self._announces:
+            for pe in range(pes):
+                if pe != home:
+                    context.send("window", MergedCount(run.stream, len(lead), run.last), to=pe)
 
     def snapshot(self) -> State:
         """Return what has been gathered."""

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-import numpy as np
+from collections.abc import Callable
 
 from actors.protocol import Actor, Context, Message, State
 from actors.results import Answers
-from actors.spo_join.payloads import MergeFlag, Offsets, Permutations, Probes, Routed
+from actors.spo_join.immutable import Assembly, Sealed, probe_sealed
+from actors.spo_join.payloads import (
+    MergedCount,
+    MergeFlag,
+    Offsets,
+    Permutations,
+    Routed,
+    WindowCount,
+)
+from actors.spo_join.windows.state import WindowState
 from actors.state import plain, revive
 from joins.batch import Schema
-from joins.indexes.po_join import PoJoinSegment
-from joins.indexes.search import Brackets
-from joins.matches import Matches
 from joins.query import JoinQuery
-
-
-@dataclass(slots=True)
-class _Sealed:
-    """One epoch's immutable structure: a segment per stream and the offsets between them."""
-
-    epoch: int
-    segments: tuple[PoJoinSegment, ...]
-    offsets: tuple[np.ndarray, ...] | None
-
-
-@dataclass(slots=True)
-class _Assembly:
-    """A record of the assembling table: an epoch's arrays as they come in (section 4.3)."""
-
-    offsets: dict[int, Offsets] = field(default_factory=dict)
-    permutations: dict[int, Permutations] = field(default_factory=dict)
 
 
 class PoJoinPE(Actor):
@@ -40,41 +27,71 @@ class PoJoinPE(Actor):
     From the flag of an epoch until its arrays have come, tuples are queued for it: they probe the
     segments that are there at once, and the new one when it is built.
 
-    A probe carries the positions it may see, so a segment is probed only where it is inside the
-    window; segments that no further probe can see are dropped whole.
+    A segment is probed until its window state says that it has expired, and dropped when that is
+    true of its epoch in every stream.
 
-    Port: ``sink``.
+    Ports: ``sink``, and what its window state asks for.
+
+    Parameters
+    ----------
+    query, schemas
+        The join.
+    window
+        Makes the PE's window state.
+    immutable
+        What epochs are sealed into: a key of `joins.indexes.segments.SEGMENTS`.
+    threads
+        Threads over the list of segments.
+    pairs
+        Whether to report match ids.
     """
 
-    def __init__(self, *, query: JoinQuery, schemas: tuple[Schema, ...], pairs: bool) -> None:
+    def __init__(
+        self,
+        *,
+        query: JoinQuery,
+        schemas: tuple[Schema, ...],
+        window: Callable[[], WindowState],
+        immutable: str = "po_join",
+        threads: int = 1,
+        pairs: bool,
+    ) -> None:
         streams = range(len(query.streams))
         self._conditions = [query.conditions(stream, schemas) for stream in streams]
         self._stored_stream = [query.stored_stream(stream) for stream in streams]
-        self._predicates = len(self._conditions[0])
+        self._window = window()
+        self._immutable = immutable
+        self._threads = threads
         self._pairs = pairs
-        self._sealed: list[_Sealed] = []
-        self._assembling: dict[int, _Assembly] = {}
+        self._sealed: list[Sealed] = []
+        self._assembling: dict[int, Assembly] = {}
         self._queues: dict[int, list[Routed]] = {}
-        self._horizon = [0] * len(streams)
 
     def receive(self, message: Message, context: Context) -> None:
-        """Probe tuples, start a queue at a flag, or take an array of an epoch."""
+        """Probe tuples, start a queue at a flag, take an array of an epoch, or a count."""
         payload = message.payload
         if isinstance(payload, Routed):
-            self._probe(payload, self._sealed, context)
-            for queue in self._queues.values():
-                queue.append(payload)
-            self._expire(payload)
+            self._evaluate(payload, context)
         elif isinstance(payload, MergeFlag):
             self._queues[payload.epoch] = []
             self._seal_if_complete(payload.epoch, context)
-        else:
-            assembly = self._assembling.setdefault(payload.epoch, _Assembly())
-            if isinstance(payload, Offsets):
-                assembly.offsets[payload.predicate] = payload
-            else:
-                assembly.permutations[payload.stream] = payload
+        elif isinstance(payload, Offsets | Permutations):
+            if isinstance(payload, Permutations):
+                self._window.assigned(payload)
+            self._assembling.setdefault(payload.epoch, Assembly()).add(payload)
             self._seal_if_complete(payload.epoch, context)
+        elif isinstance(payload, MergedCount | WindowCount):
+            self._window.told(payload)
+        else:
+            raise TypeError(f"a PO-Join PE cannot take a {type(payload).__name__}")
+        self._drop_expired()
+
+    def _evaluate(self, routed: Routed, context: Context) -> None:
+        self._window.before(context)
+        self._probe(routed, self._alive(), context)
+        for queue in self._queues.values():
+            queue.append(routed)
+        self._window.evaluated(routed, context)
 
     def _seal_if_complete(self, epoch: int, context: Context) -> None:
         """Build the epoch's structure once all arrays and the flag are here; drain its queue."""
@@ -82,99 +99,65 @@ class PoJoinPE(Actor):
         if (
             assembly is None
             or epoch not in self._queues
-            or len(assembly.offsets) < self._predicates
-            or len(assembly.permutations) < len(self._conditions)
+            or not assembly.is_complete(
+                predicates=len(self._conditions[0]), streams=len(self._conditions)
+            )
         ):
             return
         del self._assembling[epoch]
-        sealed = self._seal(epoch, assembly, context)
+        sealed, work = assembly.seal(epoch, self._immutable)
+        context.charge(work)
         self._sealed.append(sealed)
+        # Queued tuples saw the epoch whole, whatever has expired since.
         for routed in self._queues.pop(epoch):
-            self._probe(routed, [sealed], context)
+            self._probe(routed, [[sealed]] * len(self._conditions), context)
 
-    def _seal(self, epoch: int, assembly: _Assembly, context: Context) -> _Sealed:
-        predicates = range(self._predicates)
-        segments = []
-        for stream, permutations in sorted(assembly.permutations.items()):
-            segment = PoJoinSegment(
-                [assembly.offsets[p].keys[stream] for p in predicates],
-                permutations.lead_ids,
-                permutations.arrays,
-                first=permutations.first,
-            )
-            context.charge(segment.work)
-            segments.append(segment)
-        offsets = [assembly.offsets[p].offsets for p in predicates]
-        known = tuple(array for array in offsets if array is not None)
-        return _Sealed(epoch, tuple(segments), known if len(known) == len(offsets) else None)
-
-    def _probe(self, routed: Routed, structures: list[_Sealed], context: Context) -> None:
-        if not structures:
-            return
-        found = [
-            self._probe_stream(stream, part, structures, context)
-            for stream, part in enumerate(routed.parts)
-        ]
-        context.send(
-            "sink", Answers(tuple(found), tuple(part.born_ns for part in routed.parts), routed.span)
-        )
-
-    def _probe_stream(
-        self, stream: int, part: Probes, structures: list[_Sealed], context: Context
-    ) -> Matches:
-        stored = self._stored_stream[stream]
-        conditions = self._conditions[stream]
-        low, high = zip(
-            *(c.bounds(part.batch.fields[c.probe_field]) for c in conditions), strict=True
-        )
-        partial = []
-        for sealed in structures:
-            brackets = None
-            if sealed.offsets is not None and stream == 0:
-                brackets = Brackets(sealed.segments[0].keys, sealed.offsets)
-            found = sealed.segments[stored].probe(
-                low,
-                high,
-                negated=[c.negated for c in conditions],
-                start=part.start,
-                stop=part.stop,
-                brackets=brackets,
-                enumerate=self._pairs,
-            )
-            context.charge(found.work)
-            partial.append(
-                Matches(
-                    stream=stream,
-                    probe_id=part.batch.id,
-                    count=found.count,
-                    fingerprint=found.fingerprint,
-                    match_id=found.match_id,
-                )
-            )
-        return Matches.sum(partial)
-
-    def _expire(self, routed: Routed) -> None:
-        """Drop what no later probe can see: windows only move forward."""
+    def _probe(self, routed: Routed, structures: list[list[Sealed]], context: Context) -> None:
+        """Probe the *structures* of each stored stream and report."""
+        found, born_ns = [], []
         for stream, part in enumerate(routed.parts):
-            if len(part):
-                self._horizon[self._stored_stream[stream]] = int(part.start[-1])
-        self._sealed = [
-            sealed
-            for sealed in self._sealed
-            if any(
-                segment.first + len(segment) > horizon
-                for segment, horizon in zip(sealed.segments, self._horizon, strict=True)
+            stored = self._stored_stream[stream]
+            if not len(part) or not structures[stored]:
+                continue
+            matches, work = probe_sealed(
+                structures[stored],
+                part,
+                self._conditions[stream],
+                self._window.bounds(part),
+                stream=stream,
+                stored=stored,
+                threads=self._threads,
+                pairs=self._pairs,
             )
+            context.charge(work)
+            found.append(matches)
+            born_ns.append(part.born_ns)
+        if found:
+            context.send("sink", Answers(tuple(found), tuple(born_ns), routed.span))
+
+    def _alive(self) -> list[list[Sealed]]:
+        """Return per stored stream the epochs that have not expired."""
+        return [
+            [
+                sealed
+                for sealed in self._sealed
+                if not self._window.is_expired(stream, sealed.epoch, sealed.stop(stream))
+            ]
+            for stream in range(len(self._conditions))
         ]
+
+    def _drop_expired(self) -> None:
+        alive = {sealed.epoch for stream in self._alive() for sealed in stream}
+        self._sealed = [sealed for sealed in self._sealed if sealed.epoch in alive]
 
     def snapshot(self) -> State:
-        """Return the segments, the assembling table, the queues and the horizon."""
+        """Return the segments, the assembling table, the queues and the window's state."""
         return plain(
             {
                 "sealed": self._sealed,
                 "assembling": self._assembling,
                 "queues": self._queues,
-                "horizon": self._horizon,
+                "window": self._window.snapshot(),
             }
         )
 
@@ -184,4 +167,4 @@ class PoJoinPE(Actor):
         self._sealed = revived["sealed"]
         self._assembling = revived["assembling"]
         self._queues = revived["queues"]
-        self._horizon = revived["horizon"]
+        self._window.restore(revived["window"])

@@ -1,24 +1,17 @@
-"""The predicate PE: one predicate, over the mutable component, as bit arrays (section 3.2)."""
+"""The predicate PE: one predicate, over the mutable component (section 3.2)."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from actors.probes import Probes
 from actors.protocol import Actor, Context, Message, State
-from actors.spo_join.payloads import (
-    BitRows,
-    MergeFlag,
-    Offsets,
-    PartialBits,
-    Probes,
-    Routed,
-    SortedRun,
-)
+from actors.spo_join.dealing import DEALINGS
+from actors.spo_join.payloads import MergeFlag, Offsets, Partial, Routed, SortedRun
+from actors.spo_join.rows import ROWS, Rows
 from actors.state import plain, revive
 from joins.batch import Schema
-from joins.bit_array import keep_window
 from joins.conditions import Condition
-from joins.hashing import partition
 from joins.indexes.b_plus_tree import BPlusTree
 from joins.indexes.offset import offset
 from joins.query import JoinQuery
@@ -27,15 +20,25 @@ from joins.query import JoinQuery
 class PredicatePE(Actor):
     """Indexes each stream's field of one predicate in a B+-tree, and probes the other's.
 
-    The identifiers of the mutable tuples are the places in the bit array (Figure 4). Within a
-    message all tuples are inserted before any is probed, and a probe's bits are then cut to the
-    window that the router gave it, so a tuple sees its predecessors and nothing else.
+    Within a message all tuples are inserted before any is probed, and what a probe finds is cut to
+    the window that the router gave it, so a tuple sees its predecessors and nothing else.
 
     Several replicas may share a predicate: each indexes every tuple, and they take turns in
     probing, by the number of the router's message. Replica 0 sends the arrays of a merge.
 
-    Ports: ``logical`` (by hash of the tuple's id), ``permutation`` (by epoch and stream),
+    Ports: ``logical`` (see `actors.spo_join.dealing`), ``permutation`` (by epoch and stream),
     ``po_join`` (by epoch, round robin).
+
+    Parameters
+    ----------
+    query, schemas, predicate
+        The join, and the position of this PE's predicate in it.
+    replica, replicas
+        Which of the PEs that share the predicate this is.
+    mutable
+        Form of its results: a key of `actors.spo_join.rows.ROWS`.
+    partitioning
+        How they are dealt out: a key of `actors.spo_join.dealing.DEALINGS`.
     """
 
     def __init__(
@@ -46,11 +49,15 @@ class PredicatePE(Actor):
         predicate: int,
         replica: int = 0,
         replicas: int = 1,
+        mutable: str = "bits",
+        partitioning: str = "hash",
     ) -> None:
         streams = range(len(query.streams))
         self._predicate = predicate
         self._replica = replica
         self._replicas = replicas
+        self._rows = ROWS[mutable]
+        self._dealing = DEALINGS[partitioning]()
         self._stored_stream = [query.stored_stream(stream) for stream in streams]
         self._probing: list[Condition] = [
             query.conditions(stream, schemas)[predicate] for stream in streams
@@ -78,44 +85,31 @@ class PredicatePE(Actor):
             self._stored[stream] += len(part)
 
     def _probe(self, routed: Routed, context: Context) -> None:
-        found = [self._bits(stream, part, context) for stream, part in enumerate(routed.parts)]
-        logical_pes = len(context.peers("logical"))
-        homes = [partition(part.batch.id, logical_pes) for part in routed.parts]
-        for pe in range(logical_pes):
-            rows = [np.flatnonzero(home == pe) for home in homes]
-            if not any(len(mine) for mine in rows):
-                continue
-            parts = tuple(
-                BitRows(
-                    part.batch.id[mine],
-                    part.born_ns[mine],
-                    self._base[self._stored_stream[stream]],
-                    words[mine],
-                )
-                for stream, (part, words, mine) in enumerate(
-                    zip(routed.parts, found, rows, strict=True)
-                )
-            )
-            context.send(
-                "logical", PartialBits(routed.number, self._predicate, parts, routed.span), to=pe
-            )
+        found = [self._find(stream, part, context) for stream, part in enumerate(routed.parts)]
+        shares, receivers = self._dealing.deal(
+            [part.batch.id for part in routed.parts], len(context.peers("logical")), context.rng
+        )
+        for share, pe in enumerate(receivers):
+            mine = [np.flatnonzero(shared == share) for shared in shares]
+            if any(len(rows) for rows in mine):
+                parts = tuple(part.take(rows) for part, rows in zip(found, mine, strict=True))
+                partial = Partial(routed.number, share, self._predicate, parts, routed.span)
+                context.send("logical", partial, to=pe)
 
-    def _bits(self, stream: int, part: Probes, context: Context) -> np.ndarray:
-        """Return a row of bits for every probe: the stored tuples it matches, inside its window."""
+    def _find(self, stream: int, part: Probes, context: Context) -> Rows:
+        """Return a row for every probe: the stored tuples it matches, inside its window."""
         condition = self._probing[stream]
         stored = self._stored_stream[stream]
-        low, high = condition.bounds(part.batch.fields[condition.probe_field])
-        words, work = self._trees[stored].mark(
-            low,
-            high,
+        rows, work = self._rows.probe(
+            self._trees[stored],
+            part,
+            condition.bounds(part.batch.fields[condition.probe_field]),
             negated=condition.negated,
             base=self._base[stored],
-            bits=self._stored[stored],
+            stored=self._stored[stored],
         )
         context.charge(work)
-        seen, work = keep_window(words, part.start, part.stop, base=self._base[stored])
-        context.charge(work)
-        return seen
+        return rows
 
     def _merge(self, flag: MergeFlag, context: Context) -> None:
         """Send the epoch's sorted ids and keys on and start the next epoch empty.
@@ -128,7 +122,9 @@ class PredicatePE(Actor):
                 sorted_keys, ids, work = tree.scan()
                 context.charge(work)
                 keys.append(sorted_keys)
-                run = SortedRun(flag.epoch, stream, self._predicate, self._base[stream], ids)
+                run = SortedRun(
+                    flag.epoch, stream, self._predicate, self._base[stream], flag.last, ids
+                )
                 pes = len(context.peers("permutation"))
                 context.send("permutation", run, to=(flag.epoch * len(self._trees) + stream) % pes)
             offsets = None
@@ -146,8 +142,9 @@ class PredicatePE(Actor):
             self._stored[stream] = 0
 
     def snapshot(self) -> State:
-        """Return the trees and where the epoch began."""
+        """Return the trees, where the epoch began, and whose turn is next."""
         return {
+            "dealing": self._dealing.snapshot(),
             "trees": plain(self._trees),
             "base": list(self._base),
             "stored": list(self._stored),
@@ -155,6 +152,7 @@ class PredicatePE(Actor):
 
     def restore(self, state: State) -> None:
         """Take over a snapshot."""
+        self._dealing.restore(state["dealing"])
         self._trees = revive(state["trees"])
         self._base = list(state["base"])
         self._stored = list(state["stored"])

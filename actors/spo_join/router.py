@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from actors.probes import Probes, give_windows
 from actors.protocol import Actor, Context, Message, State
 from actors.source import Fed
-from actors.spo_join.payloads import MergeFlag, Probes, Routed
+from actors.spo_join.payloads import MergeFlag, Routed
 from joins.arrivals import Arrivals
 from joins.batch import Schema
 from joins.epochs import EpochCut, EpochCutter, MergeThreshold
@@ -20,9 +21,10 @@ class Router(Actor):
 
     The paper numbers tuples here by arrival. This router also gives each tuple the positions it may
     see in the stream it probes: a PE then needs no window state of its own, and cannot join a tuple
-    with an expired one. The paper's flag tuple comes out of the mutable component, where probes
-    that took the direct way to a PO-Join PE could overtake it; here the router itself sends the
-    flag, in line with the tuples, to the predicate PEs and to the PO-Join PE of the epoch.
+    with an expired one (`actors.spo_join.windows` has this and the paper's own ways). The paper's
+    flag tuple comes out of the mutable component, where probes that took the direct way to a
+    PO-Join PE could overtake it; here the router itself sends the flag, in line with the tuples, to
+    the predicate PEs and to the PO-Join PE of the epoch.
     """
 
     def __init__(
@@ -42,33 +44,17 @@ class Router(Actor):
         """Route one `Fed` batch."""
         fed: Fed = message.payload
         arrivals = fed.arrivals
-        bounds = self._bounds.advance(
-            [
-                (part.id, part.ts, seq)
-                for part, seq in zip(arrivals.parts, arrivals.seq, strict=True)
-            ]
-        )
-        probes = [
-            Probes(part, start, stop, born_ns)
-            for part, (start, stop), born_ns in zip(
-                arrivals.parts, bounds, fed.born_ns, strict=True
-            )
-        ]
+        probes = give_windows(fed, self._bounds)
         for cut in self._cutter.cut([part.ts for part in arrivals.parts], arrivals.seq):
             self._send_tuples(cut, arrivals, probes, context)
             if cut.ends_epoch:
                 self._send_flag(cut.epoch, context)
 
     def _send_tuples(
-        self, cut: EpochCut, arrivals: Arrivals, probes: list[Probes], context: Context
+        self, cut: EpochCut, arrivals: Arrivals, probes: tuple[Probes, ...], context: Context
     ) -> None:
         parts = tuple(
-            Probes(
-                part.batch.slice(start, stop),
-                part.start[start:stop],
-                part.stop[start:stop],
-                part.born_ns[start:stop],
-            )
+            part.slice(start, stop)
             for part, start, stop in zip(probes, cut.starts, cut.stops, strict=True)
         )
         for stream, part in enumerate(parts):
@@ -98,7 +84,8 @@ class Router(Actor):
         return Routed(routed.number, routed.epoch, tuple(parts), routed.span)
 
     def _send_flag(self, epoch: int, context: Context) -> None:
-        flag = MergeFlag(epoch, tuple(self._ends))
+        # Positions count a stream's arrivals, so together they count all of them.
+        flag = MergeFlag(epoch, tuple(self._ends), sum(self._ends) - 1)
         for predicate in range(len(self._conditions[0])):
             context.send(f"predicate{predicate}", flag)
         context.send("po_join", flag, to=epoch % len(context.peers("po_join")))

@@ -4,11 +4,8 @@ Everything here works on places, not on keys: a predicate's range of values has 
 places in that predicate's order, and place i of the lead order is what bit i stands for.
 
 Figure 5 sets, for one predicate's range, the bits at the permutation's places, and reads the bits
-over the other predicate's range. Setting takes time linear in the segment. It is made short by bit
-arrays prepared at the seal: bitmap c has the bits of the first c·every tuples in the other order
-set. A range is the difference of two such prefixes, and each prefix is the nearest bitmap with at
-most every/2 bits flipped. With the two bitmaps that need no memory to speak of, none and all of the
-segment, this is Figure 5 itself, filling a range or its complement, whichever is shorter.
+over the other predicate's range. Where the range holds more than half the tuples, its complement is
+filled instead, and the bits mean the opposite.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.bit_array import bits_between
+from joins.indexes.segment_probes import Output, Probes
 from joins.machine import kernel, trailing_zeros
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -40,80 +38,28 @@ class Sealed(NamedTuple):
         int32, shape (p - 1, n): permutation arrays, place in another order to place in lead order.
     from_lead
         int32, shape (p - 1, n): their inverses.
-    bitmap
-        uint64, shape (p - 1, bitmaps, words): see the module's text; the last has all n tuples.
     """
 
     position: np.ndarray
     mixed: np.ndarray
     to_lead: np.ndarray
     from_lead: np.ndarray
-    bitmap: np.ndarray
-
-
-class Probes(NamedTuple):
-    """The probes of one call; m probes, p predicates.
-
-    Attributes
-    ----------
-    begin, end
-        int64, shape (p, m): ranges of places in each predicate's order.
-    negated
-        bool, a predicate each: the range is what must not match.
-    start, stop
-        int64, positions from start[i] to stop[i] - 1 are in probe i's window.
-    """
-
-    begin: np.ndarray
-    end: np.ndarray
-    negated: np.ndarray
-    start: np.ndarray
-    stop: np.ndarray
-
-
-class Output(NamedTuple):
-    """Where the matches go: per probe, and in a list of ids (of no length when only counted)."""
-
-    matches: np.ndarray
-    fingerprint: np.ndarray
-    match_id: np.ndarray
-
-
-@kernel
-def fill_bitmaps(to_lead: np.ndarray, every: int, bitmap: np.ndarray) -> None:
-    """Fill in the prefix bitmaps of each permutation; *bitmap* is zero before."""
-    n = to_lead.shape[1]
-    for other in range(len(to_lead)):
-        for c in range(1, bitmap.shape[1]):
-            for word in range(bitmap.shape[2]):
-                bitmap[other, c, word] = bitmap[other, c - 1, word]
-            for place in range((c - 1) * every, min(c * every, n)):
-                bit = np.uint64(to_lead[other, place])
-                bitmap[other, c, bit >> _WORD_SHIFT] |= _ONE << (bit & _BIT_MASK)
-
-
-@kernel
-def nearest_bitmap(place: int, every: int, n: int) -> tuple[int, int]:
-    """Return the prefix bitmap nearest to the first *place* tuples, and how many it holds."""
-    c = place // every
-    below = c * every
-    above = min(below + every, n)
-    if place - below <= above - place:
-        return c, below
-    return c + 1, above
 
 
 @kernel
 def _flip(
     to_lead: np.ndarray, other: int, begin: int, end: int, scratch: np.ndarray, row: int
-) -> int:
-    """Flip the bits of the tuples between two places of another order; return how many."""
-    if begin > end:
-        begin, end = end, begin
+) -> None:
+    """Flip the bits of the tuples between two places of another order."""
     for place in range(np.uint64(begin), np.uint64(end)):
         bit = np.uint64(to_lead[other, place])
         scratch[row, bit >> _WORD_SHIFT] ^= _ONE << (bit & _BIT_MASK)
-    return end - begin
+
+
+@kernel
+def fill_cost(begin: int, end: int, tuples: int) -> int:
+    """Return how many bits a range takes to fill: its own or its complement's."""
+    return min(end - begin, tuples - (end - begin))
 
 
 @kernel
@@ -122,7 +68,6 @@ def fill_words(
     probes: Probes,
     predicate: int,
     probe: int,
-    every: int,
     words: tuple[int, int],
     scratch: np.ndarray,
     row: int,
@@ -131,17 +76,17 @@ def fill_words(
     n = len(sealed.position)
     other = predicate - 1
     begin, end = probes.begin[predicate, probe], probes.end[predicate, probe]
-    c_begin, held_begin = nearest_bitmap(begin, every, n)
-    c_end, held_end = nearest_bitmap(end, every, n)
-    flip_all = _ALL if probes.negated[predicate] else np.uint64(0)
-    bitmap = sealed.bitmap
+    complement = end - begin > n - (end - begin)
+    background = _ALL if complement != probes.negated[predicate] else np.uint64(0)
     for word in range(np.uint64(words[0]), np.uint64(words[1])):
-        scratch[row, word] = bitmap[other, c_begin, word] ^ bitmap[other, c_end, word] ^ flip_all
-    bits = words[1] - words[0]
+        scratch[row, word] = background
     # Flips outside the words in use do no harm: the next probe overwrites a word before reading it.
-    bits += _flip(sealed.to_lead, other, held_begin, begin, scratch, row)
-    bits += _flip(sealed.to_lead, other, held_end, end, scratch, row)
-    return bits
+    if complement:
+        _flip(sealed.to_lead, other, 0, begin, scratch, row)
+        _flip(sealed.to_lead, other, end, n, scratch, row)
+    else:
+        _flip(sealed.to_lead, other, begin, end, scratch, row)
+    return words[1] - words[0] + fill_cost(begin, end, n)
 
 
 @kernel

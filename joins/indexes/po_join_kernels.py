@@ -8,14 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.po_join_bits import (
-    Output,
-    Probes,
-    Sealed,
-    fill_words,
-    nearest_bitmap,
-    read_words,
-)
+from joins.indexes.po_join_bits import Sealed, fill_cost, fill_words, read_words
+from joins.indexes.segment_probes import Output, Probes
 from joins.machine import kernel
 from joins.work import BITS, COMPARISONS, MATCHES
 
@@ -25,7 +19,7 @@ _WORD_BITS = 64
 # What the two ways to answer cost, in quarters of a nanosecond, measured on 100,000 random tuples.
 _LOOKUP_COST = 3  # one tuple of a short range, per other predicate
 _FLIP_COST = 2  # one bit of a bit array
-_WORD_COST = 1  # one word of two bitmaps and of their difference
+_WORD_COST = 1  # one word filled or read
 
 
 @kernel
@@ -33,7 +27,6 @@ def _probe_bits(
     sealed: Sealed,
     probes: Probes,
     probe: int,
-    every: int,
     window: tuple[int, int],
     scratch: np.ndarray,
     listed: int,
@@ -53,7 +46,7 @@ def _probe_bits(
             scratch[0, word] = _ALL
     for predicate in range(1, predicates):
         row = min(predicate - 1, 1)
-        counters[BITS] += fill_words(sealed, probes, predicate, probe, every, words, scratch, row)
+        counters[BITS] += fill_words(sealed, probes, predicate, probe, words, scratch, row)
         if row == 1:
             for word in range(np.uint64(words[0]), np.uint64(words[1])):
                 scratch[0, word] &= scratch[1, word]
@@ -134,14 +127,14 @@ def _probe_shortest(
 
 
 @kernel
-def _bits_cost(probes: Probes, probe: int, every: int, n: int) -> int:
+def _bits_cost(probes: Probes, probe: int, n: int) -> int:
     """Return what `_probe_bits` would cost, in tuples looked up."""
     begin, end = probes.begin[0, probe], probes.end[0, probe]
     words = ((n if probes.negated[0] else end - begin) >> 6) + 1
     cost = words * _WORD_COST
     for predicate in range(1, len(probes.begin)):
-        for place in (probes.begin[predicate, probe], probes.end[predicate, probe]):
-            cost += abs(place - nearest_bitmap(place, every, n)[1]) * _FLIP_COST
+        begin, end = probes.begin[predicate, probe], probes.end[predicate, probe]
+        cost += fill_cost(begin, end, n) * _FLIP_COST
         cost += words * _WORD_COST
     return cost
 
@@ -150,7 +143,6 @@ def _bits_cost(probes: Probes, probe: int, every: int, n: int) -> int:
 def probe_segment(
     sealed: Sealed,
     first: int,
-    every: int,
     probes: Probes,
     row: int,
     listed_max: int,
@@ -183,13 +175,11 @@ def probe_segment(
         if keep_ids and listed + length > listed_max:
             return probe, listed
         others = len(probes.begin) - 1
-        if shortest >= 0 and length * others * _LOOKUP_COST <= _bits_cost(probes, probe, every, n):
+        if shortest >= 0 and length * others * _LOOKUP_COST <= _bits_cost(probes, probe, n):
             listed = _probe_shortest(
                 sealed, probes, probe, shortest, window, candidates, listed, output, counters
             )
         else:
-            listed = _probe_bits(
-                sealed, probes, probe, every, window, scratch, listed, output, counters
-            )
+            listed = _probe_bits(sealed, probes, probe, window, scratch, listed, output, counters)
         counters[MATCHES] += output.matches[probe]
     return probes.begin.shape[1], listed

@@ -24,7 +24,11 @@ class WindowIndex(Protocol):
     """
 
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
-        """Store tuples: a column of values per predicate, int64 positions beside them."""
+        """Store tuples: a column of values per predicate, int64 positions beside them.
+
+        Raise :exc:`ValueError` when a value is NaN, which no range holds, or positions do not
+        ascend; :exc:`TypeError` when a column is of another dtype than its predicate.
+        """
 
     def probe(
         self,

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from scenarios.report.settings import duration, in_bytes, settings_tables
+from scenarios.report.settings import settings_tables
+from scenarios.report.template import write_page
 from scenarios.report.trace_analysis import STAGES
 from scenarios.run import Report
-from scenarios.run_directory import OutputError
 from scenarios.run_json import summary
 from scenarios.verdict import Verdict
-
-TEMPLATES = Path(__file__).parent / "templates"
 
 _WORDS = {True: "PASS", False: "FAIL", None: "UNKNOWN"}
 
@@ -24,21 +21,11 @@ def write_report(report: Report, replay: str) -> None:
     Raise :exc:`OutputError` when the file cannot be written.
     """
     # Only here: the page's libraries take a second that other commands need not spend.
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    from scenarios.drawing.style import COLOURS
     from scenarios.report.figures import report_figures
 
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"bytes": in_bytes, "duration": duration}
-    page = environment.get_template("report.html").render(
-        colours=COLOURS,
+    write_page(
+        report.directory / "report.html",
+        "report.html",
         replay=replay,
         run=summary(report),
         word=_WORDS[report.verdict.passed],
@@ -50,11 +37,6 @@ def write_report(report: Report, replay: str) -> None:
         stages=STAGES,
         settings=settings_tables(report),
     )
-    path = report.directory / "report.html"
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def verdict_told(verdict: Verdict) -> str:

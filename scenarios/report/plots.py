@@ -13,6 +13,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from scenarios.drawing.numbers import short
 from scenarios.drawing.style import LIGHT
 from scenarios.report.trace_analysis import STAGES, TimeBins
 
@@ -106,7 +107,7 @@ def time_figure(
             highest = panel.dataLim.y1
             panel.set_ylim(0, highest * 1.1 if np.isfinite(highest) and highest > 0 else 1)
             panel.yaxis.set_major_locator(MaxNLocator(4))
-            panel.yaxis.set_major_formatter(FuncFormatter(_short))
+            panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     panels[-1].set(xlim=(0, edges[-1]), xlabel=f"virtual time ({unit})")
     return figure
 
@@ -241,10 +242,3 @@ def _time_unit(bins: TimeBins) -> tuple[float, str]:
         if whole_ns >= 2 * scale:
             return scale, unit
     return 1.0, "ns"
-
-
-def _short(value: float, _: object) -> str:
-    for scale, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if abs(value) >= scale:
-            return f"{value / scale:.3g}{unit}"
-    return f"{value:.3g}"

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from actors.feed import StreamFile
+from actors.source import Feeding
 from joins.query import JoinQuery
 from netsim.kernel import Outcome
 from scenarios.histogram import Histogram
+from scenarios.verdict.lateness import check_watermarks, read_late
 from scenarios.verdict.oracle_check import compare
 from scenarios.verdict.trace_checks import arrivals_of, check_conservation, check_fifo
 from scenarios.verdict.verdict import OFFENDERS_NAMED, Check, Offender, Verdict
@@ -18,6 +20,7 @@ def judge(
     *,
     query: JoinQuery,
     files: tuple[StreamFile, ...],
+    feeding: Feeding,
     directory: Path,
     outcome: Outcome,
     claims_exact: bool,
@@ -29,7 +32,16 @@ def judge(
     *pairs_directory* is called when pairs are needed that the run did not keep.
     """
     trace = directory / "trace.parquet"
-    found = compare(query, files, directory, pairs_directory, examples=OFFENDERS_NAMED)
+    late = read_late(directory, len(files))
+    found = compare(
+        query,
+        files,
+        directory,
+        pairs_directory,
+        late=late,
+        disorder=feeding.disorder,
+        examples=OFFENDERS_NAMED,
+    )
     verdict = Verdict(
         claims_exact=claims_exact,
         expected=found.expected,
@@ -38,6 +50,8 @@ def judge(
         duplicate=found.duplicate,
         expired=found.expired,
         wrong=found.wrong,
+        differing_tuples=found.differing_tuples,
+        late=sum(len(ids) for ids in late),
         offenders=[
             Offender(
                 kind=kind,
@@ -54,7 +68,7 @@ def judge(
         _window_bounds(verdict),
         check_conservation(outcome, trace),
         check_fifo(trace),
-        Check(name="watermarks", passed=None, detail="this run had none"),
+        check_watermarks(query, files, feeding, late),
     ]
     return verdict, found.latencies
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from actors.feed import Feed, StreamFile
+from actors.disorder import Disorder, open_feed
+from actors.feed import StreamFile
 from joins import oracle
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
@@ -29,8 +30,11 @@ class Comparison:
         Numbers of pairs.
     missing, duplicate, expired, wrong
         Numbers of pairs that differ, by kind.
+    differing_tuples
+        Probing tuples with a pair that differs.
     examples
-        The first differing pairs: kind, probing stream, probe id, match id, arrival number.
+        The first differing pairs: kind, probing stream, probe id, match id, and the probing
+        tuple's arrival number.
     latencies
         Of every tuple, in nanoseconds.
     """
@@ -41,6 +45,7 @@ class Comparison:
     duplicate: int = 0
     expired: int = 0
     wrong: int = 0
+    differing_tuples: int = 0
     examples: list[tuple[str, int, int, int, int]] = field(default_factory=list)
     latencies: Histogram = field(default_factory=Histogram)
 
@@ -51,6 +56,8 @@ def compare(
     directory: Path,
     pairs_directory: Callable[[], Path],
     *,
+    late: tuple[np.ndarray, ...] = (),
+    disorder: Disorder | None = None,
     examples: int,
 ) -> Comparison:
     """Compare the results in *directory* with the oracle's.
@@ -64,18 +71,27 @@ def compare(
     pairs_directory
         Called only when something differs: returns where the same run's pairs are, replaying it if
         they were not kept.
+    late
+        Per stream the tuples that the run dropped as late; no pair of theirs is expected.
+    disorder
+        How the streams arrived.
     examples
         How many differing pairs to remember.
     """
     comparison = Comparison()
-    differing = _compare_sums(query, files, directory, comparison)
-    if any(len(ids) for ids in differing):
-        _compare_pairs(query, files, pairs_directory(), differing, comparison, examples)
+    late = late if query.interval else ()
+    differing = _compare_sums(query, files, directory, late, comparison)
+    comparison.differing_tuples = sum(len(ids) for ids in differing)
+    if comparison.differing_tuples:
+        pairs = _compare_pairs(
+            query, files, pairs_directory(), late, differing, comparison, examples
+        )
+        comparison.examples = _with_arrival_numbers(pairs, files, disorder)
     return comparison
 
 
-def _chunks(files: tuple[StreamFile, ...]) -> Iterator[Arrivals]:
-    feed = Feed(files)
+def _chunks(files: tuple[StreamFile, ...], disorder: Disorder | None = None) -> Iterator[Arrivals]:
+    feed = open_feed(files, disorder)
     while (arrivals := feed.take(_CHUNK_ROWS)) is not None:
         yield arrivals
 
@@ -85,7 +101,11 @@ def _schemas(files: tuple[StreamFile, ...]) -> tuple[Schema, ...]:
 
 
 def _compare_sums(
-    query: JoinQuery, files: tuple[StreamFile, ...], directory: Path, comparison: Comparison
+    query: JoinQuery,
+    files: tuple[StreamFile, ...],
+    directory: Path,
+    late: tuple[np.ndarray, ...],
+    comparison: Comparison,
 ) -> list[np.ndarray]:
     """Return per probing stream the tuples whose count or fingerprint is not as expected."""
     readers = [
@@ -95,7 +115,7 @@ def _compare_sums(
         for stream in range(len(files))
     ]
     differing: list[list[np.ndarray]] = [[] for _ in files]
-    for expected in oracle.expected(query, _schemas(files), _chunks(files)):
+    for expected in oracle.expected(query, _schemas(files), _chunks(files), late=late):
         if not len(expected):
             continue
         first = int(expected.probe_id[0])
@@ -112,16 +132,20 @@ def _compare_pairs(
     query: JoinQuery,
     files: tuple[StreamFile, ...],
     directory: Path,
+    late: tuple[np.ndarray, ...],
     differing: list[np.ndarray],
     comparison: Comparison,
     examples: int,
-) -> None:
+) -> list[tuple[str, int, int, int]]:
+    """Count the pairs that differ by kind, and return the first *examples*."""
+    found: list[tuple[str, int, int, int]] = []
     readers = [
         RangeReader(pairs_path(directory), ["probe_id", "match_id"], stream=stream)
         for stream in range(len(files))
     ]
-    chunks = _Remembering(_chunks(files))
-    for expected in oracle.expected(query, _schemas(files), chunks, enumerate_ids=True):
+    for expected in oracle.expected(
+        query, _schemas(files), _chunks(files), late=late, enumerate_ids=True
+    ):
         if not len(expected):
             continue
         stream = expected.stream
@@ -137,27 +161,31 @@ def _compare_pairs(
             "duplicate": np.repeat(have, times - 1, axis=0),
         }
         spurious = _without(have, want)
-        holds = _holds(query, files, stream, spurious, chunks.last.parts[stream])
+        holds = _holds(query, files, stream, spurious)
         kinds["expired"], kinds["wrong"] = spurious[holds], spurious[~holds]
         for kind, pairs in kinds.items():
             setattr(comparison, kind, getattr(comparison, kind) + len(pairs))
-            for probe_id, match_id in pairs[: examples - len(comparison.examples)].tolist():
-                row = probe_id - int(expected.probe_id[0])
-                seq = int(chunks.last.seq[stream][row])
-                comparison.examples.append((kind, stream, probe_id, match_id, seq))
+            for probe_id, match_id in pairs[: examples - len(found)].tolist():
+                found.append((kind, stream, probe_id, match_id))
+    return found
 
 
-class _Remembering:
-    """An iterator that remembers what it gave last."""
-
-    def __init__(self, chunks: Iterator[Arrivals]) -> None:
-        self._chunks = chunks
-        self.last: Arrivals
-
-    def __iter__(self) -> Iterator[Arrivals]:
-        for chunk in self._chunks:
-            self.last = chunk
-            yield chunk
+def _with_arrival_numbers(
+    pairs: list[tuple[str, int, int, int]],
+    files: tuple[StreamFile, ...],
+    disorder: Disorder | None,
+) -> list[tuple[str, int, int, int, int]]:
+    """Return *pairs*, each with the arrival number of its probing tuple."""
+    wanted = {(stream, probe_id) for _, stream, probe_id, _ in pairs}
+    numbers: dict[tuple[int, int], int] = {}
+    for chunk in _chunks(files, disorder):
+        for stream, probe_id in wanted - numbers.keys():
+            place = np.flatnonzero(chunk.parts[stream].id == probe_id)
+            if len(place):
+                numbers[stream, probe_id] = int(chunk.seq[stream][place[0]])
+        if len(numbers) == len(wanted):
+            break
+    return [(*pair, numbers[pair[1], pair[2]]) for pair in pairs]
 
 
 def _pairs_of(probe_id: np.ndarray, match_id: np.ndarray, suspects: np.ndarray) -> np.ndarray:
@@ -179,14 +207,13 @@ def _holds(
     files: tuple[StreamFile, ...],
     stream: int,
     pairs: np.ndarray,
-    probing: Batch,
 ) -> np.ndarray:
     """Return for each pair whether it satisfies the query's predicates, window aside."""
     holds = np.ones(len(pairs), bool)
     if not len(pairs):
         return holds
     stored = _fetch(files[query.stored_stream(stream)], pairs[:, 1])
-    probes = probing.take(pairs[:, 0] - int(probing.id[0]))
+    probes = _fetch(files[stream], pairs[:, 0])
     for condition in query.conditions(stream, _schemas(files)):
         holds &= condition.holds(
             probes.fields[condition.probe_field], stored.fields[condition.stored_field]

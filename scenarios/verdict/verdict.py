@@ -44,7 +44,8 @@ class Verdict:
 
     ``claims_exact`` is what the topology says of itself. ``spurious`` counts pairs that should not
     be there: ``expired`` ones satisfy the query but lie outside the window, ``wrong`` ones do not
-    satisfy it. ``late`` tuples were dropped by a watermark.
+    satisfy it. ``differing_tuples`` counts the probing tuples with a pair that differs. ``late``
+    tuples were dropped by a watermark.
     """
 
     claims_exact: bool
@@ -54,6 +55,7 @@ class Verdict:
     duplicate: int = 0
     expired: int = 0
     wrong: int = 0
+    differing_tuples: int = 0
     late: int = 0
     checks: list[Check] = field(default_factory=list)
     offenders: list[Offender] = field(default_factory=list)

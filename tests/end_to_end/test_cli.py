@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from netsim.network import PRESETS
-from scenarios import commands
 from scenarios import config as configs
 from scenarios.cli import main
+from scenarios.run_config import RunConfig
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, write_csv, write_prepared
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -102,11 +102,11 @@ def test_the_demo_runs_on_ray_and_inline_with_equal_digests(
 ) -> None:
     load = configs.load
 
-    def small(name: str, *, scale: str = "smoke") -> configs.RunConfig:
+    def small(name: str, *, scale: str = "smoke") -> RunConfig:
         streams = [{"name": "NYC", "files": [str(taxi)]}]
         return configs.change(load(name, scale="smoke"), {"streams": streams})
 
-    monkeypatch.setattr(commands.configs, "load", small)
+    monkeypatch.setattr(configs, "load", small)
     said = joinsim("demo", "--json")
     assert said.code == 0
     told = said.json

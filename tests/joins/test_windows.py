@@ -104,6 +104,31 @@ def test_what_is_seen_first_never_moves_back(
         assert (start <= stop).all()
 
 
+@settings(deadline=None)
+@given(data=st.data(), two_way=st.booleans())
+def test_the_horizon_is_what_the_next_arrival_sees_first(
+    data: st.DataObject, two_way: bool
+) -> None:
+    """No later arrival sees less than the horizon; one that came at once would see just so far."""
+    streams = 2 if two_way else 1
+    chosen = [data.draw(windows()) for _ in range(streams)]
+    found = data.draw(arrivals(streams))
+    end = data.draw(st.integers(1, len(found)))
+    tracker = WindowBounds(chosen, self_join=not two_way)
+    advance(tracker, found, 0, end, streams)
+    for stored_stream, (window, horizon) in enumerate(zip(chosen, tracker.horizon, strict=True)):
+        stored = [(seq, ts) for seq, (s, ts) in enumerate(found) if s == stored_stream]
+        at_once = seen_by_definition(window, stored, end, found[end - 1][1])
+        later = [
+            position
+            for seq, (s, ts) in enumerate(found)
+            if seq >= end and (not two_way or s != stored_stream)
+            for position in seen_by_definition(window, stored, seq, ts)
+        ]
+        assert all(position >= horizon for position in later)
+        assert not at_once or at_once[0] == horizon
+
+
 @pytest.mark.parametrize("semantics", ["sliding", "precise"])
 @pytest.mark.parametrize("silent", [None, 0, 1])
 def test_memory_is_bounded_by_the_window(semantics: str, silent: int | None) -> None:

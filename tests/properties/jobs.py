@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.parser import parse_query
 from scenarios.config import build
-from scenarios.run import Plan, Report, execute
+from scenarios.plan import Plan
+from scenarios.run import Report, execute
 from tests.properties.strategies import (
     RandomStream,
+    dense_streams,
+    disorders,
     feedings,
+    interval_queries,
     networks,
     parameters,
     queries,
     streams,
 )
-from topologies import Topology
+from topologies import TOPOLOGIES, Topology
+from topologies.interval_join import IntervalJoinTopology
+from topologies.window_join import WindowJoin
+
+_SHARE_OF_ALIKE = 0.4
+"""Topologies that share their actors test these for each other: fewer examples of each will do."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +77,37 @@ class RandomJob:
 
 
 @st.composite
-def jobs(draw: st.DrawFn, topology: Topology) -> RandomJob:
-    """Draw a run of *topology*."""
-    query = draw(queries())
+def jobs(draw: st.DrawFn, topology: Topology, *, exact: bool = False) -> RandomJob:
+    """Draw a run of *topology*, with *exact* one that claims to be exactly right."""
+    feeding = draw(feedings)
+    if isinstance(topology, IntervalJoinTopology):
+        query = draw(interval_queries())
+        feeding |= draw(disorders)
+        source = streams() | dense_streams()
+    else:
+        query, source = draw(queries(equality=topology.needs_equality)), streams()
     return RandomJob(
         topology=topology,
-        parameters=draw(parameters(topology)),
+        parameters=draw(parameters(topology, parse_query(query), exact=exact)),
         query=query,
-        streams=tuple(draw(streams()) for _ in parse_query(query).streams),
+        streams=tuple(draw(source) for _ in parse_query(query).streams),
         network=draw(networks),
-        feeding=draw(feedings),
+        feeding=feeding,
         segment_rows=draw(st.integers(1, 50)),
         seed=draw(st.integers(0, 2**32 - 1)),
+    )
+
+
+def on_jobs(
+    name: str, *, examples: int, exact: bool = False
+) -> Callable[[Callable[[RandomJob, st.DataObject], None]], Callable[[], None]]:
+    """Turn a body into a test of it on random runs of the topology called *name*.
+
+    With *exact* only runs that claim to be exactly right.
+    """
+    topology = TOPOLOGIES[name]
+    if isinstance(topology, WindowJoin | IntervalJoinTopology):
+        examples = round(examples * _SHARE_OF_ALIKE)
+    return lambda body: settings(max_examples=examples)(
+        given(job=jobs(topology, exact=exact), data=st.data())(body)
     )

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from actors.feed import StreamFile
 from joins.batch import Schema
 from joins.parser import parse_query
-from joins.query import QueryError
+from joins.query import JoinQuery, QueryError
 from netsim.network import PRESETS
-from topologies import Topology
+from topologies import Topology, TopologyError
+from topologies.quantities import Duration, Extent
 
 _MOST_OF_A_NUMBER = 10
 """Random parameters stay this small: more PEs than tuples teach nothing."""
@@ -66,14 +67,30 @@ def streams(draw: st.DrawFn, least: int = 0) -> RandomStream:
     return RandomStream([int(t) for t in ts], [x for _, x, _ in rows], [y for _, _, y in rows])
 
 
-def _predicates(left: str, right: str) -> st.SearchStrategy[str]:
-    """Predicates between fields of the two sides, whose names end in *left* and *right*."""
-    operator = st.sampled_from(["<", "<=", ">", ">=", "=", "!="])
-    comparison = st.builds(
-        lambda field, op: f"{left.format(field)} {op} {right.format(field)}",
-        st.sampled_from("xy"),
-        operator,
+@st.composite
+def dense_streams(draw: st.DrawFn) -> RandomStream:
+    """Draw dozens of tuples at few times with few keys, some of them frequent: many pairs."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rows = int(rng.integers(20, 120))
+    ts = np.cumsum(rng.integers(0, 1 + rng.integers(1, 4), rows))
+    keys = np.minimum(rng.geometric(rng.uniform(0.2, 0.9), rows), 6)
+    return RandomStream(ts.tolist(), (rng.integers(0, 4, rows) / 10).tolist(), keys.tolist())
+
+
+def _comparisons(left: str, right: str, operators: list[str]) -> st.SearchStrategy[str]:
+    """Comparisons of a field of one side with a field of the other, the same or not."""
+    field = st.sampled_from("xy")
+    return st.builds(
+        lambda a, op, b: f"{left.format(a)} {op} {right.format(b)}",
+        field,
+        st.sampled_from(operators),
+        field,
     )
+
+
+def _predicates(left: str, right: str) -> st.SearchStrategy[str]:
+    """Predicates between fields of the two sides, given by *left* and *right*."""
+    comparison = _comparisons(left, right, ["<", "<=", ">", ">=", "=", "!="])
     band = st.builds(
         lambda field, sign, width: (
             f"ABS({left.format(field)} - {right.format(field)}) {sign} {width}"
@@ -86,13 +103,18 @@ def _predicates(left: str, right: str) -> st.SearchStrategy[str]:
 
 
 @st.composite
-def queries(draw: st.DrawFn) -> str:
-    """Draw the text of a self join or a two-way join with one to three predicates."""
+def queries(draw: st.DrawFn, *, equality: bool = False) -> str:
+    """Draw the text of a self join or a two-way join with one to three predicates.
+
+    With *equality* at least one of them is ``=``.
+    """
     two_way = draw(st.booleans())
     left, right = ("R.{}", "S.{}") if two_way else ("T.{}1", "T.{}2")
-    predicates = draw(
-        st.lists(_predicates(left, right), min_size=1, max_size=3, unique=True).filter(_consistent)
-    )
+    needed = 1 if equality else 0
+    equal = st.lists(_comparisons(left, right, ["="]), min_size=needed, max_size=needed)
+    others = st.lists(_predicates(left, right), min_size=1 - needed, max_size=3 - needed)
+    together = st.builds(lambda a, b: list(dict.fromkeys(a + b)), equal, others)
+    predicates = draw(together.flatmap(st.permutations).filter(_consistent))
     slide = draw(st.integers(1, 8))
     length = slide * draw(st.integers(1, 6))
     unit = draw(st.sampled_from(["", " ns"]))
@@ -102,6 +124,22 @@ def queries(draw: st.DrawFn) -> str:
         f"SELECT * FROM {names} WHERE {' AND '.join(predicates)} "
         f"WINDOW AS (SLIDE INTERVAL '{slide}{unit}' ON '{length}{unit}'{precise})"
     )
+
+
+@st.composite
+def interval_queries(draw: st.DrawFn) -> str:
+    """Draw the text of an interval join: any base, any interval, with or without predicates."""
+    bounds = sorted(draw(st.tuples(st.integers(-9, 9), st.integers(-9, 9))))
+    key = st.sampled_from(["R.y = S.y", "S.x = R.x", "R.x = S.y"])
+    keys = draw(st.lists(key, max_size=1))
+    others = draw(st.lists(_predicates("R.{}", "S.{}"), max_size=2, unique=True))
+    predicates = [*keys, *(other for other in others if other not in keys)]
+    if not _consistent(predicates or ["R.x < S.x"]):
+        predicates = keys
+    probe, base = draw(st.permutations("RS"))
+    ends = [f"{base}.ts {'-' if b < 0 else '+'} INTERVAL '{abs(b)} ns'" for b in bounds]
+    conditions = [*predicates, f"{probe}.ts BETWEEN {ends[0]} AND {ends[1]}"]
+    return f"SELECT * FROM R, S WHERE {' AND '.join(draw(st.permutations(conditions)))}"
 
 
 def _consistent(predicates: list[str]) -> bool:
@@ -117,29 +155,59 @@ def _consistent(predicates: list[str]) -> bool:
     return True
 
 
-def parameters(topology: Topology) -> st.SearchStrategy[Any]:
-    """Draw parameters of any topology, from the types of its fields."""
+def parameters(topology: Topology, query: JoinQuery, *, exact: bool) -> st.SearchStrategy[Any]:
+    """Draw parameters of any topology that suit *query*, from the types of its fields.
+
+    What contradicts the query or what was drawn before it is left at its default; with *exact* so
+    is what takes the claim to exactness away.
+    """
     hints = typing.get_type_hints(topology.parameters_type, include_extras=True)
-    return st.builds(
-        topology.parameters_type,
-        **{
-            field.name: _values(hints[field.name])
-            for field in dataclasses.fields(topology.parameters_type)
-        },
-    )
+    names = [field.name for field in dataclasses.fields(topology.parameters_type)]
+    job = topology.sketch(query)
+
+    def suit(values: dict[str, Any]) -> bool:
+        drawn = topology.parameters_type(**values)
+        try:
+            topology.build(job, drawn)
+        except TopologyError:
+            return False
+        return not exact or topology.claims_exact(drawn)
+
+    def keep_what_suits(drawn: dict[str, Any]) -> Any:
+        kept = drawn
+        if not suit(drawn):
+            kept = {}
+            for name, value in drawn.items():
+                if suit(kept | {name: value}):
+                    kept[name] = value
+        return topology.parameters_type(**kept)
+
+    drawn = st.fixed_dictionaries({name: _values(hints[name], query) for name in names})
+    return drawn.map(keep_what_suits)
 
 
-def _values(hint: Any) -> st.SearchStrategy[Any]:
+def _values(hint: Any, query: JoinQuery) -> st.SearchStrategy[Any]:
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
-        return st.one_of([_values(option) for option in typing.get_args(hint)])
+        return st.one_of([_values(option, query) for option in typing.get_args(hint)])
     if origin is typing.Literal:
         return st.sampled_from(typing.get_args(hint))
+    if hint == Duration:
+        return st.integers(1, 10**8)
     if origin is typing.Annotated:
         for bound in hint.__metadata__:
             if isinstance(bound, Interval):
                 return st.integers(bound.ge, min(bound.le, bound.ge + _MOST_OF_A_NUMBER - 1))
+            if isinstance(bound, Extent):
+                return st.sampled_from(bound.words) | _extents(query)
     return st.from_type(hint)
+
+
+def _extents(query: JoinQuery) -> st.SearchStrategy[str]:
+    """Parts of the query's window, as text."""
+    window = query.windows[0]
+    unit = "" if window.kind == "count" else " ns"
+    return st.integers(1, window.length).map(lambda size: f"{size}{unit}")
 
 
 networks = st.fixed_dictionaries(
@@ -155,4 +223,8 @@ networks = st.fixed_dictionaries(
 )
 feedings = st.fixed_dictionaries(
     {"batch_rows": st.integers(1, 20), "rate_tps": st.none() | st.integers(1, 10**7)}
+)
+disorders = st.fixed_dictionaries(
+    {"disorder": st.integers(0, 12), "bounded": st.booleans()},
+    optional={"watermark_lag": st.integers(0, 12)},
 )

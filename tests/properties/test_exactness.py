@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.properties.jobs import jobs
+from tests.properties.jobs import RandomJob, on_jobs
 from topologies import TOPOLOGIES
 
 EXACT = [name for name, topology in TOPOLOGIES.items() if topology.exact]
@@ -21,25 +20,25 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", EXACT)
-@settings(max_examples=150)
-@given(data=st.data())
-def test_the_answer_is_exactly_right(name: str, directory: Path, data: st.DataObject) -> None:
-    job = data.draw(jobs(TOPOLOGIES[name]))
-    verdict = job.run(directory).verdict
-    assert verdict.exact, (verdict, job)
-    assert all(check.passed is not False for check in verdict.checks), verdict.checks
+def test_the_answer_is_exactly_right(name: str, directory: Path) -> None:
+    @on_jobs(name, examples=150, exact=True)
+    def check(job: RandomJob, data: st.DataObject) -> None:
+        verdict = job.run(directory).verdict
+        assert verdict.exact, (verdict, job)
+        assert all(check.passed is not False for check in verdict.checks), verdict.checks
+
+    check()
 
 
 @pytest.mark.parametrize("name", list(TOPOLOGIES))
-@settings(max_examples=25)
-@given(data=st.data())
-def test_pairs_written_are_the_pairs_counted_and_change_nothing(
-    name: str, directory: Path, data: st.DataObject
-) -> None:
-    job = data.draw(jobs(TOPOLOGIES[name]))
-    counted = job.run(directory)
-    written = job.run(directory, pairs=True)
-    pairs = pq.read_table(directory / "results.parquet")
-    assert counted.outcome.digest == written.outcome.digest
-    assert pairs.num_rows == counted.verdict.produced
-    assert counted.verdict == written.verdict
+def test_pairs_written_are_the_pairs_counted_and_change_nothing(name: str, directory: Path) -> None:
+    @on_jobs(name, examples=25)
+    def check(job: RandomJob, data: st.DataObject) -> None:
+        counted = job.run(directory)
+        written = job.run(directory, pairs=True)
+        pairs = pq.read_table(directory / "results.parquet")
+        assert counted.outcome.digest == written.outcome.digest
+        assert pairs.num_rows == counted.verdict.produced
+        assert counted.verdict == written.verdict
+
+    check()

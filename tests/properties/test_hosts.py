@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors import state
 from actors.hosting.inline import InlineHost
 from actors.protocol import ActorSpec, Wiring
-from scenarios import run
-from tests.properties.jobs import jobs
+from scenarios import simulation
+from tests.properties.jobs import RandomJob, on_jobs
 from topologies import TOPOLOGIES
 
 NAMES = list(TOPOLOGIES)
@@ -51,37 +50,40 @@ class RestoringHost(InlineHost):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=20)
-@given(data=st.data())
 def test_ray_has_the_digest_the_pairs_and_the_verdict_of_inline(
-    name: str, ray_running: None, directory: Path, data: st.DataObject
+    name: str, ray_running: None, directory: Path
 ) -> None:
-    job = data.draw(jobs(TOPOLOGIES[name]))
-    processes = data.draw(st.integers(1, 3))
-    inline = job.run(directory, pairs=True)
-    pairs = (directory / "results.parquet").read_bytes()
-    on_ray = job.run(directory, pairs=True, backend="ray", processes=processes)
-    assert on_ray.outcome == inline.outcome
-    assert on_ray.verdict == inline.verdict
-    assert (directory / "results.parquet").read_bytes() == pairs
+    @on_jobs(name, examples=20)
+    def check(job: RandomJob, data: st.DataObject) -> None:
+        processes = data.draw(st.integers(1, 3))
+        inline = job.run(directory, pairs=True)
+        pairs = (directory / "results.parquet").read_bytes()
+        on_ray = job.run(directory, pairs=True, backend="ray", processes=processes)
+        assert on_ray.outcome == inline.outcome
+        assert on_ray.verdict == inline.verdict
+        assert (directory / "results.parquet").read_bytes() == pairs
+
+    check()
 
 
 @pytest.mark.parametrize("hardship", ["restored from disk at every message", "shipped and frozen"])
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=30)
-@given(data=st.data())
 def test_hardships_that_another_process_would_bring_change_nothing(
-    name: str, hardship: str, directory: Path, data: st.DataObject
+    name: str, hardship: str, directory: Path
 ) -> None:
     """State outside snapshots, or payloads changed or kept by reference, would be found here."""
     hosts = {
         "restored from disk at every message": partial(RestoringHost, path=directory / "state.npz"),
         "shipped and frozen": partial(InlineHost, serialise=True),
     }
-    job = data.draw(jobs(TOPOLOGIES[name]))
-    plain = job.run(directory)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "InlineHost", hosts[hardship])
-        hardened = job.run(directory)
-    assert hardened.outcome == plain.outcome
-    assert hardened.verdict == plain.verdict
+
+    @on_jobs(name, examples=30)
+    def check(job: RandomJob, data: st.DataObject) -> None:
+        plain = job.run(directory)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(simulation, "InlineHost", hosts[hardship])
+            hardened = job.run(directory)
+        assert hardened.outcome == plain.outcome
+        assert hardened.verdict == plain.verdict
+
+    check()

@@ -25,11 +25,12 @@ from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.trace import Trace
 from scenarios import config as configs
-from scenarios.config import RunConfig
 from scenarios.histogram import Histogram
 from scenarios.networks import build_network
+from scenarios.plan import Plan
 from scenarios.results import ResultWriter
-from scenarios.run import Plan, Report
+from scenarios.run import Report
+from scenarios.run_config import RunConfig
 from scenarios.verdict import Check, Offender, Verdict
 from topologies.topology import ActorGraph, Job, Topology
 

@@ -1,0 +1,133 @@
+"""Streams whose tuples arrive out of the order of their event times, by a seeded delay each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from actors.feed import Feed, StreamFile
+from actors.state import plain, revive
+from joins.arrivals import Arrivals
+from joins.batch import Batch
+from joins.hashing import mix
+
+_UNIT = 2.0**-64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disorder:
+    """How far tuples arrive out of order.
+
+    Each tuple is delayed in event time, and tuples arrive by event time plus delay.
+
+    Attributes
+    ----------
+    delay_ns
+        The longest delay when *bounded*, their mean otherwise.
+    bounded
+        Whether delays are uniform from 0 to *delay_ns*; otherwise they are exponential, so that
+        there is no longest one.
+    seed
+        The delays are a function of it and of each tuple's stream and position.
+    """
+
+    delay_ns: int
+    bounded: bool = True
+    seed: int = 0
+
+    def due(self, stream: int, batch: Batch) -> np.ndarray:
+        """Return the event time plus delay of each tuple of a stream, in nanoseconds."""
+        salt = mix(np.array([self.seed * 2 + stream]))
+        drawn = mix(batch.id.astype(np.uint64) ^ salt)
+        if self.bounded:
+            delay = drawn % np.uint64(self.delay_ns + 1)
+        else:
+            delay = -self.delay_ns * np.log1p(-np.minimum(drawn * _UNIT, 1 - 2.0**-53))
+        # Delays are held back from the end of time rather than wrapping round it.
+        room = np.uint64(2**63 - 1) - batch.ts.astype(np.uint64)
+        room = np.where(batch.ts < 0, np.uint64(2**63 - 1), room)
+        return batch.ts + np.minimum(delay.astype(np.uint64), room).astype(np.int64)
+
+
+class DisorderedFeed:
+    """Prepared streams merged in the order of event time plus delay, however many rows are taken.
+
+    Memory is bounded by the delays that are under way. Parameters and methods are those of
+    `actors.feed.Feed`.
+    """
+
+    def __init__(self, files: tuple[StreamFile, ...], disorder: Disorder) -> None:
+        self._feed = Feed(files)
+        self._disorder = disorder
+        self._held = [Batch.empty(file.schema) for file in files]
+        self._due = [np.empty(0, np.int64) for _ in files]
+        self._read_to: int | None = None
+        self._ended = False
+        self._number = 0
+
+    def take(self, rows: int) -> Arrivals | None:
+        """Return the next *rows* arrivals (fewer at the very end), or None when all are taken."""
+        while not self._ended and self._ready() < rows:
+            self._read(rows)
+        due = np.concatenate(self._due)
+        stream_of = np.repeat(np.arange(len(self._due)), [len(times) for times in self._due])
+        ids = np.concatenate([batch.id for batch in self._held])
+        order = np.lexsort((ids, stream_of, due))[:rows]
+        if not len(order):
+            return None
+        parts, numbers = [], []
+        begin = 0
+        for stream, batch in enumerate(self._held):
+            mine = stream_of[order] == stream
+            taken = order[mine] - begin
+            begin += len(batch)
+            parts.append(batch.take(taken))
+            numbers.append(np.flatnonzero(mine) + self._number)
+            left = np.setdiff1d(np.arange(len(batch)), taken)
+            self._held[stream], self._due[stream] = batch.take(left), self._due[stream][left]
+        self._number += len(order)
+        return Arrivals(parts=tuple(parts), seq=tuple(numbers))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the position of the reading, and what is delayed."""
+        return {
+            "feed": self._feed.snapshot(),
+            "held": plain(self._held),
+            "due": list(self._due),
+            "read_to": self._read_to,
+            "ended": self._ended,
+            "number": self._number,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to where a snapshot was taken."""
+        self._feed.restore(state["feed"])
+        self._held = revive(state["held"])
+        self._due = list(state["due"])
+        self._read_to = state["read_to"]
+        self._ended = state["ended"]
+        self._number = state["number"]
+
+    def _ready(self) -> int:
+        """Return how many tuples are due before any that has not been read."""
+        if self._read_to is None:
+            return 0
+        return sum(int((times < self._read_to).sum()) for times in self._due)
+
+    def _read(self, rows: int) -> None:
+        arrivals = self._feed.take(rows)
+        if arrivals is None:
+            self._ended = True
+            return
+        for stream, part in enumerate(arrivals.parts):
+            self._held[stream] = Batch.concat([self._held[stream], part])
+            due = self._disorder.due(stream, part)
+            self._due[stream] = np.concatenate([self._due[stream], due])
+        self._read_to = max(int(part.ts[-1]) for part in arrivals.parts if len(part))
+
+
+def open_feed(files: tuple[StreamFile, ...], disorder: Disorder | None) -> Feed | DisorderedFeed:
+    """Return the feed of *files*, out of order if *disorder* says so."""
+    return DisorderedFeed(files, disorder) if disorder else Feed(files)

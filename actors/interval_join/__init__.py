@@ -1,0 +1,1 @@
+"""The roles of PPOIJ's interval joins: sources, emitters, replicas with their collectors."""

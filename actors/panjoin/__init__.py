@@ -1,0 +1,1 @@
+"""PanJoin's manager, workers and prefilters (Pan and Jacobsen, section III-A)."""

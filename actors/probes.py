@@ -1,0 +1,66 @@
+"""Tuples on their way to joiners, each with the window it sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from actors.source import Fed
+from joins.batch import Batch
+from joins.windows import WindowBounds
+
+_BOUNDS_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """Tuples of one stream, each with the window it sees in the stream it probes.
+
+    Attributes
+    ----------
+    batch
+        The tuples; they are stored too.
+    start, stop
+        int64, positions in the probed stream that each tuple sees, *stop* exclusive.
+    born_ns
+        int64, when each tuple came into being, virtual nanoseconds.
+    """
+
+    batch: Batch
+    start: np.ndarray
+    stop: np.ndarray
+    born_ns: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes: the tuples and their bounds."""
+        return self.batch.nbytes + _BOUNDS_BYTES * len(self)
+
+    def slice(self, start: int, stop: int) -> Probes:
+        """Return rows *start* to *stop* (exclusive) as views."""
+        return Probes(
+            self.batch.slice(start, stop),
+            self.start[start:stop],
+            self.stop[start:stop],
+            self.born_ns[start:stop],
+        )
+
+    def take(self, rows: np.ndarray) -> Probes:
+        """Return the given *rows* (int64 places, or a mask), copied."""
+        return Probes(self.batch.take(rows), self.start[rows], self.stop[rows], self.born_ns[rows])
+
+
+def give_windows(fed: Fed, bounds: WindowBounds) -> tuple[Probes, ...]:
+    """Return the tuples of *fed*, one `Probes` per stream, and move *bounds* past them."""
+    arrivals = fed.arrivals
+    seen = bounds.advance(
+        [(part.id, part.ts, seq) for part, seq in zip(arrivals.parts, arrivals.seq, strict=True)]
+    )
+    return tuple(
+        Probes(part, start, stop, born_ns)
+        for part, (start, stop), born_ns in zip(arrivals.parts, seen, fed.born_ns, strict=True)
+    )

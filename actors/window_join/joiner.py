@@ -1,0 +1,114 @@
+"""The joiner PE: its share of every stream's window in an index each, probed as tuples come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from actors.probes import Probes
+from actors.protocol import Actor, Context, Message, State
+from actors.results import Answers
+from actors.state import plain, revive
+from actors.window_join.payloads import Share
+from actors.window_join.routing import Routing, here
+from joins.batch import Batch, Schema
+from joins.indexes.window_index import WindowIndex
+from joins.indexes.window_indexes import WINDOW_INDEXES
+from joins.matches import Matches
+from joins.query import JoinQuery
+
+
+class Joiner(Actor):
+    """Stores the tuples that are to be stored at it, and probes with those that probe here.
+
+    Within a message all tuples are stored before any probes; a probe carries the positions it may
+    see, so it finds its predecessors and nothing else. What no later probe can see, expires.
+
+    Port: ``sink``.
+
+    Parameters
+    ----------
+    routing, pe
+        Where tuples are stored and probe, and which of the PEs this is.
+    index, options
+        Structure of the local windows (`WINDOW_INDEXES`), and what is set of it.
+    """
+
+    def __init__(
+        self,
+        *,
+        query: JoinQuery,
+        schemas: tuple[Schema, ...],
+        routing: Routing,
+        pe: int,
+        index: str,
+        options: Mapping[str, Any],
+        pairs: bool,
+    ) -> None:
+        streams = range(len(query.streams))
+        self._routing = routing
+        self._pe = pe
+        self._pairs = pairs
+        self._stored_stream = [query.stored_stream(stream) for stream in streams]
+        self._probing = [query.conditions(stream, schemas) for stream in streams]
+        self._storing = [self._probing[other] for other in self._stored_stream]
+        self._indexes: list[WindowIndex] = [
+            WINDOW_INDEXES[index](conditions, **options) for conditions in self._storing
+        ]
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Store, probe, answer and expire."""
+        share: Share = message.payload
+        for stream, part in enumerate(share.parts):
+            places = self._routing.stored_at(stream, part.batch)
+            self._store(stream, part.batch.take(here(places, self._pe, len(part))), context)
+        probing = [
+            part.take(here(self._routing.probes_at(stream, part.batch), self._pe, len(part)))
+            for stream, part in enumerate(share.parts)
+        ]
+        if any(len(part) for part in probing):
+            found = tuple(self._probe(stream, part, context) for stream, part in enumerate(probing))
+            born_ns = tuple(part.born_ns for part in probing)
+            context.send("sink", Answers(found, born_ns, share.span))
+        for index, horizon in zip(self._indexes, share.horizon, strict=True):
+            context.charge(index.expire(horizon))
+
+    def _store(self, stream: int, batch: Batch, context: Context) -> None:
+        columns = [
+            batch.fields[condition.stored_field].astype(condition.dtype, copy=False)
+            for condition in self._storing[stream]
+        ]
+        context.charge(self._indexes[stream].insert(columns, batch.id))
+
+    def _probe(self, stream: int, part: Probes, context: Context) -> Matches:
+        conditions = self._probing[stream]
+        low: tuple[np.ndarray, ...]
+        low, high = zip(
+            *(c.bounds(part.batch.fields[c.probe_field]) for c in conditions), strict=True
+        )
+        found = self._indexes[self._stored_stream[stream]].probe(
+            low,
+            high,
+            negated=[c.negated for c in conditions],
+            start=part.start,
+            stop=part.stop,
+            enumerate=self._pairs,
+        )
+        context.charge(found.work)
+        return Matches(
+            stream=stream,
+            probe_id=part.batch.id,
+            count=found.count,
+            fingerprint=found.fingerprint,
+            match_id=found.match_id,
+        )
+
+    def snapshot(self) -> State:
+        """Return the indexes."""
+        return {"indexes": plain(self._indexes)}
+
+    def restore(self, state: State) -> None:
+        """Take over a snapshot."""
+        self._indexes = revive(state["indexes"])

@@ -1,0 +1,234 @@
+"""Immutable structures on equal work: one sealed segment, 2,000 probes, one thread.
+
+Two works: 100,000 yellow-taxi trips and the next 2,000, and 50,000 uniform tuples with 24,505,143
+pairs. Counting means count and fingerprint of every probe; listing gives the ids of all its matches
+too. Probes that list come a hundred at a time, as a PE gets them. On the taxi work a batch's list
+is let go before the next one; on the uniform work all pairs are held at the end, as a database
+returns them. Sealing starts from sorted runs.
+
+Structures take turns, and a ratio is that of one turn. Counts and fingerprints of all must be
+equal. Times are processor times, which other programs on the machine disturb less; but threads are
+measured by the clock on the wall.
+
+Run: ``python -m benchmarks.immutable_probe [--json]``
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.inequality_peers import NumpyScan, materialising_peers
+from benchmarks.inequality_work import PROBES, InequalityWork, Totals, taxi_work, uniform_work
+from benchmarks.measure import Result, report
+from joins.found import Found
+from joins.indexes.probe_list import probe_all
+from joins.indexes.segment import Segment
+from joins.indexes.segments import SEGMENTS
+
+_TURNS = 9
+_SLOW_TURNS = 3  # Of what takes seconds.
+_BATCH = 100
+_THREAD_SEGMENTS = 8
+
+# What a PO-Join probe may take: a fill, and two nanoseconds for each of its 4,072 matches.
+_PO_JOIN_LIST_US = 28
+_GRID_COUNT_TIMES, _GRID_LIST_TIMES = 25, 8
+_GRID_SEAL_TIMES, _GRID_MEMORY_TIMES = 3, 4
+_GRID_COUNT_RATE = 1e6
+_PEER_TIMES = {"DuckDB": 10, "Polars": 5}
+
+
+def count_all(segment: Segment, work: InequalityWork) -> Found:
+    """Count all probes in one call."""
+    return segment.probe(work.lo, work.hi)
+
+
+def list_batches(segment: Segment, work: InequalityWork, keep: bool = False) -> list[Any]:
+    """List the matches of `_BATCH` probes after `_BATCH` probes; return all lists if told to."""
+    kept = []
+    for row in range(0, PROBES, _BATCH):
+        rows = slice(row, row + _BATCH)
+        lo, hi = [part[rows] for part in work.lo], [part[rows] for part in work.hi]
+        listed = segment.probe(lo, hi, enumerate=True).match_id
+        if keep:
+            kept.append(listed)
+        del listed
+    return kept
+
+
+def take_turns(
+    runs: dict[str, Callable[[], Any]],
+    turns: int,
+    clock: Callable[[], float] = time.process_time,
+) -> dict[str, np.ndarray]:
+    """Return the seconds of every run in every turn, after a first one that does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run()
+    for _ in range(turns):
+        for name, run in runs.items():
+            started = clock()
+            run()
+            seconds[name].append(clock() - started)
+    return {name: np.array(values) for name, values in seconds.items()}
+
+
+def demand(equal: bool, what: str) -> None:
+    """Exit when results are not equal."""
+    if not equal:
+        raise SystemExit(f"{what}: not what numpy finds")
+
+
+def checked_segments(work: InequalityWork, expected: Totals) -> dict[str, Segment]:
+    """Return a segment of every structure, once they are known to find what is expected."""
+    segments: dict[str, Segment] = {}
+    for name, segment_type in SEGMENTS.items():
+        segments[name] = segment = segment_type.from_columns(work.stored)
+        found = segment.probe(work.lo, work.hi, enumerate=True)
+        demand(Totals.of([found]) == expected, f"{name}, {work.name}, counts")
+        demand(Totals.of_ids(found.match_id) == expected, f"{name}, {work.name}, list")  # type: ignore[arg-type]
+    return segments
+
+
+def seal(segment: Segment) -> Callable[[], Any]:
+    """Return how to build *segment* again from its sorted runs."""
+    runs = segment.snapshot()
+    return lambda: type(segment).restore(runs)
+
+
+def probe_costs(work: InequalityWork) -> list[Result]:
+    """Measure counting, listing, sealing and memory of every structure."""
+    segments = checked_segments(work, NumpyScan(work).count())
+    counting = measure_structures(segments, lambda segment: count_all(segment, work))
+    listing = measure_structures(segments, lambda segment: list_batches(segment, work))
+    sealing = take_turns({name: seal(segment) for name, segment in segments.items()}, _TURNS)
+    results = []
+    for kind, measured in (("count", counting), ("list", listing)):
+        for name, seconds in measured.items():
+            results.append(
+                Result.of(
+                    f"{work.name}: {name}, {kind} a probe",
+                    seconds / PROBES * 1e6,
+                    unit="µs",
+                    target=_PO_JOIN_LIST_US if (kind, name) == ("list", "po_join") else None,
+                    at_least=False,
+                )
+            )
+    for name, segment in segments.items():
+        note = f"{segment.nbytes / 1e6:.1f} MB"
+        results.append(
+            Result.of(f"{work.name}: {name}, seal", sealing[name] * 1e3, unit="ms", note=note)
+        )
+    memory = segments["prefix_grid"].nbytes / segments["po_join"].nbytes
+    for what, ratio, target, at_least in (
+        ("counts faster", counting["po_join"] / counting["prefix_grid"], _GRID_COUNT_TIMES, True),
+        ("lists faster", listing["po_join"] / listing["prefix_grid"], _GRID_LIST_TIMES, True),
+        ("seals slower", sealing["prefix_grid"] / sealing["po_join"], _GRID_SEAL_TIMES, False),
+        ("takes more memory", np.array([memory]), _GRID_MEMORY_TIMES, False),
+    ):
+        results.append(
+            Result.of(
+                f"{work.name}: prefix_grid {what} than po_join",
+                ratio.tolist(),
+                unit="times",
+                target=target,
+                at_least=at_least,
+            )
+        )
+    return results
+
+
+def measure_structures(
+    segments: dict[str, Segment], run: Callable[[Segment], Any]
+) -> dict[str, np.ndarray]:
+    """Return the seconds that *run* takes on each structure; the slow one has turns of its own."""
+    runs = {name: partial(run, segment) for name, segment in segments.items()}
+    slow = {"css_hash": runs.pop("css_hash")}
+    return take_turns(runs, _TURNS) | take_turns(slow, _SLOW_TURNS)
+
+
+def rates_with_peers(work: InequalityWork) -> list[Result]:
+    """Measure probes a second, counting and with all pairs returned, beside other engines."""
+    scan = NumpyScan(work)
+    expected = scan.count()
+    segments = checked_segments(work, expected)
+    counting = measure_structures(segments, lambda segment: count_all(segment, work))
+    counting |= take_turns({"numpy scan": scan.count}, _SLOW_TURNS)
+    results = [
+        Result.rate(
+            f"{work.name}: {name}, count",
+            PROBES,
+            times.tolist(),
+            unit="probes/s",
+            target=_GRID_COUNT_RATE if name == "prefix_grid" else None,
+        )
+        for name, times in counting.items()
+    ]
+    peers = materialising_peers(work)
+    runs: dict[str, Callable[[], Any]] = {
+        name: partial(list_batches, segment, work, keep=True) for name, segment in segments.items()
+    }
+    runs["numpy scan"] = scan.materialise
+    for name, (run, stored_ids) in peers.items():
+        demand(Totals.of_ids(stored_ids(run())) == expected, name)
+        runs[name] = run
+    listing = take_turns(runs, _SLOW_TURNS)
+    results += [
+        Result.rate(f"{work.name}: {name}, all pairs", PROBES, times.tolist(), unit="probes/s")
+        for name, times in listing.items()
+    ]
+    results += [
+        Result.of(
+            f"{work.name}: po_join over {name}, all pairs",
+            listing[name] / listing["po_join"],
+            unit="times",
+            target=_PEER_TIMES[name],
+        )
+        for name in peers
+    ]
+    return results
+
+
+def threads_over_a_list(work: InequalityWork) -> list[Result]:
+    """Measure one and two threads over a list of segments, as a PE of the paper has it."""
+    expected = NumpyScan(work).count()
+    epochs = np.array_split(np.arange(len(work.stored[0])), _THREAD_SEGMENTS)
+    results = []
+    for name in ("po_join", "prefix_grid"):
+        segments = [
+            SEGMENTS[name].from_columns([c[rows] for c in work.stored], first=int(rows[0]))
+            for rows in epochs
+        ]
+        runs = {
+            str(threads): partial(probe_all, segments, work.lo, work.hi, threads=threads)
+            for threads in (1, 2)
+        }
+        for threads, run in runs.items():
+            demand(Totals.of(run()) == expected, f"{name}, {threads} threads")
+        times = take_turns(runs, _TURNS, time.perf_counter)
+        results += [
+            Result.rate(
+                f"{work.name}: {name}, {_THREAD_SEGMENTS} segments, {threads} thread(s)",
+                PROBES,
+                measured.tolist(),
+                unit="probes/s",
+            )
+            for threads, measured in times.items()
+        ]
+    return results
+
+
+def main() -> None:
+    """Measure and print."""
+    taxi, uniform = taxi_work(), uniform_work()
+    results = probe_costs(taxi) + threads_over_a_list(taxi) + rates_with_peers(uniform)
+    report("immutable probe", results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Work that is measured: stored tuples and probes of an inequality join on two fields (Q3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from joins.found import Found
+from joins.hashing import mix
+from scenarios.datasets import find_file
+
+PROBES = 2_000
+_STORED_MAX = 100_000
+_COLUMNS = ("trip_distance", "fare_amount")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InequalityWork:
+    """Pairs with stored.distance < probe.distance and stored.fare > probe.fare.
+
+    Attributes
+    ----------
+    stored, probes
+        Distance and fare, a column each.
+    lo, hi
+        The probes' ranges of both, both ends inclusive, as a segment takes them.
+    """
+
+    name: str
+    stored: tuple[np.ndarray, np.ndarray]
+    probes: tuple[np.ndarray, np.ndarray]
+    lo: tuple[np.ndarray, np.ndarray]
+    hi: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, name: str, distance: np.ndarray, fare: np.ndarray, stored: int) -> InequalityWork:
+        """Return the work of storing the first rows and probing with the `PROBES` after them."""
+        d, f = distance[stored : stored + PROBES], fare[stored : stored + PROBES]
+        if d.dtype.kind == "f":
+            least, greatest, below = -np.inf, np.inf, np.nextafter(d, -np.inf)
+            above = np.nextafter(f, np.inf)
+        else:
+            least, greatest = np.iinfo(d.dtype).min, np.iinfo(d.dtype).max
+            below, above = d - 1, f + 1
+        return cls(
+            name=name,
+            stored=(distance[:stored], fare[:stored]),
+            probes=(d, f),
+            lo=(np.full_like(d, least), above),
+            hi=(below, np.full_like(f, greatest)),
+        )
+
+
+def taxi_work() -> InequalityWork:
+    """Return the first 100,000 valid yellow-taxi trips in file order, and the next 2,000."""
+    names = ("taxi_nyc_yellow_monthly_sample.parquet", "yellow_taxi_sample.parquet")
+    table = pq.read_table(find_file(names), columns=list(_COLUMNS))
+    distance, fare = (table[name].to_numpy().astype(np.float64) for name in _COLUMNS)
+    valid = np.isfinite(distance) & np.isfinite(fare)
+    stored = min(_STORED_MAX, int(valid.sum()) - PROBES)
+    return InequalityWork.of("taxi", distance[valid], fare[valid], stored)
+
+
+def uniform_work() -> InequalityWork:
+    """Return 50,000 uniform tuples and 2,000 probes: 24,505,143 pairs."""
+    stored, values = 50_000, np.uint64(74_999)
+    row = np.arange(stored + PROBES, dtype=np.uint64)
+    distance, fare = (
+        (mix((np.uint64(stream) << np.uint64(48)) ^ row) % values).astype(np.int64) + 1
+        for stream in (11, 12)
+    )
+    return InequalityWork.of("uniform", distance, fare, stored)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What must be equal however it was computed."""
+
+    pairs: int
+    fingerprint: int
+
+    @classmethod
+    def of(cls, found: list[Found]) -> Totals:
+        """Return pairs and the wrapping sum of all fingerprints."""
+        total = sum(int(part.fingerprint.sum(dtype=np.uint64)) for part in found)
+        return cls(sum(int(part.count.sum()) for part in found), total % (1 << 64))
+
+    @classmethod
+    def of_ids(cls, match_id: np.ndarray) -> Totals:
+        """Return the same for the stored ids of all pairs."""
+        return cls(len(match_id), int(mix(match_id).sum(dtype=np.uint64)))

@@ -1,0 +1,238 @@
+"""PanJoin's subwindows: the join of two windows, selectivity, threads, memory.
+
+The join is that of `benchmarks.b_plus_tree_join`: two streams by turns, uniform 30-bit keys, a band
+that gives about two matches a tuple, count windows exact to the tuple; here batch by batch. A batch
+of n is n tuples of each stream, and sorting it is part of the time. Counts and fingerprints are
+compared with those of a join of sorted runs by numpy, which shares no code with the subwindows.
+Rates of one thread are tuples per second of processor time; two threads are compared by the clock.
+
+Selectivity is that of band joins with one full subwindow, in tuples probed a second: a BI-Sort
+answers in records, the other two structures list their matches.
+
+Run: ``python -m benchmarks.panjoin [--window-bits 20] [--repeats 3] [--json]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from benchmarks.b_plus_tree_join import band_of, make_keys
+from benchmarks.measure import Result, report
+from joins.hashing import mix
+from joins.indexes.panjoin.bi_sort import BiSort
+from joins.indexes.panjoin.probing import encode_probes, probe_subwindows
+from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape
+
+INT = ("int64",)
+KEY_RANGE = 1 << 30
+TARGETS = {("bi_sort", 1_024): 5e6, ("bi_sort", 65_536): 15e6}
+SELECTIVITIES = (1, 64, 1_024, 4_096)
+
+
+@dataclass
+class Side:
+    """One stream's chain of subwindows."""
+
+    kind: str
+    shape: SubwindowShape
+    chain: list[Subwindow] = field(default_factory=list)
+
+    def store(self, keys: np.ndarray, positions: np.ndarray, first: int) -> None:
+        """Insert a sorted batch that begins at position *first*."""
+        at, end = first, first + len(keys)
+        while at < end:
+            if not self.chain or len(self.chain[-1]) == self.shape.capacity:
+                splitters = self.chain[-1].sampled if self.chain else None
+                if self.chain:
+                    self.chain[-1].seal()
+                self.chain.append(Subwindow(self.shape, self.kind, first=at, splitters=splitters))
+            stop = min(end, self.chain[-1].first + self.shape.capacity)
+            part = (positions >= at) & (positions < stop) if (at, stop) != (first, end) else ...
+            self.chain[-1].insert([keys[part]], positions[part])
+            at = stop
+
+    def expire(self, before: int) -> None:
+        """Let go of the subwindows that end before a position."""
+        while self.chain and self.chain[0].stop <= before:
+            del self.chain[0]
+
+
+def join(
+    kind: str, keys: np.ndarray, window: int, batch: int, subwindows: int, threads: int
+) -> tuple[np.ndarray, int, int]:
+    """Join both streams; return the time that what follows the first window took, and the answer.
+
+    The time is in seconds by the clock and of the processor; the answer is the number of pairs and
+    the sum of fingerprints.
+    """
+    band = band_of(window)
+    capacity = window // subwindows
+    shape = SubwindowShape(
+        dtypes=INT, capacity=capacity, partitions=max(1, capacity // 32), sigma=1.25
+    )
+    sides = [Side(kind, shape), Side(kind, shape)]
+    streams = [keys[0::2], keys[1::2]]
+    pairs, fingerprint = 0, 0
+    started = _now()
+    for first in range(0, len(streams[0]), batch):
+        if first == window // batch * batch:
+            started = _now()
+        batches = []
+        for side, stream in zip(sides, streams, strict=True):
+            values = stream[first : first + batch]
+            order = np.argsort(values)
+            batches.append((values[order], order + first))
+            side.store(*batches[-1], first)
+        for stream_of, (values, positions) in enumerate(batches):
+            stop = positions + stream_of  # of the other stream's tuples, so many came before
+            probes = encode_probes(
+                INT,
+                [values - band],
+                [values + band],
+                negated=[False],
+                start=np.maximum(stop - window, 0),
+                stop=stop,
+            )
+            found = probe_subwindows(sides[1 - stream_of].chain, probes, threads=threads)
+            pairs += int(found.count.sum())
+            fingerprint += int(found.fingerprint.sum(dtype=np.uint64))
+        for side in sides:
+            side.expire(first + batch - window)
+    return _now() - started, pairs, fingerprint % (1 << 64)
+
+
+def _now() -> np.ndarray:
+    return np.array([time.perf_counter(), time.process_time()])
+
+
+def expected(keys: np.ndarray, window: int) -> tuple[int, int]:
+    """Return pairs and fingerprint by numpy: every pair once, where its later tuple probes."""
+    band, pairs, fingerprint = band_of(window), 0, 0
+    streams = keys[0::2], keys[1::2]
+    for probing in (0, 1):
+        order = np.argsort(streams[1 - probing], kind="stable")
+        ordered = streams[1 - probing][order]
+        for at in range(0, len(streams[probing]), 1 << 17):
+            probe = streams[probing][at : at + (1 << 17)]
+            begin = np.searchsorted(ordered, probe - band, "left")
+            count = np.searchsorted(ordered, probe + band, "right") - begin
+            row = np.repeat(np.arange(at, at + len(probe)), count)
+            first = np.cumsum(count) - count
+            match = order[np.arange(count.sum()) + np.repeat(begin - first, count)]
+            seen = (match < row + probing) & (match >= row + probing - window)
+            pairs += int(seen.sum())
+            fingerprint += int(mix(match[seen]).sum(dtype=np.uint64))
+    return pairs, fingerprint % (1 << 64)
+
+
+def measure_joins(window: int, tuples: int, repeats: int) -> list[Result]:
+    """Return the rates of the join, by structure, batch and threads."""
+    keys = make_keys(2 * window + tuples)
+    right = expected(keys, window)
+    results: list[Result] = []
+    for kind in STRUCTURES:
+        for batch, subwindows in ((1_024, 1), (65_536, 1)):
+            seconds: dict[int, list[np.ndarray]] = {1: [], 2: []}
+            for threads in [1, 2] * repeats:
+                took, *answer = join(kind, keys, window, batch, subwindows, threads)
+                seconds[threads].append(took)
+                if tuple(answer) != right:
+                    raise SystemExit(f"{kind}, batch {batch}: {answer} against {right}")
+            done = len(keys) - 2 * (window // batch * batch)
+            name = f"{kind}, batch {batch:,}"
+            target = TARGETS.get((kind, batch))
+            results.append(
+                Result.rate(name, done, [s[1] for s in seconds[1]], unit="tuples/s", target=target)
+            )
+            ratios = [a[0] / b[0] for a, b in zip(seconds[1], seconds[2], strict=True)]
+            results.append(
+                Result.of(f"{name}, speed-up of two threads", ratios, unit="x", target=1.6)
+            )
+    return results
+
+
+def measure_selectivity(tuples: int, repeats: int) -> list[Result]:
+    """Return how fast a full subwindow is probed, from one match a probe to thousands."""
+    rng = np.random.default_rng(1)
+    keys = np.sort(rng.integers(0, KEY_RANGE, tuples))
+    positions = rng.permutation(tuples)
+    values = np.sort(rng.integers(0, KEY_RANGE, 32_768))
+    shape = SubwindowShape(dtypes=INT, capacity=tuples, partitions=tuples // 128, sigma=1.25)
+    results: list[Result] = []
+    for kind in STRUCTURES:
+        subwindow = Subwindow(shape, kind, first=0)
+        subwindow.insert([keys], positions)
+        subwindow.seal()
+        rates = {}
+        for selectivity in SELECTIVITIES:
+            count = len(values) if kind == "bi_sort" else max(256, len(values) // selectivity)
+            probed = values[:: len(values) // count]
+            reach = selectivity * KEY_RANGE // (2 * tuples)
+            probes = encode_probes(INT, [probed - reach], [probed + reach], negated=[False])
+            found = np.searchsorted(keys, probed + reach, "right")
+            found -= np.searchsorted(keys, probed - reach, "left")
+            answer: Callable[[], int]
+            if isinstance(subwindow.structure, BiSort):
+                answer = lambda: subwindow.records(probes)[0].lengths  # noqa: E731, B023
+            else:
+                answer = lambda: int(  # noqa: E731
+                    probe_subwindows([subwindow], probes, enumerate=True).count.sum()  # noqa: B023
+                )
+            if answer() != found.sum():
+                raise SystemExit(f"{kind}, S = {selectivity}: not what numpy finds")
+            seconds = []
+            for _ in range(repeats):
+                started = time.process_time()
+                answer()
+                seconds.append(time.process_time() - started)
+            rates[selectivity] = len(probed) / float(np.median(seconds))
+            name = f"{kind}, probes at S = {selectivity:,}"
+            results.append(Result.rate(name, len(probed), seconds, unit="tuples/s"))
+        ratio = rates[SELECTIVITIES[-1]] / rates[SELECTIVITIES[0]]
+        target = 0.8 if kind == "bi_sort" else None
+        name = f"{kind}, S = {SELECTIVITIES[-1]:,} over S = 1"
+        results.append(Result.of(name, [ratio], unit="", target=target))
+    return results
+
+
+def measure_memory(tuples: int) -> list[Result]:
+    """Return the room of each structure beyond its tuples, beside the paper's formulas."""
+    shape = SubwindowShape(dtypes=INT, capacity=tuples, partitions=tuples // 128, sigma=1.25)
+    results = []
+    for kind in ("rap_table", "wib_tree"):
+        llat = Subwindow(shape, kind, first=0).structure.llat  # type: ignore[attr-defined]
+        overhead = llat.keys.size / tuples - 1
+        name = f"{kind}, LLAT overhead at sigma = 1.25"
+        results.append(Result.of(name, [100 * overhead], unit="%", target=150.5, at_least=False))
+    index = BiSort(1 << 23, 1 << 16).index_bytes / 2  # the paper's values have 32 bits, ours 64
+    name = "bi_sort, index array at P = 64K, of 32-bit values"
+    results.append(Result.of(name, [index / 1024], unit="KiB", target=256, at_least=False))
+    for kind in STRUCTURES:
+        nbytes = Subwindow(shape, kind, first=0).nbytes / tuples
+        results.append(Result.of(f"{kind}, all arrays", [nbytes], unit="bytes/tuple"))
+    return results
+
+
+def main() -> None:
+    """Measure, verify and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--window-bits", type=int, default=20, help="window length 2^BITS (20)")
+    parser.add_argument("--tuples", type=int, default=2_000_000, help="tuples timed (2000000)")
+    parser.add_argument("--repeats", type=int, default=3, help="timed runs of each (3)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
+    window = 1 << options.window_bits
+    join("bi_sort", make_keys(4_096), 1_024, 512, 1, 1)  # compile
+    results = measure_joins(window, options.tuples, options.repeats)
+    results += measure_selectivity(window, 3 * options.repeats)
+    results += measure_memory(window)
+    report("panjoin", results)
+
+
+if __name__ == "__main__":
+    main()

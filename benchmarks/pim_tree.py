@@ -1,0 +1,189 @@
+"""Index-based window joins on one core and on two: PIM-Tree and what it is compared with.
+
+The work of `benchmarks.b_plus_tree_join`: two streams in turn, uniform 30-bit keys, windows by
+count, about two matches a tuple. Each join fills its windows first; the rest is cut into parts, and
+each part is timed with every join before the next part, so that a noisy neighbour hits all of them.
+Every tuple's count and fingerprint are compared with a join computed by numpy.
+
+Run: ``python -m benchmarks.pim_tree [--window-bits 20] [--tuples 1500000] [--sweep] [--json]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+
+import numpy as np
+
+from benchmarks.b_plus_tree_join import band_of, make_keys
+from benchmarks.measure import Result, report
+from joins.hashing import mix
+from joins.indexes.pim_tree.chain import Chain
+from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
+from joins.window_join.b_plus import BPlusTreeJoin
+from joins.window_join.ibwj import IndexJoin
+from joins.window_join.live import LiveJoin
+from joins.window_join.rows import Rows, make_rows
+from joins.window_join.sorted_runs import SortedRunsJoin
+
+PARTS = 5
+TUNED_CPP = 1.7e6
+"""Tuples a second of a tuned B+-tree in C++ on this kind of machine, windows of 2^20."""
+_FILL_BATCH = 65_536
+_BATCH = 8_192
+"""Arrivals per call of the joins that work tuple by tuple; their rates do not depend on it."""
+
+
+def make_work(tuples: int, window: int) -> Rows:
+    """Return the arrivals: windows of *window* tuples, and *tuples* more."""
+    keys, band = make_keys(2 * window + tuples), band_of(window)
+    row = np.arange(len(keys))
+    side, position = row & 1, row >> 1
+    stop = position + side  # tuples of the other stream that arrived before
+    start = np.maximum(0, stop - window)
+    return make_rows(
+        side=side,
+        position=position,
+        key=keys,
+        low=keys - band,
+        high=keys + band,
+        start=start,
+        stop=stop,
+    )
+
+
+def expected(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Return every row's count and fingerprint, from one sorted column per stream."""
+    count = np.zeros(len(rows.side), np.int64)
+    fingerprint = np.zeros(len(rows.side), np.uint64)
+    for probing in (0, 1):
+        stored = rows.key[rows.side != probing]
+        order = np.argsort(stored, kind="stable")
+        ordered = stored[order]
+        for part in np.array_split(np.flatnonzero(rows.side == probing), 16):
+            begin = np.searchsorted(ordered, rows.low[part], "left")
+            found = np.searchsorted(ordered, rows.high[part], "right") - begin
+            row = np.repeat(part, found)
+            place = np.arange(found.sum()) + np.repeat(begin - (np.cumsum(found) - found), found)
+            match = order[place]
+            seen = (match >= rows.start[row]) & (match < rows.stop[row])
+            np.add.at(count, row[seen], 1)
+            np.add.at(fingerprint, row[seen], mix(match[seen]))
+    return count, fingerprint
+
+
+def measure(
+    rows: Rows, window: int, joins: dict[str, tuple[object, int]]
+) -> tuple[dict[str, list[float]], int]:
+    """Return the rates of each join (with the size of its batches) in *PARTS* parts, and the pairs.
+
+    Stop when one of them finds something else than numpy does.
+    """
+    n = len(rows.side)
+    right = expected(rows)
+    rates: dict[str, list[float]] = {name: [] for name in joins}
+
+    def run(name: str, begin: int, end: int, batch: int) -> float:
+        seconds = 0.0
+        for at in range(begin, end, batch):
+            until = min(at + batch, end)
+            part = rows.part(at, until)
+            started = time.perf_counter()
+            found = joins[name][0].join(part)  # type: ignore[attr-defined]
+            seconds += time.perf_counter() - started
+            if not (
+                np.array_equal(found.count, right[0][at:until])
+                and np.array_equal(found.fingerprint, right[1][at:until])
+            ):
+                raise SystemExit(f"{name}: wrong matches in rows {at} to {until - 1}")
+        return seconds
+
+    for name in joins:
+        run(name, 0, 2 * window, _FILL_BATCH)
+    cuts = np.linspace(2 * window, n, PARTS + 1).astype(int).tolist()
+    for begin, end in itertools.pairwise(cuts):
+        for name, (_, batch) in joins.items():
+            rates[name].append((end - begin) / run(name, begin, end, batch))
+    return rates, int(right[0].sum())
+
+
+def contenders(two: dict[str, int]) -> dict[str, tuple[object, int]]:
+    """Return the joins that are compared, and the size of the batches each is given."""
+    return {
+        "B+-tree": (BPlusTreeJoin(), _BATCH),
+        "B-chain, length 2": (IndexJoin(Chain(immutable=False, **two)), _BATCH),
+        "IB-chain, length 2": (IndexJoin(Chain(**two)), _BATCH),
+        "IM-Tree": (IndexJoin(ImTree(**two)), _BATCH),
+        "PIM-Tree": (IndexJoin(PimTree(**two)), _BATCH),
+        "sorted runs, batch 1,024": (SortedRunsJoin(), 1024),
+        "sorted runs, batch 16,384": (SortedRunsJoin(), 16_384),
+        "sorted runs, batch 65,536": (SortedRunsJoin(), 65_536),
+        "live PIM-Tree, 1 thread": (LiveJoin(PimTree(**two), threads=1), _FILL_BATCH),
+        "live PIM-Tree, 2 threads": (LiveJoin(PimTree(**two), threads=2), _FILL_BATCH),
+    }
+
+
+def sweep(two: dict[str, int]) -> dict[str, tuple[object, int]]:
+    """Return PIM-Trees of several merge ratios, depths and node widths."""
+    return {
+        f"m {ratio}, D_I {depth}, nodes of {run} and {tree}": (
+            IndexJoin(
+                PimTree(
+                    merge_ratio=ratio,
+                    insertion_depth=depth,
+                    run_width=run,
+                    tree_width=tree,
+                    **two,
+                )
+            ),
+            _BATCH,
+        )
+        for ratio in (1 / 16, 1 / 4, 1 / 2, 1)
+        for depth in (1, 2)
+        for run, tree in ((32, 16), (32, 32), (16, 16))
+    }
+
+
+def main() -> None:
+    """Measure, verify and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--window-bits", type=int, default=20, help="window length 2^BITS (20)")
+    parser.add_argument("--tuples", type=int, default=1_500_000, help="tuples timed (1500000)")
+    parser.add_argument("--sweep", action="store_true", help="try parameters of the PIM-Tree")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
+    window = 1 << options.window_bits
+    rows = make_work(options.tuples, window)
+    two = {"sides": 2}
+    rates, pairs = measure(rows, window, sweep(two) if options.sweep else contenders(two))
+    results = [Result.of(name, values, unit="tuples/s") for name, values in rates.items()]
+    if not options.sweep:
+        results += targets(rates)
+    title = f"window join, windows of 2^{options.window_bits}, {pairs:,} pairs equal numpy's"
+    report(title, results)
+
+
+def targets(rates: dict[str, list[float]]) -> list[Result]:
+    """Return what the rates were to reach, part by part against the same part of another."""
+
+    def ratio(name: str, over: str, target: float) -> Result:
+        values = [a / b for a, b in zip(rates[name], rates[over], strict=True)]
+        return Result.of(f"{name} over {over}", values, unit="times", target=target)
+
+    def rate(name: str, target: float) -> Result:
+        return Result.of(f"{name}: rate", rates[name], unit="tuples/s", target=target)
+
+    return [
+        ratio("PIM-Tree", "B+-tree", 1.6),
+        rate("PIM-Tree", 1.5 * TUNED_CPP),
+        ratio("IM-Tree", "B+-tree", 1.5),
+        ratio("IB-chain, length 2", "B-chain, length 2", 1.3),
+        rate("sorted runs, batch 1,024", 5e6),
+        rate("sorted runs, batch 65,536", 15e6),
+        ratio("live PIM-Tree, 2 threads", "live PIM-Tree, 1 thread", 1.5),
+    ]
+
+
+if __name__ == "__main__":
+    main()

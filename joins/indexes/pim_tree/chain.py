@@ -1,0 +1,140 @@
+"""B-chain and IB-chain: a window as a chain of trees that expire whole (PIM-Tree, section 5.1).
+
+The active tree takes what is inserted; when it holds its share of the window it is archived, in an
+IB-chain as an immutable tree, and a new one begins. A chain of length L covers the window with
+L - 1 archived trees, so that only they and the active one are ever searched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from joins.indexes.pim_tree.index import WIDTH, ForestIndex
+from joins.indexes.pim_tree.layout import (
+    HORIZON,
+    INF,
+    LIMIT,
+    NEXT_POSITION,
+    NONE,
+    RING_RUNS,
+    RUN_COUNT,
+    RUN_FIRST,
+    RUN_WIDTH,
+    TREE_COUNT,
+    TREE_FIRST,
+    nodes_room,
+)
+from joins.indexes.pim_tree.merge import merge_runs
+from joins.indexes.pim_tree.mutable import clear_tree
+from joins.indexes.pim_tree.probe import active_tree, run_slot
+from joins.work import COUNTERS, NO_WORK, Work
+
+_PATIENCE = 64
+"""Where an archived tree has not expired when its slot is needed, as in a window that grows, the
+active tree goes on growing by one part in so many at the least before it is tried again."""
+
+
+class Chain(ForestIndex):
+    """A chain of B+-trees (B-chain), or of immutable trees behind one B+-tree (IB-chain).
+
+    Parameters
+    ----------
+    length
+        Trees in the chain, the active one included; at least 2.
+    immutable
+        Whether trees become immutable when they are archived.
+    """
+
+    def __init__(
+        self,
+        *,
+        sides: int = 1,
+        dtype: Any = "int64",
+        length: int = 2,
+        immutable: bool = True,
+        run_width: int = WIDTH,
+        tree_width: int = WIDTH,
+    ) -> None:
+        if length < 2:
+            raise ValueError(f"a chain of length {length}: it has at least 2 trees, one active")
+        self._length = length
+        self._immutable = immutable
+        super().__init__(
+            sides=sides,
+            dtype=dtype,
+            runs=length - 1 if immutable else 1,
+            trees=1 if immutable else length,
+            run_width=run_width,
+            tree_width=tree_width,
+        )
+        self._newest = [np.zeros(0, np.int64) for _ in range(sides)]
+
+    def _begin(self, side: int) -> None:
+        self.forest.sides[side, LIMIT] = 1
+
+    def maintain(self, side: int) -> Work:
+        """Let the oldest tree go if all of it has expired, and archive the active one."""
+        state = self.forest.sides[side]
+        newest = self._newest[side]
+        while len(newest) and newest[0] < state[HORIZON]:
+            newest = newest[1:]
+            self._drop_oldest(side)
+        self._newest[side] = newest
+        share = -(-self.live(side) // (self._length - 1))
+        held = self.active_entries(side)
+        if held < share:
+            state[LIMIT] = share
+            return NO_WORK
+        if len(newest) == self._length - 1:
+            state[LIMIT] = held + max(newest[0] + 1 - state[HORIZON], held // _PATIENCE)
+            return NO_WORK
+        work = self._archive_immutable(side, held) if self._immutable else self._archive(side)
+        self._newest[side] = np.append(newest, state[NEXT_POSITION] - 1)
+        state[LIMIT] = share
+        return work
+
+    def _drop_oldest(self, side: int) -> None:
+        state, ring = self.forest.sides[side], self.forest.ring
+        if self._immutable:
+            state[RUN_FIRST] = (state[RUN_FIRST] + 1) % ring[RING_RUNS]
+            state[RUN_COUNT] -= 1
+        else:
+            state[TREE_FIRST] = (state[TREE_FIRST] + 1) % self._trees
+            state[TREE_COUNT] -= 1
+
+    def _archive(self, side: int) -> Work:
+        self.forest.sides[side, TREE_COUNT] += 1
+        clear_tree(self.forest, active_tree(self.forest, side), 1, 0)
+        return NO_WORK
+
+    def _archive_immutable(self, side: int, held: int) -> Work:
+        self.reserve(run_entries=held, tree_nodes=nodes_room(held, 1, self._tree_width))
+        counters = np.zeros(len(COUNTERS), np.int64)
+        forest = self.forest
+        tree = active_tree(forest, side)
+        target = run_slot(forest, side, int(forest.sides[side, RUN_COUNT]))
+        merge_runs(forest, NONE, tree, target, -INF, counters)
+        forest.sides[side, RUN_COUNT] += 1
+        clear_tree(forest, tree, 1, 0)
+        return Work.from_counters(counters)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the arrays and what they were made with."""
+        return super().snapshot() | {"newest": [newest.copy() for newest in self._newest]}
+
+    @classmethod
+    def restore(cls, snapshot: dict[str, Any]) -> Chain:
+        """Return the chain that `snapshot` described."""
+        chain = super().restore(snapshot)
+        chain._newest = [np.array(newest, np.int64) for newest in snapshot["newest"]]
+        return chain
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "length": self._length,
+            "immutable": self._immutable,
+            "run_width": int(self.forest.ring[RUN_WIDTH]),
+            "tree_width": self._tree_width,
+        }

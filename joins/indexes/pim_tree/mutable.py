@@ -1,0 +1,200 @@
+"""The mutable component: B+-trees over disjoint ranges that are only inserted into.
+
+PIM-Tree, section 3.3 and appendix A.1 (Algorithm 1). Nothing is deleted: what expires leaves at a
+merge, or with the whole tree. So a full node is split on the way down, and no path has to be
+remembered.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joins.atomics import fetch_add, lock, unlock
+from joins.indexes.pim_tree.immutable import count_less, descend
+from joins.indexes.pim_tree.layout import (
+    DEPTH,
+    ENTRIES,
+    HEIGHT,
+    INF,
+    KEYS,
+    LOCK,
+    NEXT,
+    NODES,
+    NONE,
+    ROOT,
+    SIZE,
+    SLOT_NODES,
+    SLOT_SUBINDEXES,
+    SUBINDEXES,
+    Forest,
+)
+from joins.machine import kernel, move_entries
+from joins.work import COMPARISONS, INSERTS, MOVES
+
+
+@kernel
+def clear_tree(forest: Forest, slot: int, subindexes: int, depth: int) -> None:
+    """Make a mutable tree empty, with that many subindexes below *depth* of the run."""
+    pool, state = forest.pool, forest.tree_state
+    width, base = tree_width(forest), first_node(forest, slot)
+    first = subindex_row(forest, slot, 0)
+    for i in range(subindexes):
+        pool[base + i, SIZE] = 0
+        pool[base + i, NEXT] = i + 1 if i + 1 < subindexes else NONE
+        for at in range(KEYS, KEYS + width):
+            pool[base + i, at] = INF
+        forest.subindexes[first + i, LOCK] = 0
+        forest.subindexes[first + i, ROOT] = i
+        forest.subindexes[first + i, HEIGHT] = 0
+    state[slot, NODES] = subindexes
+    state[slot, ENTRIES] = 0
+    state[slot, SUBINDEXES] = subindexes
+    state[slot, DEPTH] = depth
+
+
+@kernel
+def tree_width(forest: Forest) -> int:
+    """Return the entries per leaf and children per node of the mutable trees."""
+    return (forest.pool.shape[1] - KEYS) >> 1
+
+
+@kernel
+def first_node(forest: Forest, slot: int) -> int:
+    """Return the row of `Forest.pool` where the nodes of a tree slot begin."""
+    return slot * forest.ring[SLOT_NODES]
+
+
+@kernel
+def subindex_row(forest: Forest, slot: int, subindex: int) -> int:
+    """Return the row of `Forest.subindexes` that describes a subindex."""
+    return slot * forest.ring[SLOT_SUBINDEXES] + subindex
+
+
+@kernel
+def route(forest: Forest, run: int, tree: int, key: int, counters: np.ndarray) -> int:
+    """Return the subindex whose range holds *key*: a descent of the run to the insertion depth."""
+    return descend(forest, run, 0, 0, forest.tree_state[tree, DEPTH], key, counters)
+
+
+@kernel
+def find_leaf(
+    forest: Forest, slot: int, node: int, height: int, key: int, counters: np.ndarray
+) -> int:
+    """Return the leaf below *node* where the first entry with at least *key* is, or would be."""
+    pool = forest.pool
+    width, base = tree_width(forest), first_node(forest, slot)
+    for _ in range(height):
+        child = count_less(pool, base + node, KEYS, width, key)
+        node = pool[base + node, KEYS + width + child]
+    counters[COMPARISONS] += height * width
+    return node
+
+
+@kernel
+def _split(forest: Forest, slot: int, node: int, is_leaf: bool, counters: np.ndarray) -> int:
+    """Move the upper half of a full *node* into a new one and return that.
+
+    The key that divides the two is then the last of the left one: a leaf keeps it as an entry, an
+    inner node beyond its size, where the caller takes it away.
+    """
+    pool = forest.pool
+    width, base = tree_width(forest), first_node(forest, slot)
+    right = fetch_add(forest.tree_state, slot, NODES, 1)
+    keep = width >> 1
+    at = KEYS + keep
+    move_entries(pool, base + node, at, base + right, KEYS, width - keep)
+    move_entries(pool, base + node, at + width, base + right, KEYS + width, width - keep)
+    for i in range(width - keep, width):
+        pool[base + right, KEYS + i] = INF
+    for i in range(keep, width):
+        pool[base + node, KEYS + i] = INF
+    pool[base + node, SIZE] = keep
+    pool[base + right, SIZE] = width - keep
+    if is_leaf:
+        pool[base + right, NEXT] = pool[base + node, NEXT]
+        pool[base + node, NEXT] = right
+    counters[MOVES] += width - keep
+    return right
+
+
+@kernel
+def _split_child(
+    forest: Forest, slot: int, parent: int, at: int, is_leaf: bool, counters: np.ndarray
+) -> None:
+    """Split the full child *at* of a *parent* that has room."""
+    pool = forest.pool
+    width, base = tree_width(forest), first_node(forest, slot)
+    child = pool[base + parent, KEYS + width + at]
+    right = _split(forest, slot, child, is_leaf, counters)
+    last = KEYS + (width >> 1) - 1
+    divider = pool[base + child, last]
+    if not is_leaf:
+        pool[base + child, last] = INF
+    size = pool[base + parent, SIZE]
+    row, gap = base + parent, KEYS + at
+    move_entries(pool, row, gap, row, gap + 1, size - 1 - at)
+    move_entries(pool, row, gap + width + 1, row, gap + width + 2, size - 1 - at)
+    pool[row, gap] = divider
+    pool[row, gap + width + 1] = right
+    pool[row, SIZE] = size + 1
+    counters[MOVES] += size - at
+
+
+@kernel
+def _split_root(forest: Forest, slot: int, row: int, counters: np.ndarray) -> None:
+    pool = forest.pool
+    width, base = tree_width(forest), first_node(forest, slot)
+    root = fetch_add(forest.tree_state, slot, NODES, 1)
+    for i in range(width):
+        pool[base + root, KEYS + i] = INF
+    pool[base + root, KEYS + width] = forest.subindexes[row, ROOT]
+    pool[base + root, SIZE] = 1
+    height = forest.subindexes[row, HEIGHT]
+    _split_child(forest, slot, root, 0, height == 0, counters)
+    forest.subindexes[row, ROOT] = root
+    forest.subindexes[row, HEIGHT] = height + 1
+
+
+@kernel
+def insert_into_subindex(
+    forest: Forest, slot: int, subindex: int, key: int, position: int, counters: np.ndarray
+) -> None:
+    """Insert one entry; `ROOM_NODES` nodes must be free, and the subindex no other thread's."""
+    pool = forest.pool
+    width, base = tree_width(forest), first_node(forest, slot)
+    row = subindex_row(forest, slot, subindex)
+    if pool[base + forest.subindexes[row, ROOT], SIZE] == width:
+        _split_root(forest, slot, row, counters)
+    node = forest.subindexes[row, ROOT]
+    height = forest.subindexes[row, HEIGHT]
+    for level in range(height):
+        at = count_less(pool, base + node, KEYS, width, key)
+        child = pool[base + node, KEYS + width + at]
+        if pool[base + child, SIZE] == width:
+            _split_child(forest, slot, node, at, level == height - 1, counters)
+            at += pool[base + node, KEYS + at] < key
+            child = pool[base + node, KEYS + width + at]
+        node = child
+    counters[COMPARISONS] += (height + 1) * width
+    leaf = base + node
+    at = count_less(pool, leaf, KEYS, width, key)
+    moved = pool[leaf, SIZE] - at
+    gap = KEYS + at
+    move_entries(pool, leaf, gap, leaf, gap + 1, moved)
+    move_entries(pool, leaf, gap + width, leaf, gap + width + 1, moved)
+    pool[leaf, gap] = key
+    pool[leaf, gap + width] = position
+    pool[leaf, SIZE] += 1
+    counters[INSERTS] += 1
+    counters[MOVES] += moved
+
+
+@kernel
+def insert_locked(
+    forest: Forest, slot: int, subindex: int, key: int, position: int, counters: np.ndarray
+) -> None:
+    """Insert one entry under the subindex's lock (Algorithm 1, lines 8 to 11)."""
+    row = subindex_row(forest, slot, subindex)
+    lock(forest.subindexes, row, LOCK)
+    insert_into_subindex(forest, slot, subindex, key, position, counters)
+    unlock(forest.subindexes, row, LOCK)

@@ -1,0 +1,105 @@
+"""IM-Tree and PIM-Tree: new tuples go to a mutable tree, which is merged into an immutable one.
+
+PIM-Tree, section 3. The mutable component is cut into subindexes, one for each node of the
+immutable tree at the insertion depth; merging moves their borders after the tuples' distribution.
+With insertion depth 0 there is one node and one subindex, an ordinary B+-tree: that is the IM-Tree.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from joins.indexes.pim_tree.index import WIDTH, ForestIndex
+from joins.indexes.pim_tree.layout import LIMIT, RUN_COUNT, RUN_WIDTH, nodes_room
+from joins.indexes.pim_tree.merge import merge_side
+from joins.work import COUNTERS, Work
+
+MERGE_RATIO = 0.5
+INSERTION_DEPTH = 2
+"""For windows of 2^20 tuples; `python -m benchmarks.pim_tree --sweep` tries others."""
+
+
+class PimTree(ForestIndex):
+    """Partitioned In-memory Merge-Tree.
+
+    Parameters
+    ----------
+    merge_ratio
+        m, in (0, 1]: a merge is due when the mutable component holds m times the window. The window
+        is what has not expired, so that windows of time, which grow and shrink, need no length.
+    insertion_depth
+        D_I, from 0. One that is deeper than the tree stands for the deepest inner level.
+    """
+
+    def __init__(
+        self,
+        *,
+        sides: int = 1,
+        dtype: Any = "int64",
+        merge_ratio: float = MERGE_RATIO,
+        insertion_depth: int = INSERTION_DEPTH,
+        run_width: int = WIDTH,
+        tree_width: int = WIDTH,
+    ) -> None:
+        if not 0 < merge_ratio <= 1:
+            raise ValueError(f"merge_ratio is {merge_ratio}, must be above 0 and at most 1")
+        if insertion_depth < 0:
+            raise ValueError(f"insertion_depth is {insertion_depth}, must be at least 0")
+        self._merge_ratio = merge_ratio
+        self._insertion_depth = insertion_depth
+        super().__init__(
+            sides=sides, dtype=dtype, runs=2, trees=2, run_width=run_width, tree_width=tree_width
+        )
+
+    def _begin(self, side: int) -> None:
+        self.forest.sides[side, RUN_COUNT] = 1
+        self.forest.sides[side, LIMIT] = 1
+
+    def merge_limit(self, live: int) -> int:
+        """Return the entries of the mutable component at which a merge is due."""
+        return max(1, math.ceil(self._merge_ratio * live))
+
+    def make_room(self, held: int, entries: int) -> None:
+        """Make room for *held* entries after a merge, and *entries* inserts until the next one."""
+        width = int(self.forest.ring[RUN_WIDTH])
+        leaves = -(-held // width)
+        subindexes = max(1, min(width**self._insertion_depth, -(-leaves // width)))
+        self.reserve(
+            run_entries=held,
+            subindexes=subindexes,
+            tree_nodes=nodes_room(entries, subindexes, self._tree_width),
+        )
+
+    def maintain(self, side: int) -> Work:
+        """Merge the mutable component of a side into the immutable one."""
+        limit = self.merge_limit(self.live(side))
+        self.make_room(min(self.live(side), self.entries(side)), limit)
+        counters = np.zeros(len(COUNTERS), np.int64)
+        merge_side(self.forest, side, self._insertion_depth, counters)
+        self.forest.sides[side, LIMIT] = limit
+        return Work.from_counters(counters)
+
+    @property
+    def insertion_depth(self) -> int:
+        """D_I as it was asked for."""
+        return self._insertion_depth
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "merge_ratio": self._merge_ratio,
+            "insertion_depth": self._insertion_depth,
+            "run_width": int(self.forest.ring[RUN_WIDTH]),
+            "tree_width": self._tree_width,
+        }
+
+
+class ImTree(PimTree):
+    """In-memory Merge-Tree: one mutable B+-tree beside the immutable tree (section 3.2)."""
+
+    def __init__(self, *, insertion_depth: int = 0, **options: Any) -> None:
+        if insertion_depth:
+            raise ValueError(f"insertion_depth is {insertion_depth}; an IM-Tree has one subindex")
+        super().__init__(insertion_depth=0, **options)

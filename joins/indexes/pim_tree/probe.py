@@ -1,0 +1,165 @@
+"""Range queries over all live trees of a side (PIM-Tree, appendix A.2, Algorithm 2)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from joins.atomics import lock, unlock
+from joins.hashing import splitmix64
+from joins.indexes.pim_tree.immutable import count_less, greatest_key
+from joins.indexes.pim_tree.layout import (
+    DEPTH,
+    HEIGHT,
+    KEYS,
+    LENGTH,
+    LOCK,
+    NEXT,
+    NONE,
+    RING_RUNS,
+    RING_TREES,
+    ROOT,
+    RUN_FIRST,
+    SIZE,
+    TREE_COUNT,
+    TREE_FIRST,
+    Forest,
+)
+from joins.indexes.pim_tree.mutable import find_leaf, first_node, subindex_row, tree_width
+from joins.machine import kernel
+from joins.work import COMPARISONS
+
+
+class Output(NamedTuple):
+    """What is found: a row per probing tuple, and the matches' positions one after the other.
+
+    Attributes
+    ----------
+    matches, fingerprint
+        int64 and uint64, their number and fingerprint, see `joins.found.Found`.
+    match_id
+        int64, filled as far as it has room.
+    listed
+        int64, one number: how many matches were listed, or would have been had there been room.
+    """
+
+    matches: np.ndarray
+    fingerprint: np.ndarray
+    match_id: np.ndarray
+    listed: np.ndarray
+
+
+@kernel
+def give(output: Output, row: int, position: int) -> None:
+    """Report a match."""
+    output.matches[row] += 1
+    output.fingerprint[row] += splitmix64(position)
+    listed = output.listed[0]
+    if listed < len(output.match_id):
+        output.match_id[listed] = position
+    output.listed[0] = listed + 1
+
+
+@kernel
+def run_slot(forest: Forest, side: int, place: int) -> int:
+    """Return the slot of the live run at *place* in the ring, oldest first."""
+    runs = forest.ring[RING_RUNS]
+    slot = forest.sides[side, RUN_FIRST] + place
+    return side * runs + (slot if slot < runs else slot - runs)
+
+
+@kernel
+def tree_slot(forest: Forest, side: int, place: int) -> int:
+    """Return the slot of the live mutable tree at *place* in the ring, oldest first."""
+    trees = forest.ring[RING_TREES]
+    slot = forest.sides[side, TREE_FIRST] + place
+    return side * trees + (slot if slot < trees else slot - trees)
+
+
+@kernel
+def active_tree(forest: Forest, side: int) -> int:
+    """Return the slot of the tree that takes what is inserted."""
+    return tree_slot(forest, side, forest.sides[side, TREE_COUNT] - 1)
+
+
+@kernel
+def probe_run(
+    forest: Forest,
+    slot: int,
+    begin: int,
+    high: int,
+    start: int,
+    stop: int,
+    row: int,
+    output: Output,
+    counters: np.ndarray,
+) -> None:
+    """Report what a run holds from place *begin* on up to key *high*, in the window."""
+    place = begin
+    entries = forest.run_shape[slot, LENGTH]
+    while place < entries and forest.run_keys[slot, place] <= high:
+        position = forest.run_positions[slot, place]
+        if start <= position < stop:
+            give(output, row, position)
+        place += 1
+    counters[COMPARISONS] += place - begin + (place < entries)
+
+
+@kernel
+def probe_tree(
+    forest: Forest,
+    run: int,
+    slot: int,
+    subindex: int,
+    low: int,
+    high: int,
+    start: int,
+    stop: int,
+    row: int,
+    output: Output,
+    counters: np.ndarray,
+    concurrent: bool,
+) -> None:
+    """Report what a mutable tree holds, from *subindex* on, which is that of *low*.
+
+    Leaves are followed from one subindex to the next as long as its range begins below *high*. With
+    *concurrent* a subindex is read under its lock, and the next one's is taken before this one's is
+    given back.
+    """
+    pool = forest.pool
+    width, base = tree_width(forest), first_node(forest, slot)
+    line = subindex_row(forest, slot, subindex)
+    depth = forest.tree_state[slot, DEPTH]
+    if concurrent:
+        lock(forest.subindexes, line, LOCK)
+    root, height = forest.subindexes[line, ROOT], forest.subindexes[line, HEIGHT]
+    leaf = find_leaf(forest, slot, root, height, low, counters)
+    # Entries below *low* can only be in the first leaf.
+    at = count_less(pool, base + leaf, KEYS, width, low)
+    scanned = width
+    below = True
+    while below:
+        size = pool[base + leaf, SIZE]
+        while at < size and pool[base + leaf, KEYS + at] <= high:
+            position = pool[base + leaf, KEYS + width + at]
+            if start <= position < stop:
+                give(output, row, position)
+            at += 1
+        scanned += at
+        below = at == size
+        leaf = pool[base + leaf, NEXT]
+        at = 0
+        if leaf == NONE:
+            break
+        if below and leaf == subindex + 1:  # the first leaf of the next subindex
+            if greatest_key(forest, run, depth, subindex) >= high:
+                break
+            subindex += 1
+            if concurrent:
+                lock(forest.subindexes, line + 1, LOCK)
+                unlock(forest.subindexes, line, LOCK)
+            line += 1
+    counters[COMPARISONS] += scanned
+    if concurrent:
+        unlock(forest.subindexes, line, LOCK)

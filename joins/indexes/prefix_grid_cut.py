@@ -1,0 +1,169 @@
+"""Counting and listing the points in one rectangle of a prefix grid, as kernels.
+
+A rectangle is four places: from and to on the lead axis, from and to on the other one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joins.indexes.prefix_grid_build import GROUP_BITS, Grid
+from joins.machine import kernel
+from joins.work import COMPARISONS
+
+_CORNERS = 4  # Cells of the table per rectangle or run; a cell read counts as a comparison.
+
+
+@kernel
+def _whole_blocks(begin: int, end: int, bits: int, tuples: int) -> tuple[int, int, int, int]:
+    """Return the first whole block in a range and the one past the last, and their places.
+
+    Where no block is whole, the two blocks are equal, and both places are the range's end, so that
+    all of it lies before them.
+    """
+    first = (begin + (1 << bits) - 1) >> bits
+    last = end >> bits
+    if end == tuples:
+        last = (end + (1 << bits) - 1) >> bits
+    if first >= last:
+        return 0, 0, end, end
+    return first, last, first << bits, min(last << bits, tuples)
+
+
+@kernel
+def _count_strip(
+    place: np.ndarray, mixed: np.ndarray, begin: int, end: int, low: int, high: int
+) -> tuple[int, np.uint64]:
+    """Count the points from *begin* to *end* of one axis that are in a range of the other."""
+    count = 0
+    total = np.uint64(0)
+    for i in range(np.uint64(begin), np.uint64(end)):
+        inside = (low <= place[i]) & (place[i] < high)
+        count += int(inside)
+        total += mixed[i] if inside else np.uint64(0)
+    return count, total
+
+
+@kernel
+def count_rectangle(
+    grid: Grid, x: tuple[int, int], y: tuple[int, int], counters: np.ndarray
+) -> tuple[int, np.uint64]:
+    """Return how many points a rectangle holds, and the sum of their hashes."""
+    n = len(grid.mixed)
+    left, right, x_begin, x_end = _whole_blocks(x[0], x[1], grid.block_bits, n)
+    bottom, top, y_begin, y_end = _whole_blocks(y[0], y[1], grid.block_bits, n)
+    count, total = _count_strip(grid.from_lead, grid.mixed, x[0], x_begin, y[0], y[1])
+    more, hashes = _count_strip(grid.from_lead, grid.mixed, x_end, x[1], y[0], y[1])
+    count, total = count + more, total + hashes
+    counters[COMPARISONS] += x_begin - x[0] + x[1] - x_end
+    if left == right:
+        return count, total
+    more, hashes = _count_strip(grid.to_lead, grid.mixed_other, y[0], y_begin, x_begin, x_end)
+    count, total = count + more, total + hashes
+    more, hashes = _count_strip(grid.to_lead, grid.mixed_other, y_end, y[1], x_begin, x_end)
+    count, total = count + more, total + hashes
+    cells, sums = grid.below, grid.sum_below
+    count += int(cells[right, top]) - int(cells[left, top])
+    count -= int(cells[right, bottom]) - int(cells[left, bottom])
+    total += sums[right, top] - sums[left, top] - (sums[right, bottom] - sums[left, bottom])
+    counters[COMPARISONS] += y_begin - y[0] + y[1] - y_end + _CORNERS
+    return count, total
+
+
+@kernel
+def _list_strip(
+    place: np.ndarray,
+    ids: np.ndarray,
+    axis: int,
+    strip: tuple[int, int],
+    inside: tuple[int, int],
+    first: int,
+    out: np.ndarray,
+    listed: int,
+) -> int:
+    """List the points of a strip of one *axis* that are in a range of the other."""
+    size = len(out)
+    for i in range(np.uint64(strip[0]), np.uint64(strip[1])):
+        # No branch on what is found; but the last match of all has no entry behind it to spoil.
+        if listed == size:
+            break
+        out[np.uint64(listed)] = first + np.int64(ids[axis, i])
+        listed += int((inside[0] <= place[i]) & (place[i] < inside[1]))
+    return listed
+
+
+@kernel
+def _copy_run(
+    grid: Grid, level: int, group: int, y: tuple[int, int], first: int, out: np.ndarray, listed: int
+) -> int:
+    """List the points of one group of blocks that are in the blocks *y* of the other axis."""
+    bits = GROUP_BITS * level
+    left = group << bits
+    right = min((group + 1) << bits, len(grid.below) - 1)
+    below = int(grid.below[right, y[0]]) - int(grid.below[left, y[0]])
+    up_to = int(grid.below[right, y[1]]) - int(grid.below[left, y[1]])
+    source = np.uint64((left << grid.block_bits) + below)
+    target = np.uint64(listed)
+    for i in range(np.uint64(up_to - below)):
+        out[target + i] = first + np.int64(grid.run[level, source + i])
+    return listed + up_to - below
+
+
+@kernel
+def _list_blocks(
+    grid: Grid,
+    x: tuple[int, int],
+    y: tuple[int, int],
+    first: int,
+    out: np.ndarray,
+    listed: int,
+    counters: np.ndarray,
+) -> int:
+    """List the points of whole blocks: cover the lead axis's by the fewest groups."""
+    left, right = x
+    mask = (1 << GROUP_BITS) - 1
+    runs = 0
+    for level in range(len(grid.run)):
+        # The last level has no wider groups above it: all that is left is covered here.
+        last = level == len(grid.run) - 1
+        while left < right and (last or left & mask):
+            listed = _copy_run(grid, level, left, y, first, out, listed)
+            left += 1
+            runs += 1
+        while left < right and right & mask:
+            right -= 1
+            listed = _copy_run(grid, level, right, y, first, out, listed)
+            runs += 1
+        left >>= GROUP_BITS
+        right >>= GROUP_BITS
+    counters[COMPARISONS] += runs * _CORNERS
+    return listed
+
+
+@kernel
+def list_rectangle(
+    grid: Grid,
+    x: tuple[int, int],
+    y: tuple[int, int],
+    first: int,
+    out: np.ndarray,
+    listed: int,
+    counters: np.ndarray,
+) -> int:
+    """List the ids of a rectangle's points, plus *first*; return how many are listed then."""
+    n = len(grid.mixed)
+    left, right, x_begin, x_end = _whole_blocks(x[0], x[1], grid.block_bits, n)
+    bottom, top, y_begin, y_end = _whole_blocks(y[0], y[1], grid.block_bits, n)
+    place, ids = grid.from_lead, grid.id
+    listed = _list_strip(place, ids, 0, (x[0], x_begin), y, first, out, listed)
+    listed = _list_strip(place, ids, 0, (x_end, x[1]), y, first, out, listed)
+    counters[COMPARISONS] += x_begin - x[0] + x[1] - x_end
+    if left == right:
+        return listed
+    place, inside = grid.to_lead, (x_begin, x_end)
+    listed = _list_strip(place, ids, 1, (y[0], y_begin), inside, first, out, listed)
+    listed = _list_strip(place, ids, 1, (y_end, y[1]), inside, first, out, listed)
+    counters[COMPARISONS] += y_begin - y[0] + y[1] - y_end
+    if bottom < top:
+        listed = _list_blocks(grid, (left, right), (bottom, top), first, out, listed, counters)
+    return listed

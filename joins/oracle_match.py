@@ -1,0 +1,128 @@
+"""Every probe against a range of stored tuples, predicates evaluated as they are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+
+import numpy as np
+from numba import njit
+
+from joins.batch import Batch
+from joins.hashing import mix
+from joins.matches import Matches
+from joins.query import Field, JoinQuery, Predicate
+
+_ROWS_AT_ONCE = 256
+_CELLS_AT_ONCE = 1 << 24
+"""Probes, and pairs, compared at once: together they bound the matrix of comparisons (a band needs
+some 20 bytes a pair), however long the window is."""
+
+
+def match_ranges(
+    query: JoinQuery,
+    probing: int,
+    probes: Batch,
+    stored: Batch,
+    first: np.ndarray,
+    last: np.ndarray,
+    enumerate_ids: bool,
+) -> Iterator[Matches]:
+    """Compare every probe with the rows *first* to *last* (exclusive) of *stored*, some at a time.
+
+    Parameters
+    ----------
+    query, probing
+        The predicates, and the stream that *probes* are of.
+    first, last
+        int64, a row of *stored* per probe.
+    enumerate_ids
+        Whether to list match ids, in the order of *stored* within a row.
+    """
+    hashes = mix(stored.id)
+    width = max(1, int((last - first).max(initial=1)))
+    step = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // width))
+    for begin in range(0, len(probes), step):
+        rows = slice(begin, begin + step)
+        low, high = first[rows], last[rows]
+        left, right = int(low.min()), int(high.max())
+        holds = np.zeros((len(low), right - left), np.bool_)
+        _inside(holds, low - left, high - left)
+        for predicate in query.predicates:
+            sides = [
+                _values(field, query, probing, probes, stored, rows, slice(left, right))
+                for field in (predicate.left, predicate.right)
+            ]
+            holds &= _evaluate(predicate, *sides)
+        count = np.zeros(len(low), np.int64)
+        fingerprint = np.zeros(len(low), np.uint64)
+        _sum(holds, hashes[left:right], count, fingerprint)
+        yield Matches(
+            stream=probing,
+            probe_id=probes.id[rows],
+            count=count,
+            fingerprint=fingerprint,
+            match_id=stored.id[left + np.nonzero(holds)[1]] if enumerate_ids else None,
+        )
+
+
+def _values(
+    field: Field,
+    query: JoinQuery,
+    probing: int,
+    probes: Batch,
+    stored: Batch,
+    rows: slice,
+    window: slice,
+) -> np.ndarray:
+    """Return one side of a predicate: probes down the rows, stored tuples along the columns."""
+    is_probe = field.role == 1 if query.is_self_join else field.stream == probing
+    if is_probe:
+        return probes.fields[field.name][rows, np.newaxis]
+    return stored.fields[field.name][np.newaxis, window]
+
+
+_COMPARE = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "=": np.equal,
+    "!=": np.not_equal,
+}
+
+
+def _evaluate(predicate: Predicate, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    compare = _COMPARE[predicate.operator]
+    if predicate.epsilon is None:
+        return compare(left, right)
+    if left.dtype == right.dtype == np.int64:
+        # The difference of two int64 may need a bit more: as unsigned it fits.
+        distance = np.maximum(left, right).astype(np.uint64) - np.minimum(left, right).astype(
+            np.uint64
+        )
+        width = Decimal(predicate.epsilon)
+        return compare(distance, math.ceil(width) if predicate.operator == "<" else int(width))
+    with np.errstate(over="ignore"):  # an infinite distance is rightly outside
+        return compare(np.abs(left - right), float(predicate.epsilon))
+
+
+@njit(cache=True, nogil=True)
+def _inside(holds: np.ndarray, first: np.ndarray, last: np.ndarray) -> None:
+    """Set each row from its first column to its last, exclusive."""
+    for i in range(len(first)):
+        holds[i, first[i] : last[i]] = True
+
+
+@njit(cache=True, nogil=True)
+def _sum(holds: np.ndarray, hashes: np.ndarray, count: np.ndarray, fingerprint: np.ndarray) -> None:
+    for i in range(len(count)):
+        matches = 0
+        total = np.uint64(0)
+        for j in range(len(hashes)):
+            if holds[i, j]:
+                matches += 1
+                total += hashes[j]
+        count[i] = matches
+        fingerprint[i] = total

@@ -1,0 +1,1 @@
+"""Window join drivers: batches of arrivals go in, every tuple's matches come out, in order."""

@@ -1,0 +1,63 @@
+"""What every window join driver offers, and how its kernels are given room for their results."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from joins.found import Found
+from joins.indexes.pim_tree.probe import Output
+from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
+from joins.window_join.rows import Rows
+from joins.work import COUNTERS, NO_WORK, Work
+
+_FIRST_MATCHES = 1024
+
+
+class WindowJoin(ABC):
+    """Joins tuples in the order in which they arrive, each with the window that it sees."""
+
+    def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
+        """Join the next arrivals; return a row of results for each of them, in the same order."""
+        n = len(rows.side)
+        room = max(_FIRST_MATCHES, 2 * n) if enumerate else 0
+        output = Output(
+            np.zeros(n, np.int64),
+            np.zeros(n, np.uint64),
+            np.empty(room, np.int64),
+            np.zeros(1, np.int64),
+        )
+        counters = np.zeros(len(COUNTERS), np.int64)
+        work, done = NO_WORK, 0
+        while True:
+            done, why = self._run(rows, done, output, enumerate, counters)
+            if why == DONE:
+                break
+            if why == NO_OUTPUT:
+                longer = np.empty(2 * len(output.match_id), np.int64)
+                longer[: output.listed[0]] = output.match_id[: output.listed[0]]
+                output = output._replace(match_id=longer)
+            else:
+                work += self._mend(int(rows.side[done]), why)
+        return Found(
+            count=output.matches,
+            fingerprint=output.fingerprint,
+            match_id=output.match_id[: output.listed[0]] if enumerate else None,
+            work=work + Work.from_counters(counters),
+        )
+
+    @abstractmethod
+    def _run(
+        self, rows: Rows, begin: int, output: Output, enumerate: bool, counters: np.ndarray
+    ) -> tuple[int, int]:
+        """Join from row *begin* on; return the row it stopped at, and why."""
+
+    @abstractmethod
+    def _mend(self, side: int, why: int) -> Work:
+        """Do what the kernel stopped for."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes that the windows and their indexes occupy."""

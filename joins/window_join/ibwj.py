@@ -1,0 +1,53 @@
+"""The index-based window join (PIM-Tree, section 2.2), tuple by tuple, one thread."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joins.indexes.pim_tree.index import ForestIndex
+from joins.indexes.pim_tree.lookahead import PLACES
+from joins.indexes.pim_tree.probe import Output
+from joins.window_join.driver import WindowJoin
+from joins.window_join.ibwj_kernels import BLOCK, join_rows
+from joins.window_join.rows import Rows
+from joins.work import Work
+
+
+class IndexJoin(WindowJoin):
+    """Each tuple probes the other side's index, and is inserted into its own side's.
+
+    Parameters
+    ----------
+    index
+        `PimTree`, `ImTree` or `Chain`, with two sides; with one for a self join.
+    """
+
+    def __init__(self, index: ForestIndex) -> None:
+        self.index = index
+        runs = len(index.forest.run_shape) // len(index.forest.sides)
+        self._places = np.zeros((BLOCK, PLACES + runs), np.int64)
+
+    def _run(
+        self, rows: Rows, begin: int, output: Output, enumerate: bool, counters: np.ndarray
+    ) -> tuple[int, int]:
+        forest = self.index.forest
+        self_join = len(forest.sides) == 1
+        return join_rows(
+            forest,
+            rows,
+            begin,
+            len(rows.side),
+            self_join,
+            output,
+            enumerate,
+            self._places,
+            counters,
+        )
+
+    def _mend(self, side: int, why: int) -> Work:
+        return self.index.mend(side, why)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the indexes occupy; they are the windows too."""
+        return self.index.nbytes

@@ -1,0 +1,126 @@
+"""Arrivals as kernels take them: one row per tuple, in arrival order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from joins.arrivals import Arrivals
+from joins.batch import Schema
+from joins.indexes.columns import column, keys_column
+from joins.indexes.pim_tree.index import ordered_ranges
+from joins.indexes.pim_tree.layout import ordered
+from joins.query import JoinQuery, QueryError
+from joins.windows import WindowBounds
+
+
+class Rows(NamedTuple):
+    """Columns of int64, one row per arriving tuple.
+
+    Attributes
+    ----------
+    side
+        The stream it is of, 0 or 1; all 0 in a self join.
+    position
+        Its position in its stream; consecutive within a side.
+    key
+        What it is stored under.
+    low, high
+        The keys it looks for in the other stream (a self join: its own), both ends included;
+        low > high is empty.
+    start, stop
+        The positions there that it sees: *start* to *stop* - 1. Neither descends within a side, and
+        *stop* is not beyond what has arrived.
+    """
+
+    side: np.ndarray
+    position: np.ndarray
+    key: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+
+    def part(self, begin: int, end: int) -> Rows:
+        """Return rows *begin* to *end* - 1 as views."""
+        return Rows(*(values[begin:end] for values in self))
+
+
+def make_rows(
+    *,
+    side: np.ndarray,
+    position: np.ndarray,
+    key: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    start: np.ndarray,
+    stop: np.ndarray,
+) -> Rows:
+    """Return arrivals with keys of int64 or float64 as rows.
+
+    Raise :exc:`ValueError` when a key is NaN, or positions or bounds do not ascend within a side.
+    """
+    n, dtype = len(key), np.asarray(key).dtype
+    low, high = ordered_ranges(low, high, dtype)
+    rows = Rows(
+        column(side, np.int64, "side", n),
+        column(position, np.int64, "position", n),
+        ordered(keys_column(key, dtype, "key")),
+        low,
+        high,
+        column(start, np.int64, "start", n),
+        column(stop, np.int64, "stop", n),
+    )
+    for stream in (0, 1):
+        mine = np.flatnonzero(rows.side == stream)
+        if (np.diff(rows.position[mine]) != 1).any():
+            raise ValueError(f"side {stream}: positions are not consecutive")
+        for name in ("start", "stop"):
+            bounds = getattr(rows, name)[mine]
+            if (np.diff(bounds) < 0).any():
+                at = int((np.diff(bounds) < 0).argmax()) + 1
+                raise ValueError(
+                    f"row {mine[at]}, side {stream}: {name} {bounds[at]} follows "
+                    f"{bounds[at - 1]}; windows only slide forward"
+                )
+    return rows
+
+
+class RowMaker:
+    """Turns the arrivals of a query with one range predicate into rows, chunk by chunk."""
+
+    def __init__(self, query: JoinQuery, schemas: Sequence[Schema]) -> None:
+        streams = range(len(query.streams))
+        self._probing = [query.conditions(stream, schemas) for stream in streams]
+        if len(query.predicates) != 1 or self._probing[0][0].negated:
+            raise QueryError(
+                f"{' and '.join(map(str, query.predicates))}: an index-based window join takes one "
+                "predicate, any but !="
+            )
+        self._storing = [self._probing[query.stored_stream(stream)][0] for stream in streams]
+        self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
+
+    def make(self, arrivals: Arrivals) -> Rows:
+        """Return the rows of the next *arrivals*, which must have no NaN in a stored field."""
+        parts = arrivals.parts
+        bounds = self._bounds.advance(
+            [(part.id, part.ts, seq) for part, seq in zip(parts, arrivals.seq, strict=True)]
+        )
+        columns = []
+        for stream, (part, (start, stop)) in enumerate(zip(parts, bounds, strict=True)):
+            condition, stored = self._probing[stream][0], self._storing[stream]
+            low, high = condition.bounds(part.fields[condition.probe_field])
+            key = part.fields[stored.stored_field].astype(stored.dtype, copy=False)
+            side = np.full(len(part), stream)
+            columns.append((side, part.id, key, low, high, start, stop))
+        order = np.argsort(np.concatenate(arrivals.seq), kind="stable")
+        names = ("side", "position", "key", "low", "high", "start", "stop")
+        merged = (np.concatenate(parts)[order] for parts in zip(*columns, strict=True))
+        return make_rows(**dict(zip(names, merged, strict=True)))
+
+    @property
+    def horizon(self) -> tuple[int, ...]:
+        """Per side the least position that any later arrival can see."""
+        return self._bounds.horizon

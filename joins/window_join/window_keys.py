@@ -1,0 +1,37 @@
+"""The keys of a window by position, for structures that must find what expires or scan it all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_FIRST_KEYS = 64
+
+
+class WindowKeys:
+    """Per side a ring of keys: that of position p is at ``keys[side, p & (length - 1)]``.
+
+    Attributes
+    ----------
+    keys
+        int64, shape (sides, length); the length is a power of two.
+    ends
+        int64, shape (sides, 2): the first position kept and the one after the last.
+    """
+
+    def __init__(self, sides: int) -> None:
+        self.keys = np.zeros((sides, _FIRST_KEYS), np.int64)
+        self.ends = np.zeros((sides, 2), np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the ring."""
+        return self.keys.nbytes
+
+    def grow(self) -> None:
+        """Double the ring."""
+        length = self.keys.shape[1]
+        grown = np.zeros((len(self.keys), 2 * length), np.int64)
+        for side, (first, end) in enumerate(self.ends):
+            positions = np.arange(first, end)
+            grown[side, positions & (2 * length - 1)] = self.keys[side, positions & (length - 1)]
+        self.keys = grown

@@ -1,0 +1,91 @@
+"""Several runs one after the other: data prepared once, and one that fails loses no other."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from joins.query import JoinQuery
+from scenarios.datasets import prepare_streams
+from scenarios.measures import Parts, record
+from scenarios.plan import Plan
+from scenarios.run import execute
+from scenarios.run_config import RunConfig
+from scenarios.run_json import write_run_json
+from spark_bridge.prepared import PreparedStream
+
+BULKY = ("trace.parquet", "results.parquet", "probes-*.parquet", "replay/*")
+"""What a run leaves beside its ``run.json``; a run of many can be repeated alone to see it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One run of several.
+
+    Attributes
+    ----------
+    config
+        What was run.
+    record
+        What came out (see `measures`); empty when it failed.
+    passed
+        The verdict; None when nothing was tested, or when it failed.
+    claims_exact
+        Whether the system claims to be exact.
+    failure
+        Why there is no verdict.
+    """
+
+    config: RunConfig
+    record: dict[str, Any] = field(default_factory=dict)
+    passed: bool | None = None
+    claims_exact: bool = True
+    failure: str | None = None
+
+
+class Preparation:
+    """Prepares the streams of several runs, each once; `make_plan` calls it."""
+
+    def __init__(self, progress: Callable[[str, int, int], None] | None = None) -> None:
+        self._progress = progress
+        self._known: dict[str, tuple[PreparedStream, ...]] = {}
+
+    def __call__(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
+        """Return the streams of *config*, prepared if they are not yet."""
+        fields = [query.fields(stream) for stream in range(len(query.streams))]
+        asked = repr((config.streams, query.streams, fields))
+        if asked not in self._known:
+            self._known[asked] = prepare_streams(config, query, progress=self._progress)
+        return self._known[asked]
+
+
+def run_one_of_many(
+    plan: Plan, directory: Path, *, replay: str, parts: Parts | None = None, keep: bool
+) -> Result:
+    """Run *plan* into *directory* and return what came out, also when it fails.
+
+    Without *keep* only ``run.json`` stays, and of a failure its traceback.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        report = execute(plan, directory)
+        write_run_json(report, replay)
+        result = Result(
+            config=plan.config,
+            record=record(report, parts),
+            passed=report.verdict.passed,
+            claims_exact=report.verdict.claims_exact,
+        )
+    except Exception as error:  # one system's fault must not lose the others
+        (directory / "failure.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        print(f"failed: {error}; see {directory / 'failure.txt'}", file=sys.stderr)
+        result = Result(config=plan.config, failure=f"{type(error).__name__}: {error}")
+    if not keep:
+        for pattern in BULKY:
+            for path in directory.glob(pattern):
+                path.unlink()
+    return result

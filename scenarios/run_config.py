@@ -1,0 +1,155 @@
+"""What a run is: the keys of a scenario of ours or of a person's TOML file, and their types."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from netsim.kernel import INBOX_MESSAGES
+from netsim.network import PRESETS
+from scenarios.quantities import BitsPerSecond, Nanoseconds
+from scenarios.synthetic import SyntheticStream
+
+SCALES = ("smoke", "laptop", "paper")
+_MAX_SEED = 2**32 - 1
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """A section of a configuration: frozen, and a key that means nothing is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StreamConfig(Section):
+    """Where a stream of the query comes from.
+
+    Attributes
+    ----------
+    name
+        As the query spells it; by default the streams of the query in their order.
+    files
+        Candidates: the first that is found is read, as given, or in one of the data folders.
+    synthetic
+        What to generate instead of reading files.
+    time
+        Column or SQL expression of the event time; None looks for one.
+    where
+        SQL condition on the rows to take; None takes all.
+    """
+
+    name: str | None = None
+    files: tuple[str, ...] = ()
+    synthetic: SyntheticStream | None = None
+    time: str | None = None
+    where: str | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> StreamConfig:
+        if bool(self.files) == bool(self.synthetic):
+            raise ValueError("a stream needs either files or synthetic")
+        return self
+
+
+class LinkConfig(Section):
+    """One link that differs from the preset: between sites *a* and *b*."""
+
+    a: str
+    b: str
+    latency: Nanoseconds | None = Field(default=None, ge=0)
+    jitter: Nanoseconds | None = Field(default=None, ge=0)
+    bandwidth: BitsPerSecond | None = Field(default=None, ge=1)
+
+
+class NetworkConfig(Section):
+    """The network: a preset, and what differs from it.
+
+    Attributes
+    ----------
+    preset
+        Kind of network, see `netsim.network.PRESETS`.
+    latency, bandwidth
+        Of every link, in place of the preset's.
+    jitter, latency_kind
+        Spread of the latency, and its distribution.
+    cores
+        Of each site.
+    inbox_messages
+        Room of each actor's inbox.
+    links
+        Single links that differ.
+    """
+
+    preset: Literal[tuple(PRESETS)] = "rack"  # type: ignore[valid-type]
+    latency: Nanoseconds | None = Field(default=None, ge=0)
+    jitter: Nanoseconds | None = Field(default=None, ge=0)
+    latency_kind: Literal["constant", "uniform", "normal", "pareto"] | None = None
+    bandwidth: BitsPerSecond | None = Field(default=None, ge=1)
+    cores: Count = 1
+    inbox_messages: Count = INBOX_MESSAGES
+    links: tuple[LinkConfig, ...] = ()
+
+
+class FeedingConfig(Section):
+    """How streams are fed in.
+
+    Attributes
+    ----------
+    batch_rows, rate_tps
+        Tuples a message, and tuples per virtual second (None: as fast as they are taken).
+    disorder, bounded
+        Event time by which tuples arrive late, seeded: the longest delay, uniform; or if not
+        *bounded* the mean delay, exponential. For interval joins.
+    watermark_lag
+        How far watermarks stay behind the latest event time; None: as far as *disorder*.
+    """
+
+    batch_rows: Count = 500
+    rate_tps: Count | None = None
+    disorder: Nanoseconds = Field(default=0, ge=0)
+    bounded: bool = True
+    watermark_lag: Nanoseconds | None = Field(default=None, ge=0)
+
+
+class RunConfig(Section):
+    """One run, whole.
+
+    Attributes
+    ----------
+    name, title, figure
+        What it is called, one line about it, and which figure or table of a paper it belongs to.
+    topology, parameters
+        The system and what is set of it.
+    query, bind
+        The query's text, and values of its placeholders.
+    streams
+        Where the query's streams come from.
+    rows
+        Tuples taken of each stream; None takes all.
+    feeding, network, profile
+        How fast, over what, and what work costs.
+    backend, processes, seed, pairs
+        Where actors live, in how many processes, the run's seed, whether pairs are written.
+    scales
+        Per scale, what it changes of all this.
+    """
+
+    name: str = "custom"
+    title: str = ""
+    figure: str | None = None
+    topology: str = "spo_join"
+    parameters: dict[str, Any] = {}
+    query: str
+    bind: dict[str, str | int] = {}
+    streams: tuple[StreamConfig, ...]
+    rows: Count | None = None
+    feeding: FeedingConfig = FeedingConfig()
+    network: NetworkConfig = NetworkConfig()
+    profile: str = "default"
+    backend: Literal["inline", "ray"] = "inline"
+    processes: Count = 2
+    seed: int = Field(default=1, ge=0, le=_MAX_SEED)
+    pairs: bool = False
+    scales: dict[Literal[SCALES], dict[str, Any]] = {}  # type: ignore[valid-type]

@@ -1,0 +1,109 @@
+"""Runs a plan's actors over its network, on the host it asks for."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from actors.hosting.inline import InlineHost
+from actors.protocol import Host
+from netsim.cost import load_profile
+from netsim.kernel import Kernel, Outcome, Progress
+from netsim.trace import Trace
+from scenarios.networks import build_network
+from scenarios.plan import Plan
+from scenarios.rehearsal import rehearse
+from scenarios.results import ResultWriter
+from scenarios.timed_host import TimedHost
+from topologies.topology import ActorGraph
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulated:
+    """What was counted and measured while a plan ran.
+
+    Attributes
+    ----------
+    outcome
+        The kernel's counts.
+    wall_seconds
+        Real time from the first event to the last.
+    memory_bytes
+        Peak resident memory of all processes that ran actors.
+    kernel_seconds, state_bytes
+        Actor name to the real time spent in it, and to the bytes of the arrays it held at the
+        end; empty where actors lived in other processes.
+    """
+
+    outcome: Outcome
+    wall_seconds: float
+    memory_bytes: int
+    kernel_seconds: dict[str, float] = field(default_factory=dict)
+    state_bytes: dict[str, int] = field(default_factory=dict)
+
+
+def simulate(
+    plan: Plan, directory: Path, *, pairs: bool, on_run: Callable[[Progress], None] | None = None
+) -> Simulated:
+    """Run *plan* once, its trace and results into *directory*."""
+    config = plan.config
+    graph = plan.graph(pairs=pairs)
+    wiring = graph.wiring
+    sites = dict.fromkeys(graph.placement.values())
+    trace = Trace(Kernel.trace_names(wiring), directory / "trace.parquet")
+    with (
+        _host(plan, graph) as (host, peak_bytes),
+        ResultWriter(directory, streams=len(plan.files), pairs=pairs) as results,
+    ):
+        kernel = Kernel(
+            wiring=wiring,
+            placement=graph.placement,
+            network=build_network(config.network, sites),
+            profile=load_profile(config.profile),
+            host=host,
+            seed=config.seed,
+            trace=trace,
+            collect=results.collect,
+            inbox_messages=config.network.inbox_messages,
+            only_emit=graph.only_emit,
+        )
+        start = time.perf_counter()
+        outcome = kernel.run(progress=on_run)
+        wall_seconds = time.perf_counter() - start
+        memory_bytes = peak_bytes()
+        return Simulated(
+            outcome=outcome,
+            wall_seconds=wall_seconds,
+            memory_bytes=memory_bytes,
+            kernel_seconds=host.seconds if isinstance(host, TimedHost) else {},
+            state_bytes=host.state_bytes() if isinstance(host, TimedHost) else {},
+        )
+
+
+@contextmanager
+def _host(plan: Plan, graph: ActorGraph) -> Iterator[tuple[Host, Callable[[], int]]]:
+    """Give the host the configuration asks for, and a function that tells its peak memory."""
+    config = plan.config
+    if config.backend == "inline":
+        yield TimedHost(InlineHost(graph.specs, graph.wiring, config.seed)), _own_peak_bytes
+        return
+    # Only here: importing Ray takes a second that inline runs need not spend.
+    from actors.hosting.ray_cluster import ray_cluster
+    from actors.hosting.ray_host import RayHost, pack
+
+    processes = min(config.processes, len(graph))
+    homes = pack(dict(graph.nodes(data="role")), processes)
+    with (
+        ray_cluster(plan.address, processes=processes),
+        RayHost(graph.specs, graph.wiring, config.seed, homes=homes) as host,
+    ):
+        host.everywhere(rehearse, *plan.rehearsal)
+        yield host, lambda: _own_peak_bytes() + sum(host.peak_bytes())
+
+
+def _own_peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,207 @@
+"""The ``[study]`` section of a scenario: what is varied, what is measured, what the paper says."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from scenarios.run_config import Section
+
+Subject = Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
+"""A variant, or two of them: the first over the second."""
+
+
+class Axis(Section):
+    """What runs along x.
+
+    Attributes
+    ----------
+    label
+        As it stands under the axis.
+    keys
+        What is set, dotted keys as for ``--set``; none where x only chooses the measure, whose
+        ``{x}`` it replaces.
+    values
+        One per point: a value, or a list with one for each of several keys.
+    names
+        How the points are called; by default by their values.
+    only
+        Positions to keep, from 0; a scale that takes fewer points keeps the paper's figures so.
+    log
+        Whether the axis is logarithmic.
+    """
+
+    label: str
+    keys: tuple[str, ...] = ()
+    values: Annotated[tuple[Any, ...], Field(min_length=1)]
+    names: tuple[str, ...] = ()
+    only: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    log: bool = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> Axis:
+        for value in self.values:
+            if len(self.keys) > 1 and len(self._listed(value)) != len(self.keys):
+                raise ValueError(f"{value!r} must have a value for each of {', '.join(self.keys)}")
+        if self.names and len(self.names) != len(self.values):
+            raise ValueError(f"{len(self.names)} names for {len(self.values)} values")
+        if self.only and max(self.only) >= len(self.values):
+            raise ValueError(f"only: there are {len(self.values)} values, from position 0")
+        return self
+
+    @staticmethod
+    def _listed(value: Any) -> list[Any]:
+        return list(value) if isinstance(value, (list, tuple)) else [value]
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Positions of the values that are run."""
+        return self.only or tuple(range(len(self.values)))
+
+    def settings(self, place: int, keys: tuple[str, ...]) -> dict[str, Any]:
+        """Return what is set at position *place*, under *keys*."""
+        return dict(zip(keys, self._listed(self.values[place]), strict=False))
+
+    def name(self, place: int) -> str:
+        """Return what the point at position *place* is called."""
+        if self.names:
+            return self.names[place]
+        return " / ".join(str(value) for value in self._listed(self.values[place]))
+
+
+class Variant(Section):
+    """One line of the figure.
+
+    Attributes
+    ----------
+    set
+        What it changes, keys as for ``--set``.
+    measure
+        Instead of the panel's.
+    keys
+        Instead of the axis's, where its system calls a parameter by another name.
+    """
+
+    set: dict[str, Any] = Field(default_factory=dict)
+    measure: str | None = None
+    keys: tuple[str, ...] | None = None
+
+
+class Panel(Section):
+    """One part of the figure: what it changes, and which of the variants it shows (all)."""
+
+    name: str = ""
+    set: dict[str, Any] = Field(default_factory=dict)
+    variants: tuple[str, ...] = ()
+    measure: str | None = None
+    label: str | None = None
+    axis: Axis | None = None
+
+
+class Paper(Section):
+    """The paper's own figures for a variant, or for the ratio of two, one per value of the axis.
+
+    NaN where it gives none. *panel* is needed where there are several.
+    """
+
+    of: Subject
+    values: tuple[float, ...]
+    panel: str | None = None
+
+
+class Claim(Section):
+    """A statement of the paper that can be true or false of what was measured.
+
+    Attributes
+    ----------
+    text
+        What the paper says.
+    of
+        A variant, or two: then their ratio is meant.
+    panel, at
+        Where: by default in every panel that has them, at every x; else at positions of the axis.
+    above, rises, falls
+        The first lies above the second at every x; the values rise or fall along x.
+    at_least, at_most
+        Every value is.
+    slack
+        Share that counts as no difference: a step may go against the trend by so much, the whole
+        trend must be more.
+    why
+        Why it does not hold here, where that is known.
+    """
+
+    text: str
+    of: Subject
+    panel: str | None = None
+    at: tuple[int, ...] = ()
+    above: bool = False
+    rises: bool = False
+    falls: bool = False
+    at_least: float | None = None
+    at_most: float | None = None
+    slack: Annotated[float, Field(ge=0, lt=1)] = 0.02
+    why: str = ""
+
+    @model_validator(mode="after")
+    def _one_statement(self) -> Claim:
+        stated = [self.above, self.rises, self.falls, self.at_least is not None]
+        if sum([*stated, self.at_most is not None]) != 1:
+            raise ValueError("a claim states one of above, rises, falls, at_least, at_most")
+        if self.above and len(self.of) != 2:
+            raise ValueError("above needs two variants")
+        return self
+
+
+class StudySection(Section):
+    """A figure as many runs.
+
+    Attributes
+    ----------
+    axis, variants, panels
+        What is varied: along x, from line to line, from panel to panel.
+    measure, label
+        What is measured (see `scenarios.measures`), and how it is called.
+    parts
+        Parts of the system to measure as a whole: name to operators.
+    paper, note
+        The paper's figures, and what to know when comparing.
+    claims
+        The paper's statements.
+    """
+
+    axis: Axis
+    variants: Annotated[dict[str, Variant], Field(min_length=1)]
+    panels: Annotated[tuple[Panel, ...], Field(min_length=1)] = (Panel(),)
+    measure: str
+    label: str
+    parts: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    paper: tuple[Paper, ...] = ()
+    note: str = ""
+    claims: tuple[Claim, ...] = ()
+
+    @model_validator(mode="after")
+    def _known_names(self) -> StudySection:
+        panels = {panel.name for panel in self.panels}
+        named = [name for panel in self.panels for name in panel.variants]
+        statements: list[Paper | Claim] = [*self.paper, *self.claims]
+        for said in statements:
+            named += said.of
+            if said.panel is not None and said.panel not in panels:
+                raise ValueError(f"there is no panel {said.panel!r}; there are {sorted(panels)}")
+        for paper in self.paper:
+            for panel in self.panels:
+                axis = panel.axis or self.axis
+                about = paper.panel in (None, panel.name)
+                if about and len(paper.values) != len(axis.values):
+                    raise ValueError(
+                        f"paper, {' / '.join(paper.of)}: {len(paper.values)} figures for "
+                        f"{len(axis.values)} values of the axis; nan where there is none"
+                    )
+        for name in named:
+            if name not in self.variants:
+                raise ValueError(
+                    f"there is no variant {name!r}; there are {', '.join(self.variants)}"
+                )
+        return self

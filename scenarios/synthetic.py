@@ -1,0 +1,213 @@
+"""Synthetic streams: a stream said in a few words, the same tuples on every machine.
+
+Value i of a field with seed s is drawn from ``splitmix64((s << 48) ^ i)``, so that it depends on
+nothing but the two, and a longer stream begins with a shorter one. Field k of a stream with seed s
+has the seed s + k. Fractions are rounded to millionths: the last bits of a logarithm or a cosine
+differ between processors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from joins.hashing import mix
+from scenarios.quantities import Nanoseconds
+
+TIME = "ts"
+"""Column of the event time, nanoseconds."""
+
+_CALL = re.compile(r"\s*(\w+)\s*\(([^()]*)\)\s*")
+_MILLIONTHS = 6
+_MAX_SEED = 2**15
+
+
+class SyntheticStream(BaseModel):
+    """A stream to generate.
+
+    Attributes
+    ----------
+    rows
+        Number of tuples.
+    seed
+        Of its first field; the next has the next.
+    fields
+        Field name to distribution: ``uniform(low, high)`` over whole numbers, both included;
+        ``skewed(low, high, power)``, whole numbers, low + floor(n u^power);
+        ``zipf(exponent, n)``, ranks 0 to n - 1; ``real(low, high)``, ``normal(mean, deviation)``,
+        ``gamma(shape, scale)`` with a whole shape, fractions; ``opposed(FIELD, rate)``, see
+        `opposed`.
+    every, start
+        Event time between one tuple and the next, and of the first.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: Annotated[int, Field(ge=1)]
+    seed: Annotated[int, Field(ge=0, lt=_MAX_SEED)] = 1
+    fields: Annotated[dict[str, str], Field(min_length=1)]
+    every: Annotated[Nanoseconds, Field(ge=1)] = 1_000_000
+    start: Annotated[Nanoseconds, Field(ge=0)] = 0
+
+    @field_validator("fields")
+    @classmethod
+    def _known(cls, fields: dict[str, str]) -> dict[str, str]:
+        for name, text in fields.items():
+            if name in ("id", TIME):
+                raise ValueError(f"a field cannot be called {name!r}")
+            _parse(text)
+        return fields
+
+    @model_validator(mode="after")
+    def _drawable(self) -> SyntheticStream:
+        self.columns(rows=1)
+        return self
+
+    def columns(self, rows: int | None = None) -> dict[str, np.ndarray]:
+        """Return event times and fields of all tuples, or of the first *rows*."""
+        i = np.arange(rows or self.rows)
+        columns = {TIME: self.start + i * self.every}
+        for place, (name, text) in enumerate(self.fields.items()):
+            function, arguments = _parse(text)
+            seed = self.seed + place
+            if function == "opposed":
+                columns[name] = self._opposed(name, arguments, columns, _bits(seed, i))
+            else:
+                numbers = [float(argument) for argument in arguments]
+                columns[name] = _DISTRIBUTIONS[function](_bits(seed, i), *numbers)
+        return columns
+
+    def _opposed(
+        self, name: str, arguments: list[str], columns: dict[str, np.ndarray], bits: np.ndarray
+    ) -> np.ndarray:
+        other, rate = arguments[0], float(arguments[1])
+        function, numbers = _parse(self.fields.get(other, "normal()"))
+        if other not in columns or function != "normal" or not 0 <= rate <= 0.5:
+            raise ValueError(
+                f"{name} = opposed({', '.join(arguments)}): give the name of a normal field that "
+                "stands before it, and a rate from 0 to 0.5"
+            )
+        mean, deviation = (float(number) for number in numbers)
+        return opposed((columns[other] - mean) / deviation, bits, rate)
+
+    def write(self, folder: Path) -> Path:
+        """Write the stream as one raw Parquet file into *folder*, unless it is there, and name it.
+
+        The file is named after what is in it, and appears whole or not at all.
+        """
+        digest = hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+        path = folder / f"synthetic-{digest}.parquet"
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            fresh = path.with_suffix(f".{os.getpid()}")
+            pq.write_table(pa.table(self.columns()), fresh, compression="zstd")
+            fresh.replace(path)
+        return path
+
+
+def opposed(other: np.ndarray, bits: np.ndarray, rate: float) -> np.ndarray:
+    """Return values that a chosen share of pairs orders against *other*.
+
+    Of two tuples with fields X (standard normal, *other*) and Y (the result, too), X1 > X2 and
+    Y1 < Y2 holds with probability *rate*, which is arccos(correlation) / 2π. So a query of two
+    opposite inequalities has that match rate.
+    """
+    correlation = np.cos(2 * np.pi * rate)
+    rest = np.sqrt(1 - correlation**2)
+    return np.round(correlation * other + rest * _standard_normal(bits), _MILLIONTHS)
+
+
+def _parse(text: str) -> tuple[str, list[str]]:
+    """Return a distribution's name and arguments; raise :exc:`ValueError` saying what there is."""
+    call = _CALL.fullmatch(text)
+    arguments = [part.strip() for part in call[2].split(",")] if call else []
+    if not call or len(arguments) != _ARGUMENTS.get(call[1]):
+        told = ", ".join(f"{name} ({count} arguments)" for name, count in _ARGUMENTS.items())
+        raise ValueError(f"{text!r} is not a distribution; there are {told}")
+    return call[1], arguments
+
+
+def _bits(seed: int, i: np.ndarray) -> np.ndarray:
+    return mix((seed << 48) ^ i)
+
+
+def _fraction(bits: np.ndarray) -> np.ndarray:
+    """Return numbers in [0, 1) with 53 random bits."""
+    return (bits >> np.uint64(11)) / 2**53
+
+
+def _uniform(bits: np.ndarray, low: float, high: float) -> np.ndarray:
+    n = int(high) - int(low) + 1
+    if n < 1:
+        raise ValueError(f"uniform({low:g}, {high:g}): the second must not be less than the first")
+    return (bits % np.uint64(n)).astype(np.int64) + int(low)
+
+
+def _skewed(bits: np.ndarray, low: float, high: float, power: float) -> np.ndarray:
+    n = int(high) - int(low) + 1
+    if n < 1 or power <= 0:
+        raise ValueError(f"skewed({low:g}, {high:g}, {power:g}): low <= high, power above 0")
+    rank = np.minimum((n * _fraction(bits) ** power).astype(np.int64), n - 1)
+    return rank + int(low)
+
+
+def _zipf(bits: np.ndarray, exponent: float, n: float) -> np.ndarray:
+    if n < 1 or exponent < 0:
+        raise ValueError(f"zipf({exponent:g}, {n:g}): exponent 0 or more, n 1 or more")
+    weights = np.cumsum(np.arange(1, int(n) + 1, dtype=np.float64) ** -exponent)
+    ranks = np.searchsorted(weights, _fraction(bits) * weights[-1], side="right")
+    return np.minimum(ranks, int(n) - 1)
+
+
+def _real(bits: np.ndarray, low: float, high: float) -> np.ndarray:
+    return np.round(low + (high - low) * _fraction(bits), _MILLIONTHS)
+
+
+def _normal(bits: np.ndarray, mean: float, deviation: float) -> np.ndarray:
+    if deviation <= 0:
+        raise ValueError(f"normal({mean:g}, {deviation:g}): the deviation must be above 0")
+    return np.round(mean + deviation * _standard_normal(bits), _MILLIONTHS)
+
+
+def _gamma(bits: np.ndarray, shape: float, scale: float) -> np.ndarray:
+    if shape != int(shape) or shape < 1 or scale <= 0:
+        raise ValueError(f"gamma({shape:g}, {scale:g}): a whole shape from 1 on, a scale above 0")
+    total = np.zeros(len(bits))
+    for _ in range(int(shape)):
+        total -= np.log1p(-_fraction(bits))
+        bits = mix(bits)
+    return np.round(scale * total, _MILLIONTHS)
+
+
+def _standard_normal(bits: np.ndarray) -> np.ndarray:
+    """Return normal numbers of mean 0 and deviation 1 (Box and Muller, 1958)."""
+    radius = np.sqrt(-2 * np.log1p(-_fraction(bits)))
+    return radius * np.cos(2 * np.pi * _fraction(mix(bits)))
+
+
+_DISTRIBUTIONS: dict[str, Callable[..., np.ndarray]] = {
+    "uniform": _uniform,
+    "skewed": _skewed,
+    "zipf": _zipf,
+    "real": _real,
+    "normal": _normal,
+    "gamma": _gamma,
+}
+_ARGUMENTS = {
+    "uniform": 2,
+    "skewed": 3,
+    "zipf": 2,
+    "real": 2,
+    "normal": 2,
+    "gamma": 2,
+    "opposed": 2,
+}

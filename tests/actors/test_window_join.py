@@ -1,0 +1,170 @@
+"""Whole windows shared out over joiner PEs: who meets whom, at what cost, and for how long."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.context import RecordingContext
+from actors.feed import StreamFile
+from actors.protocol import Actor, Message
+from actors.source import Fed, Feeding
+from actors.state import revive
+from actors.window_join.routing import here
+from joins.arrivals import Arrivals
+from joins.batch import Batch, Schema
+from joins.parser import parse_query
+from topologies import TOPOLOGIES
+from topologies.topology import ActorGraph, Job
+from topologies.window_join import WindowJoin
+
+SYSTEMS = [name for name, system in TOPOLOGIES.items() if isinstance(system, WindowJoin)]
+FIELDS = {"x": "float64", "y": "int64"}
+
+# Equal as floats, though not in their bits or not as integers; and what equals nothing.
+floats = st.sampled_from([0.0, -0.0, 1.0, 2.0**53, -(2.0**63), np.inf, -np.inf, np.nan])
+integers = st.sampled_from([0, 1, 2**53, 2**53 + 1, -(2**63), 2**63 - 1])
+
+
+def make_job(predicates: str, window: str = "SLIDE INTERVAL '10' ON '40'") -> Job:
+    streams = ("R", "S") if "R." in predicates else ("T",)
+    query = parse_query(
+        f"SELECT * FROM {', '.join(streams)} WHERE {predicates} WINDOW AS ({window})"
+    )
+    files = tuple(
+        StreamFile(schema=Schema(stream=stream, fields=FIELDS), directory=Path())
+        for stream in streams
+    )
+    return Job(query=query, files=files, feeding=Feeding())
+
+
+def make_batch(first: int, x: list[float], y: list[int]) -> Batch:
+    ids = np.arange(first, first + len(x), dtype=np.int64)
+    fields = {"x": np.array(x, np.float64), "y": np.array(y, np.int64)}
+    return Batch(id=ids, ts=ids, key=np.zeros_like(ids), fields=fields)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> Batch:
+    rows = draw(st.lists(st.tuples(floats, integers), max_size=8))
+    return make_batch(draw(st.integers(0, 9)), [x for x, _ in rows], [y for _, y in rows])
+
+
+@pytest.mark.parametrize(
+    "predicates",
+    ["R.x = S.x", "R.x = S.y", "R.y = S.y", "T.x1 = T.x2", "T.x1 = T.y2", "T.y1 = T.y2"],
+)
+@pytest.mark.parametrize("name", SYSTEMS)
+@given(data=st.data())
+def test_two_tuples_that_match_meet_at_one_pe_alone(
+    name: str, predicates: str, data: st.DataObject
+) -> None:
+    """Whichever of them comes later finds the other there, once; others meet once at the most."""
+    job = make_job(predicates)
+    schemas = [file.schema for file in job.files]
+    topology = TOPOLOGIES[name]
+    assert isinstance(topology, WindowJoin)
+    many = {
+        # As far as 7 at least: the hashes of 0.0 and -0.0 are equal modulo all numbers below it.
+        key: data.draw(st.integers(1, 12))
+        for key in ("pes", "units")
+        if key in topology.parameters_type.__dataclass_fields__
+    }
+    layout = topology.lay_out(job, topology.parameters_type(**many))
+    for probing in range(len(schemas)):
+        stored = job.query.stored_stream(probing)
+        new, old = data.draw(batches()), data.draw(batches())
+        meetings = sum(
+            here(layout.routing.probes_at(probing, new), pe, len(new))[:, None].astype(int)
+            & here(layout.routing.stored_at(stored, old), pe, len(old))
+            for pe in range(sum(layout.joiners.values()))
+        )
+        (condition,) = job.query.conditions(probing, schemas)
+        match = condition.holds(
+            new.fields[condition.probe_field][:, None], old.fields[condition.stored_field]
+        )
+        assert (meetings[match] == 1).all()
+        assert (meetings <= 1).all()
+
+
+def drive(graph: ActorGraph, messages: list[Fed]) -> Iterator[list[Actor]]:
+    """Deliver *messages* to the router and what it sends to the joiners; yield these each time."""
+    wiring = graph.wiring
+    contexts = {name: RecordingContext(name, wiring[name], 0) for name in graph}
+    actors = {name: spec.build() for name, spec in graph.specs.items()}
+    joiners = wiring["router"]["joiner"]
+    for fed in messages:
+        actors["router"].receive(Message("source", "out", fed), contexts["router"])
+        for sent in contexts["router"].take().sends:
+            for receiver in sent.receivers:
+                message = Message("router", "joiner", sent.handle)
+                actors[receiver].receive(message, contexts[receiver])
+                contexts[receiver].take()
+        yield [actors[name] for name in joiners]
+
+
+def fed(number: int, rows: tuple[int, ...]) -> Fed:
+    """Return batch *number*: so many *rows* of every stream, one stream after the other."""
+    parts = tuple(make_batch(number * n, [0.0] * n, [number] * n) for n in rows)
+    order = np.arange(number * sum(rows), (number + 1) * sum(rows), dtype=np.int64)
+    ends = np.cumsum(rows)
+    seq = tuple(order[end - n : end] for end, n in zip(ends, rows, strict=True))
+    return Fed(Arrivals(parts, seq), tuple(np.zeros(n, np.int64) for n in rows))
+
+
+@pytest.mark.parametrize("window", ["'10' ON '40'", "'10 ns' ON '40 ns'"])
+@pytest.mark.parametrize("rows", [(7, 7), (7, 0), (0, 7), (7,)])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_what_is_kept_follows_the_window_not_the_stream(
+    name: str, rows: tuple[int, ...], window: str
+) -> None:
+    """Not even while the other stream, whose tuples would see it, is silent."""
+    predicates = "R.x = S.x" if len(rows) == 2 else "T.x1 = T.x2"
+    topology = TOPOLOGIES[name]
+    settings = {"chain_index": {"sub_index": 5}, "bchj": {"pes": 3}}.get(name, {})
+    parameters = topology.parameters_type(**settings)
+    graph = topology.build(make_job(predicates, f"SLIDE INTERVAL {window}"), parameters)
+    copies = settings.get("pes", 1)
+    kept = [
+        sum(len(index) for pe in joiners for index in revive(pe.snapshot()["indexes"]))
+        for joiners in drive(graph, [fed(number, rows) for number in range(40)])
+    ]
+    seen = 40 * sum(1 for n in rows if n)
+    assert max(kept) <= copies * (seen + 2 * 10 * len(rows))
+    assert kept[-1] >= copies * (seen - 10 * len(rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "copies"),
+    [
+        ("nested_loop", {}, 1),
+        ("b_plus_tree", {}, 1),
+        ("ie_join", {}, 1),
+        ("split_join", {"pes": 5}, 5),
+        ("bchj", {"pes": 5}, 5),
+        ("chain_index", {"units": 5}, 6),
+        ("hash_join", {"pes": 5}, 1),
+    ],
+)
+def test_a_tuple_is_shipped_as_often_as_the_system_says(
+    name: str, settings: dict[str, int], copies: int
+) -> None:
+    topology = TOPOLOGIES[name]
+    graph = topology.build(make_job("R.x = S.x"), topology.parameters_type(**settings))
+    wiring = graph.wiring["router"]
+    context = RecordingContext("router", wiring, 0)
+    router = graph.specs["router"].build()
+    router.receive(Message("source", "out", fed(0, (8, 13))), context)
+    shipped: Counter[tuple[int, int]] = Counter()
+    for sent in context.take().sends:
+        for stream, part in enumerate(sent.handle.parts):
+            shipped.update(
+                (stream, tuple_id) for tuple_id in part.batch.id.tolist() for _ in sent.receivers
+            )
+    assert shipped == {(s, i): copies for s, rows in enumerate((8, 13)) for i in range(rows)}

@@ -1,0 +1,94 @@
+"""``joinsim compare`` and studies, from a person's side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
+
+QUERY = SELF_JOIN.format(window=WINDOW)
+STUDY = """
+title = "More PEs"
+query = \"\"\"{query}\"\"\"
+[[streams]]
+files = ["{data}"]
+[study]
+measure = "capacity_tps.immutable"
+label = "tuples/s"
+parts = {{ immutable = ["po_join"] }}
+[study.axis]
+label = "PEs"
+keys = ["po_join_pes"]
+values = [1, 3]
+[study.variants]
+"PO-Join" = {{}}
+"all" = {{ measure = "verdict.produced" }}
+[[study.paper]]
+of = ["PO-Join"]
+values = [10, 30]
+[[study.claims]]
+text = "more PEs find more"
+of = ["all"]
+rises = true
+why = "the answer is one and the same"
+"""
+
+
+def test_systems_are_ranked_and_refusals_told(
+    joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    names = "spo_join,nested_loop,hash_join"
+    said = joinsim(
+        "compare", QUERY, "--data", prepared, "--topologies", names, "--out", "out", "--json"
+    )
+    assert said.code == 0
+    systems = said.json["systems"]
+    assert {system["topology"] for system in systems} == {"spo_join", "nested_loop"}
+    assert len({system["verdict"]["produced"] for system in systems}) == 1
+    assert all(system["verdict"]["exact"] for system in systems)
+    rates = [system["throughput_tps"] for system in systems]
+    assert rates == sorted(rates, reverse=True)
+    assert said.json["fastest_exact"] == systems[0]["label"]
+    assert all(system["kernel_seconds"]["total"] > 0 for system in systems)
+    (refused,) = said.json["refused"]
+    assert refused["label"] == "hash_join"
+    assert "needs a predicate with =" in refused["reason"]
+    assert json.loads((tmp_path / "out" / "compare.json").read_text()) == said.json
+    assert (tmp_path / "out" / "compare.png").stat().st_size > 10_000
+    assert "nested_loop" in (tmp_path / "out" / "compare.html").read_text()
+    alone = json.loads((tmp_path / "out" / "points" / "nested_loop" / "run.json").read_text())
+    assert alone["digest"] == next(s for s in systems if s["topology"] == "nested_loop")["digest"]
+
+
+def test_a_comparison_that_no_system_can_take_says_why(joinsim: Command, prepared: Path) -> None:
+    said = joinsim("compare", QUERY, "--data", prepared, "--topologies", "hash_join")
+    assert said.code == 3
+    assert "no system compared here can evaluate the query" in said.err
+
+
+def test_a_study_runs_its_points_judges_its_claims_and_a_point_repeats_alone(
+    joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.toml").write_text(STUDY.format(query=QUERY, data=prepared))
+    said = joinsim("run", "mine.toml", "--out", "out", "--json")
+    assert said.code == 0
+    (chart,) = said.json["charts"]
+    assert chart["x"] == ["1", "3"]
+    capacity, produced = (variant["values"] for variant in chart["variants"])
+    assert 0 < capacity[0] < capacity[1]
+    assert produced[0] == produced[1] > 0
+    assert chart["paper"] == [{"of": ["PO-Join"], "values": [10, 30], "ours": capacity}]
+    (claim,) = said.json["claims"]
+    assert claim["holds"] is False
+    for name in ("study.json", "study.html", "study.png", "points/001/run.json"):
+        assert (tmp_path / "out" / name).exists()
+    page = (tmp_path / "out" / "study.html").read_text()
+    assert "does not hold" in page
+    assert "the answer is one and the same" in page
+
+    alone = joinsim("run", "mine.toml", "--point", 2, "--json")
+    assert alone.json["digest"] == said.json["points"][1]["digest"]
+    changed = joinsim("run", "mine.toml", "--point", 2, "--set", "po_join_pes=1", "--json")
+    assert changed.json["digest"] == said.json["points"][0]["digest"]
+    assert joinsim("run", "mine.toml", "--point", 3).code == 3

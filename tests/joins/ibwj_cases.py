@@ -1,0 +1,96 @@
+"""Random joins for the window join drivers, and their answer by comparing everything."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import strategies as st
+
+from joins.hashing import mix
+from joins.window_join.rows import make_rows
+
+EXTREME = [np.iinfo(np.int64).min, -1, 0, 1, np.iinfo(np.int64).max]
+
+
+@st.composite
+def arrivals(draw, *, self_join=None, largest=120):
+    """Draw columns of a join: sides at any ratio, windows by count or by time, ties everywhere."""
+    self_join = draw(st.booleans()) if self_join is None else self_join
+    n = draw(st.integers(0, largest))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    side = np.zeros(n, np.int64) if self_join else (rng.random(n) < rng.random()).astype(np.int64)
+    position = np.zeros(n, np.int64)
+    for stream in (0, 1):
+        position[side == stream] = np.arange((side == stream).sum())
+    ts = np.cumsum(rng.integers(0, 3, n))
+    floats = draw(st.booleans())
+    spread = draw(st.sampled_from([1, 4, 30, 1000]))
+    key = rng.integers(-spread, spread + 1, n)
+    if floats:
+        key = key / 8
+        key[rng.random(n) < 0.1] = -0.0
+        key[rng.random(n) < 0.05] = np.inf
+        key[rng.random(n) < 0.05] = -np.inf
+        low, high = key - rng.integers(-1, 9, n) / 8, key + rng.integers(-1, 9, n) / 8
+        low[rng.random(n) < 0.05] = np.nan
+    else:
+        low, high = key - rng.integers(-1, 5, n), key + rng.integers(-1, 5, n)
+        for values in (key, low, high):
+            extreme = rng.random(n) < 0.05
+            values[extreme] = rng.choice(EXTREME, extreme.sum())
+    kind = draw(st.sampled_from(["count", "time", "precise"]))
+    lengths = draw(st.tuples(st.integers(1, 60), st.integers(1, 60)))
+    start, stop = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for row in range(n):
+        probed = side[row] if self_join else 1 - side[row]
+        before = np.flatnonzero(side[:row] == probed)
+        length = lengths[probed]
+        stop[row] = len(before)
+        start[row] = max(0, len(before) - length)
+        if kind != "count":
+            seen = ts[before] >= ts[row] - length
+            start[row] = len(before) - seen.sum()
+            if kind == "precise":
+                stop[row] -= (ts[before] == ts[row]).sum()
+                start[row] = min(start[row], stop[row])
+    columns = {"side": side, "position": position, "key": key, "low": low, "high": high}
+    cuts = sorted(draw(st.lists(st.integers(0, n), max_size=4)))
+    return self_join, columns | {"start": start, "stop": stop}, [0, *cuts, n]
+
+
+def matches_of(self_join, columns):
+    """Return for every row the positions it must find."""
+    side, position, key = columns["side"], columns["position"], columns["key"]
+    expected = []
+    for row in range(len(side)):
+        probed = side[row] if self_join else 1 - side[row]
+        stored = np.flatnonzero(side == probed)
+        seen = (position[stored] >= columns["start"][row]) & (
+            position[stored] < columns["stop"][row]
+        )
+        fits = (key[stored] >= columns["low"][row]) & (key[stored] <= columns["high"][row])
+        expected.append(position[stored[seen & fits]].tolist())
+    return expected
+
+
+def assert_join_is_exact(join, case, enumerate_ids=True):
+    """Feed *case* to *join* batch by batch and compare row by row."""
+    self_join, columns, cuts = case
+    expected = matches_of(self_join, columns)
+    for begin, end in pairwise(cuts):
+        rows = make_rows(**{name: values[begin:end] for name, values in columns.items()})
+        found = join.join(rows, enumerate=enumerate_ids)
+        assert found.count.tolist() == [len(ids) for ids in expected[begin:end]]
+        sums = [
+            int(mix(np.array(ids, np.int64)).sum(dtype=np.uint64)) for ids in expected[begin:end]
+        ]
+        assert found.fingerprint.tolist() == sums
+        assert found.work.matches == found.count.sum()
+        if enumerate_ids:
+            ends = np.cumsum(found.count)
+            listed = np.split(found.match_id, ends[:-1]) if end > begin else []
+            assert [sorted(ids.tolist()) for ids in listed] == expected[begin:end]
+            assert len(found.match_id) == found.count.sum()
+        else:
+            assert found.match_id is None

@@ -1,0 +1,75 @@
+"""The immutable tree against a binary search of its sorted keys."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.indexes.pim_tree.immutable import (
+    build_inner,
+    descend,
+    greatest_key,
+    nodes_at,
+    place_in_leaf,
+)
+from joins.indexes.pim_tree.layout import INF, LENGTH, LEVELS, make_forest, ordered
+from joins.work import COUNTERS
+
+
+def tree_of(keys, width):
+    forest = make_forest(
+        sides=1,
+        runs=1,
+        trees=1,
+        run_entries=len(keys),
+        tree_nodes=1,
+        subindexes=1,
+        run_width=width,
+        tree_width=4,
+    )
+    forest.run_keys[0, : len(keys)] = keys
+    counters = np.zeros(len(COUNTERS), np.int64)
+    build_inner(forest, 0, len(keys), counters)
+    return forest, counters
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.one_of(st.integers(0, 40), st.integers(0, 3000)),
+    spread=st.sampled_from([1, 10, 10**6]),
+    width=st.sampled_from([4, 6, 16]),
+    depth=st.integers(0, 8),
+)
+def test_searching_from_any_depth_finds_the_first_place(seed, n, spread, width, depth):
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(-spread, spread + 1, n)
+    keys[rng.random(n) < 0.02] = INF
+    keys[rng.random(n) < 0.02] = -INF - 1
+    keys.sort()
+    forest, counters = tree_of(keys, width)
+    assert forest.run_shape[0, LENGTH] == n
+    levels = int(forest.run_shape[0, LEVELS])
+    depth, nodes = nodes_at(forest, 0, depth)
+    assert depth <= max(0, levels - 1)
+    assert nodes == max(1, -(-n // width ** (levels - depth + 1)))
+    probes = np.concatenate([keys, keys + (keys < INF), [-INF - 1, 0, INF]])[:500]
+    for probe in probes.tolist():
+        node = descend(forest, 0, 0, 0, depth, probe, counters)
+        assert 0 <= node < nodes
+        assert probe <= greatest_key(forest, 0, depth, node)
+        assert node == 0 or probe > greatest_key(forest, 0, depth, node - 1)
+        leaf = descend(forest, 0, node, depth, levels, probe, counters)
+        place = place_in_leaf(forest, 0, leaf, probe, counters)
+        assert place == np.searchsorted(keys, probe)
+
+
+@given(st.lists(st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0]), min_size=2))
+def test_floats_keep_their_order_as_whole_numbers(values):
+    values = np.array(values)
+    whole = ordered(values)
+    assert whole.dtype == np.int64
+    for i, j in zip(range(len(values) - 1), range(1, len(values)), strict=True):
+        assert (values[i] < values[j]) == (whole[i] < whole[j])
+        assert (values[i] == values[j]) == (whole[i] == whole[j])

@@ -1,0 +1,210 @@
+"""PIM-Tree, IM-Tree and chains against a plain list of (key, position) pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from joins.hashing import mix
+from joins.indexes.pim_tree.chain import Chain
+from joins.indexes.pim_tree.layout import (
+    ENTRIES,
+    HEIGHT,
+    INF,
+    KEYS,
+    NEXT,
+    NONE,
+    ROOT,
+    SIZE,
+    SUBINDEXES,
+    TREE_COUNT,
+)
+from joins.indexes.pim_tree.mutable import first_node, subindex_row
+from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
+from joins.indexes.pim_tree.probe import tree_slot
+
+KINDS = {
+    "pim": lambda **o: PimTree(merge_ratio=0.7, insertion_depth=2, **o),
+    "pim, too deep": lambda **o: PimTree(merge_ratio=0.3, insertion_depth=9, **o),
+    "im": lambda **o: ImTree(merge_ratio=1, **o),
+    "b-chain": lambda **o: Chain(length=3, immutable=False, **o),
+    "ib-chain": lambda **o: Chain(length=2, **o),
+}
+
+
+def assert_well_formed(forest, slot):
+    """Nodes are not too full, separators separate, and all leaves are linked in order."""
+    base, width = first_node(forest, slot), (forest.pool.shape[1] - KEYS) // 2
+    leaves, keys = [], []
+
+    def descend(node, height, low, high):
+        row = forest.pool[base + node]
+        size = int(row[SIZE])
+        assert size <= width
+        if height == 0:
+            held = row[KEYS : KEYS + size].tolist()
+            assert held == sorted(held)
+            assert all(low <= key <= high for key in held)
+            assert (row[KEYS + size : KEYS + width] == INF).all()
+            leaves.append(node)
+            keys.extend(held)
+            return
+        assert size >= 2
+        assert (row[KEYS + size - 1 : KEYS + width] == INF).all()
+        ends = [low, *row[KEYS : KEYS + size - 1].tolist(), high]
+        for child in range(size):
+            assert ends[child] <= ends[child + 1]
+            descend(row[KEYS + width + child], height - 1, ends[child], ends[child + 1])
+
+    for subindex in range(forest.tree_state[slot, SUBINDEXES]):
+        line = forest.subindexes[subindex_row(forest, slot, subindex)]
+        before = len(leaves)
+        descend(int(line[ROOT]), int(line[HEIGHT]), -INF - 1, INF)
+        assert leaves[before] == subindex
+    assert keys == sorted(keys)
+    assert len(keys) == forest.tree_state[slot, ENTRIES]
+    linked, leaf = [], 0
+    while leaf != NONE:
+        linked.append(leaf)
+        leaf = forest.pool[base + leaf, NEXT]
+    assert linked == leaves
+
+
+class Machine(RuleBasedStateMachine):
+    kind = "pim"
+
+    @initialize(sides=st.integers(1, 2), dtype=st.sampled_from(["int64", "float64"]))
+    def start(self, sides, dtype):
+        self.index = KINDS[self.kind](sides=sides, dtype=dtype, run_width=4, tree_width=4)
+        self.dtype = dtype
+        self.sides = sides
+        self.entries = [[] for _ in range(sides)]
+        self.next = [0] * sides
+        self.horizon = [0] * sides
+
+    def side(self, number):
+        return number % self.sides
+
+    @rule(
+        number=st.integers(0, 1),
+        n=st.integers(0, 90),
+        spread=st.sampled_from([1, 5, 1000]),
+        shift=st.integers(-500, 500),
+        gap=st.integers(1, 3),
+        seed=st.integers(0, 9999),
+    )
+    def insert(self, number, n, spread, shift, gap, seed):
+        side = self.side(number)
+        keys = (np.random.default_rng(seed).integers(0, spread, n) + shift).astype(self.dtype)
+        positions = self.next[side] + gap * np.arange(n)
+        work = self.index.insert(keys, positions, side=side)
+        assert work.inserts == n
+        self.entries[side] += zip(keys.tolist(), positions.tolist(), strict=True)
+        self.next[side] += gap * n
+
+    @rule(number=st.integers(0, 1), share=st.floats(0, 1))
+    def expire(self, number, share):
+        side = self.side(number)
+        self.horizon[side] += int(share * (self.next[side] - self.horizon[side]))
+        self.index.expire(self.horizon[side], side=side)
+
+    @rule(number=st.integers(0, 1))
+    def maintain(self, number):
+        self.index.maintain(self.side(number))
+
+    @rule(
+        number=st.integers(0, 1),
+        ranges=st.lists(st.tuples(st.integers(-600, 1600), st.integers(-2, 700)), max_size=5),
+        window=st.none() | st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    )
+    def probe(self, number, ranges, window):
+        side = self.side(number)
+        entries = self.entries[side]
+        lo = np.array([low for low, _ in ranges], self.dtype)
+        hi = lo + np.array([width for _, width in ranges], self.dtype)
+        start, stop = self.horizon[side], self.next[side] + 1
+        bounds = {}
+        if window is not None:
+            span = stop - start
+            start, stop = start + int(window[0] * span), start + int(window[1] * span)
+            bounds = {"start": np.full(len(lo), start), "stop": np.full(len(lo), stop)}
+        found = self.index.probe(lo, hi, side=side, enumerate=True, **bounds)
+        assert found.work.matches == found.count.sum() == len(found.match_id)
+        listed = np.split(found.match_id, np.cumsum(found.count)[:-1]) if ranges else []
+        for i, ids in enumerate(listed):
+            expected = sorted(p for k, p in entries if lo[i] <= k <= hi[i] and start <= p < stop)
+            assert sorted(ids.tolist()) == expected
+            sums = int(mix(np.array(expected, np.int64)).sum(dtype=np.uint64))
+            assert int(found.fingerprint[i]) == sums
+
+    @rule()
+    def restart(self):
+        self.index = type(self.index).restore(self.index.snapshot())
+
+    @invariant()
+    def trees_are_well_formed(self):
+        for side in range(self.sides if hasattr(self, "sides") else 0):
+            forest = self.index.forest
+            for place in range(forest.sides[side, TREE_COUNT]):
+                assert_well_formed(forest, tree_slot(forest, side, place))
+            live = sum(p >= self.horizon[side] for _, p in self.entries[side])
+            assert live <= self.index.entries(side) <= len(self.entries[side])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tree_answers_like_a_list(kind):
+    machine = type("Kind", (Machine,), {"kind": kind})
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=25, stateful_step_count=15, deadline=None)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_is_bounded_by_the_window(kind):
+    """A window that slides far leaves at most a few windows of entries, and no more memory."""
+    index = KINDS[kind](run_width=8, tree_width=8)
+    rng = np.random.default_rng(3)
+    sizes = []
+    for begin in range(0, 60_000, 500):
+        index.insert(rng.integers(0, 10**6, 500), np.arange(begin, begin + 500))
+        index.expire(begin - 1500)
+        assert len(index) <= 3 * 2500
+        sizes.append(index.nbytes)
+    assert max(sizes) <= 1.2 * sizes[len(sizes) // 4]
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "text"),
+    [
+        (lambda: PimTree(merge_ratio=0), ValueError, "above 0 and at most 1"),
+        (lambda: PimTree(merge_ratio=1.1), ValueError, "merge_ratio is 1.1"),
+        (lambda: PimTree(insertion_depth=-1), ValueError, "insertion_depth is -1"),
+        (lambda: ImTree(insertion_depth=1), ValueError, "one subindex"),
+        (lambda: Chain(length=1), ValueError, "at least 2 trees"),
+        (lambda: PimTree(run_width=5), ValueError, "run_width is 5"),
+        (lambda: PimTree(sides=3), ValueError, "3 sides"),
+        (lambda: PimTree(dtype="int32"), TypeError, "int64, float64"),
+        (
+            lambda: PimTree(dtype="float64").insert(np.array([1.0, np.nan]), np.arange(2)),
+            ValueError,
+            "row 1 is NaN",
+        ),
+        (
+            lambda: PimTree().insert(np.arange(3), np.array([0, 2, 2])),
+            ValueError,
+            "row 2: position 2 follows 2",
+        ),
+    ],
+)
+def test_wrong_input_is_named(act, error, text):
+    with pytest.raises(error, match=text):
+        act()

@@ -1,0 +1,77 @@
+"""The static search tree against numpy's binary search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.indexes.css_tree import FANOUT, NODE_KEYS, CssTree, descend, find_ranges_in_tree
+from joins.work import COUNTERS
+from tests.joins.indexes.segment_cases import ENDS
+
+FULL = [NODE_KEYS * FANOUT**level for level in range(3)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.integers(0, 30)
+    | st.integers(0, 1500)
+    | st.sampled_from([size + d for size in FULL for d in (-1, 0, 1)]),
+    domain=st.sampled_from([1, 5, 10**6]),
+    dtype=st.sampled_from(["int64", "float64"]),
+)
+def test_a_search_ends_where_numpys_does(seed, n, domain, dtype):
+    rng = np.random.default_rng(seed)
+    least, greatest = ENDS[dtype]
+    keys = rng.integers(0, domain, n).astype(dtype)
+    keys[: n // 7], keys[n - n // 5 :] = least, greatest
+    keys.sort()
+    values = np.append(rng.integers(-1, domain + 1, 30), 0).astype(dtype)
+    values[:2] = least, greatest
+    begin, end = np.empty((2, len(values)), np.int64)
+    tree = CssTree(keys)
+    find_ranges_in_tree(tree.nodes, values, values, begin, end, np.zeros(len(COUNTERS), np.int64))
+    assert np.array_equal(begin, np.searchsorted(keys, values, "left"))
+    assert np.array_equal(end, np.searchsorted(keys, values, "right"))
+
+
+def test_an_empty_range_begins_and_ends_at_the_same_place():
+    tree = CssTree(np.arange(1000))
+    begin, end = np.empty((2, 2), np.int64)
+    low, high = np.array([500, 7]), np.array([499, -7])
+    find_ranges_in_tree(tree.nodes, low, high, begin, end, np.zeros(len(COUNTERS), np.int64))
+    assert np.array_equal(begin, end)
+
+
+@pytest.mark.parametrize("n", [1, 100, 5000])
+def test_the_levels_descend_to_are_those_of_a_full_search(n):
+    """A node at depth d covers the keys of a contiguous stretch, the same for all values in it."""
+    keys = np.arange(n)
+    tree = CssTree(keys)
+    counters = np.zeros(len(COUNTERS), np.int64)
+    for depth in range(tree.depth + 1):
+        nodes = [descend(tree.nodes, key, False, depth, counters) for key in keys.tolist()]
+        stretch = NODE_KEYS * FANOUT ** (tree.depth - depth)
+        assert nodes == (keys // stretch).tolist()
+        assert tree.nodes.width[depth] == nodes[-1] + 1
+
+
+def test_a_search_compares_one_node_per_level_and_nodes_are_cache_lines():
+    keys = np.arange(NODE_KEYS * FANOUT**3)
+    tree = CssTree(keys)
+    counters = np.zeros(len(COUNTERS), np.int64)
+    place = np.empty(1, np.int64)
+    one = np.array([1234])
+    find_ranges_in_tree(tree.nodes, one, one, place, place.copy(), counters)
+    assert counters.tolist() == [2 * 4 * NODE_KEYS, 0, 0, 0, 0, 0]
+    assert tree.depth == 3
+    assert tree.nodes.inner.ctypes.data % 64 == 0
+    assert tree.nbytes < 1.2 * keys.nbytes
+
+
+def test_keys_of_another_type_are_refused():
+    with pytest.raises(TypeError, match="keys of a CSS-tree: dtype int32"):
+        CssTree(np.arange(3, dtype=np.int32))

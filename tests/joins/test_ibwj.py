@@ -1,0 +1,62 @@
+"""Window join drivers against comparing every tuple with all it sees."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.indexes.pim_tree.chain import Chain
+from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
+from joins.window_join.b_plus import BPlusTreeJoin
+from joins.window_join.ibwj import IndexJoin
+from joins.window_join.nested_loop import NestedLoopJoin
+from joins.window_join.sorted_runs import SortedRunsJoin
+from tests.joins.ibwj_cases import arrivals, assert_join_is_exact
+
+SMALL = {"run_width": 4, "tree_width": 4}
+
+
+def merge_trees(sides):
+    return st.builds(
+        lambda kind, ratio, depth: IndexJoin(
+            ImTree(sides=sides, merge_ratio=ratio, **SMALL)
+            if kind == "im"
+            else PimTree(sides=sides, merge_ratio=ratio, insertion_depth=depth, **SMALL)
+        ),
+        st.sampled_from(["im", "pim"]),
+        st.floats(0, 1, exclude_min=True),
+        st.integers(0, 9),
+    )
+
+
+def chains(sides):
+    return st.builds(
+        lambda length, immutable: IndexJoin(
+            Chain(sides=sides, length=length, immutable=immutable, **SMALL)
+        ),
+        st.integers(2, 6),
+        st.booleans(),
+    )
+
+
+def others(sides):
+    return st.sampled_from(["nested loop", "b plus tree"]).map(
+        lambda name: (
+            NestedLoopJoin(self_join=sides == 1)
+            if name == "nested loop"
+            else BPlusTreeJoin(self_join=sides == 1, node_entries=8)
+        )
+    )
+
+
+def sorted_runs(sides):
+    return st.integers(1, 9).map(lambda ratio: SortedRunsJoin(self_join=sides == 1, ratio=ratio))
+
+
+@pytest.mark.parametrize("drivers", [merge_trees, chains, others, sorted_runs])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), case=arrivals(), enumerate_ids=st.booleans())
+def test_every_tuple_finds_exactly_what_it_sees(drivers, data, case, enumerate_ids):
+    join = data.draw(drivers(1 if case[0] else 2))
+    assert_join_is_exact(join, case, enumerate_ids)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from scenarios.measures import look_up, record
+from scenarios.merge_times import merge_times_ms
+from tests.scenarios.toy_run import toy_config, toy_report
+
+
+@pytest.mark.parametrize("rate_tps", [None, 50_000])
+def test_answers_latency_is_that_of_the_run_where_all_answers_come_from_one_operator(
+    tmp_path: Path, rate_tps: int | None
+) -> None:
+    settings = {"feeding.batch_rows": 1} | ({"feeding.rate_tps": rate_tps} if rate_tps else {})
+    report = toy_report(tmp_path, [range(300)], config=toy_config(**settings))
+    found = record(report)["answer_ms"]
+    assert found["joiner"]["max"] == pytest.approx(report.latencies.max / 1e6, abs=2e-6)
+    assert found["router"]["max"] is None
+
+
+def test_a_part_takes_what_its_busiest_pe_takes(tmp_path: Path) -> None:
+    report = toy_report(tmp_path, [range(3000)])
+    found = record(report, {"both": ("router", "joiner")})
+    assert found["busy_seconds"]["both"] == pytest.approx(
+        found["busy_seconds"]["router"] + found["busy_seconds"]["joiner"]
+    )
+    assert found["busy_seconds"]["total"] == found["busy_seconds"]["both"]
+    assert found["capacity_tps"]["both"] == found["capacity_tps"]["joiner"]
+    # Joiner i is charged i + 1 parts of the work, so the last of three has about half of it.
+    share = 3000 / found["capacity_tps"]["joiner"] / found["busy_seconds"]["joiner"]
+    assert share == pytest.approx(0.5, abs=0.05)
+    assert found["correctness"] == 1
+
+
+def test_a_measure_there_is_not_is_named_with_those_there_are() -> None:
+    values = {"latency_ms": {"p50": 1.0, "p95": None}, "query": "SELECT"}
+    assert look_up(values, "latency_ms.p50") == 1.0
+    assert look_up(values, "latency_ms.p95") is None
+    with pytest.raises(KeyError, match="there is no 'p99'; there is p50, p95"):
+        look_up(values, "latency_ms.p99")
+    for no_number in ("latency_ms", "query"):
+        with pytest.raises(KeyError, match="is no number"):
+            look_up(values, no_number)
+
+
+def test_a_merge_lasts_from_the_message_that_fills_the_epoch_to_the_last_array_taken() -> None:
+    roles = {"router": "router", "p": "predicate", "q": "permutation", "j": "po_join"}
+    rows = [  # sender, receiver, sent, started, done
+        ("router", "p", 0, 10, 30),
+        ("p", "q", 30, 40, 60),
+        ("p", "j", 30, 45, 50),
+        ("q", "j", 60, 70, 95),
+        ("router", "j", 20, 100, 400),
+        ("router", "p", 100, 200, 250),
+        ("p", "j", 250, 300, 310),
+        ("q", "j", 240, 260, 290),
+    ]
+    names = ("sender", "receiver", "sent_ns", "started_ns", "done_ns")
+    trace = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+    assert merge_times_ms(trace, roles).tolist() == [85 / 1e6, 110 / 1e6]
+    assert merge_times_ms(trace.slice(0, 1), roles).tolist() == []
+    assert np.array_equal(merge_times_ms(trace, {**roles, "j": "joiner"}), [])

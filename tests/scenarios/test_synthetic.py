@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from scenarios.synthetic import SyntheticStream
+
+MASK = 2**64 - 1
+
+
+def splitmix64(z: int) -> int:
+    z = (z + 0x9E3779B97F4A7C15) & MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+def stream(rows: int = 4000, **fields: str) -> SyntheticStream:
+    return SyntheticStream(rows=rows, seed=11, fields=fields)
+
+
+def test_whole_numbers_are_those_of_the_mix_written_in_plain_integers() -> None:
+    columns = stream(50, D="uniform(1, 74999)", F="uniform(1, 74999)").columns()
+    for name, seed in (("D", 11), ("F", 12)):
+        expected = [splitmix64((seed << 48) ^ i) % 74_999 + 1 for i in range(50)]
+        assert columns[name].tolist() == expected
+
+
+def test_event_times_are_as_far_apart_as_said() -> None:
+    said = SyntheticStream(rows=4, fields={"a": "uniform(0, 9)"}, every="2 ms", start="501 us")
+    assert said.columns()["ts"].tolist() == [501_000, 2_501_000, 4_501_000, 6_501_000]
+
+
+def test_a_longer_stream_begins_with_the_shorter_one() -> None:
+    fields = {"a": "normal(0, 1)", "b": "opposed(a, 0.1)", "c": "gamma(3, 2)", "d": "zipf(1.1, 50)"}
+    short, long = stream(100, **fields).columns(), stream(300, **fields).columns()
+    for name, values in short.items():
+        assert values.tolist() == long[name][:100].tolist()
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.01, 0.05, 0.25, 0.5])
+def test_opposed_fields_match_as_often_as_said(rate: float) -> None:
+    columns = stream(3000, X="normal(10, 3)", Y=f"opposed(X, {rate})").columns()
+    x, y = columns["X"], columns["Y"]
+    both = (x[:, None] > x) & (y[:, None] < y)
+    assert both.sum() / (3000 * 2999) == pytest.approx(rate, abs=0.012)
+
+
+@pytest.mark.parametrize(
+    ("text", "mean", "deviation"),
+    [
+        ("uniform(0, 9)", 4.5, 2.872),
+        ("real(2, 4)", 3, 0.577),
+        ("normal(5, 2)", 5, 2),
+        ("gamma(3, 2)", 6, 3.464),
+        ("skewed(0, 49, 4)", 9.5, 13.3),
+    ],
+)
+def test_distributions_have_their_mean_and_spread(text: str, mean: float, deviation: float) -> None:
+    values = stream(40_000, a=text).columns()["a"]
+    assert values.mean() == pytest.approx(mean, rel=0.05)
+    assert values.std() == pytest.approx(deviation, rel=0.05)
+
+
+def test_ranks_of_a_zipf_field_are_as_frequent_as_their_weights() -> None:
+    values = stream(60_000, a="zipf(1, 4)").columns()["a"]
+    shares = np.bincount(values, minlength=4) / len(values)
+    assert shares == pytest.approx(np.array([12, 6, 4, 3]) / 25, abs=0.01)
+
+
+def test_the_file_is_named_after_what_is_in_it(tmp_path: Path) -> None:
+    one, other = stream(20, a="uniform(0, 9)"), stream(21, a="uniform(0, 9)")
+    path = one.write(tmp_path)
+    assert one.write(tmp_path) == path != other.write(tmp_path)
+    table = pq.read_table(path)
+    assert table.column_names == ["ts", "a"]
+    assert table["a"].to_pylist() == one.columns()["a"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"a": "uniform(1)"}, "is not a distribution"),
+        ({"a": "poisson(1, 2)"}, "is not a distribution"),
+        ({"a": "uniform(9, 1)"}, "must not be less"),
+        ({"a": "normal(0, 0)"}, "above 0"),
+        ({"a": "gamma(1.5, 2)"}, "whole shape"),
+        ({"a": "opposed(b, 0.1)", "b": "normal(0, 1)"}, "before it"),
+        ({"a": "uniform(0, 1)", "b": "opposed(a, 0.1)"}, "normal field"),
+        ({"ts": "uniform(0, 1)"}, "cannot be called"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(fields: dict[str, str], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        stream(10, **fields)

@@ -1,0 +1,65 @@
+"""PanJoin's graph, and parameters that do not go together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from joins.parser import parse_query
+from topologies.panjoin import PanJoin, PanJoinParameters
+from topologies.topology import TopologyError
+
+PANJOIN = PanJoin()
+
+
+def build(window: str = "SLIDE INTERVAL '10' ON '40'", **parameters: Any) -> Any:
+    query = parse_query(f"SELECT * FROM R, S WHERE R.v = S.v WINDOW AS ({window})")
+    return PANJOIN.build(PANJOIN.sketch(query), PanJoinParameters(**parameters))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"subwindow": 8, "partitions": 9}, "partitions = 9: .* of 8 tuples has at most 8"),
+        ({"partitions": 11}, "partitions = 11: a subwindow of 10 tuples has at most 10"),
+        ({"sigma": 1.0}, "sigma = 1.0: must be above 1"),
+        ({"subwindow": 8, "batch_count": 9}, "batch_count = 9: .* at most 8 tuples"),
+    ],
+)
+def test_sizes_that_do_not_go_together_are_refused(
+    parameters: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TopologyError, match=message):
+        build(**parameters)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"workers": 0}, {"threads": 0}, {"structure": "heap"}, {"results": "nowhere"}, {"size": 3}],
+)
+def test_values_that_mean_nothing_are_refused_by_name(parameters: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(parameters))):
+        PanJoinParameters(**parameters)
+
+
+def test_by_default_a_subwindow_is_a_slide_or_a_sixteenth_of_the_window() -> None:
+    for window, capacity, stretch_ns in (
+        ("SLIDE INTERVAL '10' ON '40'", 10, None),
+        ("SLIDE INTERVAL '1' ON '160'", 10, None),
+        ("SLIDE INTERVAL '1 ns' ON '160 ns'", 65_536, 10),
+    ):
+        manager = build(window).specs["manager"].arguments
+        assert [shape.capacity for shape in manager["shapes"]] == [capacity] * 2
+        assert [rule.stretch_ns for rule in manager["rules"]] == [stretch_ns] * 2
+
+
+def test_workers_are_wired_to_the_manager_alone_and_results_go_where_they_should() -> None:
+    for results, sender in (("sink", "worker.1"), ("manager", "manager")):
+        wiring = build(workers=2, prefilters=3, results=results).wiring
+        assert wiring["manager"]["worker"] == ("worker.0", "worker.1")
+        assert wiring["worker.1"]["feedback"] == ("manager",)
+        assert wiring[sender]["sink"] == ("sink",)
+        assert wiring["spreader"]["prefilter"] == ("prefilter.0", "prefilter.1", "prefilter.2")
+        assert wiring["prefilter.2"] == {"manager": ("manager",)}

@@ -1,0 +1,35 @@
+"""DP-OIJ (PPOIJ, sections 3.2 and 4.2): every replica probes with every tuple.
+
+The state of each key is dealt out over all replicas, so they are equally loaded however keys are
+distributed; the price is that every tuple travels to each of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.interval_join.collector import Order
+from actors.interval_join.distribution import ToAll
+from actors.interval_join.emitter import Emitter
+from topologies.interval_join import CollectedParameters, IntervalJoinTopology, OijParameters
+
+
+class DpOij(IntervalJoinTopology):
+    """Full broadcast, and collectors that take the channels in turns."""
+
+    name = "dp_oij"
+    title = "DP-OIJ: interval join, every tuple to all replicas and stored at one"
+    parameters_type = CollectedParameters
+
+    def claims_exact(self, parameters: object) -> bool:
+        """Return whether the collectors are ordered: Examples 4.1 and 4.2 are about naive ones."""
+        assert isinstance(parameters, CollectedParameters)
+        return parameters.collector == "ordered"
+
+    def emitter(self, parameters: OijParameters) -> tuple[type[Emitter], dict[str, Any]]:
+        """Return emitters that broadcast."""
+        return Emitter, {"distribution": ToAll(parameters.replicas)}
+
+    def collector(self, parameters: CollectedParameters) -> Order:  # type: ignore[override]
+        """Return what the parameters say."""
+        return parameters.collector

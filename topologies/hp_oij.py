@@ -1,0 +1,97 @@
+"""HP-OIJ (PPOIJ, sections 3.3 and 4.3): a key is split over some of the replicas.
+
+Between KP-OIJ, which cannot share a frequent key's load, and DP-OIJ, which sends every tuple to
+all replicas.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from annotated_types import Interval
+from pydantic.dataclasses import dataclass
+
+from actors.interval_join.calibration import CalibratingEmitter, Master
+from actors.interval_join.distribution import BySplitKey
+from actors.interval_join.emitter import Emitter
+from actors.protocol import ActorSpec
+from topologies.dp_oij import DpOij
+from topologies.interval_join import CollectedParameters, OijParameters
+from topologies.topology import STRICT, ActorGraph, Pes
+
+Threshold = Annotated[float, Interval(ge=1, le=1000)]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class HpOijParameters(CollectedParameters):
+    """What a person may set of HP-OIJ.
+
+    Attributes
+    ----------
+    splitting
+        Over how many replicas every key is split; None measures how frequent each key is and
+        splits them accordingly, by Algorithm 1.
+    calibration_turns
+        For how many of its source's messages an emitter measures.
+    threshold
+        θ: how far above the average the most loaded replica may be.
+    max_splitting
+        Most replicas of a key; None allows all.
+    """
+
+    splitting: Pes | None = None
+    calibration_turns: Pes = 4
+    threshold: Threshold = 1.1
+    max_splitting: Pes | None = None
+
+
+class HpOij(DpOij):
+    """Partial multicast, batches of one key, and watermarks of keys."""
+
+    name = "hp_oij"
+    title = "HP-OIJ: interval join, each key split over as many replicas as it needs"
+    parameters_type = HpOijParameters
+
+    def emitter(self, parameters: OijParameters) -> tuple[type[Emitter], dict[str, Any]]:
+        """Return emitters that multicast, calibrated unless the splitting degree is set."""
+        p = _of_this(parameters)
+        if p.splitting is not None:
+            return Emitter, {"distribution": BySplitKey(p.replicas, p.splitting)}
+        return CalibratingEmitter, {
+            "calibration_turns": p.calibration_turns,
+            "replicas": p.replicas,
+        }
+
+    def splits_later(self, parameters: OijParameters) -> bool:
+        """Return whether emitters are calibrated first."""
+        return _of_this(parameters).splitting is None
+
+    def add_feedback(
+        self, graph: ActorGraph, emitters: list[str], replicas: list[str], parameters: OijParameters
+    ) -> None:
+        """Add the master beside the first replica, if emitters are calibrated."""
+        p = _of_this(parameters)
+        if p.splitting is not None:
+            return
+        master = graph.add_actor(
+            "master",
+            role="master",
+            spec=ActorSpec(
+                actor=Master,
+                arguments={
+                    "channels": len(emitters),
+                    "replicas": p.replicas,
+                    "threshold": p.threshold,
+                    "max_splitting": p.max_splitting or p.replicas,
+                },
+            ),
+            site=replicas[0],
+        )
+        for emitter in emitters:
+            graph.connect(emitter, "master", master)
+        graph.connect(master, "emitters", *emitters)
+
+
+def _of_this(parameters: OijParameters) -> HpOijParameters:
+    assert isinstance(parameters, HpOijParameters)
+    return parameters

@@ -1,0 +1,185 @@
+"""The graph that PPOIJ's three patterns share (Figures 3 and 7).
+
+Each stream has its sources, each source an emitter beside it, and every emitter reaches every
+replica; they differ in how emitters distribute and collectors gather (Table 1)::
+
+    source -> emitter -+   +-> [collector] replica -+
+    source -> emitter -+ x +-> [collector] replica -+-> sink
+    source -> emitter -+   +-> [collector] replica -+
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated, Any
+
+from annotated_types import Interval
+from pydantic.dataclasses import dataclass
+
+from actors.interval_join.collector import Order
+from actors.interval_join.emitter import Emitter
+from actors.interval_join.replica import Replica
+from actors.interval_join.source import StreamSource
+from actors.protocol import ActorSpec
+from actors.results import Sink
+from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology, TopologyError
+
+Turns = Annotated[int, Interval(ge=0, le=1000)]
+BatchRows = Annotated[int, Interval(ge=1, le=1_000_000)]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class OijParameters:
+    """What a person may set of every pattern.
+
+    Attributes
+    ----------
+    replicas
+        Replicas of the join.
+    base_emitters, probe_emitters
+        Sources of each stream, each with an emitter.
+    batch_rows
+        Tuples that an emitter sends in one message at the most; the paper's experiments take 32.
+    linger_turns
+        For how many of its source's messages an emitter lets a tuple wait for its batch to fill.
+    """
+
+    replicas: Pes = 4
+    base_emitters: Pes = 1
+    probe_emitters: Pes = 1
+    batch_rows: BatchRows = 32
+    linger_turns: Turns = 2
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class CollectedParameters(OijParameters):
+    """What a person may set of a pattern that depends on its collector.
+
+    Attributes
+    ----------
+    collector
+        ``ordered``, or ``naive`` to see the duplicate and missing pairs of Examples 4.1 to 4.3.
+    """
+
+    collector: Order = "ordered"
+
+
+class IntervalJoinTopology(Topology):
+    """One pattern of interval join."""
+
+    paper = "PPOIJ: Shared-Nothing Parallel Patterns for Efficient Online Interval Joins"
+    exact = True
+    parameters_type = OijParameters
+    example_query = (
+        "SELECT * FROM A, B WHERE A.key = B.key "
+        "AND B.ts BETWEEN A.ts - INTERVAL '100 ms' AND A.ts + INTERVAL '100 ms'"
+    )
+
+    def build(self, job: Job, parameters: OijParameters) -> ActorGraph:  # type: ignore[override]
+        """Return Figure 7 for *job*.
+
+        Raise :exc:`TopologyError` for a query that has a window instead of an interval.
+        """
+        query, p = job.query, parameters
+        if query.interval is None:
+            raise TopologyError(
+                f"{self.name} joins within an interval of event time; the query has a window "
+                f"instead: {query.window}. Write it as in B.ts BETWEEN A.ts - INTERVAL '100 ms' "
+                "AND A.ts + INTERVAL '100 ms'"
+            )
+        graph = ActorGraph()
+        emitters = self._add_emitters(graph, job, p)
+        replicas = [
+            graph.add_actor(
+                f"oij.{replica}",
+                role="oij",
+                spec=ActorSpec(
+                    actor=Replica,
+                    arguments={
+                        "query": query,
+                        "schemas": tuple(file.schema for file in job.files),
+                        "replica": replica,
+                        "channels": len(emitters),
+                        "collector": self.collector(p),
+                        "split_later": self.splits_later(p),
+                        "pairs": job.pairs,
+                    },
+                ),
+            )
+            for replica in range(p.replicas)
+        ]
+        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        for emitter in emitters:
+            graph.connect(emitter, "replicas", *replicas)
+        for one in replicas:
+            graph.connect(one, "sink", sink)
+        self.add_feedback(graph, emitters, replicas, p)
+        return graph
+
+    @abstractmethod
+    def emitter(self, parameters: OijParameters) -> tuple[type[Emitter], dict[str, Any]]:
+        """Return what emitters are, and their arguments of this pattern alone."""
+
+    def splits_later(self, parameters: OijParameters) -> bool:
+        """Return whether emitters begin with each key at one replica and split keys later."""
+        return False
+
+    def add_feedback(
+        self, graph: ActorGraph, emitters: list[str], replicas: list[str], parameters: OijParameters
+    ) -> None:
+        """Add what tells emitters how to split keys: nothing, by default."""
+
+    def collector(self, parameters: OijParameters) -> Order:
+        """Return how collectors gather them."""
+        return "naive"
+
+    def _add_emitters(self, graph: ActorGraph, job: Job, p: OijParameters) -> list[str]:
+        """Add each source with its emitter; return the emitters in the order of their channels."""
+        query = job.query
+        actor, of_pattern = self.emitter(p)
+        replicas = [p.probe_emitters, p.probe_emitters]
+        replicas[query.reach.base] = p.base_emitters
+        emitters = []
+        for channel, (stream, replica) in enumerate(_alternating(query.reach.base, replicas)):
+            number = f"{query.streams[stream]}.{replica}"
+            reads = {
+                "files": job.files,
+                "feeding": job.feeding,
+                "stream": stream,
+                "replica": replica,
+                "replicas": replicas[stream],
+            }
+            distributes = {
+                "query": query,
+                "schemas": tuple(file.schema for file in job.files),
+                "stream": stream,
+                "channel": channel,
+                "batch_rows": p.batch_rows,
+                "linger_turns": p.linger_turns,
+                **of_pattern,
+            }
+            source = graph.add_actor(
+                f"source.{number}",
+                role="source",
+                spec=ActorSpec(actor=StreamSource, arguments=reads),
+            )
+            # Beside its source, as an engine chains the two into one thread.
+            emitter = graph.add_actor(
+                f"emitter.{number}",
+                role="emitter",
+                spec=ActorSpec(actor=actor, arguments=distributes),
+                site=source,
+            )
+            graph.connect(source, "out", emitter)
+            emitters.append(emitter)
+        return emitters
+
+
+def _alternating(base: int, replicas: list[int]) -> list[tuple[int, int]]:
+    """Return (stream, replica) of every channel, base and probe in turns while both have more."""
+    return [
+        (stream, replica)
+        for replica in range(max(replicas))
+        for stream in (base, 1 - base)
+        if replica < replicas[stream]
+    ]

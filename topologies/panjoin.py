@@ -1,0 +1,222 @@
+"""PanJoin (Pan and Jacobsen), Figures 1 and 2.
+
+A manager cuts each stream into a chain of subwindows, which workers hold in turns, and sends every
+worker its commands about each batch of tuples; workers do not talk to each other. Results go
+straight on, or back to the manager, from a BI-Sort as records::
+
+    source -> (spreader -> prefilters) -> manager -+-> worker.0 -+-> sink
+                                            ^  |   +-> ...      -+
+                                            |  |          |
+                                            |  +----------|-------> sink
+                                            +-- feedback -+
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from annotated_types import Interval
+from pydantic.dataclasses import dataclass
+
+from actors.panjoin.chain import ChainRule
+from actors.panjoin.manager import Manager
+from actors.panjoin.prefilter import Prefilter, Spreader
+from actors.panjoin.sides import Sides
+from actors.panjoin.worker import Worker
+from actors.protocol import FEEDBACK, ActorSpec
+from actors.results import Sink
+from actors.source import Source
+from joins.indexes.panjoin.subwindow import CAPACITY_MOST, SubwindowShape
+from joins.windows import Window
+from topologies.quantities import Duration
+from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology, TopologyError
+
+_SUBWINDOWS_PER_WINDOW = 16
+"""As in the paper's experiments: one on each of 16 workers."""
+_TIMED_SUBWINDOW = 65_536
+"""Most tuples of a subwindow in a window of time, which does not say how many it holds."""
+_TUPLES_PER_PARTITION = 128
+"""As in most of the paper's experiments: N_Sub = 8M and P = 64K."""
+_BATCH = 1_024
+_MILLISECOND = 1_000_000
+
+Count = Annotated[int, Interval(ge=1, le=CAPACITY_MOST)]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class PanJoinParameters:
+    """What a person may set of PanJoin.
+
+    Attributes
+    ----------
+    workers
+        Worker nodes.
+    structure
+        Of the subwindows; ``auto`` chooses for each by batch size, selectivity and drift of values.
+    subwindow
+        N_Sub, the most tuples of one; None takes a slide, or a sixteenth of the window if that is
+        longer.
+    partitions
+        P, partitions of a subwindow; None makes them 128 tuples wide.
+    sigma
+        σ, room of an LLAT entry over an even share, above 1.
+    batch_count, collecting_time
+        A batch goes out when so many tuples of one stream wait, or the first has waited so long;
+        a count of None takes 1,024, or the subwindow if that is less.
+    results
+        Where workers send them: straight on, or back to the manager.
+    prefilters
+        Nodes ahead of the manager that retrieve the join fields.
+    threads
+        Threads in each worker.
+    """
+
+    workers: Pes = 4
+    structure: Literal["bi_sort", "rap_table", "wib_tree", "auto"] = "bi_sort"
+    subwindow: Count | None = None
+    partitions: Count | None = None
+    sigma: Annotated[float, Interval(ge=1, le=100)] = 1.25
+    batch_count: Count | None = None
+    collecting_time: Duration = _MILLISECOND
+    results: Literal["sink", "manager"] = "sink"
+    prefilters: Annotated[int, Interval(ge=0, le=1000)] = 0
+    threads: Annotated[int, Interval(ge=1, le=64)] = 1
+
+
+class PanJoin(Topology):
+    """Subwindows of sorted or partitioned tuples, chained over workers under one manager."""
+
+    name = "panjoin"
+    title = "PanJoin: subwindows as BI-Sort, RaP-Table or WiB+-Tree, commanded by a manager"
+    paper = "PanJoin: A Partition-based Adaptive Stream Join (Pan and Jacobsen), Figures 1 and 2"
+    exact = True
+    parameters_type = PanJoinParameters
+    example_query = (
+        "SELECT R.id, S.id FROM R, S WHERE ABS(R.value - S.value) <= 5 "
+        "WINDOW AS (SLIDE INTERVAL '1000' ON '16000')"
+    )
+
+    def in_miniature(self, parameters: PanJoinParameters) -> PanJoinParameters:
+        """Return *parameters* with the sizes that follow from the window."""
+        return replace(parameters, subwindow=None, partitions=None, batch_count=None)
+
+    def build(self, job: Job, parameters: PanJoinParameters) -> ActorGraph:  # type: ignore[override]
+        """Return Figure 1 for *job*.
+
+        Raise :exc:`TopologyError` for a query that joins no one or two streams over windows, and
+        for subwindows, partitions, batches and σ that do not go together.
+        """
+        query, p = job.query, parameters
+        self.refuse_all_but_window_joins(query)
+        schemas = tuple(file.schema for file in job.files)
+        shapes, rules = _cut(job, p)
+        graph = ActorGraph()
+
+        def add(role: str, name: str, actor: type, **arguments: object) -> str:
+            site = "source" if role == "spreader" else None
+            spec = ActorSpec(actor=actor, arguments=arguments)
+            return graph.add_actor(name, role=role, spec=spec, site=site)
+
+        ahead = add("source", "source", Source, files=job.files, feeding=job.feeding)
+        entrances = [ahead]
+        if p.prefilters:
+            spreader = add("spreader", "spreader", Spreader)
+            entrances = [
+                add("prefilter", f"prefilter.{i}", Prefilter, query=query)
+                for i in range(p.prefilters)
+            ]
+            graph.connect(ahead, "out", spreader)
+            graph.connect(spreader, "prefilter", *entrances)
+        manager = add(
+            "manager",
+            "manager",
+            Manager,
+            query=query,
+            schemas=schemas,
+            shapes=shapes,
+            rules=rules,
+            batch_count=_batch_count(p, shapes[0].capacity),
+            collecting_ns=p.collecting_time,
+            results=p.results,
+            pairs=job.pairs,
+        )
+        workers = [
+            add(
+                "worker",
+                f"worker.{i}",
+                Worker,
+                query=query,
+                schemas=schemas,
+                index=i,
+                shapes=shapes,
+                results=p.results,
+                threads=p.threads,
+                pairs=job.pairs,
+            )
+            for i in range(p.workers)
+        ]
+        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        for entrance in entrances:
+            graph.connect(entrance, "manager" if p.prefilters else "out", manager)
+        graph.connect(manager, "worker", *workers)
+        for worker in workers:
+            graph.connect(worker, FEEDBACK, manager)
+        for sender in workers if p.results == "sink" else [manager]:
+            graph.connect(sender, "sink", sink)
+        return graph
+
+
+def _cut(
+    job: Job, p: PanJoinParameters
+) -> tuple[tuple[SubwindowShape, ...], tuple[ChainRule, ...]]:
+    """Return per stream what its subwindows look like, and how it is cut into them."""
+    if p.sigma <= 1:
+        raise TopologyError(f"sigma = {p.sigma}: must be above 1, or 2P entries are too few")
+    dtypes = Sides(job.query, tuple(file.schema for file in job.files)).dtypes
+    shapes, rules = [], []
+    for stream, window in enumerate(job.query.windows):
+        capacity, stretch_ns = _extent(window, p.subwindow)
+        partitions = p.partitions or -(-capacity // _TUPLES_PER_PARTITION)
+        if partitions > capacity:
+            raise TopologyError(
+                f"partitions = {partitions}: a subwindow of {capacity} tuples has at most "
+                f"{capacity} partitions"
+            )
+        shapes.append(
+            SubwindowShape(
+                dtypes=dtypes[stream], capacity=capacity, partitions=partitions, sigma=p.sigma
+            )
+        )
+        rules.append(
+            ChainRule(
+                capacity=capacity,
+                stretch_ns=stretch_ns,
+                structure=None if p.structure == "auto" else p.structure,
+                workers=p.workers,
+                # Else the newest subwindows of both streams would be on one worker.
+                first_worker=stream * p.workers // 2,
+            )
+        )
+    return tuple(shapes), tuple(rules)
+
+
+def _extent(window: Window, subwindow: int | None) -> tuple[int, int | None]:
+    """Return the most tuples and the most event time of a subwindow."""
+    if subwindow is not None:
+        return subwindow, None
+    part = max(window.slide, -(-window.length // _SUBWINDOWS_PER_WINDOW))
+    if window.kind == "time":
+        return _TIMED_SUBWINDOW, part
+    return min(part, CAPACITY_MOST), None
+
+
+def _batch_count(p: PanJoinParameters, capacity: int) -> int:
+    if p.batch_count is None:
+        return min(_BATCH, capacity)
+    if p.batch_count > capacity:
+        raise TopologyError(
+            f"batch_count = {p.batch_count}: a batch fits into a subwindow, which has at most "
+            f"{capacity} tuples"
+        )
+    return p.batch_count

@@ -1,0 +1,169 @@
+"""The graph that systems share whose joiner PEs each keep a share of the whole window.
+
+They differ in where a tuple is stored and where it probes (`actors.window_join.routing`), in the
+structure of the local windows (`joins.indexes.window_indexes`), and in how messages reach the PEs.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic.dataclasses import dataclass as validated
+
+from actors.protocol import ActorSpec
+from actors.results import Sink
+from actors.source import Source
+from actors.window_join.joiner import Joiner
+from actors.window_join.relay import Relay
+from actors.window_join.router import Router
+from actors.window_join.routing import RoundRobin, Routing
+from joins.query import JoinQuery
+from topologies.topology import STRICT, ActorGraph, Job, Topology
+
+_MOST_LINKS = 16
+"""Every link of a chain is probed by every tuple: a window that slides tuple by tuple must not be
+a chain of single tuples."""
+
+
+@validated(frozen=True, kw_only=True, config=STRICT)
+class NoParameters:
+    """Nothing can be set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What one of these systems is made of.
+
+    Attributes
+    ----------
+    routing
+        Where tuples are stored and where they probe.
+    joiners
+        Role of joiner PEs to their number; *routing* numbers them through in this order.
+    index, options
+        Structure of the local windows, and what is set of it.
+    nodes
+        Machines that all but the sink share in turns; None gives each actor a machine of its own.
+    fanout
+        Most receivers of the router, and of each relay in a tree between it and the PEs; the same
+        holds for a tree that gathers results on their way to the sink. None connects directly.
+    """
+
+    routing: Routing
+    joiners: Mapping[str, int]
+    index: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    nodes: int | None = None
+    fanout: int | None = None
+
+
+def at_one_pe(index: str) -> Layout:
+    """Return the layout of one PE that stores all tuples and probes with all of them."""
+    return Layout(routing=RoundRobin(sides=(range(1),) * 2), joiners={"joiner": 1}, index=index)
+
+
+def chain_options(query: JoinQuery, units: int, sub_index: int | None = None) -> dict[str, int]:
+    """Return the options of a chain index at each of *units* PEs that share a stream.
+
+    A sub-index holds *sub_index* tuples; None takes a unit's share of a slide, so that sub-indexes
+    expire as windows do, but of a window at the least one part in `_MOST_LINKS`. The tuples of a
+    slide by time are not known beforehand: the index's own default then holds.
+    """
+    if sub_index is not None:
+        return {"length": sub_index}
+    tuples = [max(w.slide, w.length // _MOST_LINKS) for w in query.windows if w.kind == "count"]
+    return {"length": -(-min(tuples) // units)} if tuples else {}
+
+
+class WindowJoin(Topology):
+    """Source, router, joiner PEs, sink."""
+
+    exact = True
+
+    @abstractmethod
+    def lay_out(self, job: Job, parameters: Any) -> Layout:
+        """Return what the system is made of.
+
+        Raise :exc:`TopologyError` when the query is not one it can evaluate.
+        """
+
+    def build(self, job: Job, parameters: object) -> ActorGraph:
+        """Return the graph of `lay_out`.
+
+        Raise :exc:`TopologyError` for a query that is no window join of one or two streams, and
+        what `lay_out` raises; :exc:`joins.query.QueryError` for a window that cannot be.
+        """
+        self.refuse_all_but_window_joins(job.query)
+        layout = self.lay_out(job, parameters)
+        schemas = tuple(file.schema for file in job.files)
+        names = [(role, f"{role}.{i}") for role, pes in layout.joiners.items() for i in range(pes)]
+        graph = ActorGraph()
+
+        def add(role: str, name: str, actor: type, **arguments: object) -> str:
+            site = f"node.{len(graph) % layout.nodes}" if layout.nodes else None
+            spec = ActorSpec(actor=actor, arguments=arguments)
+            return graph.add_actor(name, role=role, spec=spec, site=site)
+
+        def relay(role: str) -> Callable[[str], str]:
+            return lambda place: add(role, f"{role}.{place}", Relay)
+
+        source = add("source", "source", Source, files=job.files, feeding=job.feeding)
+        router = add(
+            "router",
+            "router",
+            Router,
+            windows=job.query.windows,
+            self_join=job.query.is_self_join,
+            routing=layout.routing,
+            pes=len(names),
+        )
+        joiners = [
+            add(
+                role,
+                name,
+                Joiner,
+                query=job.query,
+                schemas=schemas,
+                routing=layout.routing,
+                pe=pe,
+                index=layout.index,
+                options=layout.options,
+                pairs=job.pairs,
+            )
+            for pe, (role, name) in enumerate(names)
+        ]
+        heads, spread = _tree(joiners, layout.fanout, relay("distributor"))
+        tails, gather = _tree(joiners, layout.fanout, relay("collector"))
+        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+
+        graph.connect(source, "out", router)
+        graph.connect(router, "joiner", *heads)
+        for parent, children in spread.items():
+            graph.connect(parent, "out", *children)
+        for parent, children in [*gather.items(), (sink, tails)]:
+            for child in children:
+                graph.connect(child, "sink" if child in joiners else "out", parent)
+        return graph
+
+
+def _tree(
+    leaves: list[str], fanout: int | None, add: Callable[[str], str]
+) -> tuple[list[str], dict[str, list[str]]]:
+    """Put a tree on *leaves*; return its topmost nodes, and the children of each that *add* made.
+
+    Only a node that would be alone in its group goes up without a parent of its own.
+    """
+    level, top, children = 0, leaves, dict[str, list[str]]()
+    while fanout is not None and len(top) > fanout:
+        groups = [top[begin : begin + fanout] for begin in range(0, len(top), fanout)]
+        top = []
+        for place, group in enumerate(groups):
+            if len(group) > 1:
+                parent = add(f"{level}.{place}")
+                children[parent] = group
+            top.append(parent if len(group) > 1 else group[0])
+        level += 1
+    return top, children
