@@ -36,8 +36,8 @@ SIZE, NEXT, KEYS = 0, 1, 8
 """Places in a node; keys begin at a cache line of their own."""
 
 NODES, ENTRIES, SUBINDEXES, DEPTH = range(4)
-"""Places in a row of `Forest.tree_state`: nodes ever used, entries, subindexes, and the levels of the
-immutable tree that lead to them."""
+"""Places in a row of `Forest.tree_state`: nodes ever used, entries, subindexes, and the levels of
+the immutable tree that lead to them."""
 
 RUN_FIRST, RUN_COUNT, TREE_FIRST, TREE_COUNT, LIMIT, HORIZON, NEXT_POSITION = range(7)
 """Places in a row of `Forest.sides`: the rings' live slots, the entries of the active tree at which
