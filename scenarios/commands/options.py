@@ -45,7 +45,10 @@ def configuration(options: RunOptions) -> RunConfig:
     Raise :exc:`ConfigError` naming an option that is missing, wrong or too many.
     """
     if (options.scenario is None) == (options.query is None):
-        raise ConfigError("give either a scenario (see `joinsim list`) or a query with --data")
+        raise ConfigError(
+            "give either a scenario (see `joinsim list`) or a query and its data, as in "
+            'joinsim run --query "SELECT ..." --data FILE'
+        )
     if options.scenario is not None:
         config = configs.load(options.scenario, scale=options.scale)
         if options.topology not in (None, config.topology):

@@ -76,8 +76,8 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "huge seed": ((*RUN, "--seed", str(2**40)), ("seed = 1099511627776", "4294967295")),
     "no rows": ((*RUN, "--rows", "0"), ("rows = 0", "greater than or equal to 1")),
     "no process": ((*RUN, "--processes", "0"), ("processes = 0", "greater than or equal to 1")),
-    "no data": (("run", "--query", QUERY), ("--query needs --data",)),
-    "nothing to run": (("run",), ("joinsim list", "--query with --data")),
+    "no data": (("run", "--query", QUERY), ("a query needs --data",)),
+    "nothing to run": (("run",), ("joinsim list", "--query", "--data")),
     "scenario and query": (("run", "spo-q3", "--query", QUERY), ("either a scenario", "--query")),
     "too many files": ((*RUN, "--data", "{data}"), ("1 stream(s), s,", "given for 2")),
     "too few files": (
