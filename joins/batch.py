@@ -124,7 +124,8 @@ class Batch:
                 )
             values = table[name]
             if isinstance(values, pa.ChunkedArray):
-                values = values.combine_chunks()
+                # Combining a single chunk would copy it.
+                values = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
             return np.asarray(values.to_numpy(zero_copy_only=False), dtype)
 
         ids = column("id", "int64")

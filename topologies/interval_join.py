@@ -22,7 +22,7 @@ from actors.interval_join.replica import Replica
 from actors.interval_join.source import StreamSource
 from actors.protocol import ActorSpec
 from actors.results import Sink
-from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology, TopologyError
+from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology
 
 Turns = Annotated[int, Interval(ge=0, le=1000)]
 BatchRows = Annotated[int, Interval(ge=1, le=1_000_000)]
@@ -70,23 +70,15 @@ class IntervalJoinTopology(Topology):
     paper = "PPOIJ: Shared-Nothing Parallel Patterns for Efficient Online Interval Joins"
     exact = True
     parameters_type = OijParameters
+    within_interval = True
     example_query = (
         "SELECT * FROM A, B WHERE A.key = B.key "
         "AND B.ts BETWEEN A.ts - INTERVAL '100 ms' AND A.ts + INTERVAL '100 ms'"
     )
 
-    def build(self, job: Job, parameters: OijParameters) -> ActorGraph:  # type: ignore[override]
-        """Return Figure 7 for *job*.
-
-        Raise :exc:`TopologyError` for a query that has a window instead of an interval.
-        """
+    def assemble(self, job: Job, parameters: OijParameters) -> ActorGraph:
+        """Return Figure 7 for *job*."""
         query, p = job.query, parameters
-        if query.interval is None:
-            raise TopologyError(
-                f"{self.name} joins within an interval of event time; the query has a window "
-                f"instead: {query.window}. Write it as in B.ts BETWEEN A.ts - INTERVAL '100 ms' "
-                "AND A.ts + INTERVAL '100 ms'"
-            )
         graph = ActorGraph()
         emitters = self._add_emitters(graph, job, p)
         replicas = [

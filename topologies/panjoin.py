@@ -101,14 +101,13 @@ class PanJoin(Topology):
         """Return *parameters* with the sizes that follow from the window."""
         return replace(parameters, subwindow=None, partitions=None, batch_count=None)
 
-    def build(self, job: Job, parameters: PanJoinParameters) -> ActorGraph:  # type: ignore[override]
+    def assemble(self, job: Job, parameters: PanJoinParameters) -> ActorGraph:
         """Return Figure 1 for *job*.
 
-        Raise :exc:`TopologyError` for a query that joins no one or two streams over windows, and
-        for subwindows, partitions, batches and σ that do not go together.
+        Raise :exc:`TopologyError` for subwindows, partitions, batches and σ that do not fit
+        each other.
         """
         query, p = job.query, parameters
-        self.refuse_all_but_window_joins(query)
         schemas = tuple(file.schema for file in job.files)
         shapes, rules = _cut(job, p)
         graph = ActorGraph()

@@ -133,14 +133,12 @@ class SpoJoin(Topology):
         fits = parameters.merge_threshold in words
         return parameters if fits else replace(parameters, merge_threshold="slide")
 
-    def build(self, job: Job, parameters: SpoJoinParameters) -> ActorGraph:  # type: ignore[override]
+    def assemble(self, job: Job, parameters: SpoJoinParameters) -> ActorGraph:
         """Return Figure 3 for *job*.
 
-        Raise :exc:`TopologyError` for a query that is no window join of one or two streams, and for
-        parameters that contradict the query or each other.
+        Raise :exc:`TopologyError` for parameters that contradict the query or each other.
         """
         query, p = job.query, parameters
-        self.refuse_all_but_window_joins(query)
         _refuse_contradictions(query, p)
         threshold = _threshold(query, p)
         window_states = _window_states(query, p, threshold)

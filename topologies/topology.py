@@ -112,6 +112,8 @@ class Topology(ABC):
         A query it can evaluate, to show the graph for; SPO-Join's Q1 unless it cannot.
     needs_equality
         Whether one predicate of a query must be ``=``.
+    within_interval
+        Whether it joins within an interval of event time; else over windows.
     """
 
     name: str
@@ -125,6 +127,7 @@ class Topology(ABC):
         "WINDOW AS (SLIDE INTERVAL '10' ON '60')"
     )
     needs_equality: bool = False
+    within_interval: bool = False
 
     def example(self) -> Job:
         """Return a job to look at the graph with: it can be built, not run."""
@@ -155,21 +158,35 @@ class Topology(ABC):
         """
         return parameters
 
-    def refuse_all_but_window_joins(self, query: JoinQuery) -> None:
-        """Raise :exc:`TopologyError` unless *query* joins one or two streams over windows."""
+    def build(self, job: Job, parameters: Any) -> ActorGraph:
+        """Return the graph of actors for *job*.
+
+        Raise :exc:`TopologyError` when the query is not one the system can evaluate, or when
+        *parameters* do not fit it.
+        """
+        self._refuse_other_joins(job.query)
+        return self.assemble(job, parameters)
+
+    @abstractmethod
+    def assemble(self, job: Job, parameters: Any) -> ActorGraph:
+        """Return the graph for a query that joins as this system does.
+
+        Raise :exc:`TopologyError` for what else stands against it.
+        """
+
+    def _refuse_other_joins(self, query: JoinQuery) -> None:
         if len(query.streams) > 2:
             raise TopologyError(
                 f"{self.name} joins one stream with itself or two streams; the query has "
                 f"{len(query.streams)}: {', '.join(query.streams)}"
             )
-        if query.window is None:
+        if self.within_interval and query.interval is None:
+            raise TopologyError(
+                f"{self.name} joins within an interval of event time; the query has a window "
+                f"instead: {query.window}. Write it as in B.ts BETWEEN A.ts - INTERVAL '100 ms' "
+                "AND A.ts + INTERVAL '100 ms'"
+            )
+        if not self.within_interval and query.window is None:
             raise TopologyError(
                 f"{self.name} joins over windows; the query has an interval: {query.interval}"
             )
-
-    @abstractmethod
-    def build(self, job: Job, parameters: object) -> ActorGraph:
-        """Return the graph of actors for *job*.
-
-        Raise :exc:`TopologyError` when the query is not one the system can evaluate.
-        """

@@ -90,13 +90,11 @@ class WindowJoin(Topology):
         Raise :exc:`TopologyError` when the query is not one it can evaluate.
         """
 
-    def build(self, job: Job, parameters: object) -> ActorGraph:
+    def assemble(self, job: Job, parameters: Any) -> ActorGraph:
         """Return the graph of `lay_out`.
 
-        Raise :exc:`TopologyError` for a query that is no window join of one or two streams, and
-        what `lay_out` raises; :exc:`joins.query.QueryError` for a window that cannot be.
+        Raise what `lay_out` raises; :exc:`joins.query.QueryError` for a window that cannot be.
         """
-        self.refuse_all_but_window_joins(job.query)
         layout = self.lay_out(job, parameters)
         schemas = tuple(file.schema for file in job.files)
         names = [(role, f"{role}.{i}") for role, pes in layout.joiners.items() for i in range(pes)]

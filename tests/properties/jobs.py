@@ -80,7 +80,7 @@ class RandomJob:
 def jobs(draw: st.DrawFn, topology: Topology, *, exact: bool = False) -> RandomJob:
     """Draw a run of *topology*, with *exact* one that claims to be exactly right."""
     feeding = draw(feedings)
-    if isinstance(topology, IntervalJoinTopology):
+    if topology.within_interval:
         query = draw(interval_queries())
         feeding |= draw(disorders)
         source = streams() | dense_streams()

@@ -97,7 +97,7 @@ class ToySystem(Topology):
     parameters_type = ToyParameters
     example_query = QUERIES[1]
 
-    def build(self, job: Job, parameters: ToyParameters) -> ActorGraph:  # type: ignore[override]
+    def assemble(self, job: Job, parameters: ToyParameters) -> ActorGraph:
         graph = ActorGraph()
         source = ActorSpec(actor=Source, arguments={"files": job.files, "feeding": job.feeding})
         graph.add_actor("source", role="source", spec=source)

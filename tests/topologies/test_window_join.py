@@ -53,10 +53,20 @@ def test_a_hash_join_without_an_equality_is_refused() -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("name", [*SYSTEMS, "spo_join"])
+@pytest.mark.parametrize("name", [*SYSTEMS, "spo_join", "panjoin"])
 def test_a_query_that_is_no_window_join_of_two_streams_is_refused(
     name: str, query: str, says: str
 ) -> None:
     topology = TOPOLOGIES[name]
     with pytest.raises(TopologyError, match=f"^{name} joins .*{says}"):
         topology.build(topology.sketch(parse_query(query)), topology.parameters_type())
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, topology in TOPOLOGIES.items() if topology.within_interval]
+)
+def test_a_window_join_is_refused_where_intervals_are_joined(name: str) -> None:
+    topology = TOPOLOGIES[name]
+    query = parse_query(f"SELECT * FROM R, S WHERE R.x = S.x {WINDOW}")
+    with pytest.raises(TopologyError, match=f"^{name} joins within an interval .*a window instead"):
+        topology.build(topology.sketch(query), topology.parameters_type())

@@ -1,0 +1,32 @@
+"""Batches to Arrow and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from joins.batch import Batch, Schema
+
+SCHEMA = Schema(stream="S", fields={"x": "float64", "n": "int64"}, width_bytes=40)
+BATCH = Batch(
+    id=np.array([3, 4]),
+    ts=np.array([10, 10]),
+    key=np.array([7, -1]),
+    fields={"x": np.array([0.5, -0.0]), "n": np.array([2**62, -(2**63)])},
+    width_bytes=40,
+)
+
+
+def test_a_batch_goes_to_arrow_and_back_without_a_copy() -> None:
+    again = Batch.from_arrow(BATCH.to_arrow(), SCHEMA)
+    assert again.nbytes == BATCH.nbytes == 2 * (24 + 16 + 40)
+    columns = [(BATCH.id, again.id), (BATCH.ts, again.ts), (BATCH.key, again.key)]
+    for before, after in [*columns, *((BATCH.fields[f], again.fields[f]) for f in SCHEMA.fields)]:
+        np.testing.assert_array_equal(before, after)
+        assert np.shares_memory(before, after)
+
+
+def test_a_missing_column_is_named_with_those_there_are() -> None:
+    table = BATCH.to_arrow().drop_columns(["x"])
+    with pytest.raises(KeyError, match=r"stream 'S' has no column 'x'; it has id, ts, key, n"):
+        Batch.from_arrow(table, SCHEMA)
