@@ -29,6 +29,7 @@ from joins.found import Found
 from joins.indexes.probe_list import probe_all
 from joins.indexes.segment import Segment
 from joins.indexes.segments import SEGMENTS
+from joins.memory import keep_freed_memory
 
 _TURNS = 9
 _SLOW_TURNS = 3  # Of what takes seconds.
@@ -225,6 +226,7 @@ def threads_over_a_list(work: InequalityWork) -> list[Result]:
 
 def main() -> None:
     """Measure and print."""
+    keep_freed_memory()
     taxi, uniform = taxi_work(), uniform_work()
     results = probe_costs(taxi) + threads_over_a_list(taxi) + rates_with_peers(uniform)
     report("immutable probe", results)

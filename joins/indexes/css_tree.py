@@ -166,9 +166,18 @@ def find_ranges_in_tree(
     end: np.ndarray,
     counters: np.ndarray,
 ) -> None:
-    """Fill in the places *begin* to *end* - 1 whose keys are in ``lo[i] <= key <= hi[i]``."""
+    """Fill in the places *begin* to *end* - 1 whose keys are in ``lo[i] <= key <= hi[i]``.
+
+    One end of an inequality's range lies outside all keys: no descent is needed to know that.
+    """
+    n = len(nodes.keys)
     for i in range(len(lo)):
         begin[i] = end[i] = 0
-        if lo[i] <= hi[i]:
+        if n == 0 or lo[i] > hi[i]:
+            continue
+        counters[COMPARISONS] += 2
+        if lo[i] > nodes.keys[0]:
             begin[i] = find_place(nodes, lo[i], False, counters)
+        end[i] = n
+        if hi[i] < nodes.keys[n - 1]:
             end[i] = find_place(nodes, hi[i], True, counters)

@@ -9,14 +9,16 @@ boundaries, how many points lie below both, and the sum of their ids' hashes. Be
 the single blocks of the lead axis, and for 4, 16, 64, ... neighbouring blocks together, their
 points' ids in the order of the other axis.
 
-Probe. The whole blocks inside a rectangle are counted, and their fingerprint summed, from four
-cells. What is left are at most four strips, one at each side, less than B places thick: they are
-scanned in the order of their own axis. To list the whole blocks, they are covered by the fewest
-groups of 4^k blocks; in each, the ids wanted lie side by side in its run, from one rank to another,
-and the table has the ranks. So counting costs O(B) whatever it finds, and listing O(B + log n) and
-the copying of what is listed. A negated range is two ranges, before and after it.
+Probe. A rectangle's sides are moved to the nearest block boundaries, and what it then holds is
+counted, and its fingerprint summed, from four cells. What moving a side added or left out is a strip
+of at most B/2 places, which is scanned in the order of its own axis and taken away or added. Listing
+cannot take away: the whole blocks inside the rectangle are covered by the fewest groups of 4^k
+blocks; in each, the ids wanted lie side by side in its run, from one rank to another, and the table
+has the ranks; the strips around them are scanned. So counting costs O(B) whatever it finds, and
+listing O(B + log n) and the copying of what is listed. A negated range is two ranges, before and
+after it.
 
-Cost. With B about the square root of n/2 and never less than 64, the table has at most 4n cells of
+Cost. With B about the square root of n/4 and never less than 64, the table has at most 8n cells of
 12 bytes, a strip is scanned in a fraction of a microsecond for a million tuples, and building takes
 a pass for the table and one for each of the log4(n/B) levels of runs.
 
@@ -48,7 +50,7 @@ from joins.indexes.segment_probes import Probes, make_output
 from joins.work import Work
 
 _BLOCK_BITS_MIN = 6
-_CELLS_MAX = 4  # Cells of the table per tuple.
+_CELLS_MAX = 8  # Cells of the table per tuple.
 
 
 def block_bits(tuples: int) -> int:

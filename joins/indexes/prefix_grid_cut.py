@@ -15,19 +15,11 @@ _CORNERS = 4  # Cells of the table per rectangle or run; a cell read counts as a
 
 
 @kernel
-def _whole_blocks(begin: int, end: int, bits: int, tuples: int) -> tuple[int, int, int, int]:
-    """Return the first whole block in a range and the one past the last, and their places.
-
-    Where no block is whole, the two blocks are equal, and both places are the range's end, so that
-    all of it lies before them.
-    """
-    first = (begin + (1 << bits) - 1) >> bits
-    last = end >> bits
-    if end == tuples:
-        last = (end + (1 << bits) - 1) >> bits
-    if first >= last:
-        return 0, 0, end, end
-    return first, last, first << bits, min(last << bits, tuples)
+def _nearest_boundary(place: int, bits: int, tuples: int) -> int:
+    """Return the block boundary nearest to a place; behind the last block lies one, too."""
+    if place == tuples:
+        return (place + (1 << bits) - 1) >> bits
+    return (place + (1 << bits >> 1)) >> bits
 
 
 @kernel
@@ -45,29 +37,63 @@ def _count_strip(
 
 
 @kernel
+def _count_between(
+    place: np.ndarray, mixed: np.ndarray, begin: int, end: int, low: int, high: int
+) -> tuple[int, np.uint64]:
+    """Count a strip, taken as negative where it ends before it begins."""
+    if begin <= end:
+        return _count_strip(place, mixed, begin, end, low, high)
+    count, total = _count_strip(place, mixed, end, begin, low, high)
+    return -count, np.uint64(0) - total
+
+
+@kernel
 def count_rectangle(
     grid: Grid, x: tuple[int, int], y: tuple[int, int], counters: np.ndarray
 ) -> tuple[int, np.uint64]:
-    """Return how many points a rectangle holds, and the sum of their hashes."""
-    n = len(grid.mixed)
-    left, right, x_begin, x_end = _whole_blocks(x[0], x[1], grid.block_bits, n)
-    bottom, top, y_begin, y_end = _whole_blocks(y[0], y[1], grid.block_bits, n)
-    count, total = _count_strip(grid.from_lead, grid.mixed, x[0], x_begin, y[0], y[1])
-    more, hashes = _count_strip(grid.from_lead, grid.mixed, x_end, x[1], y[0], y[1])
-    count, total = count + more, total + hashes
-    counters[COMPARISONS] += x_begin - x[0] + x[1] - x_end
+    """Return how many points a rectangle holds, and the sum of their hashes.
+
+    Every side is moved to the nearest boundary of blocks, and what that adds or leaves out is
+    counted in a strip of at most half a block: first the sides of the lead axis, then the others.
+    """
+    n, bits = len(grid.mixed), grid.block_bits
+    left, right = _nearest_boundary(x[0], bits, n), _nearest_boundary(x[1], bits, n)
     if left == right:
-        return count, total
-    more, hashes = _count_strip(grid.to_lead, grid.mixed_other, y[0], y_begin, x_begin, x_end)
+        counters[COMPARISONS] += x[1] - x[0]
+        return _count_strip(grid.from_lead, grid.mixed, x[0], x[1], y[0], y[1])
+    x_begin, x_end = left << bits, min(right << bits, n)
+    count, total = _count_between(grid.from_lead, grid.mixed, x[0], x_begin, y[0], y[1])
+    more, hashes = _count_between(grid.from_lead, grid.mixed, x_end, x[1], y[0], y[1])
     count, total = count + more, total + hashes
-    more, hashes = _count_strip(grid.to_lead, grid.mixed_other, y_end, y[1], x_begin, x_end)
+    bottom, top = _nearest_boundary(y[0], bits, n), _nearest_boundary(y[1], bits, n)
+    y_begin, y_end = min(bottom << bits, n), min(top << bits, n)
+    more, hashes = _count_between(grid.to_lead, grid.mixed_other, y[0], y_begin, x_begin, x_end)
+    count, total = count + more, total + hashes
+    more, hashes = _count_between(grid.to_lead, grid.mixed_other, y_end, y[1], x_begin, x_end)
     count, total = count + more, total + hashes
     cells, sums = grid.below, grid.sum_below
     count += int(cells[right, top]) - int(cells[left, top])
     count -= int(cells[right, bottom]) - int(cells[left, bottom])
     total += sums[right, top] - sums[left, top] - (sums[right, bottom] - sums[left, bottom])
-    counters[COMPARISONS] += y_begin - y[0] + y[1] - y_end + _CORNERS
+    strips = abs(x_begin - x[0]) + abs(x[1] - x_end) + abs(y_begin - y[0]) + abs(y[1] - y_end)
+    counters[COMPARISONS] += strips + _CORNERS
     return count, total
+
+
+@kernel
+def _whole_blocks(begin: int, end: int, bits: int, tuples: int) -> tuple[int, int, int, int]:
+    """Return the first whole block in a range and the one past the last, and their places.
+
+    Where no block is whole, the two blocks are equal, and both places are the range's end, so that
+    all of it lies before them.
+    """
+    first = (begin + (1 << bits) - 1) >> bits
+    last = end >> bits
+    if end == tuples:
+        last = (end + (1 << bits) - 1) >> bits
+    if first >= last:
+        return 0, 0, end, end
+    return first, last, first << bits, min(last << bits, tuples)
 
 
 @kernel

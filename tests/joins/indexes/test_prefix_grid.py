@@ -65,10 +65,10 @@ def test_a_selective_third_predicate_gives_the_candidates():
 
 
 @pytest.mark.parametrize("n", [0, 1, 100, 4096, 30_000, 300_000])
-def test_the_table_takes_no_more_than_four_cells_a_tuple(n):
+def test_the_table_takes_no_more_than_eight_cells_a_tuple(n):
     bits = block_bits(n)
-    assert (n >> bits) ** 2 <= 4 * n
-    assert bits == 6 or (n >> (bits - 1)) ** 2 > 4 * n
+    assert (n >> bits) ** 2 <= 8 * n
+    assert bits == 6 or (n >> (bits - 1)) ** 2 > 8 * n
 
 
 def test_work_of_sealing_counts_a_pass_for_every_level_of_runs():
