@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from joins.memory import keep_freed_memory
 from scenarios.commands import catalog
 from scenarios.commands import compare as compare_command
 from scenarios.commands import data as data_commands
@@ -200,6 +201,7 @@ class _Finished(Exception):  # noqa: N818  (nothing went wrong)
 def main() -> None:
     """Run the command line; every failure is one message and an exit code."""
     with guarded():
+        keep_freed_memory()
         try:
             app()
         except _Finished as finished:

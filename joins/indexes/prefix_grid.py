@@ -10,13 +10,13 @@ the single blocks of the lead axis, and for 4, 16, 64, ... neighbouring blocks t
 points' ids in the order of the other axis.
 
 Probe. A rectangle's sides are moved to the nearest block boundaries, and what it then holds is
-counted, and its fingerprint summed, from four cells. What moving a side added or left out is a strip
-of at most B/2 places, which is scanned in the order of its own axis and taken away or added. Listing
-cannot take away: the whole blocks inside the rectangle are covered by the fewest groups of 4^k
-blocks; in each, the ids wanted lie side by side in its run, from one rank to another, and the table
-has the ranks; the strips around them are scanned. So counting costs O(B) whatever it finds, and
-listing O(B + log n) and the copying of what is listed. A negated range is two ranges, before and
-after it.
+counted, and its fingerprint summed, from four cells. What moving a side added or left out is a
+strip of at most B/2 places, which is scanned in the order of its own axis and taken away or added.
+Listing cannot take away: the whole blocks inside the rectangle are covered by the fewest groups of
+4^k blocks; in each, the ids wanted lie side by side in its run, from one rank to another, and the
+table has the ranks; the strips around them are scanned. So counting costs O(B) whatever it finds,
+and listing O(B + log n) and the copying of what is listed. A negated range is two ranges, before
+and after it.
 
 Cost. With B about the square root of n/4 and never less than 64, the table has at most 8n cells of
 12 bytes, a strip is scanned in a fraction of a microsecond for a million tuples, and building takes
