@@ -9,7 +9,6 @@ position.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,49 +16,27 @@ import numpy as np
 from joins.bit_array import find_matches, intersect, keep_window, words_for
 from joins.found import Found
 from joins.indexes.css_kernels import fill_rows, probe_hash, table_bits
-from joins.indexes.css_tree import CssTree, find_ranges_in_tree
-from joins.indexes.search import Brackets
-from joins.indexes.segment import Segment
 from joins.indexes.segment_probes import Output, Probes, answer_in_chunks
+from joins.indexes.tree_searched import TreeSearchedSegment
 from joins.work import Work
 
 _ROW_WORDS_MAX = 1 << 16  # Words of bit arrays filled at a time, per predicate: half a megabyte.
 
 
-class _CssSegment(Segment):
+class _CssSegment(TreeSearchedSegment):
     """A CSS-tree per predicate, and the ids of its leaves; probes search the trees."""
 
-    def __init__(
-        self,
-        keys: Sequence[np.ndarray],
-        lead: np.ndarray,
-        permutations: Sequence[np.ndarray],
-        *,
-        first: int,
-    ) -> None:
-        super().__init__(keys, lead, permutations, first=first)
-        self._trees = tuple(CssTree(column) for column in self.keys)
+    def _seal(self) -> Work:
+        searched = super()._seal()
         ids = np.empty((len(self.keys), len(self)), self.to_lead.dtype)
-        ids[0] = self.lead - first
+        ids[0] = self.lead - self.first
         for other, to_lead in enumerate(self.to_lead, start=1):
             ids[other] = ids[0][to_lead]
         self._leaf_id = ids
-        copied = Work(bytes_copied=ids.nbytes + sum(key.nbytes for key in self.keys))
-        self.work = sum((tree.work for tree in self._trees), copied)
+        return searched + Work(bytes_copied=ids.nbytes)
 
     def _own_arrays(self) -> list[np.ndarray]:
-        return [self._leaf_id, *(tree.nodes.inner for tree in self._trees)]
-
-    def _find_places(
-        self,
-        predicate: int,
-        low: np.ndarray,
-        high: np.ndarray,
-        brackets: Brackets | None,
-        places: tuple[np.ndarray, np.ndarray],
-        counters: np.ndarray,
-    ) -> None:
-        find_ranges_in_tree(self._trees[predicate].nodes, low, high, *places, counters)
+        return [self._leaf_id, *super()._own_arrays()]
 
 
 class CssBitsSegment(_CssSegment):

@@ -10,8 +10,6 @@ to cores, are `joins.indexes.probe_list`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from joins.bit_array import words_for
@@ -27,21 +25,13 @@ from joins.work import Work
 class PoJoinSegment(Segment):
     """One epoch's tuples, sorted by every predicate's field and linked by permutation arrays."""
 
-    def __init__(
-        self,
-        keys: Sequence[np.ndarray],
-        lead: np.ndarray,
-        permutations: Sequence[np.ndarray],
-        *,
-        first: int,
-    ) -> None:
-        super().__init__(keys, lead, permutations, first=first)
+    def _seal(self) -> Work:
         others, n = self.to_lead.shape
         from_lead = np.empty_like(self.to_lead)
         for other in range(others):
             from_lead[other][self.to_lead[other]] = np.arange(n, dtype=from_lead.dtype)
         self._sealed = Sealed(self.lead, mix(self.lead), self.to_lead, from_lead)
-        self.work = Work(moves=others * n, bytes_copied=sum(key.nbytes for key in self.keys))
+        return Work(moves=others * n, bytes_copied=sum(key.nbytes for key in self.keys))
 
     def _own_arrays(self) -> list[np.ndarray]:
         return [self._sealed.mixed, self._sealed.from_lead]

@@ -30,12 +30,9 @@ range.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from joins.found import Found
-from joins.indexes.css_tree import CssTree, find_ranges_in_tree
 from joins.indexes.prefix_grid_build import (
     Grid,
     fill_axes,
@@ -44,9 +41,8 @@ from joins.indexes.prefix_grid_build import (
     levels_for,
 )
 from joins.indexes.prefix_grid_probe import count_rows, list_rows
-from joins.indexes.search import Brackets
-from joins.indexes.segment import Segment
 from joins.indexes.segment_probes import Probes, make_output
+from joins.indexes.tree_searched import TreeSearchedSegment
 from joins.work import Work
 
 _BLOCK_BITS_MIN = 6
@@ -61,22 +57,14 @@ def block_bits(tuples: int) -> int:
     return bits
 
 
-class PrefixGridSegment(Segment):
+class PrefixGridSegment(TreeSearchedSegment):
     """One epoch's tuples as points, with prefix counts and sums over a grid of blocks."""
 
-    def __init__(
-        self,
-        keys: Sequence[np.ndarray],
-        lead: np.ndarray,
-        permutations: Sequence[np.ndarray],
-        *,
-        first: int,
-    ) -> None:
-        super().__init__(keys, lead, permutations, first=first)
-        n, dtype = len(self), self.to_lead.dtype
+    def _seal(self) -> Work:
+        searched = super()._seal()
+        n, keys, dtype = len(self), self.keys, self.to_lead.dtype
         bits = block_bits(n)
         blocks = -(-n >> bits)
-        self._trees = tuple(CssTree(column) for column in self.keys)
         self._grid = Grid(
             block_bits=bits,
             id=np.empty((max(2, len(keys)), n), dtype),
@@ -89,7 +77,7 @@ class PrefixGridSegment(Segment):
             sum_below=np.empty((blocks + 1, blocks + 1), np.uint64),
             run=np.empty((levels_for(blocks), n), dtype),
         )
-        fill_axes(self._grid, self.lead, first)
+        fill_axes(self._grid, self.lead, self.first)
         fill_table(self._grid)
         fill_runs(self._grid, np.empty(blocks, np.int64))
         for other in range(1, len(self.to_lead)):
@@ -97,11 +85,7 @@ class PrefixGridSegment(Segment):
         for place, ids in zip(self._grid.place, self._grid.id, strict=False):
             place[ids] = np.arange(n)
         filled = (self._grid.id, self._grid.place, self._grid.run, self._grid.from_lead)
-        sealed = Work(
-            moves=sum(array.size for array in filled) + self._grid.below.size,
-            bytes_copied=sum(key.nbytes for key in self.keys),
-        )
-        self.work = sum((tree.work for tree in self._trees), sealed)
+        return searched + Work(moves=sum(array.size for array in filled) + self._grid.below.size)
 
     def _place_of_positions(self) -> np.ndarray:
         """Return the lead place of every position: the other axis of a single predicate."""
@@ -113,19 +97,8 @@ class PrefixGridSegment(Segment):
         grid = self._grid
         others = [grid.id, grid.place, grid.from_lead, grid.mixed, grid.mixed_other]
         shared = [] if len(self.keys) > 1 else [grid.to_lead]
-        inner = [tree.nodes.inner for tree in self._trees]
-        return [*others, *shared, grid.below, grid.sum_below, grid.run, *inner]
-
-    def _find_places(
-        self,
-        predicate: int,
-        low: np.ndarray,
-        high: np.ndarray,
-        brackets: Brackets | None,
-        places: tuple[np.ndarray, np.ndarray],
-        counters: np.ndarray,
-    ) -> None:
-        find_ranges_in_tree(self._trees[predicate].nodes, low, high, *places, counters)
+        searched = super()._own_arrays()
+        return [*others, *shared, grid.below, grid.sum_below, grid.run, *searched]
 
     def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> Found:
         candidates = np.empty(len(self), np.int64)

@@ -19,8 +19,8 @@ from joins.work import COUNTERS, Work
 class Segment(ABC):
     """One epoch's tuples of one stream, positions *first* to *first* + n - 1; never changes.
 
-    A subclass builds what it needs from the attributes, and says how a probe's ranges are
-    intersected. It expires as a whole.
+    A subclass builds what it needs from the attributes in `_seal`, and says how a probe's ranges
+    are intersected. It expires as a whole.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Segment(ABC):
     to_lead
         The permutation arrays, shape (predicates - 1, n).
     work
-        What sealing cost; set by the subclass.
+        What sealing cost.
 
     Raises
     ------
@@ -49,8 +49,6 @@ class Segment(ABC):
         When there is no predicate, columns differ in length, keys are not sorted, or positions or
         places are not of this epoch.
     """
-
-    work: Work
 
     def __init__(
         self,
@@ -74,6 +72,11 @@ class Segment(ABC):
         for other, array in enumerate(permutations):
             self.to_lead[other] = column(array, self.to_lead.dtype, f"permutation {other}", n)
             _check_inside(self.to_lead[other], 0, f"permutation {other}")
+        self.work = self._seal()
+
+    @abstractmethod
+    def _seal(self) -> Work:
+        """Build the structure's own arrays, and return what that cost."""
 
     @classmethod
     def from_columns(cls, columns: Sequence[np.ndarray], *, first: int = 0) -> Self:

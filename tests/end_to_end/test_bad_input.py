@@ -49,6 +49,10 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "unknown section": (_set("netwrk.latency=3 ms"), ("netwrk", "mean 'network'?")),
     "unknown preset": (_set("network.preset=lan"), ("network.preset", "'lan'", "'infiniband'")),
     "unknown profile": (_set("profile=fast"), ("profile", "'fast'", "default")),
+    "time of a prepared stream": (
+        (*RUN, "--time", "a"),
+        ("--time a", "is a prepared stream", "raw file"),
+    ),
     "no value": (_set("po_join_pes"), ("po_join_pes", "KEY=VALUE")),
     "no PE": (_set("po_join_pes=0"), ("po_join_pes = '0'", "greater than or equal to 1")),
     "PEs in words": (_set("po_join_pes=two"), ("po_join_pes = 'two'", "integer")),
