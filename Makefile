@@ -9,7 +9,7 @@ demo: $(SETUP)
 	$(BIN)/joinsim demo
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
 lint: $(SETUP)
 	$(BIN)/ruff format --check .

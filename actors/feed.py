@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from joins.arrivals import Arrivals
+from joins.arrivals import Arrivals, merged_places
 from joins.batch import Batch, Schema
 
 _READ_ROWS = 16_384
@@ -42,7 +43,7 @@ class StreamFile:
         """Read the stream from position *start*, some thousand tuples at a time."""
         stop = self.rows
         position = 0
-        columns = ["id", "ts", *self.schema.fields]
+        columns = ["ts", *self.schema.fields]
         segments = sorted(self.directory.glob("*.parquet"))
         if not segments:
             raise FileNotFoundError(
@@ -55,7 +56,9 @@ class StreamFile:
                     position += file.metadata.num_rows
                     continue
                 for block in file.iter_batches(_READ_ROWS, columns=columns):
-                    batch = Batch.from_arrow(block, self.schema)
+                    # An id is its tuple's position: counted faster than read.
+                    ids = pa.array(np.arange(position, position + len(block)))
+                    batch = Batch.from_arrow(block.add_column(0, "id", ids), self.schema)
                     first = max(0, start - position)
                     last = len(batch) if stop is None else min(len(batch), stop - position)
                     position += len(batch)
@@ -104,20 +107,17 @@ class Feed:
         """Return the next *rows* arrivals (fewer at the very end), or None when all are taken."""
         for stream in range(len(self._files)):
             self._fill(stream, rows)
-        held = self._held
-        ts = np.concatenate([batch.ts[:rows] for batch in held])
-        if not len(ts):
+        places = merged_places([batch.ts[:rows] for batch in self._held])
+        if not any(map(len, places)):
             return None
-        stream_of = np.repeat(np.arange(len(held)), [min(rows, len(batch)) for batch in held])
-        order = np.lexsort((stream_of, ts))[:rows]
         number = sum(self._taken)
         parts, numbers = [], []
-        for stream, batch in enumerate(held):
-            places = np.flatnonzero(stream_of[order] == stream)
-            parts.append(batch.slice(0, len(places)))
-            numbers.append(places.astype(np.int64) + number)
-            self._held[stream] = batch.slice(len(places), len(batch))
-            self._taken[stream] += len(places)
+        for stream, (batch, place) in enumerate(zip(self._held, places, strict=True)):
+            count = int(place.searchsorted(rows))
+            parts.append(batch.slice(0, count))
+            numbers.append(place[:count] + number)
+            self._held[stream] = batch.slice(count, len(batch))
+            self._taken[stream] += count
         return Arrivals(parts=tuple(parts), seq=tuple(numbers))
 
     def _fill(self, stream: int, rows: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,16 @@ class Probes:
     def take(self, rows: np.ndarray) -> Probes:
         """Return the given *rows* (int64 places, or a mask), copied."""
         return Probes(self.batch.take(rows), self.start[rows], self.stop[rows], self.born_ns[rows])
+
+    @classmethod
+    def concat(cls, parts: Sequence[Probes]) -> Probes:
+        """Join *parts* of one stream (at least one) end to end."""
+        return cls(
+            Batch.concat([part.batch for part in parts]),
+            np.concatenate([part.start for part in parts]),
+            np.concatenate([part.stop for part in parts]),
+            np.concatenate([part.born_ns for part in parts]),
+        )
 
 
 def give_windows(fed: Fed, bounds: WindowBounds) -> tuple[Probes, ...]:

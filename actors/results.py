@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actors.protocol import HEADER_BYTES, Actor, Context, Message, State
+from actors.protocol import HEADER_BYTES, NO_SPAN, Actor, Context, Message, State
 from joins.matches import Matches
 
 _PROBE_BYTES = 16
-_PAIR_BYTES = 16
+_ID_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,20 @@ class Answers:
         Per element of *matches* the virtual birth times of its probing tuples, int64.
     span
         First and last arrival number of the probes.
+    streams
+        Streams joined: a result has so many ids.
     """
 
     matches: tuple[Matches, ...]
     born_ns: tuple[np.ndarray, ...]
     span: tuple[int, int]
+    streams: int = 2
 
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: two ids a pair, whether or not this run keeps them."""
-        return sum(_PROBE_BYTES * len(part) + _PAIR_BYTES * part.total for part in self.matches)
+        result_bytes = _ID_BYTES * self.streams
+        return sum(_PROBE_BYTES * len(part) + result_bytes * part.total for part in self.matches)
 
     @property
     def rows(self) -> int:
@@ -83,12 +87,42 @@ class Late:
         return len(self.ids)
 
 
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a replica's collector did, said once at the end of the streams.
+
+    Attributes
+    ----------
+    replica
+        Its number.
+    most_tuples
+        Tuples that waited in it at once, at the most.
+    tuples
+        Tuples that passed through it.
+    waited_ns, longest_ns
+        How long they waited for their turn, all together and the one that waited longest.
+    backward
+        Watermarks that came in behind an earlier one of the same channel, and were ignored.
+    """
+
+    replica: int
+    most_tuples: int
+    tuples: int
+    waited_ns: int
+    longest_ns: int
+    backward: int
+
+    span = NO_SPAN
+    nbytes = HEADER_BYTES + 48
+    rows = 0
+
+
 class Sink(Actor):
     """Where results leave the system."""
 
     def receive(self, message: Message, context: Context) -> None:
-        """Emit every part of an `Answers`, and tuples that were dropped as they are."""
-        if isinstance(message.payload, Late):
+        """Emit every part of an `Answers`, and anything else as it is."""
+        if isinstance(message.payload, (Late, Collected)):
             context.emit(message.payload)
             return
         answers: Answers = message.payload

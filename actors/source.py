@@ -13,6 +13,9 @@ from joins.arrivals import Arrivals
 
 NS_PER_S = 1_000_000_000
 
+ARRIVALS = "arrivals"
+"""The port on which a source gets `Arriving` from an engine, instead of reading files."""
+
 _AHEAD = 8
 """Batches that a source without a rate keeps ready at its port, so that the port never runs dry."""
 
@@ -32,12 +35,15 @@ class Feeding:
     watermark_lag_ns
         How far watermarks stay behind the latest event time that has arrived; None takes the
         disorder's delay. With less than the longest delay some tuples are late.
+    watermarks
+        Whether there are any before the end; without them no stored tuple is ever let go.
     """
 
     batch_rows: int = 500
     rate_tps: int | None = None
     disorder: Disorder | None = None
     watermark_lag_ns: int | None = None
+    watermarks: bool = True
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:
@@ -54,6 +60,22 @@ class Feeding:
 
 
 @dataclass(frozen=True, slots=True)
+class Arriving:
+    """Arrivals that an engine feeds in, which reads the streams itself.
+
+    Attributes
+    ----------
+    arrivals
+        At least one; they follow on those fed in before.
+    last
+        Whether nothing comes after them.
+    """
+
+    arrivals: Arrivals
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Fed:
     """Arrivals on their way, with the virtual time at which each tuple came into being.
 
@@ -63,10 +85,13 @@ class Fed:
         The tuples.
     born_ns
         Per stream an int64 array beside its tuples, virtual nanoseconds.
+    last
+        Whether nothing comes after them.
     """
 
     arrivals: Arrivals
     born_ns: tuple[np.ndarray, ...]
+    last: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -88,7 +113,7 @@ class Source(Actor):
     """Sends its streams' tuples in arrival order on port ``out``, a batch at a time.
 
     A batch leaves when its last tuple has come into being; a source whose receiver has no room
-    falls behind, and its tuples' latency tells.
+    falls behind, and its tuples' latency tells. Fed by an engine, it reads nothing itself.
     """
 
     def __init__(self, *, files: tuple[StreamFile, ...], feeding: Feeding) -> None:
@@ -99,13 +124,17 @@ class Source(Actor):
 
     def receive(self, message: Message, context: Context) -> None:
         """Send what is due and set the timer for the next batch."""
+        if message.port == ARRIVALS:
+            self._pass_on(message.payload, context)
+            return
         if message.port == START:
             self._advance()
         else:
             for _ in range(_AHEAD if self._feeding.rate_tps is None else 1):
                 if (arrivals := self._next) is not None:
                     self._advance()
-                    context.send("out", self._payload(arrivals, context.now))
+                    last = self._next is None
+                    context.send("out", self._payload(arrivals, context.now, last=last))
         if self._next is not None:
             context.set_timer(self._due_ns(self._next, context.now), "next")
 
@@ -121,8 +150,18 @@ class Source(Actor):
         if state["holding"]:
             self._advance()
 
-    def _payload(self, arrivals: Arrivals, now: int) -> Payload:
-        return Fed(arrivals, tuple(self._born_ns(seq, now) for seq in arrivals.seq))
+    def _pass_on(self, arriving: Arriving, context: Context) -> None:
+        """Send what an engine has fed in, in messages of the size that was asked for."""
+        begin, stop = arriving.arrivals.span[0], arriving.arrivals.span[1] + 1
+        for first in range(begin, stop, self._feeding.batch_rows):
+            end = min(first + self._feeding.batch_rows, stop)
+            last = arriving.last and end == stop
+            arrivals = arriving.arrivals.between(first, end)
+            context.send("out", self._payload(arrivals, context.now, last=last))
+
+    def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> Payload:
+        born_ns = tuple(self._born_ns(seq, now) for seq in arrivals.seq)
+        return Fed(arrivals, born_ns, last=last)
 
     def _advance(self) -> None:
         self._before = self._feed.snapshot()

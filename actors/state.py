@@ -3,12 +3,13 @@
 A state is made of dicts, lists, arrays, numbers, strings and None. `plain` turns the records
 (dataclasses) and indexes that actors keep into such data and `revive` turns them back, so that an
 actor's snapshot says only which of its fields are state. On disk a state is one npz file, never
-pickle.
+pickle; in an engine's own storage, and on its way through one, it is bytes.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +22,8 @@ from actors.protocol import State
 _RECORD, _INDEX, _STATE = "record", "index", "state"
 _LAYOUT = "layout"
 _OUR_PACKAGES = ("actors", "joins")
+_ALIGNMENT = 16
+"""In bytes, of arrays: numba compiles another kernel for those that are not aligned."""
 
 
 def plain(value: Any) -> Any:
@@ -90,6 +93,31 @@ def load(path: Path) -> State:
     with np.load(path, allow_pickle=False) as arrays:
         layout = json.loads(str(arrays[_LAYOUT]))
         return _unflatten(layout, arrays)
+
+
+def to_bytes(value: Any) -> bytes:
+    """Return plain data, or what `plain` makes plain, as bytes: its layout, then its arrays."""
+    arrays: dict[str, np.ndarray] = {}
+    layout = _flatten(plain(value), arrays)
+    shapes = {name: [a.dtype.str, list(a.shape)] for name, a in arrays.items()}
+    head = json.dumps([layout, shapes]).encode()
+    parts = [len(head).to_bytes(_ALIGNMENT, "little"), head]
+    for array in arrays.values():
+        parts += [bytes(-len(parts[-1]) % _ALIGNMENT), array.tobytes()]
+    return b"".join(parts)
+
+
+def from_bytes(data: bytes | bytearray) -> Any:
+    """Return the plain data in *data*, arrays as views; they can be written to in a bytearray."""
+    begin = _ALIGNMENT + int.from_bytes(data[:_ALIGNMENT], "little")
+    layout, shapes = json.loads(bytes(data[_ALIGNMENT:begin]))
+    arrays = {}
+    for name, (dtype, shape) in shapes.items():
+        begin += -begin % _ALIGNMENT
+        count = math.prod(shape)
+        arrays[name] = np.frombuffer(data, dtype, count, begin).reshape(shape)
+        begin += arrays[name].nbytes
+    return _unflatten(layout, arrays)
 
 
 def _flatten(value: Any, arrays: dict[str, np.ndarray]) -> Any:

@@ -6,7 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-_SHARED = {"__init__", "__main__", "inequality_peers", "inequality_work", "measure"}
+_SHARED = {
+    "__init__",
+    "__main__",
+    "inequality_peers",
+    "inequality_work",
+    "interval_peers",
+    "interval_work",
+    "measure",
+}
 
 
 def main() -> int:

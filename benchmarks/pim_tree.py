@@ -22,6 +22,7 @@ from joins.hashing import mix
 from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
 from joins.window_join.b_plus import BPlusTreeJoin
+from joins.window_join.bw_tree import BwTreeJoin
 from joins.window_join.ibwj import IndexJoin
 from joins.window_join.live import LiveJoin
 from joins.window_join.rows import Rows, make_rows
@@ -119,6 +120,8 @@ def contenders(two: dict[str, int]) -> dict[str, tuple[object, int]]:
         "sorted runs, batch 1,024": (SortedRunsJoin(), 1024),
         "sorted runs, batch 16,384": (SortedRunsJoin(), 16_384),
         "sorted runs, batch 65,536": (SortedRunsJoin(), 65_536),
+        "live Bw-Tree, 1 thread": (BwTreeJoin(threads=1), _FILL_BATCH),
+        "live Bw-Tree, 2 threads": (BwTreeJoin(threads=2), _FILL_BATCH),
         "live PIM-Tree, 1 thread": (LiveJoin(PimTree(**two), threads=1), _FILL_BATCH),
         "live PIM-Tree, 2 threads": (LiveJoin(PimTree(**two), threads=2), _FILL_BATCH),
     }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from joins.batch import Batch
+from joins.machine import kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +42,37 @@ class Arrivals:
         """First and last arrival number; there is at least one arrival."""
         present = [seq for seq in self.seq if len(seq)]
         return int(min(seq[0] for seq in present)), int(max(seq[-1] for seq in present))
+
+    def between(self, first: int, stop: int) -> Arrivals:
+        """Return the arrivals numbered *first* to *stop* (exclusive), as views."""
+        ends = [np.searchsorted(seq, (first, stop)).tolist() for seq in self.seq]
+        return Arrivals(
+            parts=tuple(part.slice(*end) for part, end in zip(self.parts, ends, strict=True)),
+            seq=tuple(seq[slice(*end)] for seq, end in zip(self.seq, ends, strict=True)),
+        )
+
+
+def merged_places(times: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return where each stream's tuples stand when all are merged by event time.
+
+    Tuples of equal time stand in the order of their streams. *times* are int64 columns, each in
+    order; so are the places.
+    """
+    places = [np.arange(len(column)) for column in times]
+    for stream, place in enumerate(places):
+        for other, column in enumerate(times):
+            if other != stream:
+                _count_before(times[stream], column, other < stream, place)
+    return places
+
+
+@kernel
+def _count_before(times: np.ndarray, others: np.ndarray, ties: bool, place: np.ndarray) -> None:
+    """Add to each place how many of *others* are earlier, or with *ties* at the same time."""
+    before = 0
+    for i in range(len(times)):
+        while before < len(others) and (
+            others[before] < times[i] or (ties and others[before] == times[i])
+        ):
+            before += 1
+        place[i] += before

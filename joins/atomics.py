@@ -62,6 +62,18 @@ def fetch_add(typing_context, rows, row, column, value):  # type: ignore[no-unty
 
 
 @intrinsic
+def compare_and_swap(typing_context, rows, row, column, old, new):  # type: ignore[no-untyped-def]
+    """Set ``rows[row, column] = new`` if *old* is there, and tell whether it was."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = _word(context, builder, signature.args[0], *args[:3])
+        swapped = builder.cmpxchg(word, args[3], args[4], "acq_rel", "acquire")
+        return builder.extract_value(swapped, 1)
+
+    return types.boolean(rows, types.intp, types.intp, types.int64, types.int64), emit
+
+
+@intrinsic
 def try_lock(typing_context, rows, row, column):  # type: ignore[no-untyped-def]
     """Test and set: take the lock at ``rows[row, column]`` if nobody has it; tell whether."""
 

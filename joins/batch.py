@@ -71,7 +71,12 @@ class Batch:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: the columns and the declared width."""
-        return len(self) * (_ROW_BYTES + 8 * len(self.fields) + self.width_bytes)
+        return len(self) * self.row_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of a tuple on the wire in bytes."""
+        return _ROW_BYTES + 8 * len(self.fields) + self.width_bytes
 
     @classmethod
     def empty(cls, schema: Schema) -> Batch:
@@ -142,8 +147,9 @@ class Batch:
     def concat(cls, batches: Sequence[Batch]) -> Batch:
         """Join *batches* of one stream (at least one) end to end."""
         first = batches[0]
-        if len(batches) == 1:
-            return first
+        batches = [batch for batch in batches if len(batch)]
+        if len(batches) <= 1:
+            return batches[0] if batches else first
         return cls(
             id=np.concatenate([batch.id for batch in batches]),
             ts=np.concatenate([batch.ts for batch in batches]),

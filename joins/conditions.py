@@ -9,7 +9,7 @@ sums v - ε and v + ε.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
@@ -48,6 +48,16 @@ class Condition:
     def negated(self) -> bool:
         """Whether stored values *outside* the bounds satisfy the predicate."""
         return self.operator == "!="
+
+    @property
+    def mirrored(self) -> Condition:
+        """The same predicate as the stored tuple sees it."""
+        return replace(
+            self,
+            probe_field=self.stored_field,
+            stored_field=self.probe_field,
+            operator=MIRRORED[self.operator] if self.epsilon is None else self.operator,
+        )
 
     def bounds(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return for each probe value the least and the greatest stored value that satisfy it.

@@ -6,8 +6,12 @@ may use it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numba import njit
+
+from joins.machine import kernel
 
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -33,6 +37,24 @@ def mix(values: np.ndarray) -> np.ndarray:
         return z ^ (z >> _S31)
 
 
+def mix_rows(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Mix int64 columns row by row into uint64; of a single column what `mix` says."""
+    mixed = mix(columns[0])
+    for column in columns[1:]:
+        mixed = mix(mixed ^ column.astype(np.uint64))
+    return mixed
+
+
 def partition(ids: np.ndarray, parts: int) -> np.ndarray:
     """Return for every id the part (0 to *parts* - 1, int64) that a fixed hash sends it to."""
-    return (mix(ids) % np.uint64(parts)).astype(np.int64)
+    if parts == 1:
+        return np.zeros(len(ids), np.int64)
+    places = np.empty(len(ids), np.int64)
+    _partition(ids, np.uint64(parts), places)
+    return places
+
+
+@kernel
+def _partition(ids: np.ndarray, parts: np.uint64, places: np.ndarray) -> None:
+    for i in range(len(ids)):
+        places[i] = splitmix64(ids[i]) % parts

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from joins.windows import WindowError, read_extent
 
 if TYPE_CHECKING:
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
 TIME_FIELD = "ts"
 """How a query spells a tuple's event time, whatever column of the raw data it came from."""
 
-_INT64 = np.iinfo(np.int64)
+_EARLIEST, _LATEST = -(2**63), 2**63 - 1
 _FARTHEST = 2**62
 """A bound nearer than this (146 years) fits any arithmetic on event times."""
 
@@ -115,39 +113,19 @@ class Interval:
     lower_ns: int
     upper_ns: int
 
-    def reach(self, stream: int, ts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the greatest event time that tuples of *stream* join with.
+    def offsets(self, stream: int) -> tuple[int, int]:
+        """Return how much earlier and later a partner of a tuple of *stream* may be at the most.
 
-        Both ends are included; where there is none, the first is greater than the second.
+        Both in nanoseconds, of any sign, added to its event time.
         """
-        lower, upper = self._offsets(stream)
-        least, above, _ = _shift(ts, lower)
-        most, _, below = _shift(ts, upper)
-        none = above | below
-        if none.any():
-            least, most = np.where(none, 1, least), np.where(none, 0, most)
-        return least, most
+        if stream == self.base:
+            return self.lower_ns, self.upper_ns
+        return -self.upper_ns, -self.lower_ns
 
     def horizon(self, stream: int, watermark: int) -> int:
         """Return the least event time of a stored tuple of *stream* that may still find a partner.
 
         Every tuple that is yet to come is as new as *watermark* or newer.
         """
-        _, upper = self._offsets(stream)
-        return max(_INT64.min, min(_INT64.max, watermark - upper))
-
-    def _offsets(self, stream: int) -> tuple[int, int]:
-        if stream == self.base:
-            return self.lower_ns, self.upper_ns
-        return -self.upper_ns, -self.lower_ns
-
-
-def _shift(ts: np.ndarray, by: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return *ts* + *by* held within int64, and where it would lie above and below that."""
-    above = ts > _INT64.max - max(by, 0)
-    below = ts < _INT64.min - min(by, 0)
-    with np.errstate(over="ignore"):
-        shifted = ts + by
-    if above.any() or below.any():
-        shifted = np.where(above, _INT64.max, np.where(below, _INT64.min, shifted))
-    return shifted, above, below
+        _, upper = self.offsets(stream)
+        return max(_EARLIEST, min(_LATEST, watermark - upper))

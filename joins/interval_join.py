@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from joins.batch import Batch, Schema
+from joins.indexes.columns import column
 from joins.indexes.interval_buffer import IntervalBuffer
-from joins.indexes.interval_kernels import Probes
+from joins.indexes.interval_probe import Probes
+from joins.indexes.key_groups import KeyGroups, group_by_key
 from joins.matches import Matches
 from joins.query import JoinQuery
 from joins.work import Work
@@ -30,7 +32,7 @@ class Joined(NamedTuple):
     matches
         A row per base tuple of a pair found.
     row
-        int64, for each the row of the tuple that found it first.
+        int64, for each the row of the tuple that found it; of several, the earliest.
     work
         What it cost.
     """
@@ -60,24 +62,30 @@ class IntervalJoin:
     def __len__(self) -> int:
         return sum(len(buffer) for buffer in self.buffers)
 
+    def join(
+        self,
+        stream: int,
+        batch: Batch,
+        own: np.ndarray,
+        *,
+        watermark: int,
+        low_watermark: int,
+        enumerate: bool = False,
+    ) -> Joined:
+        """Probe with tuples of *stream*, then store those that the mask *own* names.
+
+        The keywords are those of `probe` and `store`.
+        """
+        groups = _groups(batch)
+        joined = self._probe(stream, batch, groups, enumerate)
+        if not own.all():
+            groups = groups.only(own)
+        stored = self._store(stream, batch, groups, watermark, low_watermark)
+        return joined._replace(work=joined.work + stored)
+
     def probe(self, stream: int, batch: Batch, *, enumerate: bool = False) -> Joined:
         """Find the partners of tuples of *stream* among the other stream's stored tuples."""
-        probes = self._probes(stream, batch)
-        stored = self.buffers[1 - stream]
-        if stream == self._interval.base:
-            found, ids = stored.probe(probes, enumerate=enumerate), batch.id
-            row = np.arange(len(batch))
-        else:
-            ids, row, found = stored.probe_stored(probes, batch.id, enumerate=enumerate)
-        some = found.count > 0
-        matches = Matches(
-            stream=self._interval.base,
-            probe_id=ids[some],
-            count=found.count[some],
-            fingerprint=found.fingerprint[some],
-            match_id=found.match_id,
-        )
-        return Joined(matches, row[some], found.work)
+        return self._probe(stream, batch, _groups(batch), enumerate)
 
     def store(self, stream: int, batch: Batch, *, watermark: int, low_watermark: int) -> Work:
         """Store tuples of *stream*.
@@ -85,14 +93,7 @@ class IntervalJoin:
         Tuples of their keys that wait for none as new as *watermark* are let go, and those of any
         key by *low_watermark*, which is no greater.
         """
-        return self.buffers[stream].insert(
-            batch.key,
-            batch.ts,
-            batch.id,
-            self._values(stream, batch),
-            horizon=self._interval.horizon(stream, watermark),
-            floor=self._interval.horizon(stream, low_watermark),
-        )
+        return self._store(stream, batch, _groups(batch), watermark, low_watermark)
 
     def snapshot(self) -> list[dict[str, Any]]:
         """Return both buffers as plain arrays."""
@@ -102,17 +103,39 @@ class IntervalJoin:
         """Take over a snapshot."""
         self.buffers = [IntervalBuffer.restore(saved) for saved in snapshot]
 
+    def _probe(self, stream: int, batch: Batch, groups: KeyGroups, enumerate: bool) -> Joined:
+        stored = self.buffers[1 - stream]
+        find = stored.probe if stream == self._interval.base else stored.probe_stored
+        found = find(groups, self._probes(stream, batch), enumerate=enumerate)
+        matches = Matches(
+            stream=self._interval.base,
+            probe_id=found.ids,
+            count=found.count,
+            fingerprint=found.fingerprint,
+            match_id=found.match_id,
+        )
+        return Joined(matches, found.row, found.work)
+
+    def _store(
+        self, stream: int, batch: Batch, groups: KeyGroups, watermark: int, low_watermark: int
+    ) -> Work:
+        return self.buffers[stream].insert(
+            groups,
+            self._values(stream, batch),
+            horizon=self._interval.horizon(stream, watermark),
+            floor=self._interval.horizon(stream, low_watermark),
+        )
+
     def _probes(self, stream: int, batch: Batch) -> Probes:
-        least, most = self._interval.reach(stream, batch.ts)
+        lower, upper = self._interval.offsets(stream)
         conditions = self._conditions[stream]
         low, high = np.empty((2, len(conditions), len(batch)), np.int64)
         for place, condition in enumerate(conditions):
             ends = condition.bounds(batch.fields[condition.probe_field])
             low[place], high[place] = (as_places(end) for end in ends)
         return Probes(
-            np.require(batch.key, requirements=["C", "W"]),
-            least,
-            most,
+            lower,
+            upper + 1,
             low,
             high,
             np.array([condition.negated for condition in conditions], np.bool_),
@@ -125,6 +148,11 @@ class IntervalJoin:
             column = batch.fields[condition.stored_field]
             values[place] = as_places(column.astype(condition.dtype, copy=False))
         return values
+
+
+def _groups(batch: Batch) -> KeyGroups:
+    columns = {"key": batch.key, "ts": batch.ts, "id": batch.id}
+    return group_by_key(*(column(values, np.int64, name) for name, values in columns.items()))
 
 
 def as_places(values: np.ndarray) -> np.ndarray:
@@ -153,5 +181,6 @@ def join_keys(query: JoinQuery, schemas: Sequence[Schema], stream: int, batch: B
         fields=batch.fields,
         width_bytes=batch.width_bytes,
     )
-    missing = values != values
-    return keyed.take(np.flatnonzero(~missing)) if missing.any() else keyed
+    if values.dtype.kind != "f" or not (missing := np.isnan(values)).any():
+        return keyed
+    return keyed.take(np.flatnonzero(~missing))

@@ -1,12 +1,16 @@
-"""Over which replicas each key is split (PPOIJ, Algorithm 1, without lines 4 to 10).
+"""Over which replicas each key is split: PPOIJ's Algorithm 1, and a heuristic of our own.
 
-Lines 4 to 10 give every key a first replica. Here it has one already, its home: keys are measured
-while each is at its home, and a key must stay there for its stored tuples to be found.
+Of Algorithm 1 lines 4 to 10 are left out, which give every key a first replica. Here it has one
+already, its home: keys are measured while each is at its home, and a key must stay there for its
+stored tuples to be found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+Split = Mapping[int, tuple[int, ...]]
+"""Key to the replicas over which its tuples are dealt evenly, its home first."""
 
 
 def split_keys(
@@ -39,22 +43,86 @@ def split_keys(
     """
     limit = min(max_splitting, replicas)
     split = {key: [homes[key]] for key in sorted(counts, key=lambda key: (-counts[key], key))}
-    loads = [0.0] * replicas
+    load = [0.0] * replicas
     for key, among in split.items():
-        loads[among[0]] += counts[key]
-    while not _balanced(loads, threshold) and any(len(among) < limit for among in split.values()):
+        load[among[0]] += counts[key]
+    while not _balanced(load, threshold) and any(len(among) < limit for among in split.values()):
         for key, among in split.items():
             if len(among) == limit:
                 continue
-            least = min((i for i in range(replicas) if i not in among), key=lambda i: loads[i])
-            part, smaller = counts[key] / len(among), counts[key] / (len(among) + 1)
-            for replica in among:
-                loads[replica] += smaller - part
-            loads[least] += smaller
+            least = min((i for i in range(replicas) if i not in among), key=lambda i: load[i])
+            load = _after_split(load, counts[key], among, least)
             among.append(least)
-            if _balanced(loads, threshold):
+            if _balanced(load, threshold):
                 break
     return {key: tuple(among) for key, among in split.items()}
+
+
+def split_busiest(
+    counts: Mapping[int, int],
+    homes: Mapping[int, int],
+    *,
+    replicas: int,
+    threshold: float,
+    max_splitting: int,
+) -> dict[int, tuple[int, ...]]:
+    """Return for every key its replicas, its home first; parameters are those of `split_keys`.
+
+    Algorithm 1 goes through all keys in turn, and so splits many that burden nobody. Here only keys
+    of the most loaded replica are split, each time that one whose split leaves the loads most even,
+    until replicas are balanced or no split of its keys makes them more even.
+    """
+    limit = min(max_splitting, replicas)
+    split = {key: [homes[key]] for key in sorted(counts, key=lambda key: (-counts[key], key))}
+    load = [0.0] * replicas
+    for key, among in split.items():
+        load[among[0]] += counts[key]
+    while not _balanced(load, threshold):
+        busiest = max(range(replicas), key=lambda i: load[i])
+        best, chosen = _unevenness(load), None
+        for key, among in split.items():
+            if busiest in among and len(among) < limit:
+                least = min((i for i in range(replicas) if i not in among), key=lambda i: load[i])
+                after = _after_split(load, counts[key], among, least)
+                if _unevenness(after) < best:
+                    best, chosen, following = _unevenness(after), (among, least), after
+        if chosen is None:
+            break
+        load = following
+        chosen[0].append(chosen[1])
+    return {key: tuple(among) for key, among in split.items()}
+
+
+HEURISTICS = {"algorithm_1": split_keys, "busiest_first": split_busiest}
+"""Ways to split keys, by name."""
+
+
+def loads(counts: Mapping[int, int], split: Split, replicas: int) -> list[float]:
+    """Return per replica how many tuples it stores; *split* names every key of *counts*."""
+    load = [0.0] * replicas
+    for key, count in counts.items():
+        for replica in split[key]:
+            load[replica] += count / len(split[key])
+    return load
+
+
+def copies(counts: Mapping[int, int], split: Split) -> int:
+    """Return to how many replicas all tuples of *counts* travel together."""
+    return sum(count * len(split[key]) for key, count in counts.items())
+
+
+def _after_split(load: list[float], count: int, among: list[int], more: int) -> list[float]:
+    """Return the loads when a key of *count* tuples is split over one replica more."""
+    part, smaller = count / len(among), count / (len(among) + 1)
+    after = load.copy()
+    for replica in among:
+        after[replica] += smaller - part
+    after[more] += smaller
+    return after
+
+
+def _unevenness(load: list[float]) -> tuple[float, float]:
+    return max(load), sum(one * one for one in load)
 
 
 def _balanced(loads: list[float], threshold: float) -> bool:

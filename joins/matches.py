@@ -28,6 +28,10 @@ class Matches:
         of matches have equal sums in any order, and a duplicate changes the sum.
     match_id
         int64, the matches of the first row, then of the second, ...; None when only counted.
+
+    In a join of more than two streams a match is a tuple of each other stream: *match_id* then has
+    a column for each, in the order of the query, and the fingerprint sums up
+    `joins.hashing.mix_rows` of them.
     """
 
     stream: int

@@ -16,8 +16,9 @@ from joins.batch import Batch, Schema
 from joins.matches import Matches
 from joins.oracle_interval import expected_of_interval
 from joins.oracle_match import match_ranges
+from joins.oracle_multiway import expected_of_multiway
+from joins.oracle_windows import unseen_rows, window_rows
 from joins.query import JoinQuery
-from joins.windows import Window
 
 
 def expected(
@@ -31,8 +32,9 @@ def expected(
     """Give the matches of every tuple that probes: of each stream its tuples in their order.
 
     In a window join every tuple probes what came before it; in an interval join the tuples of the
-    base stream probe (see `joins.oracle_interval`). Tuples may come in several `Matches`. Memory is
-    bounded by the windows and a chunk.
+    base stream probe (see `joins.oracle_interval`). In a join of more than two streams a match is a
+    tuple of each other stream (see `joins.oracle_multiway`). Tuples may come in several `Matches`.
+    Memory is bounded by the windows and a chunk.
 
     Parameters
     ----------
@@ -48,6 +50,8 @@ def expected(
     """
     if query.interval:
         return expected_of_interval(query, schemas, arrivals, late, enumerate_ids)
+    if len(query.streams) > 2:
+        return expected_of_multiway(query, schemas, arrivals, enumerate_ids)
     return _expected_of_windows(query, schemas, arrivals, enumerate_ids)
 
 
@@ -64,7 +68,7 @@ def _expected_of_windows(
         for probing in streams:
             stored = query.stored_stream(probing)
             probes = chunk.parts[probing]
-            first, last = _window(
+            first, last = window_rows(
                 query.windows[stored], kept[stored], seen_seq[stored], probes, chunk.seq[probing]
             )
             yield from match_ranges(
@@ -72,37 +76,6 @@ def _expected_of_windows(
             )
         latest = max((int(part.ts[-1]) for part in chunk.parts if len(part)), default=None)
         for stored, window in enumerate(query.windows):
-            row = _unseen(window, kept[stored], latest)
+            row = unseen_rows(window, kept[stored], latest)
             kept[stored] = kept[stored].slice(row, len(kept[stored]))
             seen_seq[stored] = seen_seq[stored][row:]
-
-
-def _window(
-    window: Window, stored: Batch, stored_seq: np.ndarray, probes: Batch, seq: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of *stored* that each probe sees: first, and the one after the last."""
-    base = int(stored.id[0]) if len(stored) else 0
-    last = np.searchsorted(stored_seq, seq)
-    if window.kind == "count":
-        preceding = base + last
-        oldest = (preceding // window.slide) * window.slide - (window.length - window.slide)
-        first = np.maximum(oldest, base) - base
-    elif window.semantics == "precise":
-        first = np.searchsorted(stored.ts, probes.ts - window.length, "left")
-        last = np.minimum(last, np.searchsorted(stored.ts, probes.ts, "left"))
-    else:
-        oldest = (probes.ts // window.slide) * window.slide - (window.length - window.slide)
-        first = np.searchsorted(stored.ts, oldest, "left")
-    return np.minimum(first, last).astype(np.int64), last.astype(np.int64)
-
-
-def _unseen(window: Window, stored: Batch, latest: int | None) -> int:
-    """Return how many rows of *stored* no tuple that arrives after event time *latest* sees."""
-    if latest is None or not len(stored):
-        return 0
-    at = latest if window.kind == "time" else int(stored.id[-1]) + 1
-    if window.semantics == "precise":
-        oldest = at - window.length
-    else:
-        oldest = at // window.slide * window.slide - (window.length - window.slide)
-    return int((stored.ts if window.kind == "time" else stored.id).searchsorted(oldest))

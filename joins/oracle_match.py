@@ -12,6 +12,7 @@ from numba import njit
 from joins.batch import Batch
 from joins.hashing import mix
 from joins.matches import Matches
+from joins.oracle_sorted import match_near
 from joins.query import Field, JoinQuery, Predicate
 
 _ROWS_AT_ONCE = 256
@@ -40,6 +41,24 @@ def match_ranges(
     enumerate_ids
         Whether to list match ids, in the order of *stored* within a row.
     """
+
+    def holds_of_pairs(probe: np.ndarray, match: np.ndarray) -> np.ndarray:
+        holds = np.ones(len(probe), np.bool_)
+        for predicate in query.predicates:
+            sides = [
+                stored.fields[field.name][match]
+                if not _is_probe(field, query, probing)
+                else probes.fields[field.name][probe]
+                for field in (predicate.left, predicate.right)
+            ]
+            holds &= evaluate(predicate, *sides)
+        return holds
+
+    bounds = (first, last)
+    near = match_near(query, probing, probes, stored, bounds, holds_of_pairs, enumerate_ids)
+    if near is not None:
+        yield from near
+        return
     hashes = mix(stored.id)
     width = max(1, int((last - first).max(initial=1)))
     step = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // width))
@@ -48,13 +67,13 @@ def match_ranges(
         low, high = first[rows], last[rows]
         left, right = int(low.min()), int(high.max())
         holds = np.zeros((len(low), right - left), np.bool_)
-        _inside(holds, low - left, high - left)
+        mark_ranges(holds, low - left, high - left)
         for predicate in query.predicates:
             sides = [
                 _values(field, query, probing, probes, stored, rows, slice(left, right))
                 for field in (predicate.left, predicate.right)
             ]
-            holds &= _evaluate(predicate, *sides)
+            holds &= evaluate(predicate, *sides)
         count = np.zeros(len(low), np.int64)
         fingerprint = np.zeros(len(low), np.uint64)
         _sum(holds, hashes[left:right], count, fingerprint)
@@ -77,10 +96,13 @@ def _values(
     window: slice,
 ) -> np.ndarray:
     """Return one side of a predicate: probes down the rows, stored tuples along the columns."""
-    is_probe = field.role == 1 if query.is_self_join else field.stream == probing
-    if is_probe:
+    if _is_probe(field, query, probing):
         return probes.fields[field.name][rows, np.newaxis]
     return stored.fields[field.name][np.newaxis, window]
+
+
+def _is_probe(field: Field, query: JoinQuery, probing: int) -> bool:
+    return field.role == 1 if query.is_self_join else field.stream == probing
 
 
 _COMPARE = {
@@ -93,7 +115,8 @@ _COMPARE = {
 }
 
 
-def _evaluate(predicate: Predicate, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def evaluate(predicate: Predicate, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Evaluate a predicate as it is written, element by element; the two sides broadcast."""
     compare = _COMPARE[predicate.operator]
     if predicate.epsilon is None:
         return compare(left, right)
@@ -109,7 +132,7 @@ def _evaluate(predicate: Predicate, left: np.ndarray, right: np.ndarray) -> np.n
 
 
 @njit(cache=True, nogil=True)
-def _inside(holds: np.ndarray, first: np.ndarray, last: np.ndarray) -> None:
+def mark_ranges(holds: np.ndarray, first: np.ndarray, last: np.ndarray) -> None:
     """Set each row from its first column to its last, exclusive."""
     for i in range(len(first)):
         holds[i, first[i] : last[i]] = True

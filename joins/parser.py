@@ -11,7 +11,13 @@ from lark import Lark, Transformer, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
 from joins.interval import TIME_FIELD, Bound, IntervalClause
-from joins.query import Field, JoinQuery, Predicate, QueryError, WindowClause
+from joins.query import (
+    Field,
+    JoinQuery,
+    Predicate,
+    QueryError,
+)
+from joins.window_clause import StreamWindows, WindowClause
 
 _WORDS = {
     "NAME": "a name",
@@ -116,13 +122,22 @@ class _Builder(Transformer):
             slide=slide[1:-1].strip(), length=length[1:-1].strip(), precise=precise is not None
         )
 
+    def stream_window(self, stream: str, window: WindowClause) -> tuple[str, WindowClause]:
+        return str(stream), window
+
+    def stream_windows(self, *windows: tuple[str, WindowClause]) -> StreamWindows:
+        return StreamWindows(
+            streams=tuple(stream for stream, _ in windows),
+            clauses=tuple(clause for _, clause in windows),
+        )
+
     def moment(self, base: Any, sign: str = "", extent: str = "''") -> Any:
         return base, Bound(sign=str(sign), extent=extent[1:-1].strip())
 
     def interval(self, probe: Any, lower: Any, upper: Any) -> _Between:
         return _Between(probe, lower, upper)
 
-    def windowed(self, predicates: Any, window: WindowClause) -> Any:
+    def windowed(self, predicates: Any, window: WindowClause | StreamWindows) -> Any:
         return predicates, window
 
     def timed(self, *conditions: Any) -> Any:

@@ -9,7 +9,8 @@ from decimal import Decimal
 from joins.batch import Schema
 from joins.conditions import MIRRORED, Condition
 from joins.interval import Interval, IntervalClause, IntervalError
-from joins.windows import Window, WindowError, read_extent
+from joins.window_clause import StreamWindows, WindowClause
+from joins.windows import Window, WindowError
 
 
 class QueryError(ValueError):
@@ -95,39 +96,8 @@ _SIGNS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class WindowClause:
-    """A window as a query spells it; *slide* and *length* may be names that `bind` gives values.
-
-    A plain number counts tuples and a quantity such as ``10 min`` is event time. SPO-Join's Q1
-    writes ``'10' ON '60'`` and means minutes in its text, but its experiments give that query
-    windows by count; so a number without a unit is a count here.
-    """
-
-    slide: str
-    length: str
-    precise: bool = False
-
-    def __str__(self) -> str:
-        precise = " PRECISE" if self.precise else ""
-        return f"SLIDE INTERVAL '{self.slide}' ON '{self.length}'{precise}"
-
-    @property
-    def names(self) -> set[str]:
-        """Slide and length as spelt, among them the names that may be bound."""
-        return {self.slide, self.length}
-
-    def bind(self, values: dict[str, str]) -> WindowClause:
-        """Give names their values."""
-        return replace(
-            self,
-            slide=values.get(self.slide, self.slide),
-            length=values.get(self.length, self.length),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class JoinQuery:
-    """A join of a stream with itself, or of two streams.
+    """A join of a stream with itself, or of several streams.
 
     Attributes
     ----------
@@ -138,7 +108,7 @@ class JoinQuery:
     predicates
         All of them must hold.
     window
-        The same over every stream; None in an interval join.
+        One for every stream, or one for each; None in an interval join.
     interval
         How far two tuples may lie apart in event time; None in a window join.
     """
@@ -146,13 +116,22 @@ class JoinQuery:
     select: tuple[str, ...]
     streams: tuple[str, ...]
     predicates: tuple[Predicate, ...]
-    window: WindowClause | None = None
+    window: WindowClause | StreamWindows | None = None
     interval: IntervalClause | None = None
 
     def __post_init__(self) -> None:
         if (self.window is None) == (self.interval is None):
             raise QueryError("a query has a window or an interval: one of the two")
+        if isinstance(self.window, StreamWindows):
+            self._check_windows(self.window)
         self._check_contradictions()
+
+    def _check_windows(self, windows: StreamWindows) -> None:
+        if sorted(windows.streams) != sorted(self.streams):
+            raise QueryError(
+                f"WINDOW is over {', '.join(windows.streams)}; write one for all, WINDOW AS (...), "
+                f"or one for each of {', '.join(self.streams)}"
+            )
 
     def _check_contradictions(self) -> None:
         possible: dict[tuple[tuple[int, int, str], ...], frozenset[int]] = {}
@@ -176,7 +155,7 @@ class JoinQuery:
         if self.interval:
             conditions.insert(self.interval.place, str(self.interval))
         where = "\nAND ".join(conditions)
-        window = f"\nWINDOW AS ({self.window})" if self.window else ""
+        window = f"\nWINDOW {_clause(self.window)}" if self.window else ""
         return (
             f"SELECT {', '.join(self.select)}\nFROM {', '.join(self.streams)}\n"
             f"WHERE {where}{window}"
@@ -213,20 +192,17 @@ class JoinQuery:
         """
         if self.window is None:
             raise QueryError(f"an interval join has no window: {self.interval}")
-        try:
-            slide_kind, slide = read_extent(self.window.slide)
-            length_kind, length = read_extent(self.window.length)
-            if slide_kind != length_kind:
-                raise WindowError("slide and length must both count tuples or both be times")
-            window = Window(
-                kind=length_kind,
-                length=length,
-                slide=slide,
-                semantics="precise" if self.window.precise else "sliding",
-            )
-        except WindowError as error:
-            raise QueryError(f"window {self.window}: {error}") from None
-        return (window,) * len(self.streams)
+        if isinstance(self.window, StreamWindows):
+            clauses = dict(zip(self.window.streams, self.window.clauses, strict=True))
+        else:
+            clauses = dict.fromkeys(self.streams, self.window)
+        windows = []
+        for stream in self.streams:
+            try:
+                windows.append(clauses[stream].window)
+            except WindowError as error:
+                raise QueryError(f"window {clauses[stream]}: {error}") from None
+        return tuple(windows)
 
     @property
     def reach(self) -> Interval:
@@ -255,8 +231,8 @@ class JoinQuery:
         """
         if len(self.streams) > 2:
             raise QueryError(
-                f"the query joins {len(self.streams)} streams, {', '.join(self.streams)}; only "
-                "joins of one stream with itself or of two streams are evaluated"
+                f"the query joins {len(self.streams)} streams, {', '.join(self.streams)}; a tuple "
+                "looks into one only in a join of a stream with itself or of two streams"
             )
         return probing if self.is_self_join else 1 - probing
 
@@ -270,8 +246,26 @@ class JoinQuery:
 
         Raise :exc:`QueryError` naming a field that a stream does not have, and those it has.
         """
-        self.stored_stream(probing)
-        return tuple(self._condition(predicate, probing, schemas) for predicate in self.predicates)
+        return self.conditions_between(probing, self.stored_stream(probing), schemas)
+
+    def conditions_between(
+        self, probing: int, stored: int, schemas: Sequence[Schema]
+    ) -> tuple[Condition, ...]:
+        """Return the predicates between two streams as tuples of stream *probing* see them.
+
+        Raise :exc:`QueryError` naming a field that a stream does not have, and those it has.
+        """
+        return tuple(
+            self._condition(predicate, probing, schemas)
+            for predicate in self.predicates
+            if {predicate.left.stream, predicate.right.stream} == {probing, stored}
+        )
+
+    def check_fields(self, schemas: Sequence[Schema]) -> None:
+        """Raise :exc:`QueryError` naming a field that a stream does not have, and those it has."""
+        for predicate in self.predicates:
+            for side in (predicate.left, predicate.right):
+                _dtype(side, schemas)
 
     def _condition(
         self, predicate: Predicate, probing: int, schemas: Sequence[Schema]
@@ -297,6 +291,10 @@ class JoinQuery:
             epsilon=epsilon,
             dtype="int64" if whole else "float64",
         )
+
+
+def _clause(window: WindowClause | StreamWindows) -> str:
+    return str(window) if isinstance(window, StreamWindows) else f"AS ({window})"
 
 
 def _dtype(field: Field, schemas: Sequence[Schema]) -> str:

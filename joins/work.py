@@ -26,6 +26,12 @@ class Work:
         Bytes copied between structures (sealing, shipping, snapshots).
     matches
         Pairs found.
+    atomics
+        Atomic operations on words that several threads share: locks taken and given back, tests and
+        sets, compares and swaps.
+    elapsed_ns
+        Time itself, of a machine of several cores that did what the other counters say side by
+        side: what counts is when the last of them was done.
     """
 
     comparisons: int = 0
@@ -34,6 +40,8 @@ class Work:
     bits: int = 0
     bytes_copied: int = 0
     matches: int = 0
+    atomics: int = 0
+    elapsed_ns: int = 0
 
     def __add__(self, other: Work) -> Work:
         return Work(
@@ -43,6 +51,8 @@ class Work:
             bits=self.bits + other.bits,
             bytes_copied=self.bytes_copied + other.bytes_copied,
             matches=self.matches + other.matches,
+            atomics=self.atomics + other.atomics,
+            elapsed_ns=self.elapsed_ns + other.elapsed_ns,
         )
 
     @classmethod
@@ -53,6 +63,6 @@ class Work:
 
 COUNTERS = tuple(f.name for f in fields(Work))
 """The order in which kernels write their int64 counters."""
-COMPARISONS, INSERTS, MOVES, BITS, BYTES_COPIED, MATCHES = range(len(COUNTERS))
+COMPARISONS, INSERTS, MOVES, BITS, BYTES_COPIED, MATCHES, ATOMICS, ELAPSED_NS = range(len(COUNTERS))
 
 NO_WORK = Work()

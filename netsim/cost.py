@@ -26,7 +26,7 @@ class CostProfile:
         Receiving one message, whatever it holds.
     row_ps, byte_ps
         Receiving one tuple, one byte.
-    comparison_ps, insert_ps, move_ps, bit_ps, copied_byte_ps, match_ps
+    comparison_ps, insert_ps, move_ps, bit_ps, copied_byte_ps, match_ps, atomic_ps
         One unit of the counter of that name in `joins.work.Work`.
     """
 
@@ -40,6 +40,7 @@ class CostProfile:
     bit_ps: int
     copied_byte_ps: int
     match_ps: int
+    atomic_ps: int
 
     def __post_init__(self) -> None:
         for cost in fields(self)[1:]:
@@ -63,7 +64,22 @@ class CostProfile:
             + work.bits * self.bit_ps
             + work.bytes_copied * self.copied_byte_ps
             + work.matches * self.match_ps
-        ) // 1000
+            + work.atomics * self.atomic_ps
+        ) // 1000 + work.elapsed_ns
+
+    @property
+    def unit_ps(self) -> tuple[int, ...]:
+        """What one unit of each counter costs, in the order of `joins.work.COUNTERS`."""
+        return (
+            self.comparison_ps,
+            self.insert_ps,
+            self.move_ps,
+            self.bit_ps,
+            self.copied_byte_ps,
+            self.match_ps,
+            self.atomic_ps,
+            1000,
+        )
 
 
 def load_profile(name_or_path: str | Path = "default") -> CostProfile:

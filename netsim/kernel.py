@@ -71,11 +71,11 @@ class Outcome:
     tuples
         Tuples that sources fed in.
     messages, nbytes
-        Messages that crossed between two actors, and their bytes on the wire.
+        Messages that crossed between two actors, and the bytes of those that crossed between sites.
     in_flight
         Messages sent but not served when the run ended; 0 when nothing was lost.
     digest
-        The trace's.
+        The trace's; None for a run that did not simulate, and is not repeatable.
     """
 
     virtual_ns: int
@@ -83,7 +83,7 @@ class Outcome:
     messages: int
     nbytes: int
     in_flight: int
-    digest: str
+    digest: str | None
 
 
 class Kernel:
@@ -242,8 +242,9 @@ class Kernel:
     def _post(self, letter: Letter) -> None:
         self._sent += 1
         self._messages += 1
-        self._nbytes += letter.nbytes
         receiver = letter.receiver
+        if letter.sender.site is not receiver.site:
+            self._nbytes += letter.nbytes
         if letter.port == FEEDBACK:
             self._transmit(letter)
         elif receiver.credits:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from joins.query import JoinQuery
+from scenarios.comparable import dictionary_names
 from scenarios.datasets import prepare_streams
 from scenarios.measures import Parts, record
 from scenarios.plan import Plan
@@ -57,7 +58,7 @@ class Preparation:
     def __call__(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
         """Return the streams of *config*, prepared if they are not yet."""
         fields = [query.fields(stream) for stream in range(len(query.streams))]
-        asked = repr((config.streams, query.streams, fields))
+        asked = repr((config.streams, query.streams, fields, dictionary_names(query)))
         if asked not in self._known:
             self._known[asked] = prepare_streams(config, query, progress=self._progress)
         return self._known[asked]

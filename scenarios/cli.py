@@ -1,4 +1,4 @@
-"""The command line: ``joinsim demo | list | run | compare | show | data``."""
+"""The command line: ``joinsim demo | list | run | compare | plan | calibrate | show | data``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import Annotated, Literal
 import typer
 
 from joins.memory import keep_freed_memory
+from scenarios.commands import calibrate as calibrate_command
 from scenarios.commands import catalog
 from scenarios.commands import compare as compare_command
+from scenarios.commands import compare_engines as compare_engines_command
 from scenarios.commands import data as data_commands
+from scenarios.commands import plan as plan_command
 from scenarios.commands import run as run_command
 from scenarios.commands.data import DataOptions
 from scenarios.commands.options import RunOptions
@@ -46,6 +49,10 @@ Settings = Annotated[
 ]
 Rows = Annotated[int | None, typer.Option(help="Tuples taken of each stream.")]
 Time = Annotated[str | None, typer.Option(help="Event time of the data: a column.")]
+Clock = Annotated[
+    Literal["virtual", "live"] | None,
+    typer.Option(help="Virtual time, or live: on Ray, at full speed, with nothing simulated."),
+]
 Backend = Annotated[Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")]
 
 
@@ -78,6 +85,7 @@ def run(
     out: Out = None,
     seed: Seed = None,
     backend: Backend = None,
+    clock: Clock = None,
     processes: Annotated[int | None, typer.Option(help="Ray processes to pack them into.")] = None,
     address: Annotated[str | None, typer.Option(help="A running Ray cluster.")] = None,
     scale: Scale = "laptop",
@@ -99,6 +107,7 @@ def run(
         out=out,
         seed=seed,
         backend=backend,
+        clock=clock,
         processes=processes,
         address=address,
         scale=scale,
@@ -117,6 +126,10 @@ def compare(
     topologies: Annotated[
         str | None, typer.Option(help="Systems to compare, with commas between; by default all.")
     ] = None,
+    engines: Annotated[
+        str | None,
+        typer.Option(help="Compare real engines instead, with commas between, or all."),
+    ] = None,
     settings: Settings = None,
     rows: Rows = None,
     time: Time = None,
@@ -126,7 +139,7 @@ def compare(
     scale: Scale = "laptop",
     json_output: Json = False,
 ) -> None:
-    """Run one join on every system that can evaluate it, and rank them."""
+    """Run one join on every system that can evaluate it, or on real engines, and rank them."""
     is_query = " " in what.strip()
     options = RunOptions(
         scenario=None if is_query else what,
@@ -142,7 +155,78 @@ def compare(
         json_output=json_output,
     )
     names = [name.strip() for name in (topologies or "").split(",") if name.strip()]
+    if engines is not None:
+        raise _Finished(compare_engines_command.compare(options, engines, names))
     raise _Finished(compare_command.compare(options, names))
+
+
+@app.command()
+def plan(
+    scenario: Annotated[
+        str | None, typer.Argument(help="A scenario's name (see `joinsim list`) or a TOML file.")
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="The join, as SQL; instead of a scenario.")
+    ] = None,
+    data: Data = None,
+    topology: Annotated[str | None, typer.Option(help="The system to plan for.")] = None,
+    settings: Settings = None,
+    rows: Rows = None,
+    time: Time = None,
+    simulate: Annotated[
+        bool, typer.Option(help="Run the plan, and tell its costs beside the estimated ones.")
+    ] = True,
+    out: Out = None,
+    seed: Seed = None,
+    scale: Scale = "laptop",
+    json_output: Json = False,
+) -> None:
+    """Explain how a system will go about a join, and what that should cost."""
+    options = RunOptions(
+        scenario=scenario,
+        query=query,
+        data=data or [],
+        topology=topology,
+        settings=settings or [],
+        rows=rows,
+        time=time,
+        out=out,
+        seed=seed,
+        scale=scale,
+        json_output=json_output,
+    )
+    raise _Finished(plan_command.plan(options, simulate=simulate))
+
+
+@app.command()
+def calibrate(
+    validate: Annotated[
+        bool, typer.Option("--validate", help="Compare what it predicts with live runs on Ray.")
+    ] = False,
+    profile: Annotated[
+        Path | None, typer.Option(help="Take this cost profile instead of measuring one.")
+    ] = None,
+    topologies: Annotated[
+        str | None, typer.Option(help="Systems to run, with commas between; by default all.")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1_000, help="Tuples of each stream.")] = 20_000,
+    processes: Annotated[int, typer.Option(min=1, help="Ray processes of live runs.")] = 2,
+    out: Annotated[Path, typer.Option(help="TOML file to write the profile to.")] = Path(
+        "calibrated.toml"
+    ),
+    json_output: Json = False,
+) -> None:
+    """Measure on this machine what work costs, for runs in virtual time."""
+    code = calibrate_command.calibrate(
+        rows=rows,
+        out=out,
+        check=validate,
+        profile=profile,
+        topologies=[name.strip() for name in (topologies or "").split(",") if name.strip()],
+        processes=processes,
+        json_output=json_output,
+    )
+    raise _Finished(code)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from joins.query import JoinQuery
 from scenarios import synthetic
+from scenarios.comparable import check_codes, dictionary_names
 from scenarios.config import ConfigError
 from scenarios.run_config import RunConfig, StreamConfig
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
@@ -60,6 +61,7 @@ def prepare_streams(
         )
     prepared: dict[str, PreparedStream] = {}
     raw = []
+    codes = dictionary_names(query)
     for index, (name, stream) in enumerate(zip(query.streams, config.streams, strict=True)):
         path = _raw_file(stream)
         if (path / SUMMARY).is_file():
@@ -72,6 +74,7 @@ def prepare_streams(
                     time=stream.time or (synthetic.TIME if stream.synthetic else None),
                     where=stream.where,
                     fields=query.fields(index),
+                    codes=codes[index],
                 )
             )
     if raw:
@@ -80,7 +83,9 @@ def prepare_streams(
 
         out = PREPARED / _folder(config.name, raw)
         prepared |= {stream.name: stream for stream in prepare(raw, out, progress=progress)}
-    return tuple(prepared[name] for name in query.streams)
+    streams = tuple(prepared[name] for name in query.streams)
+    check_codes(query, streams)
+    return streams
 
 
 def _raw_file(stream: StreamConfig) -> Path:
@@ -92,5 +97,5 @@ def _raw_file(stream: StreamConfig) -> Path:
 
 def _folder(name: str, sources: list[StreamSource]) -> str:
     """Name a folder after what is asked for, so that runs that ask for other things keep theirs."""
-    asked = repr([(s.name, s.paths, s.time, s.where, s.fields) for s in sources])
+    asked = repr([(s.name, s.paths, s.time, s.where, s.fields, s.codes) for s in sources])
     return f"{name}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"

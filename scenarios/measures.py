@@ -11,11 +11,22 @@ Beside the stable keys of `run_json.summary` a record has, per operator and per 
 ``capacity_tps``
     tuples per virtual second it could take: all of them over the time its busiest PE was at work;
     ``total`` is what the system could take if results did not have to meet in one sink
+``balance``
+    mean over greatest of the times that its PEs were at work; 1 is perfectly balanced
+``copies``
+    tuples that its PEs received, per tuple of the streams: how many PEs each goes to
+``transmission``
+    share of the virtual time between the start of its PEs' services and the arrival of what they
+    send that this is under way, ports and links taken together
+``execution``
+    what the system's processing and the messages between its PEs come to, added up as if nothing
+    overlapped: ``seconds`` and ``bytes`` between sites (of the system alone, not per part)
 ``answer_ms``
     latency of its answers, from a tuple's birth to the sink: ``p50`` ... ``max``
 
-and ``correctness``, the share of tuples whose pairs are exactly the expected ones, and
-``merge_ms``, how long merges took.
+and ``correctness``, the share of tuples whose pairs are exactly the expected ones, ``merge_ms``,
+how long merges took, and ``window_lag``, by how many tuples the counts are behind that tell PO-Join
+PEs what has expired.
 """
 
 from __future__ import annotations
@@ -29,8 +40,12 @@ import pyarrow.parquet as pq
 
 from actors.source import NS_PER_S
 from scenarios.merge_times import merge_times_ms
+from scenarios.networks import build_network
+from scenarios.planning.measured import measured_cost
 from scenarios.run import Report
 from scenarios.run_json import summary
+from scenarios.window_lag import window_lag
+from topologies.topology import ActorGraph
 
 Parts = Mapping[str, Sequence[str]]
 """Name to the operators that a part of the system consists of."""
@@ -60,8 +75,13 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
         "state_bytes": _summed(report.state_bytes, roles, named | every),
         "busy_seconds": _summed(busy_s, roles, named | every),
         "capacity_tps": _capacity(tuples, busy_s, roles, named | every),
+        "transmission": _transmission(trace, busy_s, roles, named),
+        "balance": _balance(busy_s, roles, named),
+        "copies": _copies(trace, tuples, roles, named),
+        "execution": _execution(report, graph, operators),
         "answer_ms": _answers(trace, roles, named, report.plan.config.feeding.rate_tps),
         "merge_ms": _percentiles(merges_ms, np.ones(len(merges_ms), np.int64)),
+        "window_lag": window_lag(trace, roles),
         "correctness": 1 - report.verdict.differing_tuples / tuples if tuples else None,
     }
 
@@ -99,6 +119,27 @@ def _busy_seconds(trace: pa.Table, roles: Mapping[str, str]) -> dict[str, float]
     return {actor: float(spent_ns[receiver == actor].sum()) / NS_PER_S for actor in roles}
 
 
+def _balance(
+    busy_s: Mapping[str, float], roles: Mapping[str, str], parts: Parts
+) -> dict[str, float | None]:
+    balance: dict[str, float | None] = {}
+    for part, operators in parts.items():
+        spent_s = [busy_s[actor] for actor, role in roles.items() if role in operators]
+        busiest_s = max(spent_s, default=0.0)
+        balance[part] = sum(spent_s) / len(spent_s) / busiest_s if busiest_s else None
+    return balance
+
+
+def _copies(
+    trace: pa.Table, tuples: int, roles: Mapping[str, str], parts: Parts
+) -> dict[str, float | None]:
+    receiver, rows = _names(trace["receiver"]), trace["rows"].to_numpy()
+    received = {actor: int(rows[receiver == actor].sum()) for actor in roles}
+    return {
+        part: n / tuples if tuples else None for part, n in _summed(received, roles, parts).items()
+    }
+
+
 def _capacity(
     tuples: int, busy_s: Mapping[str, float], roles: Mapping[str, str], parts: Parts
 ) -> dict[str, float | None]:
@@ -109,6 +150,27 @@ def _capacity(
         )
         capacity[part] = tuples / busiest_s if busiest_s else None
     return capacity
+
+
+def _transmission(
+    trace: pa.Table, busy_s: Mapping[str, float], roles: Mapping[str, str], parts: Parts
+) -> dict[str, float | None]:
+    sender, receiver = _names(trace["sender"]), _names(trace["receiver"])
+    under_way_ns = (trace["arrived_ns"].to_numpy() - trace["sent_ns"].to_numpy()).astype(np.int64)
+    shares: dict[str, float | None] = {}
+    for part, operators in parts.items():
+        actors = [actor for actor, role in roles.items() if role in operators]
+        sent = np.isin(sender, actors) & (sender != receiver)
+        sending_s = float(under_way_ns[sent].sum()) / NS_PER_S
+        whole_s = sending_s + sum(busy_s[actor] for actor in actors)
+        shares[part] = sending_s / whole_s if whole_s else None
+    return shares
+
+
+def _execution(report: Report, graph: ActorGraph, operators: Sequence[str]) -> dict[str, float]:
+    network = build_network(report.plan.config.network, graph.placement.values())
+    cost = measured_cost(report.directory / "trace.parquet", graph, network, operators)
+    return {"seconds": cost.seconds, "bytes": cost.nbytes}
 
 
 def _answers(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import networkx as nx
 from pydantic import TypeAdapter, ValidationError
 
 from actors.disorder import Disorder
 from actors.feed import StreamFile
+from actors.hosting.packing import pack
 from actors.source import Feeding
 from joins.parser import parse_query
 from joins.query import JoinQuery
@@ -35,6 +38,8 @@ class Plan:
         The prepared streams, and what is read of them.
     address
         Of a running Ray cluster; None starts one here when the backend is Ray.
+    warnings
+        What a person should know before the run.
     """
 
     config: RunConfig
@@ -44,10 +49,18 @@ class Plan:
     streams: tuple[PreparedStream, ...]
     files: tuple[StreamFile, ...]
     address: str | None = None
+    warnings: tuple[str, ...] = ()
 
     def job(self, *, pairs: bool) -> Job:
         """Return what the topology is to be built for."""
-        return Job(query=self.query, files=self.files, feeding=self.feeding, pairs=pairs)
+        return Job(
+            query=self.query,
+            files=self.files,
+            feeding=self.feeding,
+            pairs=pairs,
+            profile=load_profile(self.config.profile),
+            network=partial(build_network, self.config.network),
+        )
 
     @property
     def feeding(self) -> Feeding:
@@ -61,6 +74,7 @@ class Plan:
             rate_tps=feeding.rate_tps,
             disorder=disorder if feeding.disorder else None,
             watermark_lag_ns=feeding.watermark_lag,
+            watermarks=feeding.watermarks,
         )
 
     @property
@@ -70,7 +84,13 @@ class Plan:
 
     def graph(self, *, pairs: bool) -> ActorGraph:
         """Return the actors of the run."""
-        return self.topology.build(self.job(pairs=pairs), self.parameters)
+        graph = self.topology.build(self.job(pairs=pairs), self.parameters)
+        if self.config.network.sites == "processes":
+            homes = pack(dict(graph.nodes(data="role")), graph.placement, self.config.processes)
+            nx.set_node_attributes(
+                graph, {name: f"process.{home}" for name, home in homes.items()}, "site"
+            )
+        return graph
 
 
 def make_plan(
@@ -94,10 +114,15 @@ def make_plan(
             f"feeding.disorder = {config.feeding.disorder}: what a window holds depends on the "
             "order of arrival, so disorder is for interval joins"
         )
+    if not (config.feeding.watermarks or config.feeding.unbounded_state):
+        raise ConfigError(
+            "feeding.watermarks = false: without watermarks no tuple is ever let go, and the state "
+            "grows as long as the streams do; set feeding.unbounded_state = true to have it so"
+        )
     # Before the data, because preparing them can take minutes.
     sketch = topology.build(topology.sketch(query), parameters)
     _check_profile(config.profile)
-    build_network(config.network, sketch.placement.values())
+    network = build_network(config.network, sketch.placement.values())
     streams = prepare(config, query)
     files = tuple(
         StreamFile(schema=stream.schema, directory=stream.path.resolve(), rows=config.rows)
@@ -113,10 +138,10 @@ def make_plan(
         address=address,
     )
     # Now with the fields that the streams have.
-    for probing in range(len(streams)):
-        query.conditions(probing, [stream.schema for stream in streams])
+    query.check_fields([stream.schema for stream in streams])
     plan.graph(pairs=False)
-    return plan
+    fitted = topology.fitted(plan.job(pairs=False), parameters, network)
+    return replace(plan, parameters=fitted, warnings=topology.warnings(query, fitted, network))
 
 
 def _check_profile(name: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from actors.hosting.inline import InlineHost
 from actors.source import Feeding
-from joins.query import WindowClause
+from joins.window_clause import WindowClause
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh

@@ -7,6 +7,8 @@ can hand out complete ranges with memory bounded by the disorder, not by the str
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.results import Late, Output
+from actors.results import Collected, Late, Output
 
 _GROUP_ROWS = 16_384
 
@@ -26,11 +28,38 @@ SUMMARY_SCHEMA = pa.schema(
         ("latency_ns", pa.int64()),
     ]
 )
-PAIRS_SCHEMA = pa.schema(
-    [("probe_stream", pa.int8()), ("probe_id", pa.int64()), ("match_id", pa.int64())]
-)
+_ID = "_id"
 LATE_SCHEMA = pa.schema(
     [("stream", pa.int8()), ("id", pa.int64()), ("ts", pa.int64()), ("watermark", pa.int64())]
+)
+
+
+def id_columns(streams: Sequence[str], stream: int) -> list[str]:
+    """Return the columns of a result's ids in ``results.parquet``: its newest tuple's, the others'.
+
+    A pair of a self join or of two streams has ``probe_id`` and ``match_id``. In a join of more
+    streams each has a column of its own, wherever the newest tuple, of stream *stream*, is from.
+    """
+    if len(streams) <= 2:
+        return ["probe_id", "match_id"]
+    columns = [name + _ID for name in streams]
+    return [columns.pop(stream), *columns]
+
+
+def _pairs_schema(streams: Sequence[str]) -> pa.Schema:
+    ids = id_columns(streams, 0)
+    return pa.schema([("probe_stream", pa.int8()), *((name, pa.int64()) for name in ids)])
+
+
+COLLECTORS_SCHEMA = pa.schema(
+    [
+        ("replica", pa.int64()),
+        ("most_tuples", pa.int64()),
+        ("tuples", pa.int64()),
+        ("waited_ns", pa.int64()),
+        ("longest_ns", pa.int64()),
+        ("backward", pa.int64()),
+    ]
 )
 
 
@@ -38,14 +67,19 @@ class _Columns:
     """Gathers columns in buffers of `_GROUP_ROWS` rows, and writes a row group when they are full.
 
     The buffers are made once: many short-lived arrays of changing size would leave holes in the
-    heap, and the process would grow with the number of results.
+    heap, and the process would grow with the number of results. There are two sets of them: one is
+    filled while a thread compresses and writes the other.
     """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._writing: Future[None] | None = None
         self._schema = schema
         # Ids hardly repeat within a group: a dictionary of them would only cost.
         self._writer = pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False)
-        self._buffers = [np.empty(_GROUP_ROWS, f.type.to_pandas_dtype()) for f in schema]
+        self._buffers, self._spare = (
+            [np.empty(_GROUP_ROWS, f.type.to_pandas_dtype()) for f in schema] for _ in range(2)
+        )
         self._rows = 0
 
     def add(self, *columns: np.ndarray) -> None:
@@ -61,13 +95,23 @@ class _Columns:
 
     def close(self) -> None:
         self._flush()
+        self._wait()
+        self._thread.shutdown()
         self._writer.close()
 
     def _flush(self) -> None:
         if self._rows:
+            self._wait()
             columns = [buffer[: self._rows] for buffer in self._buffers]
-            self._writer.write_table(pa.table(columns, schema=self._schema))
+            table = pa.table(columns, schema=self._schema)
+            self._writing = self._thread.submit(self._writer.write_table, table)
+            self._buffers, self._spare = self._spare, self._buffers
         self._rows = 0
+
+    def _wait(self) -> None:
+        """Let the thread finish; raise what it raised."""
+        if self._writing:
+            self._writing.result()
 
 
 class ResultWriter:
@@ -77,20 +121,24 @@ class ResultWriter:
     ----------
     directory
         Where to write ``probes-N.parquet`` per probing stream N and, with *pairs*,
-        ``results.parquet``; tuples dropped as late go into ``late.parquet``.
+        ``results.parquet``; tuples dropped as late go into ``late.parquet``, and
+        what collectors of interval joins did into ``collectors.parquet``.
     streams
-        Number of streams.
+        Their names, in the order of the query.
     pairs
         Whether matches come with their ids.
     """
 
-    def __init__(self, directory: Path, *, streams: int, pairs: bool) -> None:
+    def __init__(self, directory: Path, *, streams: Sequence[str], pairs: bool) -> None:
         directory.mkdir(parents=True, exist_ok=True)
+        self._streams = streams
         self._summaries = [
-            _Columns(summary_path(directory, stream), SUMMARY_SCHEMA) for stream in range(streams)
+            _Columns(summary_path(directory, stream), SUMMARY_SCHEMA)
+            for stream in range(len(streams))
         ]
-        self._pairs = _Columns(pairs_path(directory), PAIRS_SCHEMA) if pairs else None
+        self._pairs = _Columns(pairs_path(directory), _pairs_schema(streams)) if pairs else None
         self._late = _Columns(late_path(directory), LATE_SCHEMA)
+        self._collectors = _Columns(collectors_path(directory), COLLECTORS_SCHEMA)
         self.produced = 0
 
     def __enter__(self) -> ResultWriter:
@@ -99,13 +147,17 @@ class ResultWriter:
 
     def __exit__(self, *_: object) -> None:
         """Write what is left."""
-        for columns in [*self._summaries, self._pairs, self._late]:
+        for columns in [*self._summaries, self._pairs, self._late, self._collectors]:
             if columns:
                 columns.close()
 
-    def collect(self, outputs: list[Output | Late]) -> None:
+    def collect(self, outputs: list[Output | Late | Collected]) -> None:
         """Write *outputs*."""
         for output in outputs:
+            if isinstance(output, Collected):
+                figures = [getattr(output, name) for name in COLLECTORS_SCHEMA.names]
+                self._collectors.add(*(np.array([figure]) for figure in figures))
+                continue
             if isinstance(output, Late):
                 rows = len(output.ids)
                 stream, watermark = np.full(rows, output.stream), np.full(rows, output.watermark)
@@ -119,7 +171,10 @@ class ResultWriter:
             if self._pairs:
                 probe_id, match_id = matches.pairs()
                 stream = np.full(len(probe_id), matches.stream, np.int8)
-                self._pairs.add(stream, probe_id, match_id)
+                ids = [probe_id, *np.atleast_2d(match_id.T)]
+                if len(self._streams) > 2:
+                    ids.insert(matches.stream, ids.pop(0))
+                self._pairs.add(stream, *ids)
 
 
 def summary_path(directory: Path, stream: int) -> Path:
@@ -130,6 +185,11 @@ def summary_path(directory: Path, stream: int) -> Path:
 def late_path(directory: Path) -> Path:
     """Return the file of tuples that were dropped as late."""
     return directory / "late.parquet"
+
+
+def collectors_path(directory: Path) -> Path:
+    """Return the file of what collectors did, a row per replica."""
+    return directory / "collectors.parquet"
 
 
 def pairs_path(directory: Path) -> Path:
@@ -158,13 +218,16 @@ class ProbeSummary:
 
 
 class RangeReader:
-    """Reads rows by ascending, disjoint ranges of ``probe_id`` from a nearly sorted file."""
+    """Reads rows by ascending, disjoint ranges of probing tuples from a nearly sorted file.
+
+    The first of *columns* is the probing tuple's id.
+    """
 
     def __init__(self, path: Path, columns: list[str], *, stream: int | None = None) -> None:
         self._file = pq.ParquetFile(path)
         self._columns = columns
         self._stream = stream
-        self._least_to_come = _least_to_come(self._file)
+        self._least_to_come = _least_to_come(self._file, columns[0])
         self._next_group = 0
         self._held = self._file.schema_arrow.empty_table().select(columns)
 
@@ -181,15 +244,15 @@ class RangeReader:
         if stop is None:
             taken, self._held = self._held, self._held.slice(0, 0)
             return taken
-        below = pa.compute.less(self._held["probe_id"], stop)
+        below = pa.compute.less(self._held[self._columns[0]], stop)
         taken = self._held.filter(below)
         self._held = self._held.filter(pa.compute.invert(below)).combine_chunks()
         return taken
 
 
-def _least_to_come(file: pq.ParquetFile) -> list[int]:
-    """Return for each row group the smallest probe id in it or any later one."""
-    column = file.schema_arrow.get_field_index("probe_id")
+def _least_to_come(file: pq.ParquetFile, name: str) -> list[int]:
+    """Return for each row group the smallest value of a column in it or any later one."""
+    column = file.schema_arrow.get_field_index(name)
     least = [
         file.metadata.row_group(group).column(column).statistics.min
         for group in range(file.metadata.num_row_groups)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from netsim.kernel import Progress
 from scenarios.histogram import Histogram
+from scenarios.live_run import run_live
 from scenarios.plan import Plan
 from scenarios.rehearsal import rehearse
 from scenarios.simulation import Simulated, simulate
@@ -44,7 +45,8 @@ def execute(
     """
     if rehearsal:
         rehearse(*plan.rehearsal)
-    simulated = simulate(plan, directory, pairs=plan.config.pairs, on_run=on_run)
+    carry_out = run_live if plan.config.clock == "live" else simulate
+    simulated = carry_out(plan, directory, pairs=plan.config.pairs, on_run=on_run)
     if on_judge:
         on_judge()
     verdict, latencies = judge(
@@ -66,7 +68,10 @@ def execute(
 
 
 def _with_pairs(plan: Plan, directory: Path) -> Path:
-    """Return where the run's pairs are, replaying it from its seed if it did not keep them."""
+    """Return where the run's pairs are, replaying it from its seed if it did not keep them.
+
+    A live run cannot be repeated: what its replay in virtual time got wrong stands in for it.
+    """
     if plan.config.pairs:
         return directory
     replayed = directory / "replay"

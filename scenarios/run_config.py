@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from netsim.kernel import INBOX_MESSAGES
 from netsim.network import PRESETS
 from scenarios.quantities import BitsPerSecond, Nanoseconds
+from scenarios.survey import SurveyConfig
 from scenarios.synthetic import SyntheticStream
 
 SCALES = ("smoke", "laptop", "paper")
@@ -76,6 +77,9 @@ class NetworkConfig(Section):
         Spread of the latency, and its distribution.
     cores
         Of each site.
+    sites
+        Where actors live: each where the system places it, or, as in a live run, in one of the
+        run's processes, which are then the sites.
     inbox_messages
         Room of each actor's inbox.
     links
@@ -88,6 +92,7 @@ class NetworkConfig(Section):
     latency_kind: Literal["constant", "uniform", "normal", "pareto"] | None = None
     bandwidth: BitsPerSecond | None = Field(default=None, ge=1)
     cores: Count = 1
+    sites: Literal["placed", "processes"] = "placed"
     inbox_messages: Count = INBOX_MESSAGES
     links: tuple[LinkConfig, ...] = ()
 
@@ -104,6 +109,9 @@ class FeedingConfig(Section):
         *bounded* the mean delay, exponential. For interval joins.
     watermark_lag
         How far watermarks stay behind the latest event time; None: as far as *disorder*.
+    watermarks, unbounded_state
+        Whether an interval join gets watermarks at all; without them its state grows as long as the
+        streams do, which must be asked for.
     """
 
     batch_rows: Count = 500
@@ -111,6 +119,8 @@ class FeedingConfig(Section):
     disorder: Nanoseconds = Field(default=0, ge=0)
     bounded: bool = True
     watermark_lag: Nanoseconds | None = Field(default=None, ge=0)
+    watermarks: bool = True
+    unbounded_state: bool = False
 
 
 class RunConfig(Section):
@@ -130,8 +140,11 @@ class RunConfig(Section):
         Tuples taken of each stream; None takes all.
     feeding, network, profile
         How fast, over what, and what work costs.
-    backend, processes, seed, pairs
-        Where actors live, in how many processes, the run's seed, whether pairs are written.
+    backend, clock, processes, seed, pairs
+        Where actors live, in virtual time or live (on Ray alone), in how many processes, the run's
+        seed, whether pairs are written.
+    survey
+        Random queries to plan instead of a query to run; of a study's points alone.
     scales
         Per scale, what it changes of all this.
     """
@@ -149,7 +162,25 @@ class RunConfig(Section):
     network: NetworkConfig = NetworkConfig()
     profile: str = "default"
     backend: Literal["inline", "ray"] = "inline"
+    clock: Literal["virtual", "live"] = "virtual"
     processes: Count = 2
     seed: int = Field(default=1, ge=0, le=_MAX_SEED)
     pairs: bool = False
+    survey: SurveyConfig | None = None
     scales: dict[Literal[SCALES], dict[str, Any]] = {}  # type: ignore[valid-type]
+
+    @model_validator(mode="after")
+    def _live_on_ray(self) -> RunConfig:
+        if self.clock == "live" and self.backend != "ray":
+            raise ValueError(
+                "clock = 'live' is for actors in processes of their own: set backend = 'ray' too"
+            )
+        return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _survey_has_no_query(cls, values: Any) -> Any:
+        """Ask for no query and no streams where a survey makes its own up."""
+        if isinstance(values, dict) and values.get("survey") is not None:
+            return {"query": "", "streams": ()} | values
+        return values

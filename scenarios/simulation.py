@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from actors.hosting.inline import InlineHost
+from actors.hosting.packing import pack
+from actors.hosting.process_host import ProcessHost
 from actors.protocol import Host
 from netsim.cost import load_profile
 from netsim.kernel import Kernel, Outcome, Progress
@@ -35,8 +37,8 @@ class Simulated:
     memory_bytes
         Peak resident memory of all processes that ran actors.
     kernel_seconds, state_bytes
-        Actor name to the real time spent in it, and to the bytes of the arrays it held at the
-        end; empty where actors lived in other processes.
+        Actor name to the real time spent in it (live, the processor's), and to the bytes of the
+        arrays it held at the end; empty where they lived in other processes in virtual time.
     """
 
     outcome: Outcome
@@ -57,7 +59,7 @@ def simulate(
     trace = Trace(Kernel.trace_names(wiring), directory / "trace.parquet")
     with (
         _host(plan, graph) as (host, peak_bytes),
-        ResultWriter(directory, streams=len(plan.files), pairs=pairs) as results,
+        ResultWriter(directory, streams=plan.query.streams, pairs=pairs) as results,
     ):
         kernel = Kernel(
             wiring=wiring,
@@ -89,21 +91,20 @@ def _host(plan: Plan, graph: ActorGraph) -> Iterator[tuple[Host, Callable[[], in
     """Give the host the configuration asks for, and a function that tells its peak memory."""
     config = plan.config
     if config.backend == "inline":
-        yield TimedHost(InlineHost(graph.specs, graph.wiring, config.seed)), _own_peak_bytes
+        yield TimedHost(InlineHost(graph.specs, graph.wiring, config.seed)), own_peak_bytes
         return
     # Only here: importing Ray takes a second that inline runs need not spend.
     from actors.hosting.ray_cluster import ray_cluster
-    from actors.hosting.ray_host import RayHost, pack
+    from actors.hosting.ray_processes import RayProcesses
 
-    processes = min(config.processes, len(graph))
-    homes = pack(dict(graph.nodes(data="role")), processes)
-    with (
-        ray_cluster(plan.address, processes=processes),
-        RayHost(graph.specs, graph.wiring, config.seed, homes=homes) as host,
-    ):
-        host.everywhere(rehearse, *plan.rehearsal)
-        yield host, lambda: _own_peak_bytes() + sum(host.peak_bytes())
+    count = min(config.processes, len(graph))
+    homes = pack(dict(graph.nodes(data="role")), graph.placement, count)
+    with ray_cluster(plan.address, processes=count), RayProcesses(count) as processes:
+        processes.everywhere(rehearse, *plan.rehearsal)
+        host = ProcessHost(processes, graph.specs, graph.wiring, config.seed, homes=homes)
+        yield host, lambda: own_peak_bytes() + sum(host.peak_bytes())
 
 
-def _own_peak_bytes() -> int:
+def own_peak_bytes() -> int:
+    """Return the most memory that this process has held, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -43,9 +43,11 @@ class SyntheticStream(BaseModel):
     fields
         Field name to distribution: ``uniform(low, high)`` over whole numbers, both included;
         ``skewed(low, high, power)``, whole numbers, low + floor(n u^power);
-        ``zipf(exponent, n)``, ranks 0 to n - 1; ``real(low, high)``, ``normal(mean, deviation)``,
-        ``gamma(shape, scale)`` with a whole shape, fractions; ``opposed(FIELD, rate)``, see
-        `opposed`.
+        ``zipf(exponent, n)``, ranks 0 to n - 1; ``self_similar(n, skew)``, the same, of which
+        the first share *skew* takes the share 1 - *skew*, and within it again; ``real(low, high)``,
+        ``normal(mean, deviation)``, ``gamma(shape, scale)`` with a whole shape, fractions;
+        ``opposed(FIELD, rate)``, see `opposed`; ``drifting(mean, deviation,
+        shift, first, tuples)``, see `drifting`.
     every, start
         Event time between one tuple and the next, and of the first.
     """
@@ -81,6 +83,9 @@ class SyntheticStream(BaseModel):
             seed = self.seed + place
             if function == "opposed":
                 columns[name] = self._opposed(name, arguments, columns, _bits(seed, i))
+            elif function == "drifting":
+                numbers = [float(argument) for argument in arguments]
+                columns[name] = drifting(i, _bits(seed, i), *numbers)
             else:
                 numbers = [float(argument) for argument in arguments]
                 columns[name] = _DISTRIBUTIONS[function](_bits(seed, i), *numbers)
@@ -126,6 +131,26 @@ def opposed(other: np.ndarray, bits: np.ndarray, rate: float) -> np.ndarray:
     return np.round(correlation * other + rest * _standard_normal(bits), _MILLIONTHS)
 
 
+def drifting(
+    i: np.ndarray,
+    bits: np.ndarray,
+    mean: float,
+    deviation: float,
+    shift: float,
+    first: float,
+    tuples: float,
+) -> np.ndarray:
+    """Return normal numbers whose mean moves (PIM-Tree, section 5.2, Figure 13).
+
+    Up to tuple number *first* it is *mean*; over the next *tuples* tuples it moves steadily to
+    *mean* + *shift*, and stays there.
+    """
+    if deviation <= 0 or tuples < 1:
+        raise ValueError("drifting: the deviation must be above 0, and the drift last a tuple")
+    moved = np.clip((i - first) / tuples, 0, 1)
+    return np.round(mean + shift * moved + deviation * _standard_normal(bits), _MILLIONTHS)
+
+
 def _parse(text: str) -> tuple[str, list[str]]:
     """Return a distribution's name and arguments; raise :exc:`ValueError` saying what there is."""
     call = _CALL.fullmatch(text)
@@ -158,6 +183,13 @@ def _skewed(bits: np.ndarray, low: float, high: float, power: float) -> np.ndarr
         raise ValueError(f"skewed({low:g}, {high:g}, {power:g}): low <= high, power above 0")
     rank = np.minimum((n * _fraction(bits) ** power).astype(np.int64), n - 1)
     return rank + int(low)
+
+
+def _self_similar(bits: np.ndarray, n: float, skew: float) -> np.ndarray:
+    """Draw as Gray et al. (SIGMOD 1994) do; PPOIJ calls *skew* s, and 0.5 is uniform."""
+    if n < 1 or not 0 < skew <= 0.5:
+        raise ValueError(f"self_similar({n:g}, {skew:g}): n 1 or more, skew above 0 up to 0.5")
+    return _skewed(bits, 0, n - 1, np.log(skew) / np.log1p(-skew))
 
 
 def _zipf(bits: np.ndarray, exponent: float, n: float) -> np.ndarray:
@@ -198,6 +230,7 @@ _DISTRIBUTIONS: dict[str, Callable[..., np.ndarray]] = {
     "uniform": _uniform,
     "skewed": _skewed,
     "zipf": _zipf,
+    "self_similar": _self_similar,
     "real": _real,
     "normal": _normal,
     "gamma": _gamma,
@@ -206,8 +239,10 @@ _ARGUMENTS = {
     "uniform": 2,
     "skewed": 3,
     "zipf": 2,
+    "self_similar": 2,
     "real": 2,
     "normal": 2,
     "gamma": 2,
     "opposed": 2,
+    "drifting": 5,
 }

@@ -11,6 +11,10 @@ class SparkUnavailable(Exception):  # noqa: N818  (reads as what happened, like 
     """Spark cannot start on this machine; the message names what is missing."""
 
 
+class SparkFailed(Exception):  # noqa: N818
+    """Spark refused or failed a query; the message is Spark's own."""
+
+
 def one_line(error: BaseException) -> str:
     """Return Spark's own complaint without its Java stack trace, as one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ QUICK_BYTES = 64 << 20  # below this the JVM lives too briefly for its better co
 STAGES = ("look", "start", "read", "judge", "order", "write", "check", "done")
 """What `prepare` reports of each stream, in this order; ``start`` is Spark's own."""
 
+DICTIONARIES = "+codes"  # no stream can be named so
+
 Progress = Callable[[str, int, int], None]
 """Called with a stage (``"R: order"``), the number of stages done, and their total."""
 
@@ -44,8 +47,9 @@ def prepare(
     """Turn raw files into streams: typed, validated, in event-time order, numbered, in segments.
 
     A stream whose files and options are those it was last prepared from is left as it is, and
-    Spark is not started for it. A stream is replaced in one step, when its successor is complete.
-    The streams are prepared one after the other; where one fails, those before it stand.
+    Spark is not started for it; streams that share a dictionary of texts depend on each other's
+    files. A stream is replaced in one step, when its successor is complete. The streams are
+    prepared one after the other; where one fails, those before it stand.
 
     Parameters
     ----------
@@ -83,8 +87,20 @@ def prepare(
             raise DataError(f"two streams are named {source.name!r}; names must differ")
     if segment_rows < 1:
         raise DataError(f"segment_rows is {segment_rows}; it must be 1 or more")
+    reports = [_reporter(source, progress, at, len(sources)) for at, source in enumerate(sources)]
+    looked = []
+    for source, report in zip(sources, reports, strict=True):
+        report("look")
+        looked.append((source, look(source.paths, source.separator)))
     tasks = [
-        _task(source, segment_rows, progress, at, len(sources)) for at, source in enumerate(sources)
+        Task(
+            source=source,
+            files=files,
+            segment_rows=segment_rows,
+            fingerprint=_fingerprint(source, files, segment_rows, looked),
+            report=report,
+        )
+        for (source, files), report in zip(looked, reports, strict=True)
     ]
     streams = {task.source.name: _as_it_is(task, out) for task in tasks}
     missing = [task for task in tasks if streams[task.source.name] is None]
@@ -96,58 +112,79 @@ def prepare(
         size_bytes = sum(file.size_bytes for task in missing for file in task.files)
         options = SessionOptions(master=master, quick_start=size_bytes < QUICK_BYTES)
         if spark is not None:
-            _prepare_all(missing, out, spark, streams)
+            _prepare_all(missing, tasks, out, spark, streams)
         else:
             with spark_session(options) as session:
-                _prepare_all(missing, out, session, streams)
+                _prepare_all(missing, tasks, out, session, streams)
     return [stream for stream in streams.values() if stream is not None]
 
 
 def _prepare_all(
-    tasks: list[Task], out: Path, spark: SparkSession, streams: dict[str, PreparedStream | None]
+    missing: list[Task],
+    tasks: list[Task],
+    out: Path,
+    spark: SparkSession,
+    streams: dict[str, PreparedStream | None],
 ) -> None:
+    from spark_bridge.dictionaries import build_dictionaries
     from spark_bridge.stages import build
     from spark_bridge.stream_store import building, publish
 
-    for task in tasks:
-        name = task.source.name
-        with building(out, name) as folder:
-            # Another process may have built it while we waited for the lock.
-            if _as_it_is(task, out) is None:
-                build(spark, task, folder, kept_at=out / f"{name}.rejected")
-                publish(folder / "stream", out / name)
-        streams[name] = load_stream(out / name)
-        task.report("done")
+    named = {name for task in missing for name in task.source.codes.values()}
+    sharing = [task for task in tasks if named.intersection(task.source.codes.values())]
+    with ExitStack() as scratch:
+        dictionaries = {}
+        if sharing:
+            texts = scratch.enter_context(building(out, DICTIONARIES))
+            dictionaries = build_dictionaries(spark, sharing, texts)
+        for task in missing:
+            name = task.source.name
+            with building(out, name) as folder:
+                # Another process may have built it while we waited for the lock.
+                if _as_it_is(task, out) is None:
+                    rejected = out / f"{name}.rejected"
+                    build(spark, task, folder, dictionaries=dictionaries, kept_at=rejected)
+                    publish(folder / "stream", out / name)
+            streams[name] = load_stream(out / name)
+            task.report("done")
 
 
-def _task(
-    source: StreamSource, segment_rows: int, progress: Progress | None, at: int, of: int
-) -> Task:
+def _reporter(
+    source: StreamSource, progress: Progress | None, at: int, of: int
+) -> Callable[[str], None]:
     steps = len(STAGES) - 1
 
     def report(stage: str) -> None:
         if progress is not None:
             progress(f"{source.name}: {stage}", at * steps + STAGES.index(stage), of * steps)
 
-    report("look")
-    files = look(source.paths, source.separator)
-    return Task(
-        source=source,
-        files=files,
-        segment_rows=segment_rows,
-        fingerprint=_fingerprint(source, files, segment_rows),
-        report=report,
-    )
+    return report
 
 
-def _fingerprint(source: StreamSource, files: list[RawFile], segment_rows: int) -> str:
+def _fingerprint(
+    source: StreamSource,
+    files: list[RawFile],
+    segment_rows: int,
+    together: Sequence[tuple[StreamSource, list[RawFile]]],
+) -> str:
     said = {
         "format": FORMAT,
-        "files": [[file.format, file.sha256] for file in files],
+        "files": _contents(files),
         "options": source.options(),
         "segment_rows": segment_rows,
     }
+    if source.codes:
+        said["texts"] = [
+            [name, field, other.name, other.options(), _contents(others)]
+            for other, others in together
+            for field, name in other.codes.items()
+            if name in source.codes.values()
+        ]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _contents(files: list[RawFile]) -> list[list[str]]:
+    return [[file.format, file.sha256] for file in files]
 
 
 def _as_it_is(task: Task, out: Path) -> PreparedStream | None:

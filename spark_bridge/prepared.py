@@ -1,16 +1,18 @@
 """A prepared stream as it lies on disk, read without Spark.
 
 Layout of ``<out>/<name>/``: ``segments/part-00000.parquet`` and so on in stream order, nothing else
-in that folder; ``rejected/part-*.parquet`` when rows were rejected; ``stream.json``.
+in that folder; ``codes-<field>.parquet`` (``code``, ``value``) for a join field of text, of which
+the segments hold the codes; ``rejected/part-*.parquet`` when rows were rejected; ``stream.json``.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from joins.batch import Schema
 from spark_bridge.errors import DataError
@@ -43,6 +45,9 @@ class PreparedStream:
         Event time of the first and the last tuple, ns.
     notes
         What a person should know of how it was prepared.
+    codes
+        Join fields that hold codes of texts: to the digest of their dictionary. Codes can be
+        compared where it is the same.
     fingerprint
         Digest of the sources' bytes and the options: equal means that nothing has to be redone.
     """
@@ -57,6 +62,12 @@ class PreparedStream:
     last_ts: int
     notes: tuple[str, ...]
     fingerprint: str
+    codes: Mapping[str, str] = field(default_factory=dict)
+
+
+def codes_file(name: str) -> str:
+    """Return the name of the file with the texts of join field *name*."""
+    return f"codes-{quote(name, safe='')}.parquet"
 
 
 def load_stream(folder: str | Path) -> PreparedStream:
@@ -89,6 +100,7 @@ def load_stream(folder: str | Path) -> PreparedStream:
             last_ts=told["last_ts"],
             notes=tuple(told["notes"]),
             fingerprint=told["fingerprint"],
+            codes=told.get("codes", {}),
         )
     except OSError as error:
         raise DataError(

@@ -51,7 +51,7 @@ class StreamSource:
     time_unit
         Unit of a numeric event time: ``ns`` (default), ``us``, ``ms`` or ``s``.
     fields
-        Join fields: a row where one of them is not a valid number is rejected.
+        Join fields: a row where one of them is not a valid number, or text, is rejected.
     where
         Spark SQL condition on the source's columns; rows where it is false are not part of the
         stream.
@@ -66,6 +66,10 @@ class StreamSource:
         inferred in CSV and kept in Parquet.
     delimiter
         One character between the columns of a CSV file; by default a comma, or a tab in ``.tsv``.
+    codes
+        Join fields that may hold text, because they are only ever compared with ``=`` and ``!=``:
+        to the name of their dictionary. Fields of one dictionary, in one stream or in several that
+        are prepared together, have equal codes exactly where their texts are equal.
 
     Raises
     ------
@@ -83,6 +87,7 @@ class StreamSource:
     rows: int | None = None
     schema: Mapping[str, str] = field(default_factory=dict)
     delimiter: str | None = None
+    codes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.paths, (str, Path)):
@@ -139,7 +144,8 @@ class StreamSource:
 
     def options(self) -> dict[str, object]:
         """Return everything but the files, as plain data: it goes into the fingerprint."""
-        return {
+        codes = {"codes": dict(self.codes)} if self.codes else {}
+        return codes | {
             "time": self.time,
             "time_unit": self.time_unit,
             "fields": list(self.fields),

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_bridge import numbering
 from spark_bridge.columns import Layout, lay_out
-from spark_bridge.errors import DataError, one_line
-from spark_bridge.prepared import FORMAT, REJECTED, SEGMENTS, SUMMARY
+from spark_bridge.dictionaries import CODED, Dictionary, with_codes
+from spark_bridge.errors import DataError
+from spark_bridge.pipeline_session import pipeline_session, plain_name, told
+from spark_bridge.prepared import FORMAT, REJECTED, SEGMENTS, SUMMARY, codes_file
 from spark_bridge.raw_files import require_unchanged
 from spark_bridge.raw_frame import FILE, NANOS, ROW, TEXT, quoted, sql_name
 from spark_bridge.source import StreamSource
@@ -36,19 +33,6 @@ if TYPE_CHECKING:
 
 REASONS_TOLD = 5  # how many reasons an error message lists
 TASKS_MAX = 32  # sorting tasks; beyond that each takes several buckets, one after the other
-_SETTINGS = {
-    "spark.sql.adaptive.enabled": "false",  # nothing to adapt, and planning takes half the time
-    "spark.sql.ansi.enabled": "true",  # an overflow in a person's expression is told, not wrapped
-    "spark.sql.caseSensitive": "true",
-    "spark.sql.csv.parser.columnPruning.enabled": "false",  # a malformed row is one in any column
-    "spark.sql.legacy.parquet.nanosAsLong": "true",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.timeType.enabled": "true",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +46,14 @@ class Counts:
     quantiles: list[int]
 
 
-def build(spark: SparkSession, task: Task, folder: Path, *, kept_at: Path) -> None:
+def build(
+    spark: SparkSession,
+    task: Task,
+    folder: Path,
+    *,
+    dictionaries: Mapping[str, Dictionary],
+    kept_at: Path,
+) -> None:
     """Build the stream of *task* in ``folder/stream``.
 
     Parameters
@@ -73,6 +64,8 @@ def build(spark: SparkSession, task: Task, folder: Path, *, kept_at: Path) -> No
         What to build from what.
     folder
         Existing, empty folder for everything that is made on the way.
+    dictionaries
+        Of the source's text fields, by the names it gives them.
     kept_at
         Where the rejected rows go when there are no others.
 
@@ -82,19 +75,24 @@ def build(spark: SparkSession, task: Task, folder: Path, *, kept_at: Path) -> No
         The source cannot become a stream; the message says why.
     """
     layout = lay_out(task.source, list(task.files[0].columns))
-    session = spark.newSession()
-    for name, value in _SETTINGS.items():
-        session.conf.set(name, value)
-    with _told(task.source), _plain(folder) as plain:
-        _build(session, task, layout, plain, kept_at)
+    session, what = pipeline_session(spark), f"stream {task.source.name!r} ({task.source.files})"
+    with told(what), plain_name(folder) as plain:
+        _build(session, task, layout, dictionaries, plain, kept_at)
 
 
-def _build(session: SparkSession, task: Task, layout: Layout, folder: Path, kept_at: Path) -> None:
+def _build(
+    session: SparkSession,
+    task: Task,
+    layout: Layout,
+    dictionaries: Mapping[str, Dictionary],
+    folder: Path,
+    kept_at: Path,
+) -> None:
     source, files, stream = task.source, task.files, folder / "stream"
     stream.mkdir()
     task.report("read")
     (folder / "links").mkdir()
-    typed = typed_rows(session, source, files, list(layout.fields.values()), folder / "links")
+    typed = typed_rows(session, source, files, layout, folder / "links")
     task.report("judge")
     rows = judge(source, typed, layout)
     watched = _watched(typed, {*layout.fields.values(), typed.time})
@@ -114,6 +112,15 @@ def _build(session: SparkSession, task: Task, layout: Layout, folder: Path, kept
     tasks = min(len(buckets.counts), TASKS_MAX)
     session.conf.set("spark.sql.shuffle.partitions", str(tasks))
     task.report("write")
+    coded = {
+        name: dictionaries[source.codes[name]]
+        for name, column in layout.fields.items()
+        if typed.types[column] == CODED
+    }
+    code_files = {name: folder / f"codes-{place}.parquet" for place, name in enumerate(coded)}
+    for name, file in code_files.items():
+        shutil.copyfile(coded[name].file, file)
+    valid = with_codes(valid, {FIELD + name: file for name, file in code_files.items()})
     kept = min(counts.valid, source.rows or counts.valid)
     back = numbering.write_segments(
         valid,
@@ -127,7 +134,9 @@ def _build(session: SparkSession, task: Task, layout: Layout, folder: Path, kept
     task.report("check")
     require_unchanged(files)
     first_ts, last_ts, repeated = numbering.check(stream / SEGMENTS, kept)
-    notes = [*layout.notes, *rows.notes]
+    for name, file in code_files.items():
+        file.rename(stream / codes_file(name))
+    notes = [*layout.notes, *rows.notes, *_code_notes(source.name, coded)]
     notes += _order_notes(buckets.in_order and back == 0, repeated)
     notes += [note.format(lost) for note, lost in counts.lost.items() if lost]
     if kept < counts.valid:
@@ -140,6 +149,7 @@ def _build(session: SparkSession, task: Task, layout: Layout, folder: Path, kept
         "rejected_reasons": dict(counts.reasons.most_common()),
         "notes": notes,
         "join_fields": list(rows.dtypes),
+        "codes": {name: dictionary.digest for name, dictionary in coded.items()},
         "schema": _schema(stream / SEGMENTS, rows.dtypes),
         "first_ts": first_ts,
         "last_ts": last_ts,
@@ -235,13 +245,27 @@ def _write_rejected(frame: DataFrame, task: Task, scratch: Path, to: Path) -> No
 
 def _give_up(source: StreamSource, counts: Counts, stream: Path, kept_at: Path) -> None:
     publish(stream / REJECTED, kept_at)
-    told = [f"{why} ({n:,} times)" for why, n in counts.reasons.most_common(REASONS_TOLD)]
-    more = len(counts.reasons) - len(told)
+    listed = [f"{why} ({n:,} times)" for why, n in counts.reasons.most_common(REASONS_TOLD)]
+    more = len(counts.reasons) - len(listed)
+    text = any(why.endswith(": not a number") for why in counts.reasons)
+    hint = " Text can be compared with = and != alone." if text else ""
     raise DataError(
         f"stream {source.name!r}: all {counts.rejected:,} rows of {source.files} were rejected: "
-        f"{'; '.join(told)}{f'; and {more} more reasons' if more > 0 else ''}. "
-        f"They are kept in {kept_at}"
+        f"{'; '.join(listed)}{f'; and {more} more reasons' if more > 0 else ''}. "
+        f"They are kept in {kept_at}.{hint}"
     )
+
+
+def _code_notes(stream: str, coded: dict[str, Dictionary]) -> list[str]:
+    notes = []
+    for name, dictionary in coded.items():
+        others = [other for other in dictionary.streams if other != stream]
+        shared = f"shared with {', '.join(others)}" if others else "of this stream alone"
+        notes.append(
+            f"join field {name}: {dictionary.size:,} texts as their codes in {codes_file(name)}, "
+            f"{shared}"
+        )
+    return notes
 
 
 def _order_notes(in_order: bool, repeated: int) -> list[str]:
@@ -260,31 +284,3 @@ def _schema(segments: Path, dtypes: dict[str, str]) -> dict[str, dict[str, Any]]
         if dtype is not None:
             columns[column.name]["dtype"] = dtype
     return columns
-
-
-@contextmanager
-def _plain(folder: Path) -> Iterator[Path]:
-    """Hand out *folder* by a name in which Spark and the JVM see no patterns and no accents."""
-    if re.fullmatch(r"[A-Za-z0-9_./-]+", str(folder.resolve())):
-        yield folder.resolve()
-        return
-    with tempfile.TemporaryDirectory(prefix="joinsim-") as elsewhere:
-        link = Path(elsewhere) / "folder"
-        link.symlink_to(folder.resolve())
-        yield link
-
-
-@contextmanager
-def _told(source: StreamSource) -> Iterator[None]:
-    """Turn what Spark throws into one sentence about the stream."""
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        raise DataError(
-            f"stream {source.name!r} ({source.files}): Spark could not do it: {one_line(error)}"
-        ) from error
-    except ConnectionError as error:
-        raise DataError(
-            f"stream {source.name!r} ({source.files}): Spark stopped unexpectedly; a larger "
-            "memory or a smaller input may help"
-        ) from error

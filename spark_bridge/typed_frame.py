@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_bridge import raw_frame, text_types
+from spark_bridge.columns import Layout
 from spark_bridge.errors import DataError
 from spark_bridge.raw_files import RawFile
 from spark_bridge.raw_frame import sql_name
@@ -53,13 +54,13 @@ def typed_rows(
     spark: SparkSession,
     source: StreamSource,
     files: list[RawFile],
-    joined: Collection[str],
+    layout: Layout,
     folder: Path,
 ) -> Typed:
     """Read *files* and give every column its type: declared, or the file's own, or inferred.
 
-    *joined* are the columns behind the join fields; *folder* (existing, empty) takes links to the
-    files.
+    A join field is text only where the source allows it codes; *folder* (existing, empty) takes
+    links to the files.
 
     Raises
     ------
@@ -68,6 +69,7 @@ def typed_rows(
     """
     raw = raw_frame.read(spark, files, source.separator, folder)
     names = list(files[0].columns)
+    joined = {column: field in source.codes for field, column in layout.fields.items()}
     if files[0].format == "csv":
         blocks = raw_frame.block_counts(raw, _measures(source, names))
         rows = sum(block["rows"] for block in blocks)
@@ -92,9 +94,12 @@ def _measures(source: StreamSource, names: list[str]) -> list[Column]:
 
 
 def _csv_types(
-    source: StreamSource, names: list[str], joined: Collection[str], blocks: list[dict[str, Any]]
+    source: StreamSource, names: list[str], joined: Mapping[str, bool], blocks: list[dict[str, Any]]
 ) -> tuple[dict[str, str], str | None, list[str]]:
-    """Return each column's type, the time column and notes, from what was counted in *blocks*."""
+    """Return each column's type, the time column and notes, from what was counted in *blocks*.
+
+    *joined* are the columns behind the join fields, and whether they may be text.
+    """
     counts = {
         name: {
             counter: sum(block[f"{counter}:{name}"] for block in blocks)
@@ -114,24 +119,52 @@ def _csv_types(
         else text_types.infer(count, strict=True)
         for name, count in counts.items()
     }
-    # A field that is mostly no number is refused value by value, for what each is.
-    wanted |= {name: "double" for name in joined if wanted[name] == "string"}
+    for name, codable in joined.items():
+        filled = name in source.schema or counts[name]["filled"] > 0
+        if wanted[name] == "string" and not (codable and filled):
+            # Mostly no number, and nothing else will do: refused value by value, for what each is.
+            wanted[name] = "double"
     return wanted, time, notes
 
 
 def _parquet_types(
-    raw: DataFrame, source: StreamSource, names: list[str], joined: Collection[str]
+    raw: DataFrame, source: StreamSource, names: list[str], joined: Mapping[str, bool]
 ) -> tuple[dict[str, str], str | None, list[str]]:
     own = dict(raw.dtypes) | dict(source.schema)
     moments = [name for name in names if own[name] in text_types.MOMENTS]
     time, notes = _time_column(source, names, moments)
     wanted = dict(source.schema)
-    for name in joined:
-        if own[name] == "string":
+    texts = [name for name in joined if own[name] == "string"]
+    undeclared = [name for name in texts if joined[name] and name not in source.schema]
+    numbers = _mostly_numbers(raw, undeclared)
+    for name in texts:
+        if name in numbers or not joined[name]:
             wanted[name] = "double"
     if time is not None and own[time] == "string":
         wanted[time] = "timestamp"
     return wanted, time, notes
+
+
+def _mostly_numbers(raw: DataFrame, names: list[str]) -> list[str]:
+    """Return those of the text columns *names* in which most values are numbers, or none is."""
+    if not names:
+        return []
+    counted = [
+        sf.expr(sql).alias(f"{counter}:{name}")
+        for name in names
+        for counter, sql in text_types.type_counters(sql_name(name)).items()
+    ]
+    row = raw.agg(*counted).first()
+    assert row is not None
+    counts = {
+        name: {counter: row[f"{counter}:{name}"] for counter in text_types.TYPE_COUNTERS}
+        for name in names
+    }
+    return [
+        name
+        for name, count in counts.items()
+        if not count["filled"] or text_types.infer(count, strict=False) in ("bigint", "double")
+    ]
 
 
 def _convert(

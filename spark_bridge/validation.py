@@ -48,7 +48,7 @@ class Rows:
     frame
         The typed columns and every hidden one; KINDS is empty where the row is valid.
     dtypes
-        Join field to its dtype in joinsim, ``int64`` or ``float64``.
+        Join field to its dtype in joinsim, ``int64`` or ``float64``; texts become codes.
     notes
         Decisions that a person should know of.
     """
@@ -155,6 +155,9 @@ def _join_field(
         moment = column_nanoseconds(typed, column, "ns")
         assert moment is not None
         return moment, "int64", [f"join field {name}: {kind} as int64 nanoseconds"]
+    if kind == "string":
+        problems = text_types.text_problems(value, kind)
+        return Judged(value=value, problems=problems), "int64", []
     number = _number(value, kind)
     if number is None:
         raise DataError(

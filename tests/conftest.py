@@ -25,6 +25,16 @@ def ray_running() -> Iterator[None]:
         yield
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests that share one Spark, or one Ray, in one process where several run tests."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        if "spark" in fixtures or "joinsim" in fixtures:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif "ray_running" in fixtures:
+            item.add_marker(pytest.mark.xdist_group("ray"))
+
+
 # No deadline: the first example of a kernel compiles it. Derandomised: a run of the tests repeats.
 settings.register_profile("joinsim", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("joinsim")

@@ -11,10 +11,10 @@ from typing import Any
 from actors.interval_join.collector import Order
 from actors.interval_join.distribution import ToAll
 from actors.interval_join.emitter import Emitter
-from topologies.interval_join import CollectedParameters, IntervalJoinTopology, OijParameters
+from topologies.interval_join import CollectedParameters, OijParameters, OijPattern
 
 
-class DpOij(IntervalJoinTopology):
+class DpOij(OijPattern):
     """Full broadcast, and collectors that take the channels in turns."""
 
     name = "dp_oij"

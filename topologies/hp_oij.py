@@ -6,15 +6,16 @@ all replicas.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
-from actors.interval_join.calibration import CalibratingEmitter, Master
+from actors.interval_join.calibration import CalibratingEmitter
 from actors.interval_join.distribution import BySplitKey
 from actors.interval_join.emitter import Emitter
-from actors.protocol import ActorSpec
+from actors.interval_join.master import Master
+from actors.protocol import FEEDBACK, ActorSpec
 from topologies.dp_oij import DpOij
 from topologies.interval_join import CollectedParameters, OijParameters
 from topologies.topology import STRICT, ActorGraph, Pes
@@ -30,9 +31,14 @@ class HpOijParameters(CollectedParameters):
     ----------
     splitting
         Over how many replicas every key is split; None measures how frequent each key is and
-        splits them accordingly, by Algorithm 1.
+        splits them accordingly.
+    heuristic
+        How they are split then: the paper's Algorithm 1, or our own, which splits fewer keys.
     calibration_turns
         For how many of its source's messages an emitter measures.
+    recalibration_turns
+        For how many it measures again and again after that, to split keys anew when their
+        distribution has drifted; None measures once, as the paper does.
     threshold
         θ: how far above the average the most loaded replica may be.
     max_splitting
@@ -40,7 +46,9 @@ class HpOijParameters(CollectedParameters):
     """
 
     splitting: Pes | None = None
+    heuristic: Literal["algorithm_1", "busiest_first"] = "algorithm_1"
     calibration_turns: Pes = 4
+    recalibration_turns: Pes | None = None
     threshold: Threshold = 1.1
     max_splitting: Pes | None = None
 
@@ -59,12 +67,9 @@ class HpOij(DpOij):
             return Emitter, {"distribution": BySplitKey(p.replicas, p.splitting)}
         return CalibratingEmitter, {
             "calibration_turns": p.calibration_turns,
+            "recalibration_turns": p.recalibration_turns,
             "replicas": p.replicas,
         }
-
-    def splits_later(self, parameters: OijParameters) -> bool:
-        """Return whether emitters are calibrated first."""
-        return _of_this(parameters).splitting is None
 
     def add_feedback(
         self, graph: ActorGraph, emitters: list[str], replicas: list[str], parameters: OijParameters
@@ -81,6 +86,7 @@ class HpOij(DpOij):
                 arguments={
                     "channels": len(emitters),
                     "replicas": p.replicas,
+                    "heuristic": p.heuristic,
                     "threshold": p.threshold,
                     "max_splitting": p.max_splitting or p.replicas,
                 },
@@ -89,7 +95,7 @@ class HpOij(DpOij):
         )
         for emitter in emitters:
             graph.connect(emitter, "master", master)
-        graph.connect(master, "emitters", *emitters)
+        graph.connect(master, FEEDBACK, *emitters)
 
 
 def _of_this(parameters: OijParameters) -> HpOijParameters:

@@ -38,21 +38,31 @@ class OijParameters:
         Replicas of the join.
     base_emitters, probe_emitters
         Sources of each stream, each with an emitter.
+    """
+
+    replicas: Pes = 4
+    base_emitters: Pes = 1
+    probe_emitters: Pes = 1
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class BatchingParameters(OijParameters):
+    """What a person may set of a pattern that sends tuples in batches.
+
+    Attributes
+    ----------
     batch_rows
         Tuples that an emitter sends in one message at the most; the paper's experiments take 32.
     linger_turns
         For how many of its source's messages an emitter lets a tuple wait for its batch to fill.
     """
 
-    replicas: Pes = 4
-    base_emitters: Pes = 1
-    probe_emitters: Pes = 1
     batch_rows: BatchRows = 32
     linger_turns: Turns = 2
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class CollectedParameters(OijParameters):
+class CollectedParameters(BatchingParameters):
     """What a person may set of a pattern that depends on its collector.
 
     Attributes
@@ -65,22 +75,28 @@ class CollectedParameters(OijParameters):
 
 
 class IntervalJoinTopology(Topology):
-    """One pattern of interval join."""
+    """A system that joins within an interval."""
 
-    paper = "PPOIJ: Shared-Nothing Parallel Patterns for Efficient Online Interval Joins"
     exact = True
-    parameters_type = OijParameters
     within_interval = True
     example_query = (
         "SELECT * FROM A, B WHERE A.key = B.key "
         "AND B.ts BETWEEN A.ts - INTERVAL '100 ms' AND A.ts + INTERVAL '100 ms'"
     )
 
+
+class OijPattern(IntervalJoinTopology):
+    """One pattern of interval join."""
+
+    paper = "PPOIJ: Shared-Nothing Parallel Patterns for Efficient Online Interval Joins"
+    parameters_type: type[OijParameters] = BatchingParameters
+
     def assemble(self, job: Job, parameters: OijParameters) -> ActorGraph:
         """Return Figure 7 for *job*."""
         query, p = job.query, parameters
         graph = ActorGraph()
-        emitters = self._add_emitters(graph, job, p)
+        actor, of_pattern = self.emitter(p)
+        emitters = add_emitters(graph, job, p, actor, of_pattern | self.batching(p))
         replicas = [
             graph.add_actor(
                 f"oij.{replica}",
@@ -93,7 +109,6 @@ class IntervalJoinTopology(Topology):
                         "replica": replica,
                         "channels": len(emitters),
                         "collector": self.collector(p),
-                        "split_later": self.splits_later(p),
                         "pairs": job.pairs,
                     },
                 ),
@@ -112,10 +127,6 @@ class IntervalJoinTopology(Topology):
     def emitter(self, parameters: OijParameters) -> tuple[type[Emitter], dict[str, Any]]:
         """Return what emitters are, and their arguments of this pattern alone."""
 
-    def splits_later(self, parameters: OijParameters) -> bool:
-        """Return whether emitters begin with each key at one replica and split keys later."""
-        return False
-
     def add_feedback(
         self, graph: ActorGraph, emitters: list[str], replicas: list[str], parameters: OijParameters
     ) -> None:
@@ -125,46 +136,58 @@ class IntervalJoinTopology(Topology):
         """Return how collectors gather them."""
         return "naive"
 
-    def _add_emitters(self, graph: ActorGraph, job: Job, p: OijParameters) -> list[str]:
-        """Add each source with its emitter; return the emitters in the order of their channels."""
-        query = job.query
-        actor, of_pattern = self.emitter(p)
-        replicas = [p.probe_emitters, p.probe_emitters]
-        replicas[query.reach.base] = p.base_emitters
-        emitters = []
-        for channel, (stream, replica) in enumerate(_alternating(query.reach.base, replicas)):
-            number = f"{query.streams[stream]}.{replica}"
-            reads = {
-                "files": job.files,
-                "feeding": job.feeding,
-                "stream": stream,
-                "replica": replica,
-                "replicas": replicas[stream],
-            }
-            distributes = {
-                "query": query,
-                "schemas": tuple(file.schema for file in job.files),
-                "stream": stream,
-                "channel": channel,
-                "batch_rows": p.batch_rows,
-                "linger_turns": p.linger_turns,
-                **of_pattern,
-            }
-            source = graph.add_actor(
-                f"source.{number}",
-                role="source",
-                spec=ActorSpec(actor=StreamSource, arguments=reads),
-            )
-            # Beside its source, as an engine chains the two into one thread.
-            emitter = graph.add_actor(
-                f"emitter.{number}",
-                role="emitter",
-                spec=ActorSpec(actor=actor, arguments=distributes),
-                site=source,
-            )
-            graph.connect(source, "out", emitter)
-            emitters.append(emitter)
-        return emitters
+    def batching(self, parameters: OijParameters) -> dict[str, int]:
+        """Return how emitters gather tuples in batches: as the parameters say."""
+        assert isinstance(parameters, BatchingParameters)
+        return {"batch_rows": parameters.batch_rows, "linger_turns": parameters.linger_turns}
+
+
+def add_emitters(
+    graph: ActorGraph,
+    job: Job,
+    parameters: OijParameters,
+    actor: type[Emitter],
+    arguments: dict[str, Any],
+) -> list[str]:
+    """Add each source with its emitter; return the emitters in the order of their channels.
+
+    Emitters are of class *actor*, and get *arguments* beside those that all have.
+    """
+    query, p = job.query, parameters
+    replicas = [p.probe_emitters, p.probe_emitters]
+    replicas[query.reach.base] = p.base_emitters
+    emitters = []
+    for channel, (stream, replica) in enumerate(_alternating(query.reach.base, replicas)):
+        number = f"{query.streams[stream]}.{replica}"
+        reads = {
+            "files": job.files,
+            "feeding": job.feeding,
+            "stream": stream,
+            "replica": replica,
+            "replicas": replicas[stream],
+        }
+        distributes = {
+            "query": query,
+            "schemas": tuple(file.schema for file in job.files),
+            "stream": stream,
+            "channel": channel,
+            **arguments,
+        }
+        source = graph.add_actor(
+            f"source.{number}",
+            role="source",
+            spec=ActorSpec(actor=StreamSource, arguments=reads),
+        )
+        # Beside its source, as an engine chains the two into one thread.
+        emitter = graph.add_actor(
+            f"emitter.{number}",
+            role="emitter",
+            spec=ActorSpec(actor=actor, arguments=distributes),
+            site=source,
+        )
+        graph.connect(source, "out", emitter)
+        emitters.append(emitter)
+    return emitters
 
 
 def _alternating(base: int, replicas: list[int]) -> list[tuple[int, int]]:

@@ -9,10 +9,10 @@ from typing import Any
 
 from actors.interval_join.distribution import ByKey
 from actors.interval_join.emitter import Emitter
-from topologies.interval_join import IntervalJoinTopology, OijParameters
+from topologies.interval_join import OijParameters, OijPattern
 
 
-class KpOij(IntervalJoinTopology):
+class KpOij(OijPattern):
     """Point-to-point distribution by key, and collectors that take whatever comes."""
 
     name = "kp_oij"

@@ -27,6 +27,7 @@ from actors.panjoin.worker import Worker
 from actors.protocol import FEEDBACK, ActorSpec
 from actors.results import Sink
 from actors.source import Source
+from joins.indexes.panjoin.accelerator import Accelerator
 from joins.indexes.panjoin.subwindow import CAPACITY_MOST, SubwindowShape
 from joins.windows import Window
 from topologies.quantities import Duration
@@ -70,6 +71,9 @@ class PanJoinParameters:
         Nodes ahead of the manager that retrieve the join fields.
     threads
         Threads in each worker.
+    device
+        What holds a worker's subwindows: its core, or an accelerator, which keeps BI-Sorts only and
+        answers with records to the manager.
     """
 
     workers: Pes = 4
@@ -82,6 +86,7 @@ class PanJoinParameters:
     results: Literal["sink", "manager"] = "sink"
     prefilters: Annotated[int, Interval(ge=0, le=1000)] = 0
     threads: Annotated[int, Interval(ge=1, le=64)] = 1
+    device: Literal["core", "accelerator"] = "core"
 
 
 class PanJoin(Topology):
@@ -151,6 +156,7 @@ class PanJoin(Topology):
                 shapes=shapes,
                 results=p.results,
                 threads=p.threads,
+                accelerator=_accelerator(p),
                 pairs=job.pairs,
             )
             for i in range(p.workers)
@@ -198,6 +204,19 @@ def _cut(
             )
         )
     return tuple(shapes), tuple(rules)
+
+
+def _accelerator(p: PanJoinParameters) -> Accelerator | None:
+    """Return the board of each worker."""
+    if p.device == "core":
+        return None
+    if p.structure != "bi_sort" or p.results != "manager":
+        raise TopologyError(
+            "device = 'accelerator': it holds BI-Sorts and answers with records to the manager, so "
+            f"structure must be 'bi_sort' (not {p.structure!r}) and results 'manager' (not "
+            f"{p.results!r})"
+        )
+    return Accelerator()
 
 
 def _extent(window: Window, subwindow: int | None) -> tuple[int, int | None]:

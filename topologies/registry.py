@@ -8,13 +8,21 @@ from topologies.b_plus_tree import BPlusTreeJoin
 from topologies.bchj import Bchj
 from topologies.chain_index import ChainIndex
 from topologies.dp_oij import DpOij
+from topologies.flink_oij import FlinkOij
+from topologies.handshake_join import HandshakeJoin
 from topologies.hash_join import HashJoin
 from topologies.hp_oij import HpOij
+from topologies.ibwj import Ibwj
 from topologies.ie_join import IeJoin
 from topologies.kp_oij import KpOij
+from topologies.low_latency_handshake_join import LowLatencyHandshakeJoin
 from topologies.nested_loop import NestedLoop
 from topologies.panjoin import PanJoin
+from topologies.scale_join import ScaleJoin
+from topologies.scale_oij import ScaleOij
+from topologies.semijoin import Semijoin
 from topologies.split_join import SplitJoin
+from topologies.split_oij import SplitOij
 from topologies.spo_join import SpoJoin
 from topologies.topology import Topology, TopologyError
 
@@ -24,6 +32,9 @@ TOPOLOGIES: dict[str, Topology] = {
         SpoJoin(),
         ChainIndex(),
         SplitJoin(),
+        ScaleJoin(),
+        HandshakeJoin(),
+        LowLatencyHandshakeJoin(),
         Bchj(),
         HashJoin(),
         BPlusTreeJoin(),
@@ -32,7 +43,12 @@ TOPOLOGIES: dict[str, Topology] = {
         KpOij(),
         DpOij(),
         HpOij(),
+        FlinkOij(),
+        ScaleOij(),
+        SplitOij(),
         PanJoin(),
+        Ibwj(),
+        Semijoin(),
     )
 }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,9 @@ from actors.source import Feeding, StreamFile
 from joins.batch import Schema
 from joins.parser import parse_query
 from joins.query import JoinQuery
+from joins.window_clause import StreamWindows
+from netsim.cost import CostProfile, load_profile
+from netsim.network import PRESETS, full_mesh
 
 STRICT = ConfigDict(extra="forbid")
 """For ``Parameters``: a key that means nothing is refused, not ignored."""
@@ -26,6 +30,10 @@ Pes = Annotated[int, Interval(ge=1, le=1000)]
 
 class TopologyError(ValueError):
     """A topology that cannot be built; names the parameter or query part and what is allowed."""
+
+
+def _wide_area(sites: Iterable[str]) -> nx.Graph:
+    return full_mesh(sites, PRESETS["wan"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +50,18 @@ class Job:
         How sources feed them in.
     pairs
         Whether joiners must report match ids, not only counts and fingerprints.
+    profile
+        What work costs, for systems that schedule work on cores of their own.
+    network
+        Gives the network over given sites, for systems that choose by it while they run.
     """
 
     query: JoinQuery
     files: tuple[StreamFile, ...]
     feeding: Feeding
     pairs: bool = False
+    profile: CostProfile = field(default_factory=load_profile)
+    network: Callable[[Iterable[str]], nx.Graph] = _wide_area
 
 
 class ActorGraph(nx.MultiDiGraph):
@@ -114,6 +128,11 @@ class Topology(ABC):
         Whether one predicate of a query must be ``=``.
     within_interval
         Whether it joins within an interval of event time; else over windows.
+    window_per_stream
+        Whether each of two streams may have a window of its own.
+    multiway
+        Whether it joins any number of different streams, each over a window of its own; else one
+        stream with itself or two, over one window for all.
     """
 
     name: str
@@ -128,6 +147,8 @@ class Topology(ABC):
     )
     needs_equality: bool = False
     within_interval: bool = False
+    window_per_stream: bool = False
+    multiway: bool = False
 
     def example(self) -> Job:
         """Return a job to look at the graph with: it can be built, not run."""
@@ -151,12 +172,30 @@ class Topology(ABC):
         """
         return self.exact
 
+    def notes(self, query: JoinQuery, parameters: Any) -> tuple[str, ...]:
+        """Return remarks on *parameters* that are allowed, but say less than they seem to."""
+        return ()
+
     def in_miniature(self, parameters: Any) -> Any:
         """Return *parameters* for a run of some dozens of tuples through the same kernels.
 
         Override it where parameters are sizes that must fit the query's windows.
         """
         return parameters
+
+    def fitted(self, job: Job, parameters: Any, network: nx.Graph) -> Any:
+        """Return *parameters* with what is left to the system chosen for its data and network.
+
+        Override it where a system optimises by estimated costs; *network* is over its sites.
+        """
+        return parameters
+
+    def warnings(self, query: JoinQuery, parameters: Any, network: nx.Graph) -> tuple[str, ...]:
+        """Return what a person should know before a run over *network*, a sentence each.
+
+        Override it where a system trusts in something that the network may not keep.
+        """
+        return ()
 
     def build(self, job: Job, parameters: Any) -> ActorGraph:
         """Return the graph of actors for *job*.
@@ -175,10 +214,21 @@ class Topology(ABC):
         """
 
     def _refuse_other_joins(self, query: JoinQuery) -> None:
-        if len(query.streams) > 2:
+        if self.multiway and query.is_self_join:
+            raise TopologyError(
+                f"{self.name} joins streams of different sites; the query joins "
+                f"{query.streams[0]} with itself: give its data to two names"
+            )
+        if not self.multiway and len(query.streams) > 2:
             raise TopologyError(
                 f"{self.name} joins one stream with itself or two streams; the query has "
                 f"{len(query.streams)}: {', '.join(query.streams)}"
+            )
+        own_windows = self.multiway or self.window_per_stream
+        if not own_windows and isinstance(query.window, StreamWindows):
+            raise TopologyError(
+                f"{self.name} joins over one window for all streams; the query has one for each: "
+                f"{query.window}"
             )
         if self.within_interval and query.interval is None:
             raise TopologyError(

@@ -108,7 +108,7 @@ class WindowJoin(Topology):
         def relay(role: str) -> Callable[[str], str]:
             return lambda place: add(role, f"{role}.{place}", Relay)
 
-        source = add("source", "source", Source, files=job.files, feeding=job.feeding)
+        entrance = self.add_entrance(graph, job, add)
         router = add(
             "router",
             "router",
@@ -133,11 +133,11 @@ class WindowJoin(Topology):
             )
             for pe, (role, name) in enumerate(names)
         ]
-        heads, spread = _tree(joiners, layout.fanout, relay("distributor"))
-        tails, gather = _tree(joiners, layout.fanout, relay("collector"))
+        heads, spread = grow_tree(joiners, layout.fanout, relay("distributor"))
+        tails, gather = grow_tree(joiners, layout.fanout, relay("collector"))
         sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
 
-        graph.connect(source, "out", router)
+        graph.connect(entrance, "out", router)
         graph.connect(router, "joiner", *heads)
         for parent, children in spread.items():
             graph.connect(parent, "out", *children)
@@ -146,8 +146,15 @@ class WindowJoin(Topology):
                 graph.connect(child, "sink" if child in joiners else "out", parent)
         return graph
 
+    def add_entrance(self, graph: ActorGraph, job: Job, add: Callable[..., str]) -> str:
+        """Add what feeds the router in the order of arrival; return the actor that does.
 
-def _tree(
+        *add* takes a role, a name, a class and its arguments.
+        """
+        return add("source", "source", Source, files=job.files, feeding=job.feeding)
+
+
+def grow_tree(
     leaves: list[str], fanout: int | None, add: Callable[[str], str]
 ) -> tuple[list[str], dict[str, list[str]]]:
     """Put a tree on *leaves*; return its topmost nodes, and the children of each that *add* made.

@@ -1,1 +1,5 @@
-"""Hosts: the same actors in this process (`inline`) or as Ray actors (`ray_host`)."""
+"""Hosts, which run actors.
+
+In this process (`inline`), in others in virtual time (`process_host`), or in others at full speed
+(`live`). The others are started by Ray (`ray_processes`).
+"""

@@ -2,4 +2,4 @@
 
 
 class RayUnavailableError(Exception):
-    """Ray could not be started or reached; says where and what to do."""
+    """Ray could not be started or reached, or went away; says where and what to do."""

@@ -1,4 +1,4 @@
-"""Starting, reaching and stopping Ray; together with `ray_host` the only user of Ray."""
+"""Starting, reaching and stopping Ray; together with `ray_processes` the only user of Ray."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ import ray
 from actors.hosting.errors import RayUnavailableError
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_NOT_SHIPPED = [".git", ".venv", "runs", "prepared", "data", ".hypothesis", ".mypy_cache"]
+SHIPPED = {
+    "working_dir": str(_REPOSITORY),
+    "excludes": [".git", ".venv", "runs", "prepared", "data", ".hypothesis", ".mypy_cache"],
+}
+"""What a cluster is to have of us, as Ray's ``runtime_env``."""
+
+JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+"""Set by `ray job submit`, which has shipped the repository itself and lets nobody do it again."""
 _OBJECT_STORE_BYTES = 2 * 2**30
 
 
@@ -69,7 +76,7 @@ def _start(address: str | None, processes: int) -> None:
         else:
             ray.init(
                 address=address,
-                runtime_env={"working_dir": str(_REPOSITORY), "excludes": _NOT_SHIPPED},
+                runtime_env=None if JOB in os.environ else SHIPPED,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )

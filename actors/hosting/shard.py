@@ -1,104 +1,116 @@
-"""A share of a system's actors in one process, and how payloads get in and out of it.
+"""A share of a system's actors in one process, in virtual time.
 
-A payload for an actor of the same shard stays here. What goes to other shards leaves in one bundle
-per call, and is read there by its place in the bundle. Nobody in between needs to see a payload.
+The process that keeps virtual time says in which order messages are received; payloads go straight
+from the process that made them to those that will read them, before anybody asks.
 """
 
 from __future__ import annotations
 
 import resource
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actors.hosting.cell import Cell
-from actors.protocol import ActorSpec, Reply, Wiring
+from actors.hosting.mesh import Mesh
+from actors.protocol import ActorSpec, Reply, Sent, Wiring
 
-KEPT = -1
+Handle = tuple[int, int]
+"""How a payload is named: the process that made it, and its serial there."""
 
-Place = tuple[int, int]
-"""Where a payload is: number of the bundle argument and place in it, or `KEPT` and its serial."""
+Letter = tuple[int, str, str, str, Handle | None, int]
+"""Ticket, actor, sender, port, payload, virtual time."""
 
-Letter = tuple[int, str, str, str, Place | None, int]
-"""Ticket, actor, sender, port, where the payload is, virtual time."""
+Answer = tuple[int, Reply, int]
+"""Ticket, what followed from the letter, and the most memory the process has held, in bytes."""
 
-Packed = tuple[int, int]
-"""How a shard names a payload it sent: its serial, and its place in the bundle (-1: not in it)."""
+
+def serve(
+    mesh: Mesh, homes: Mapping[str, int], specs: Mapping[str, ActorSpec],
+    wiring: Wiring, seed: int,
+) -> None:  # fmt: skip
+    """Run the actors whose home this member of *mesh* is, until a member leaves it.
+
+    The driver keeps virtual time; *homes* is actor name to member.
+    """
+    Shard(mesh, homes, specs, wiring, seed).run()
 
 
 class Shard:
-    """Runs the actors whose home it is.
-
-    Parameters
-    ----------
-    index
-        This shard's number.
-    homes
-        Actor name to the number of its shard.
-    specs, wiring, seed
-        As for every host.
-    """
+    """Runs the actors whose home it is; parameters as for `serve`."""
 
     def __init__(
         self,
-        index: int,
+        mesh: Mesh,
         homes: Mapping[str, int],
         specs: Mapping[str, ActorSpec],
         wiring: Wiring,
         seed: int,
     ) -> None:
-        self._index = index
-        self._homes = homes
+        self._mesh, self._homes = mesh, homes
         self._cells = {
             name: Cell(name, spec, wiring, seed)
             for name, spec in specs.items()
-            if homes[name] == index
+            if homes[name] == mesh.member
         }
         self._serial = 0
-        self._kept: dict[int, tuple[Any, int]] = {}
+        self._letters: deque[Sequence[Letter]] = deque()
+        self._kept: dict[Handle, list[Any]] = {}
+        """Payload, and how many actors here have yet to read it."""
 
-    def receive(
-        self, letters: Sequence[Letter], bundles: Sequence[Sequence[Any]]
-    ) -> tuple[list[tuple[int, Reply]], list[Any]]:
-        """Deliver *letters* in order.
+    def run(self) -> None:
+        """Deliver letters in the order they come; raise :exc:`MemberLostError` at the end."""
+        while True:
+            while not self._letters:
+                self._take_frame()
+            for letter in self._letters.popleft():
+                self._deliver(letter)
 
-        Returns
-        -------
-        replies
-            By ticket; the handle of what was sent is a `Packed`.
-        bundle
-            The payloads that leave for other shards.
-        """
-        replies = []
-        bundle: list[Any] = []
-        for ticket, actor, sender, port, place, now in letters:
-            payload = self._open(place, bundles)
-            reply = self._cells[actor].deliver(sender, port, payload, now)
-            for sent in reply.sends:
-                sent.handle = self._pack(sent.handle, sent.receivers, bundle)
-            replies.append((ticket, reply))
-        return replies, bundle
+    def _take_frame(self) -> None:
+        received = self._mesh.receive()
+        assert received is not None
+        peer, value = received
+        if peer == self._mesh.driver:
+            self._letters.append(value)
+            return
+        for serial, payload, readers in value:
+            self._kept[peer, serial] = [payload, readers]
 
-    def peak_bytes(self) -> int:
-        """Return the most memory that this process has held, in bytes."""
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    def _deliver(self, letter: Letter) -> None:
+        ticket, actor, sender, port, handle, now = letter
+        reply = self._cells[actor].deliver(sender, port, self._open(handle), now)
+        parcels: dict[int, list[tuple[int, Any, int]]] = {}
+        for sent in reply.sends:
+            self._pack(sent, parcels)
+        answer: Answer = (ticket, reply, peak_bytes())
+        self._mesh.send(self._mesh.driver, answer)
+        for home, parcel in parcels.items():
+            self._mesh.send(home, parcel)
 
-    def _open(self, place: Place | None, bundles: Sequence[Sequence[Any]]) -> Any:
-        if place is None:
+    def _open(self, handle: Handle | None) -> Any:
+        if handle is None:
             return None
-        bundle, index = place
-        if bundle != KEPT:
-            return bundles[bundle][index]
-        payload, readers = self._kept.pop(index)
-        if readers > 1:
-            self._kept[index] = (payload, readers - 1)
-        return payload
+        while handle not in self._kept:
+            self._take_frame()
+        kept = self._kept[handle]
+        kept[1] -= 1
+        if not kept[1]:
+            del self._kept[handle]
+        return kept[0]
 
-    def _pack(self, payload: Any, receivers: tuple[str, ...], bundle: list[Any]) -> Packed:
+    def _pack(self, sent: Sent, parcels: dict[int, list[tuple[int, Any, int]]]) -> None:
+        """Put what is *sent* where it will be read, and its name in its place."""
         self._serial += 1
-        here = sum(self._homes[receiver] == self._index for receiver in receivers)
-        if here:
-            self._kept[self._serial] = (payload, here)
-        if here == len(receivers):
-            return self._serial, -1
-        bundle.append(payload)
-        return self._serial, len(bundle) - 1
+        homes = [self._homes[receiver] for receiver in sent.receivers]
+        here = self._mesh.member
+        for home in dict.fromkeys(homes):
+            if home == here:
+                self._kept[here, self._serial] = [sent.handle, homes.count(home)]
+            else:
+                parcels.setdefault(home, []).append((self._serial, sent.handle, homes.count(home)))
+        sent.handle = (here, self._serial)
+
+
+def peak_bytes() -> int:
+    """Return the most memory that this process has held, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

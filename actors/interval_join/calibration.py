@@ -1,72 +1,49 @@
-"""HP-OIJ's calibration: keys are measured at their homes, then split, while tuples flow.
+"""HP-OIJ's emitters: keys are measured, then split, and split anew, while tuples flow.
 
-During its first turns each emitter counts its keys and sends every tuple to its key's home alone.
-The master adds the counts of all emitters up, splits the keys, and tells the emitters over feedback
-channels. An emitter that hears of it sends what it holds back with its next turn, says at the end
-of that turn that it splits keys from now on, and does. Replicas store tuples at their homes until
-every emitter has said so: a tuple that an emitter still sends to the home alone is then sure to
-find all partners there, and none is met twice.
+At first each key is at its home. Every emitter counts its keys and sends the counts to the master,
+which answers over a feedback channel with the replicas of each key. The change from one assignment
+to another takes four steps; before the next, the master waits until every emitter has taken one.
 
-In the paper the first replica is the master. Here the master is an actor of its own beside it: a
-replica that waits for room at an emitter, which waits for room at the replica, would wait forever.
+1. *Widened*: from the end of a turn on, tuples go to the old and the new replicas of their key, and
+   are stored at the old ones, where emitters that know of nothing yet still look for them.
+2. *Stored*: from the turn on by which all have widened, tuples are stored at the new replicas.
+   Emitters tell the latest event time that they have sent to the old ones.
+3. *Passed*: an emitter's watermark says that nothing it still sends can join with what was stored
+   at the old replicas.
+4. *Narrowed*: from the turn on by which all have passed, tuples go to the new replicas alone. A
+   tuple too old for that is late at every replica, since watermarks of all emitters are taken into
+   account in the same order of turns everywhere.
+
+Turns are a clock that all emitters share, because collectors take turn n of every channel before
+turn n + 1 of any; so no pair is lost or found twice, and no stored tuple has to move.
+
+The paper calibrates once, and lets a key only gain replicas; steps 3 and 4 and all that follows the
+first change is this project's own.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from actors.interval_join.distribution import Assignment, BySplitKey
-from actors.interval_join.emitter import Emitter
-from actors.interval_join.payloads import Share
-from actors.protocol import HEADER_BYTES, NO_SPAN, Actor, Context, Message, State
-from joins.hashing import partition
-from joins.key_splitting import split_keys
-
-_REPLICA_BYTES = 2
+from actors.interval_join.calibration_messages import AllReached, Assigned, KeyCounts, Reached
+from actors.interval_join.distribution import Assignment, BetweenSplits, BySplitKey
+from actors.interval_join.emitter import Emitter, keyed
+from actors.interval_join.payloads import BEGINNING, Share
+from actors.protocol import Context, Message, State
 
 
-@dataclass(frozen=True, slots=True)
-class KeyCounts:
-    """How many tuples of each key an emitter saw (emitter to master)."""
+class Step(IntEnum):
+    """How far a change of assignment has come at an emitter."""
 
-    keys: np.ndarray
-    counts: np.ndarray
-
-    span = NO_SPAN
-
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return HEADER_BYTES + self.keys.nbytes + self.counts.nbytes
-
-    @property
-    def rows(self) -> int:
-        """Number of keys."""
-        return len(self.keys)
-
-
-@dataclass(frozen=True, slots=True)
-class Assigned:
-    """The replicas of each key (master to emitters)."""
-
-    assignment: Assignment
-
-    span = NO_SPAN
-
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        replicas = sum(len(among) for among in self.assignment.values())
-        return HEADER_BYTES + 8 * len(self.assignment) + _REPLICA_BYTES * replicas
-
-    @property
-    def rows(self) -> int:
-        """Number of keys."""
-        return len(self.assignment)
+    STEADY = 0
+    ASSIGNED = 1
+    WIDENED = 2
+    STORED = 3
+    PASSED = 4
 
 
 class CalibratingEmitter(Emitter):
@@ -77,114 +54,130 @@ class CalibratingEmitter(Emitter):
     Parameters
     ----------
     calibration_turns
-        For how many turns it counts keys, at least 1.
+        For how many turns it counts keys at first, at least 1.
+    recalibration_turns
+        For how many it counts them again and again after that; None never does.
     replicas
         How many there are.
     arguments
         Those of `Emitter`, but for the distribution.
     """
 
-    def __init__(self, *, calibration_turns: int, replicas: int, **arguments: Any) -> None:
+    def __init__(
+        self,
+        *,
+        calibration_turns: int,
+        recalibration_turns: int | None,
+        replicas: int,
+        **arguments: Any,
+    ) -> None:
         super().__init__(distribution=BySplitKey(replicas), **arguments)
         self._replicas = replicas
-        self._calibration_turns = calibration_turns
+        self._recalibration_turns = recalibration_turns
         self._counts: Counter[int] = Counter()
-        self._assignment: Assignment | None = None
-        self._split = False
+        self._round = 0
+        self._round_ends: int | None = calibration_turns
+        self._latest = BEGINNING
+        self._step = Step.STEADY
+        self._agreed: int | None = None
+        self._old: Assignment = {}
+        self._new: Assignment = {}
 
     def receive(self, message: Message, context: Context) -> None:
-        """Take the source's next turn, or the assignment of keys to replicas."""
-        if isinstance(message.payload, Assigned):
-            self._assignment = message.payload.assignment
-            return
-        share: Share = message.payload
-        switches = self._assignment is not None and not self._split
-        if self._turn < self._calibration_turns:
-            self._count(share)
-        self._take_turn(share, context, flush=switches, split=switches or self._split)
-        if switches:
-            self._switch()
-        if self._turn == self._calibration_turns:
-            keys = np.array(sorted(self._counts), np.int64)
-            counts = np.array([self._counts[key] for key in keys.tolist()], np.int64)
-            context.send("master", KeyCounts(keys, counts))
+        """Take the source's next turn, or what the master says."""
+        payload = message.payload
+        if isinstance(payload, Assigned):
+            self._new, self._step = payload.assignment, Step.ASSIGNED
+        elif isinstance(payload, AllReached):
+            self._agreed = payload.value
+        else:
+            self._change_before_turn(context)
+            self._latest = max(self._latest, int(payload.data.batch.ts.max(initial=BEGINNING)))
+            if self._round_ends is not None:
+                self._count(payload)
+            flush = self._step is Step.ASSIGNED
+            watermark = self._take_turn(payload, context, flush=flush)
+            self._change_after_turn(watermark, context)
+            if self._turn == self._round_ends:
+                self._end_round(context)
 
     def snapshot(self) -> State:
-        """Return the partial batches, the counts, and the assignment."""
+        """Return the partial batches, the counts, and how far the change has come."""
         return super().snapshot() | {
             "counts": [[key, count] for key, count in self._counts.items()],
-            "assignment": self._assignment
-            and [[key, list(among)] for key, among in self._assignment.items()],
-            "split": self._split,
+            "round": self._round,
+            "round_ends": self._round_ends,
+            "latest": self._latest,
+            "step": int(self._step),
+            "agreed": self._agreed,
+            "old": _as_lists(self._old),
+            "new": _as_lists(self._new),
         }
 
     def restore(self, state: State) -> None:
         """Take over a snapshot."""
         super().restore(state)
         self._counts = Counter({key: count for key, count in state["counts"]})
-        assignment = state["assignment"]
-        if assignment is not None:
-            self._assignment = {key: tuple(among) for key, among in assignment}
-        if state["split"]:
-            self._switch()
+        self._round, self._round_ends = state["round"], state["round_ends"]
+        self._latest = state["latest"]
+        self._step, self._agreed = Step(state["step"]), state["agreed"]
+        self._old, self._new = _as_assignment(state["old"]), _as_assignment(state["new"])
+        self._distribute()
+
+    def _change_before_turn(self, context: Context) -> None:
+        if self._agreed is None or self._turn < self._agreed:
+            return
+        if self._step is Step.WIDENED:
+            self._take_step(Step.STORED, self._latest, context)
+        elif self._step is Step.PASSED:
+            self._old = self._new
+            self._take_step(Step.STEADY, self._turn, context)
+
+    def _change_after_turn(self, watermark: int, context: Context) -> None:
+        """Go on with what becomes true at the end of a turn, in which *watermark* was sent."""
+        if self._step is Step.ASSIGNED:
+            # Nothing is held back now, so watermarks of keys hold for all keys from here on, and
+            # replicas that are new to a key agree with the others on what is late.
+            self._take_step(Step.WIDENED, self._turn, context)
+        elif self._step is Step.STORED and self._agreed is not None:
+            reach = self._query.reach
+            if all(reach.horizon(stream, watermark) > self._agreed for stream in (0, 1)):
+                self._take_step(Step.PASSED, self._turn, context)
+
+    def _take_step(self, step: Step, value: int, context: Context) -> None:
+        self._step, self._agreed = step, None
+        self._distribute()
+        context.send("master", Reached(value))
+
+    def _distribute(self) -> None:
+        """Distribute tuples as the present step says."""
+        old = BySplitKey(self._replicas, assignment=self._old)
+        new = BySplitKey(self._replicas, assignment=self._new)
+        if self._step in (Step.STEADY, Step.ASSIGNED):
+            self._distribution = old
+        elif self._step is Step.WIDENED:
+            self._distribution = BetweenSplits(stored=old, probed=new)
+        else:
+            self._distribution = BetweenSplits(stored=new, probed=old)
 
     def _count(self, share: Share) -> None:
-        keys, counts = np.unique(self._keyed(share.data).batch.key, return_counts=True)
+        data = keyed(self._query, self._schemas, self._stream, share.data)
+        keys, counts = np.unique(data.batch.key, return_counts=True)
         self._counts.update(dict(zip(keys.tolist(), counts.tolist(), strict=True)))
 
-    def _switch(self) -> None:
-        self._distribution = BySplitKey(self._replicas, assignment=self._assignment)
-        self._split = True
-
-
-class Master(Actor):
-    """Adds up the key counts of all emitters and splits the keys by Algorithm 1.
-
-    Ports: ``emitters``.
-
-    Parameters
-    ----------
-    channels, replicas
-        How many emitters and replicas there are.
-    threshold, max_splitting
-        θ and the greatest splitting degree, see `joins.key_splitting.split_keys`.
-    """
-
-    def __init__(
-        self, *, channels: int, replicas: int, threshold: float, max_splitting: int
-    ) -> None:
-        self._channels, self._replicas = channels, replicas
-        self._threshold, self._max_splitting = threshold, max_splitting
-        self._heard = 0
-        self._counts: Counter[int] = Counter()
-
-    def receive(self, message: Message, context: Context) -> None:
-        """Take one emitter's counts; after the last, tell all emitters."""
-        counted: KeyCounts = message.payload
-        counts = zip(counted.keys.tolist(), counted.counts.tolist(), strict=True)
-        self._counts.update(dict(counts))
-        self._heard += 1
-        if self._heard < self._channels:
-            return
+    def _end_round(self, context: Context) -> None:
         keys = np.array(sorted(self._counts), np.int64)
-        homes = partition(keys, self._replicas)
-        assignment = split_keys(
-            self._counts,
-            dict(zip(keys.tolist(), homes.tolist(), strict=True)),
-            replicas=self._replicas,
-            threshold=self._threshold,
-            max_splitting=self._max_splitting,
-        )
-        context.send("emitters", Assigned(assignment))
+        counts = np.array([self._counts[key] for key in keys.tolist()], np.int64)
+        context.send("master", KeyCounts(self._round, keys, counts))
+        self._counts.clear()
+        self._round += 1
+        again = self._recalibration_turns
+        self._round_ends = None if again is None else self._turn + again
 
-    def snapshot(self) -> State:
-        """Return the counts so far."""
-        return {
-            "heard": self._heard,
-            "counts": [[key, count] for key, count in self._counts.items()],
-        }
 
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._heard = state["heard"]
-        self._counts = Counter({key: count for key, count in state["counts"]})
+def _as_lists(assignment: Assignment) -> list[list[int]]:
+    return [[key, *replicas] for key, replicas in assignment.items()]
+
+
+def _as_assignment(lists: list[list[int]]) -> Assignment:
+    return {key: tuple(replicas) for key, *replicas in lists}

@@ -33,35 +33,59 @@ class Collector:
         ``ordered`` or ``naive``.
     replica, channels
         Whose collector it is, and how many emitters there are.
+
+    Attributes
+    ----------
+    most_tuples
+        Tuples that waited at once, at the most.
+    tuples, waited_ns, longest_ns
+        Tuples that passed through, how long they waited all together, and the longest of them.
     """
 
     def __init__(self, order: Order, replica: int, channels: int) -> None:
         self._ordered = order == "ordered"
         self._replica = replica
-        self._queues: list[deque[Tuples]] = [deque() for _ in range(channels)]
+        self._queues: list[deque[tuple[int, Tuples]]] = [deque() for _ in range(channels)]
         self._next = 0
+        self._waiting = 0
+        self.most_tuples = self.tuples = self.waited_ns = self.longest_ns = 0
 
     def __len__(self) -> int:
-        return sum(tuples.rows for queue in self._queues for tuples in queue)
+        return self._waiting
 
-    def take(self, tuples: Tuples) -> list[Tuples]:
-        """Take one message in and return those whose turn has come, in order."""
+    def take(self, tuples: Tuples, now: int) -> list[Tuples]:
+        """Take one message in at *now*, and return those whose turn has come, in order."""
+        self.tuples += tuples.rows
         if not self._ordered:
             return [tuples]
-        self._queues[tuples.channel].append(tuples)
+        self._queues[tuples.channel].append((now, tuples))
+        self._waiting += tuples.rows
         due = []
         while self._queues[self._next]:
-            message = self._queues[self._next].popleft()
+            since, message = self._queues[self._next].popleft()
             due.append(message)
+            self._waiting -= message.rows
+            if message.rows:
+                self.waited_ns += message.rows * (now - since)
+                self.longest_ns = max(self.longest_ns, now - since)
             if self._replica in message.ends:
                 self._next = (self._next + 1) % len(self._queues)
+        self.most_tuples = max(self.most_tuples, self._waiting)
         return due
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what waits, and whose turn it is."""
-        return {"queues": [plain(list(queue)) for queue in self._queues], "next": self._next}
+        """Return what waits, whose turn it is, and what has waited so far."""
+        return {
+            "queues": [plain([list(waiting) for waiting in queue]) for queue in self._queues],
+            "next": self._next,
+            "counted": [self.most_tuples, self.tuples, self.waited_ns, self.longest_ns],
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
-        self._queues = [deque(revive(queue)) for queue in state["queues"]]
+        self._queues = [
+            deque((since, tuples) for since, tuples in revive(queue)) for queue in state["queues"]
+        ]
         self._next = state["next"]
+        self._waiting = sum(tuples.rows for queue in self._queues for _, tuples in queue)
+        self.most_tuples, self.tuples, self.waited_ns, self.longest_ns = state["counted"]

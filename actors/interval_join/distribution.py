@@ -7,7 +7,7 @@ targets. The first target is the *home* of its keys.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,6 +16,21 @@ from joins.hashing import partition
 
 Assignment = dict[int, tuple[int, ...]]
 """Key to the replicas it is split over, its home first."""
+
+
+class Route(NamedTuple):
+    """Where tuples of a group go.
+
+    Attributes
+    ----------
+    targets
+        The replicas that they are sent to.
+    keepers
+        How many of these, from the first on, may store them; the others are only probed.
+    """
+
+    targets: tuple[int, ...]
+    keepers: int
 
 
 class Distribution(Protocol):
@@ -30,10 +45,10 @@ class Distribution(Protocol):
     one_key: bool
 
     def groups(self, batch: Batch) -> np.ndarray:
-        """Return the group of every tuple, int64."""
+        """Return the group of every tuple, an integer each."""
 
-    def targets(self, groups: np.ndarray) -> Sequence[tuple[int, ...]]:
-        """Return the replicas that each of these groups goes to."""
+    def routes(self, groups: np.ndarray) -> Sequence[Route]:
+        """Return where each of these groups goes."""
 
 
 class ByKey:
@@ -46,11 +61,12 @@ class ByKey:
 
     def groups(self, batch: Batch) -> np.ndarray:
         """Return each key's replica."""
-        return partition(batch.key, self._replicas)
+        # As int16, which numpy sorts by counting.
+        return partition(batch.key, self._replicas).astype(np.int16)
 
-    def targets(self, groups: np.ndarray) -> list[tuple[int, ...]]:
+    def routes(self, groups: np.ndarray) -> list[Route]:
         """Return the replica that each group stands for."""
-        return [(group,) for group in groups.tolist()]
+        return [Route((group,), 1) for group in groups.tolist()]
 
 
 class ToAll:
@@ -59,13 +75,13 @@ class ToAll:
     one_key = False
 
     def __init__(self, replicas: int) -> None:
-        self._all = tuple(range(replicas))
+        self._all = Route(tuple(range(replicas)), replicas)
 
     def groups(self, batch: Batch) -> np.ndarray:
         """Return one group for all tuples."""
         return np.zeros(len(batch), np.int64)
 
-    def targets(self, groups: np.ndarray) -> list[tuple[int, ...]]:
+    def routes(self, groups: np.ndarray) -> list[Route]:
         """Return all replicas."""
         return [self._all] * len(groups)
 
@@ -96,13 +112,42 @@ class BySplitKey:
         """Return the keys themselves."""
         return batch.key
 
-    def targets(self, groups: np.ndarray) -> list[tuple[int, ...]]:
+    def routes(self, groups: np.ndarray) -> list[Route]:
         """Return each key's replicas."""
         homes = partition(groups, self._replicas).tolist()
-        return [
+        among = [
             self._assignment.get(key) or self._from(home)
             for key, home in zip(groups.tolist(), homes, strict=True)
         ]
+        return [Route(replicas, len(replicas)) for replicas in among]
 
     def _from(self, home: int) -> tuple[int, ...]:
         return tuple((home + step) % self._replicas for step in range(self._splitting))
+
+
+class BetweenSplits:
+    """On the way from one way of splitting keys to another: tuples reach the replicas of both.
+
+    Parameters
+    ----------
+    stored, probed
+        The way by which tuples are stored, and the other one.
+    """
+
+    one_key = True
+
+    def __init__(self, stored: BySplitKey, probed: BySplitKey) -> None:
+        self._stored, self._probed = stored, probed
+
+    def groups(self, batch: Batch) -> np.ndarray:
+        """Return the keys themselves."""
+        return batch.key
+
+    def routes(self, groups: np.ndarray) -> list[Route]:
+        """Return each key's replicas of both ways, those that store first."""
+        return [
+            Route(tuple(dict.fromkeys(stored.targets + probed.targets)), stored.keepers)
+            for stored, probed in zip(
+                self._stored.routes(groups), self._probed.routes(groups), strict=True
+            )
+        ]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.interval_join.distribution import Distribution
+from actors.interval_join.distribution import Distribution, Route
 from actors.interval_join.payloads import BEGINNING, END, Rows, Share, Tuples
 from actors.protocol import Actor, Context, Message, State
 from actors.state import plain, revive
@@ -20,7 +20,7 @@ from joins.work import Work
 class _Batch(NamedTuple):
     """A batch that is ready to leave."""
 
-    targets: tuple[int, ...]
+    route: Route
     data: Rows
     key_watermark: int | None
 
@@ -87,30 +87,35 @@ class Emitter(Actor):
         self._held = revive(state["held"])
         self._held_since = state["held_since"]
 
-    def _take_turn(
-        self, share: Share, context: Context, *, flush: bool = False, split: bool = True
-    ) -> None:
-        """Send what is ready, and end the turn at every replica."""
+    def _take_turn(self, share: Share, context: Context, *, flush: bool = False) -> int:
+        """Send what is ready, end the turn at every replica, and return the least watermark sent.
+
+        With *flush* nothing is held back.
+        """
         replicas = len(context.peers("replicas"))
         ready, oldest = self._batches(share, flush or share.last, replicas)
         context.charge(Work(bytes_copied=sum(batch.data.batch.nbytes for batch in ready)))
-        last = {replica: place for place, batch in enumerate(ready) for replica in batch.targets}
+        last = {
+            replica: place for place, batch in enumerate(ready) for replica in batch.route.targets
+        }
         nothing = self._held.slice(0, 0)
-        ready += [_Batch((i,), nothing, None) for i in range(replicas) if i not in last]
+        ready += [_Batch(Route((i,), 1), nothing, None) for i in range(replicas) if i not in last]
         for place, batch in enumerate(ready):
+            targets, keepers = batch.route
             payload = Tuples(
                 channel=self._channel,
                 stream=self._stream,
                 data=batch.data,
-                targets=batch.targets,
-                ends=tuple(i for i in batch.targets if last.get(i, place) == place),
-                watermark=min(share.watermark, oldest[batch.targets[0]]),
+                targets=targets,
+                keepers=keepers,
+                ends=tuple(i for i in targets if last.get(i, place) == place),
+                watermark=min(share.watermark, oldest[targets[0]]),
                 key_watermark=batch.key_watermark,
-                split=split,
             )
-            for replica in batch.targets:
+            for replica in targets:
                 context.send("replicas", payload, to=replica)
         self._turn += 1
+        return min(share.watermark, *oldest)
 
     def _batches(
         self, share: Share, flush: bool, replicas: int
@@ -123,8 +128,8 @@ class Emitter(Actor):
         begins = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]])[: len(groups)])
         sizes = np.diff(np.append(begins, len(groups)))
         due = since[begins] + self._linger_turns <= self._turn
-        targets = self._distribution.targets(groups[begins])
-        for begin, size, is_due, to in zip(begins, sizes, due, targets, strict=True):
+        routes = self._distribution.routes(groups[begins])
+        for begin, size, is_due, route in zip(begins, sizes, due, routes, strict=True):
             end = begin + (size if is_due or flush else size - size % self._batch_rows)
             waiting.append(np.arange(end, begin + size))
             least = int(rows.batch.ts[end : begin + size].min(initial=END))
@@ -133,8 +138,8 @@ class Emitter(Actor):
                 key_watermark = None
                 if self._distribution.one_key:
                     key_watermark = BEGINNING if stop < end else min(share.watermark, least)
-                ready.append(_Batch(to, rows.slice(start, stop), key_watermark))
-            self._hold_back(oldest, to, least)
+                ready.append(_Batch(route, rows.slice(start, stop), key_watermark))
+            self._hold_back(oldest, route.targets, least)
         left = np.concatenate(waiting)
         self._held, self._held_since = rows.take(left), since[left]
         return ready, oldest
@@ -149,16 +154,19 @@ class Emitter(Actor):
 
     def _by_group(self, data: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return all tuples in hand, since when each is, and its group; in the groups' order."""
-        fresh = self._keyed(data)
+        fresh = keyed(self._query, self._schemas, self._stream, data)
         rows = Rows.concat([self._held, fresh])
         since = np.concatenate([self._held_since, np.full(len(fresh), self._turn)])
         groups = self._distribution.groups(rows.batch)
+        if (groups[1:] >= groups[:-1]).all():
+            return rows, since, groups
         order = np.argsort(groups, kind="stable")
         return rows.take(order), since[order], groups[order]
 
-    def _keyed(self, data: Rows) -> Rows:
-        """Return the tuples with their keys, without those that can have no partner."""
-        batch = join_keys(self._query, self._schemas, self._stream, data.batch)
-        if len(batch) < len(data):
-            data = data.take(np.flatnonzero(np.isin(data.batch.id, batch.id)))
-        return Rows(batch, data.born_ns, data.seq)
+
+def keyed(query: JoinQuery, schemas: tuple[Schema, ...], stream: int, data: Rows) -> Rows:
+    """Return tuples of *stream* with their keys, without those that can have no partner."""
+    batch = join_keys(query, schemas, stream, data.batch)
+    if len(batch) < len(data):
+        data = data.take(np.flatnonzero(np.isin(data.batch.id, batch.id)))
+    return Rows(batch, data.born_ns, data.seq)

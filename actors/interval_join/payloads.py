@@ -54,6 +54,10 @@ class Rows:
     @classmethod
     def concat(cls, parts: Sequence[Rows]) -> Rows:
         """Join *parts* (at least one) end to end."""
+        first = parts[0]
+        parts = [part for part in parts if len(part)]
+        if len(parts) <= 1:
+            return parts[0] if parts else first
         return cls(
             Batch.concat([part.batch for part in parts]),
             np.concatenate([part.born_ns for part in parts]),
@@ -111,6 +115,8 @@ class Tuples:
         The tuples.
     targets
         The replicas that they are sent to; the first is the home of their keys.
+    keepers
+        How many of these, from the first on, may store them.
     ends
         The replicas for which this is the emitter's last message of its turn.
     watermark
@@ -119,18 +125,16 @@ class Tuples:
     key_watermark
         The same of tuples of this batch's only key, where each batch has one; it holds from this
         batch on, within the turn too.
-    split
-        Whether, from the emitter's next turn on, all tuples go to all replicas of their key.
     """
 
     channel: int
     stream: int
     data: Rows
     targets: tuple[int, ...]
+    keepers: int
     ends: tuple[int, ...]
     watermark: int
     key_watermark: int | None = None
-    split: bool = True
 
     @property
     def nbytes(self) -> int:

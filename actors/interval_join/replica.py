@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.interval_join.collector import Collector, Order
-from actors.interval_join.payloads import Tuples
+from actors.interval_join.payloads import END, Tuples
 from actors.interval_join.watermarks import Watermarks
 from actors.protocol import Actor, Context, Message, State
-from actors.results import Answers, Late
+from actors.results import Answers, Collected, Late
 from joins.batch import Schema
 from joins.hashing import partition
 from joins.interval_join import IntervalJoin
@@ -43,9 +43,6 @@ class Replica(Actor):
         Its number, and how many emitters there are.
     collector
         In which order it takes messages of different channels.
-    split_later
-        Whether emitters begin with each key at its home alone, and split keys later, each when it
-        comes to it. Until all have, a tuple is stored at its key's home, where all look for it.
     pairs
         Whether to report match ids.
     """
@@ -58,7 +55,6 @@ class Replica(Actor):
         replica: int,
         channels: int,
         collector: Order = "ordered",
-        split_later: bool = False,
         pairs: bool = False,
     ) -> None:
         self._replica = replica
@@ -66,17 +62,17 @@ class Replica(Actor):
         self._join = IntervalJoin(query, schemas)
         self._collector = Collector(collector, replica, channels)
         self._watermarks = Watermarks(channels)
-        self._split = [not split_later] * channels
 
     def receive(self, message: Message, context: Context) -> None:
         """Take one message in, and join those whose turn has come."""
         answers: list[_Answer] = []
-        for tuples in self._collector.take(message.payload):
+        for tuples in self._collector.take(message.payload, context.now):
             if len(tuples.data):
                 answers.append(self._take(tuples, context))
             if self._replica in tuples.ends:
                 self._watermarks.advance(tuples.channel, tuples.watermark)
-                self._split[tuples.channel] = tuples.split
+                if self._watermarks.low == END:
+                    self._report_collector(context)
         answers = [answer for answer in answers if len(answer.matches)]
         if answers:
             span = (
@@ -98,24 +94,27 @@ class Replica(Actor):
             self._report_late(tuples, np.flatnonzero(late & own), watermark, context)
             own = own[~late]
             data = data.take(np.flatnonzero(~late))
-        joined = self._join.probe(stream, data.batch, enumerate=self._pairs)
+        joined = self._join.join(
+            stream,
+            data.batch,
+            own,
+            watermark=watermark,
+            low_watermark=self._watermarks.low,
+            enumerate=self._pairs,
+        )
         context.charge(joined.work)
-        stored = data.batch if own.all() else data.batch.take(np.flatnonzero(own))
-        if len(stored):
-            work = self._join.store(
-                stream, stored, watermark=watermark, low_watermark=self._watermarks.low
-            )
-            context.charge(work)
         if tuples.key_watermark is not None:
             key = int(tuples.data.batch.key[0])
             self._watermarks.advance_key(tuples.channel, key, tuples.key_watermark)
         return _Answer(joined.matches, data.born_ns[joined.row], tuples.span)
 
     def _own(self, tuples: Tuples) -> np.ndarray:
-        """Return which tuples this replica is to store: of each, one of its targets is."""
-        among = tuples.targets if all(self._split) else tuples.targets[:1]
+        """Return which tuples this replica is to store: of each, one of its keepers is."""
+        among = tuples.targets[: tuples.keepers]
         if self._replica not in among:
             return np.zeros(len(tuples.data), np.bool_)
+        if len(among) == 1:
+            return np.ones(len(tuples.data), np.bool_)
         homes = partition(tuples.data.batch.id, len(among))
         return homes == among.index(self._replica)
 
@@ -127,13 +126,24 @@ class Replica(Actor):
             late = Late(tuples.stream, batch.id, batch.ts, watermark, tuples.span)
             context.send("sink", late)
 
+    def _report_collector(self, context: Context) -> None:
+        collector = self._collector
+        collected = Collected(
+            self._replica,
+            collector.most_tuples,
+            collector.tuples,
+            collector.waited_ns,
+            collector.longest_ns,
+            self._watermarks.backward,
+        )
+        context.send("sink", collected)
+
     def snapshot(self) -> State:
         """Return the buffers, what waits for its turn, and the watermarks."""
         return {
             "join": self._join.snapshot(),
             "collector": self._collector.snapshot(),
             "watermarks": self._watermarks.snapshot(),
-            "split": list(self._split),
         }
 
     def restore(self, state: State) -> None:
@@ -141,4 +151,3 @@ class Replica(Actor):
         self._join.restore(state["join"])
         self._collector.restore(state["collector"])
         self._watermarks.restore(state["watermarks"])
-        self._split = list(state["split"])

@@ -59,18 +59,19 @@ class StreamSource(Source):
         super().restore(state)
         self._latest = state["latest"]
 
-    def _payload(self, arrivals: Arrivals, now: int) -> Share:
+    def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> Share:
         batch, seq = arrivals.parts[self._stream], arrivals.seq[self._stream]
         if self._replicas > 1:
             mine = np.flatnonzero(batch.id % self._replicas == self._replica)
             batch, seq = batch.take(mine), seq[mine]
-        last = self._next is None
         watermark = END if last else self._watermark(arrivals)
         return Share(Rows(batch, self._born_ns(seq, now), seq), watermark, last)
 
     def _watermark(self, arrivals: Arrivals) -> int:
         times = [int(part.ts.max()) for part in arrivals.parts if len(part)]
         self._latest = max(times if self._latest is None else [*times, self._latest])
+        if not self._feeding.watermarks:
+            return BEGINNING
         return max(BEGINNING, self._latest - self._feeding.lag_ns)
 
 

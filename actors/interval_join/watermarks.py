@@ -17,12 +17,19 @@ class Watermarks:
     greater of the two, and over all channels as far as the least. The paper lets a replica's
     outgoing watermark be the least over the keys it has seen; a key that it has not seen yet may be
     behind those, so here it is the least over the channels, which holds for every key.
+
+    Attributes
+    ----------
+    backward
+        Watermarks of channels that were behind an earlier one. (An emitter that holds back a tuple
+        which is late already promises less than it has promised before.)
     """
 
     def __init__(self, channels: int) -> None:
         self._channels = [BEGINNING] * channels
         self._keys: dict[int, list[int]] = {}
         self._forget_at = _FORGET_FROM
+        self.backward = 0
 
     @property
     def low(self) -> int:
@@ -37,7 +44,8 @@ class Watermarks:
         return min(map(max, heard, self._channels))
 
     def advance(self, channel: int, watermark: int) -> None:
-        """Take a channel's watermark; an older one changes nothing."""
+        """Take a channel's watermark; an older one is counted, and changes nothing."""
+        self.backward += watermark < self._channels[channel]
         self._channels[channel] = max(self._channels[channel], watermark)
         if len(self._keys) >= self._forget_at:
             self._forget()
@@ -53,6 +61,7 @@ class Watermarks:
             "channels": list(self._channels),
             "keys": [[key, *heard] for key, heard in self._keys.items()],
             "forget_at": self._forget_at,
+            "backward": self.backward,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -60,6 +69,7 @@ class Watermarks:
         self._channels = list(state["channels"])
         self._keys = {key: heard for key, *heard in state["keys"]}
         self._forget_at = state["forget_at"]
+        self.backward = state["backward"]
 
     def _forget(self) -> None:
         """Drop keys of which no more is known than of their channels: nothing depends on them."""

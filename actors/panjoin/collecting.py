@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from actors.probes import Probes, give_windows
 from actors.protocol import State
 from actors.source import Fed
 from actors.state import plain, revive
 from joins.arrivals import Arrivals
-from joins.batch import Batch
 from joins.epochs import EpochCut, EpochCutter, MergeThreshold
 from joins.windows import WindowBounds
 
@@ -81,16 +78,7 @@ class Collector:
         return self._pack()
 
     def _pack(self) -> Collected:
-        parts = []
-        for pieces in zip(*self._gathered, strict=True):
-            parts.append(
-                Probes(
-                    Batch.concat([piece.batch for piece in pieces]),
-                    np.concatenate([piece.start for piece in pieces]),
-                    np.concatenate([piece.stop for piece in pieces]),
-                    np.concatenate([piece.born_ns for piece in pieces]),
-                )
-            )
+        parts = [Probes.concat(pieces) for pieces in zip(*self._gathered, strict=True)]
         span = self._spans[0][0], self._spans[-1][1]
         self._gathered, self._spans = [], []
         return Collected(tuple(parts), self._bounds.horizon, span)

@@ -15,10 +15,10 @@ from actors.probes import Probes
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message, State
 from joins.batch import Batch, Schema
 from joins.indexes.panjoin.codes import encode
+from joins.indexes.panjoin.sorting import sort_codes
 from joins.indexes.panjoin.subwindow import SubwindowShape
 from joins.query import JoinQuery
 from joins.windows import WindowBounds
-from joins.work import Work
 
 
 class Manager(Actor):
@@ -139,13 +139,16 @@ class Manager(Actor):
         self, stream: int, batch: Batch, context: Context
     ) -> tuple[Batch, np.ndarray]:
         """Return a stream's tuples in the order of their indexed field, and its codes."""
-        codes = encode(self._sides.columns(stream, batch)[0])
-        order = _order(codes, context)
-        return batch.take(order), codes[order]
+        codes, order, work = sort_codes(encode(self._sides.columns(stream, batch)[0]))
+        context.charge(work)
+        return batch.take(order), codes
 
     def _sort_to_probe(self, stream: int, part: Probes, context: Context) -> Probes:
         """Return a stream's tuples in the order of the field that they probe with."""
-        return part.take(_order(encode(self._sides.probing_values(stream, part.batch)), context))
+        codes = encode(self._sides.probing_values(stream, part.batch))
+        _, order, work = sort_codes(codes)
+        context.charge(work)
+        return part.take(order)
 
     def snapshot(self) -> State:
         """Return the buffers, the chains, and the mirror if there is one."""
@@ -164,9 +167,3 @@ class Manager(Actor):
         if self._mirror is not None:
             self._mirror.restore(state["mirror"])
         self._number = state["number"]
-
-
-def _order(codes: np.ndarray, context: Context) -> np.ndarray:
-    """Return the places of *codes* in ascending order."""
-    context.charge(Work(comparisons=len(codes) * len(codes).bit_length(), moves=len(codes)))
-    return np.argsort(codes, kind="stable")

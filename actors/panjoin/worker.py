@@ -14,7 +14,9 @@ from actors.protocol import FEEDBACK, Actor, Context, Message, State
 from actors.results import Answers
 from joins.batch import Schema
 from joins.found import Found
+from joins.indexes.panjoin.accelerator import Accelerator
 from joins.indexes.panjoin.answering import Probes as EncodedProbes
+from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.probing import probe_subwindows
 from joins.indexes.panjoin.records import Records
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
@@ -41,6 +43,9 @@ class Worker(Actor):
     threads
         Threads that share the probes of a batch. In virtual time their work is added up: it is
         done on one core.
+    accelerator
+        The board that holds its subwindows, all of them BI-Sorts whose results go to the manager;
+        None keeps them on the core.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class Worker(Actor):
         shapes: tuple[SubwindowShape, ...],
         results: ResultsTo,
         threads: int,
+        accelerator: Accelerator | None,
         pairs: bool,
     ) -> None:
         self._sides = Sides(query, schemas)
@@ -59,12 +65,14 @@ class Worker(Actor):
         self._index = index
         self._results = results
         self._threads = threads
+        self._accelerator = accelerator
         self._pairs = pairs
 
     def receive(self, message: Message, context: Context) -> None:
         """Do what the manager commands about one batch."""
         commands: Commands = message.payload
-        context.charge(self._holdings.take(commands))
+        work = self._holdings.take(commands)
+        context.charge(work if self._accelerator is None else self._accelerator.insertion(work))
         if self._results == "sink":
             results: tuple[Result, ...] = ()
             found = [self._probe(s, part, context) for s, part in enumerate(commands.probe)]
@@ -121,6 +129,9 @@ class Worker(Actor):
         for number, subwindow in stored.items():
             if subwindow.kind == "bi_sort":
                 records[number], work = subwindow.records(probes)
+                if self._accelerator is not None:
+                    assert isinstance(subwindow.structure, BiSort)
+                    work = self._accelerator.probing(subwindow.structure, records[number])
                 context.charge(work)
             else:
                 others.append(subwindow)

@@ -1,57 +1,63 @@
 """A replica's state buffer for one stream of an interval join (PPOIJ, section 4).
 
 Per key the tuples lie in a deque ordered by event time, so that those in an interval are found by
-binary search, and those too old for any to come leave at the front. The deques of all keys share
-one pool of columns; a deque that reaches the end of its stretch slides to its start, or moves to a
-stretch twice its size. When the pool is used up it is packed anew, without what has expired, so
-that memory follows the interval and not the stream.
+galloping and binary search, and those too old for any to come leave at the front. The deques of all
+keys share one pool of columns; a deque that reaches the end of its stretch slides to its start, or
+moves to a stretch twice its size. (As a ring it would not slide, but its ranges would be in two
+pieces.) When the pool is used up it is packed anew, without what has expired, so that memory
+follows the interval and not the stream.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from joins.found import Found
-from joins.hashing import mix
-from joins.indexes.columns import column
-from joins.indexes.interval_kernels import (
-    Keys,
-    Pool,
+from joins.indexes.interval_kernels import Keys, Pool, expire, rebuild, reserve, store
+from joins.indexes.interval_probe import (
     Probes,
-    expire,
-    find_or_add,
-    list_pairs,
-    probe_each,
-    probe_stored,
-    rebuild,
-    reserve,
-    store,
-    take_sums,
+    Ranges,
+    find_probes,
+    find_reached,
+    find_stored,
+    list_matches,
+    sum_up,
 )
+from joins.indexes.key_groups import KeyGroups
 from joins.work import COUNTERS, MATCHES, Work
 
 _LEAST_KEYS = 16
 _LEAST_TUPLES = 64
 
 
-class Touched(NamedTuple):
-    """The matches of some probes as their stored tuples see them, a row per stored tuple.
+@dataclass(frozen=True)
+class Partners:
+    """What probes and stored tuples found in each other, a row per tuple of one of the two sides.
 
     Attributes
     ----------
     ids
-        int64, the stored tuples.
-    first
-        int64, for each the row of the first probe that it matched.
-    found
-        Matches of each among the probes.
+        int64, the tuples.
+    row
+        int64, the probe that each is or, of stored tuples, the earliest that it matches.
+    count
+        int64, how many of the other side match it, at least one.
+    fingerprint
+        uint64, the wrapping sum of their ``splitmix64(id)``.
+    match_id
+        int64, their ids, row by row; None when only counted.
+    work
+        What it cost.
     """
 
     ids: np.ndarray
-    first: np.ndarray
-    found: Found
+    row: np.ndarray
+    count: np.ndarray
+    fingerprint: np.ndarray
+    match_id: np.ndarray | None
+    work: Work
 
 
 class IntervalBuffer:
@@ -74,13 +80,11 @@ class IntervalBuffer:
     @property
     def nbytes(self) -> int:
         """Bytes that its arrays occupy."""
-        return sum(array.nbytes for array in (*self._keys, *self._pool, self._need))
+        return sum(array.nbytes for array in (*self._keys, *self._pool))
 
     def insert(
         self,
-        key: np.ndarray,
-        ts: np.ndarray,
-        ids: np.ndarray,
+        groups: KeyGroups,
         values: np.ndarray,
         *,
         horizon: int,
@@ -90,69 +94,49 @@ class IntervalBuffer:
 
         Parameters
         ----------
-        key, ts, ids
-            int64 columns.
+        groups
+            The tuples.
         values
-            int64, shape (conditions, tuples).
+            int64, a row per condition, a column per row of the batch that was grouped.
         horizon
             Least event time still of use among tuples of these keys.
         floor
             The same among all tuples, at most *horizon*.
         """
-        rows = len(key)
-        key = column(key, np.int64, "key")
-        ts, ids = column(ts, np.int64, "ts", rows), column(ids, np.int64, "ids", rows)
         counters = np.zeros(len(COUNTERS), np.int64)
-        if self._keys.used[0] + rows > len(self._keys.key):
-            self._pack(floor, rows, counters)
-        slots = np.empty(rows, np.int64)
-        find_or_add(self._keys, key, slots, counters)
-        if not reserve(self._keys, self._pool, slots, self._need, horizon, counters):
-            self._pack(floor, rows, counters)
-            find_or_add(self._keys, key, slots, counters)
-            fits = reserve(self._keys, self._pool, slots, self._need, horizon, counters)
+        if self._keys.used[0] + len(groups.keys) > len(self._keys.key):
+            self._pack(floor, groups, counters)
+        slots = np.empty(len(groups.keys), np.int64)
+        if not reserve(self._keys, self._pool, groups, slots, horizon, counters):
+            self._pack(floor, groups, counters)
+            fits = reserve(self._keys, self._pool, groups, slots, horizon, counters)
             assert fits, "a packed pool has room for every key touched to double"
-        store(self._keys, self._pool, slots, ts, ids, values, counters)
+        store(self._keys, self._pool, groups, slots, values, counters)
         return Work.from_counters(counters)
 
-    def probe(self, probes: Probes, *, enumerate: bool = False) -> Found:
-        """Find for every probe the stored tuples it matches."""
+    def probe(self, groups: KeyGroups, probes: Probes, *, enumerate: bool = False) -> Partners:
+        """Find for each probe the stored tuples that it matches."""
         counters = np.zeros(len(COUNTERS), np.int64)
-        count = np.empty(len(probes.key), np.int64)
-        fingerprint = np.empty(len(probes.key), np.uint64)
-        probe_each(self._keys, self._pool, probes, count, fingerprint, counters)
-        match_id = None
-        if enumerate:
-            _, match_id = self._pairs(probes, int(counters[MATCHES]))
-        return Found(
-            count=count,
-            fingerprint=fingerprint,
-            match_id=match_id,
-            work=Work.from_counters(counters),
+        begin, end = np.empty((2, len(groups.order)), np.int64)
+        find_stored(self._keys, self._pool, groups, probes, begin, end, counters)
+        ranges, pool = Ranges(groups.order, begin, end, True), self._pool
+        kept, _, *found = self._match(
+            ranges, pool.sums, pool.id, groups, probes, counters, enumerate
         )
+        return Partners(groups.ids[kept], groups.order[kept], *found)
 
-    def probe_stored(self, probes: Probes, ids: np.ndarray, *, enumerate: bool = False) -> Touched:
-        """Find the stored tuples that the probes, tuples *ids*, match, and which match each."""
+    def probe_stored(
+        self, groups: KeyGroups, probes: Probes, *, enumerate: bool = False
+    ) -> Partners:
+        """Find for each stored tuple the probes that match it."""
         counters = np.zeros(len(COUNTERS), np.int64)
-        places = np.empty(len(self), np.int64)
-        listed = probe_stored(self._keys, self._pool, probes, mix(ids), places, counters)
-        stored = np.empty(listed, np.int64)
-        count, first = np.empty(listed, np.int64), np.empty(listed, np.int64)
-        fingerprint = np.empty(listed, np.uint64)
-        take_sums(self._pool, places[:listed], stored, count, fingerprint, first)
-        match_id = None
-        if enumerate:
-            row, of = self._pairs(probes, int(counters[MATCHES]))
-            by_id = np.argsort(stored)
-            place = by_id[np.searchsorted(stored, of, sorter=by_id)]
-            match_id = ids[row[np.argsort(place, kind="stable")]]
-        found = Found(
-            count=count,
-            fingerprint=fingerprint,
-            match_id=match_id,
-            work=Work.from_counters(counters),
-        )
-        return Touched(stored, first, found)
+        first, past = np.empty((2, len(groups.keys)), np.int64)
+        reached = find_reached(self._keys, self._pool, groups, probes, first, past, counters)
+        place, begin, end = np.empty((3, reached), np.int64)
+        find_probes(self._pool, groups, probes, first, past, place, begin, end, counters)
+        ranges, sums, ids = Ranges(place, begin, end, False), groups.sums, groups.ids
+        kept, earliest, *found = self._match(ranges, sums, ids, groups, probes, counters, enumerate)
+        return Partners(self._pool.id[place[kept]], groups.order[earliest], *found)
 
     def expire(self, horizon: int) -> Work:
         """Let go of all tuples before *horizon*."""
@@ -163,15 +147,15 @@ class IntervalBuffer:
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays."""
         slots, places = self._keys.used
+        pool = self._pool
+        columns = [pool.ts, pool.id, pool.sums.view(np.int64), *pool.values]
         return {
             "conditions": self._conditions,
-            "room": [len(self._keys.key), len(self._pool.ts)],
+            "room": [len(self._keys.key), len(pool.ts)],
             "table": self._keys.table.copy(),
             "slots": np.stack([array[:slots] for array in self._keys[1:-1]]),
             "places": int(places),
-            "tuples": np.concatenate([np.stack([self._pool.ts, self._pool.id]), self._pool.values])[
-                :, :places
-            ],
+            "tuples": np.stack([array[:places] for array in columns]),
         }
 
     @classmethod
@@ -179,32 +163,51 @@ class IntervalBuffer:
         """Return the buffer that `snapshot` described."""
         buffer = cls(snapshot["conditions"])
         buffer._allocate(*snapshot["room"])
-        buffer._keys.table[:] = snapshot["table"]
+        keys, pool = buffer._keys, buffer._pool
+        keys.table[:] = snapshot["table"]
         slots, places = snapshot["slots"], snapshot["places"]
-        for array, saved in zip(buffer._keys[1:-1], slots, strict=True):
+        for array, saved in zip(keys[1:-1], slots, strict=True):
             array[: len(saved)] = saved
-        buffer._keys.used[:] = slots.shape[1], places
-        ts, ids, *values = snapshot["tuples"]
-        buffer._pool.ts[:places], buffer._pool.id[:places] = ts, ids
-        for row, saved in zip(buffer._pool.values, values, strict=True):
-            row[:places] = saved
+        keys.used[:] = slots.shape[1], places
+        columns = [pool.ts, pool.id, pool.sums.view(np.int64), *pool.values]
+        for array, saved in zip(columns, snapshot["tuples"], strict=True):
+            array[:places] = saved
         return buffer
 
-    def _pairs(self, probes: Probes, matches: int) -> tuple[np.ndarray, np.ndarray]:
-        row, stored = np.empty(matches, np.int64), np.empty(matches, np.int64)
-        list_pairs(self._keys, self._pool, probes, row, stored, np.zeros(len(COUNTERS), np.int64))
-        return row, stored
+    def _match(
+        self,
+        ranges: Ranges,
+        sums: np.ndarray,
+        ids: np.ndarray,
+        groups: KeyGroups,
+        probes: Probes,
+        counters: np.ndarray,
+        enumerate: bool,
+    ) -> tuple[Any, ...]:
+        """Return which ranges have a match, the first of each, and the last four of `Partners`."""
+        values, order = self._pool.values, groups.order
+        kept, earliest, count = np.empty((3, len(ranges.of)), np.int64)
+        fingerprint = np.empty(len(ranges.of), np.uint64)
+        columns = kept, earliest, count, fingerprint
+        rows = sum_up(ranges, sums, values, probes, order, *columns, counters)
+        match_id = None
+        if enumerate:
+            match_id = np.empty(counters[MATCHES], np.int64)
+            list_matches(ranges, ids, values, probes, order, match_id)
+        work = Work.from_counters(counters)
+        return *(column[:rows] for column in columns), match_id, work
 
-    def _pack(self, floor: int, rows: int, counters: np.ndarray) -> None:
-        """Move into arrays with room for *rows* more, of any keys, and for growth."""
+    def _pack(self, floor: int, groups: KeyGroups, counters: np.ndarray) -> None:
+        """Move into arrays with room for *groups*, of any keys, and for growth."""
         keys, pool = self._keys, self._pool
         live = expire(keys, pool, floor, counters)
         used = keys.used[0]
         live_keys = int((keys.tail[:used] > keys.head[:used]).sum())
-        # Twice what is there for the next packing to be far, and twice again because each key that
-        # is touched may move to a stretch twice its size.
+        # Twice what is there for the next packing to be far, and four times because each key that
+        # is touched may move to a stretch of four times its tuples.
         self._allocate(
-            max(_LEAST_KEYS, 2 * (live_keys + rows)), max(_LEAST_TUPLES, 4 * (live + rows))
+            max(_LEAST_KEYS, 2 * (live_keys + len(groups.keys))),
+            max(_LEAST_TUPLES, 6 * (live + len(groups.order))),
         )
         rebuild(keys, pool, self._keys, self._pool, counters)
 
@@ -222,9 +225,6 @@ class IntervalBuffer:
         self._pool = Pool(
             np.zeros(tuples, np.int64),
             np.zeros(tuples, np.int64),
-            np.zeros((self._conditions, tuples), np.int64),
-            np.zeros(tuples, np.int64),
             np.zeros(tuples, np.uint64),
-            np.zeros(tuples, np.int64),
+            np.zeros((self._conditions, tuples), np.int64),
         )
-        self._need = np.zeros(slots, np.int64)

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.hashing import splitmix64
+from joins.indexes.key_groups import KeyGroups
 from joins.indexes.search import lower_bound
 from joins.machine import kernel
-from joins.work import BYTES_COPIED, COMPARISONS, INSERTS, MATCHES, MOVES
+from joins.work import BYTES_COPIED, COMPARISONS, INSERTS, MOVES
 
 
 class Keys(NamedTuple):
@@ -22,7 +23,8 @@ class Keys(NamedTuple):
     key
         Per slot its key.
     begin, head, tail, end
-        Per slot: its stretch of the pool, and within it the tuples it holds.
+        Per slot: its stretch of the pool, and within it the tuples it holds; *tail* is less than
+        *end* unless both are 0.
     used
         [slots in use, places of the pool in use].
     """
@@ -43,32 +45,18 @@ class Pool(NamedTuple):
     ----------
     ts, id
         int64 columns.
+    sums
+        uint64, the wrapping sum of the hashes of the ids before a place in its key's stretch, from
+        an arbitrary start; there is one at the tail too. So the fingerprint of any range is a
+        difference, however many tuples lie in it.
     values
         int64, a row per further condition.
-    matches, fingerprint, first
-        What the probes of one call found of each stored tuple; 0 between calls.
     """
 
     ts: np.ndarray
     id: np.ndarray
+    sums: np.ndarray
     values: np.ndarray
-    matches: np.ndarray
-    fingerprint: np.ndarray
-    first: np.ndarray
-
-
-class Probes(NamedTuple):
-    """Probing tuples: keys, ranges of event time, and per condition a range of values.
-
-    Ranges include both ends; *negated* conditions hold outside theirs.
-    """
-
-    key: np.ndarray
-    least: np.ndarray
-    most: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    negated: np.ndarray
 
 
 @kernel
@@ -86,61 +74,55 @@ def find_slot(keys: Keys, key: int, counters: np.ndarray) -> int:
 
 
 @kernel
-def find_or_add(keys: Keys, key: np.ndarray, slots: np.ndarray, counters: np.ndarray) -> None:
-    """Fill in the slot of each key; a new one gets an empty stretch. There is room for all."""
-    for i in range(len(key)):
-        slot = find_slot(keys, key[i], counters)
+def reserve(
+    keys: Keys,
+    pool: Pool,
+    groups: KeyGroups,
+    slots: np.ndarray,
+    horizon: int,
+    counters: np.ndarray,
+) -> bool:
+    """Make room for all of *groups*; say whether the pool was large enough.
+
+    *slots* is filled in, with -1 for an empty group. A new key gets an empty stretch; there is room
+    for all keys. Tuples before *horizon* are let go first.
+    """
+    begin = 0
+    for g in range(len(slots)):
+        more = groups.ends[g] - begin
+        begin = groups.ends[g]
+        if not more:
+            slots[g] = -1
+            continue
+        slot = find_slot(keys, groups.keys[g], counters)
         if slot < 0:
             place = -1 - slot
             slot = keys.used[0]
             keys.used[0] += 1
             keys.table[place] = slot + 1
-            keys.key[slot] = key[i]
+            keys.key[slot] = groups.keys[g]
             keys.begin[slot] = keys.head[slot] = keys.tail[slot] = keys.end[slot] = 0
-        slots[i] = slot
-
-
-@kernel
-def reserve(
-    keys: Keys,
-    pool: Pool,
-    slots: np.ndarray,
-    need: np.ndarray,
-    horizon: int,
-    counters: np.ndarray,
-) -> bool:
-    """Make room for one more tuple of each of *slots*; say whether the pool was large enough.
-
-    Tuples before *horizon* are let go first. *need* is scratch of a place per slot, all 0, and is
-    left so.
-    """
-    for i in range(len(slots)):
-        need[slots[i]] += 1
-    fits = True
-    for i in range(len(slots)):
-        slot = slots[i]
-        if not need[slot]:
-            continue
-        more = need[slot]
-        need[slot] = 0
+        slots[g] = slot
         while keys.head[slot] < keys.tail[slot] and pool.ts[keys.head[slot]] < horizon:
             keys.head[slot] += 1
         live = keys.tail[slot] - keys.head[slot]
-        if not fits or keys.tail[slot] + more <= keys.end[slot]:
+        if keys.tail[slot] + more < keys.end[slot]:
             continue
-        if 2 * (live + more) > keys.end[slot] - keys.begin[slot]:
-            # Twice what is needed: then a stretch slides or grows once per as many insertions.
-            room = 2 * (live + more)
+        # Twice what is needed: then a stretch slides or grows once per as many insertions. A power
+        # of two: then it is seldom outgrown by a little.
+        if 2 * (live + more) >= keys.end[slot] - keys.begin[slot]:
+            room = 2
+            while room <= 2 * (live + more):
+                room *= 2
             if keys.used[1] + room > len(pool.ts):
-                fits = False
-                continue
+                return False
             keys.begin[slot] = keys.used[1]
             keys.used[1] += room
             keys.end[slot] = keys.used[1]
         move(pool, keys.head[slot], pool, keys.begin[slot], live, counters)
         keys.head[slot] = keys.begin[slot]
         keys.tail[slot] = keys.begin[slot] + live
-    return fits
+    return True
 
 
 @kernel
@@ -149,9 +131,11 @@ def move(source: Pool, begin: int, target: Pool, to: int, count: int, counters: 
     for i in range(count):
         target.ts[to + i] = source.ts[begin + i]
         target.id[to + i] = source.id[begin + i]
+        target.sums[to + i] = source.sums[begin + i]
         for c in range(len(source.values)):
             target.values[c, to + i] = source.values[c, begin + i]
-    counters[BYTES_COPIED] += count * 8 * (2 + len(source.values))
+    target.sums[to + count] = source.sums[begin + count]
+    counters[BYTES_COPIED] += count * 8 * (3 + len(source.values))
 
 
 @kernel
@@ -177,155 +161,73 @@ def rebuild(old: Keys, old_pool: Pool, keys: Keys, pool: Pool, counters: np.ndar
         keys.key[new] = old.key[slot]
         keys.begin[new] = keys.head[new] = keys.used[1]
         move(old_pool, old.head[slot], pool, keys.used[1], live, counters)
-        keys.used[1] += live
-        keys.tail[new] = keys.end[new] = keys.used[1]
+        keys.tail[new] = keys.used[1] + live
+        keys.used[1] += live + 1
+        keys.end[new] = keys.used[1]
 
 
 @kernel
 def store(
     keys: Keys,
     pool: Pool,
+    groups: KeyGroups,
     slots: np.ndarray,
-    ts: np.ndarray,
-    ids: np.ndarray,
     values: np.ndarray,
     counters: np.ndarray,
 ) -> None:
-    """Insert tuples in the order of time, each after those of its own time."""
-    for i in range(len(slots)):
-        slot = slots[i]
-        place = keys.tail[slot]
-        head = keys.head[slot]
-        while place > head and pool.ts[place - 1] > ts[i]:
-            pool.ts[place] = pool.ts[place - 1]
-            pool.id[place] = pool.id[place - 1]
-            for c in range(len(values)):
-                pool.values[c, place] = pool.values[c, place - 1]
-            place -= 1
-        counters[MOVES] += keys.tail[slot] - place
-        pool.ts[place] = ts[i]
-        pool.id[place] = ids[i]
-        for c in range(len(values)):
-            pool.values[c, place] = values[c, i]
-        keys.tail[slot] += 1
-    counters[INSERTS] += len(slots)
+    """Merge each group into its key's tuples, each after those of its own time."""
+    begin = 0
+    for g in range(len(slots)):
+        slot, end = slots[g], groups.ends[g]
+        if slot < 0:
+            continue
+        head, tail = keys.head[slot], keys.tail[slot]
+        keys.tail[slot] = tail + end - begin
+        if tail > head and pool.ts[tail - 1] > groups.ts[begin]:
+            merge(pool, head, tail, groups, begin, end, values, counters)
+        else:
+            shift = pool.sums[tail] - groups.sums[begin]
+            for k in range(begin, end):
+                place = tail + k - begin
+                pool.ts[place] = groups.ts[k]
+                pool.id[place] = groups.ids[k]
+                pool.sums[place + 1] = groups.sums[k + 1] + shift
+                for c in range(len(values)):
+                    pool.values[c, place] = values[c, groups.order[k]]
+        begin = end
+    counters[INSERTS] += len(groups.order)
 
 
 @kernel
-def satisfies(values: np.ndarray, place: int, probes: Probes, i: int) -> bool:
-    """Return whether a stored tuple satisfies all further conditions of probe *i*."""
-    for c in range(len(values)):
-        value = values[c, place]
-        inside = probes.low[c, i] <= value and value <= probes.high[c, i]
-        if inside == probes.negated[c]:
-            return False
-    return True
-
-
-@kernel
-def probe_each(
-    keys: Keys,
+def merge(
     pool: Pool,
-    probes: Probes,
-    count: np.ndarray,
-    fingerprint: np.ndarray,
+    head: int,
+    tail: int,
+    groups: KeyGroups,
+    begin: int,
+    end: int,
+    values: np.ndarray,
     counters: np.ndarray,
 ) -> None:
-    """Fill in how many stored tuples each probe matches, and the sum of their hashes."""
-    for i in range(len(probes.key)):
-        count[i] = 0
-        fingerprint[i] = 0
-        slot = find_slot(keys, probes.key[i], counters)
-        if slot < 0 or probes.least[i] > probes.most[i]:
-            continue
-        place = lower_bound(pool.ts, keys.head[slot], keys.tail[slot], probes.least[i], counters)
-        begin = place
-        found = np.int64(0)
-        total = np.uint64(0)
-        while place < keys.tail[slot] and pool.ts[place] <= probes.most[i]:
-            if satisfies(pool.values, place, probes, i):
-                found += 1
-                total += splitmix64(pool.id[place])
-            place += 1
-        counters[COMPARISONS] += place - begin + 1
-        counters[MATCHES] += found
-        count[i] = found
-        fingerprint[i] = total
+    """Merge rows of *groups* into places *head* to *tail*, from the latest down.
 
-
-@kernel
-def probe_stored(
-    keys: Keys,
-    pool: Pool,
-    probes: Probes,
-    hashes: np.ndarray,
-    touched: np.ndarray,
-    counters: np.ndarray,
-) -> int:
-    """Add each probe's hash up at the stored tuples it matches; return how many were touched.
-
-    They are listed in *touched*, which has a place for every stored tuple.
+    Tuples older than all of them stay where they are.
     """
-    listed = 0
-    for i in range(len(probes.key)):
-        slot = find_slot(keys, probes.key[i], counters)
-        if slot < 0 or probes.least[i] > probes.most[i]:
-            continue
-        place = lower_bound(pool.ts, keys.head[slot], keys.tail[slot], probes.least[i], counters)
-        begin = place
-        while place < keys.tail[slot] and pool.ts[place] <= probes.most[i]:
-            if satisfies(pool.values, place, probes, i):
-                if not pool.matches[place]:
-                    touched[listed] = place
-                    pool.first[place] = i
-                    listed += 1
-                pool.matches[place] += 1
-                pool.fingerprint[place] += hashes[i]
-                counters[MATCHES] += 1
-            place += 1
-        counters[COMPARISONS] += place - begin + 1
-    return listed
-
-
-@kernel
-def take_sums(
-    pool: Pool,
-    touched: np.ndarray,
-    ids: np.ndarray,
-    count: np.ndarray,
-    fingerprint: np.ndarray,
-    first: np.ndarray,
-) -> None:
-    """Read out what `probe_stored` added up, and set it to 0."""
-    for i in range(len(touched)):
-        place = touched[i]
-        ids[i] = pool.id[place]
-        count[i] = pool.matches[place]
-        fingerprint[i] = pool.fingerprint[place]
-        first[i] = pool.first[place]
-        pool.matches[place] = 0
-        pool.fingerprint[place] = 0
-
-
-@kernel
-def list_pairs(
-    keys: Keys,
-    pool: Pool,
-    probes: Probes,
-    row: np.ndarray,
-    match_id: np.ndarray,
-    counters: np.ndarray,
-) -> None:
-    """List each pair: the probe's row and the stored tuple's id. There is room for all."""
-    listed = 0
-    for i in range(len(probes.key)):
-        slot = find_slot(keys, probes.key[i], counters)
-        if slot < 0 or probes.least[i] > probes.most[i]:
-            continue
-        place = lower_bound(pool.ts, keys.head[slot], keys.tail[slot], probes.least[i], counters)
-        while place < keys.tail[slot] and pool.ts[place] <= probes.most[i]:
-            if satisfies(pool.values, place, probes, i):
-                row[listed] = i
-                match_id[listed] = pool.id[place]
-                listed += 1
-            place += 1
+    last = tail - 1
+    place = tail + end - begin - 1
+    for k in range(end - 1, begin - 1, -1):
+        while last >= head and pool.ts[last] > groups.ts[k]:
+            pool.ts[place] = pool.ts[last]
+            pool.id[place] = pool.id[last]
+            for c in range(len(values)):
+                pool.values[c, place] = pool.values[c, last]
+            last -= 1
+            place -= 1
+        pool.ts[place] = groups.ts[k]
+        pool.id[place] = groups.ids[k]
+        for c in range(len(values)):
+            pool.values[c, place] = values[c, groups.order[k]]
+        place -= 1
+    counters[MOVES] += tail - 1 - last
+    for changed in range(last + 1, tail + end - begin):
+        pool.sums[changed + 1] = pool.sums[changed] + splitmix64(pool.id[changed])

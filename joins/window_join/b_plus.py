@@ -6,6 +6,8 @@ do without.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from joins.indexes.b_plus_nodes import NONE, Nodes, has_room, prefetch_leaf
@@ -62,6 +64,16 @@ class BPlusTreeJoin(WindowJoin):
             tree._grow()
         return NO_WORK
 
+    def snapshot(self) -> dict[str, Any]:
+        """Return the trees and the windows' keys."""
+        trees = [tree.snapshot() for tree in self._trees]
+        return {"trees": trees, "window": self._window.snapshot()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self._trees = [BPlusTree.restore(tree) for tree in state["trees"]]
+        self._window.restore(state["window"])
+
     @property
     def nbytes(self) -> int:
         """Bytes that the trees and the windows' keys occupy."""
@@ -109,12 +121,13 @@ def _step(
         ends[probed, 0] += 1
     if ends[side, 1] - ends[side, 0] > mask or not has_room(own):
         return NO_NODES
-    listed = output.listed[0]
+    listed, compared = output.listed[0], counters[COMPARISONS]
     _probe(other, rows, row, output, counters)
     if enumerating and output.listed[0] > len(output.match_id):
         output.listed[0] = listed
         output.matches[row] = 0
         output.fingerprint[row] = 0
+        counters[COMPARISONS] = compared
         return NO_OUTPUT
     counters[MATCHES] += output.listed[0] - listed
     position = rows.position[row]

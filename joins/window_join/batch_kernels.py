@@ -8,7 +8,7 @@ import numpy as np
 
 from joins.indexes.pim_tree.probe import Output
 from joins.machine import kernel
-from joins.window_join.radix_sort import sort_rows
+from joins.radix_sort import sort_rows
 from joins.window_join.rows import Rows
 from joins.window_join.run_kernels import (
     BEGIN,

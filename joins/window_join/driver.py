@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,14 @@ class WindowJoin(ABC):
     @abstractmethod
     def _mend(self, side: int, why: int) -> Work:
         """Do what the kernel stopped for."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as plain data."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot of a driver that was made alike."""
 
     @property
     @abstractmethod

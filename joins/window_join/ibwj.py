@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from joins.indexes.pim_tree.index import ForestIndex
@@ -46,6 +48,14 @@ class IndexJoin(WindowJoin):
 
     def _mend(self, side: int, why: int) -> Work:
         return self.index.mend(side, why)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the index."""
+        return {"index": self.index.snapshot()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self.index = type(self.index).restore(state["index"])
 
     @property
     def nbytes(self) -> int:

@@ -33,7 +33,7 @@ from joins.indexes.pim_tree.probe import (
 from joins.indexes.pim_tree.status import DONE, MAINTAIN, NO_NODES, NO_OUTPUT
 from joins.machine import kernel
 from joins.window_join.rows import Rows
-from joins.work import MATCHES
+from joins.work import COMPARISONS, MATCHES
 
 BLOCK = 32
 """Tuples whose cache lines are asked for together: enough to keep memory busy, few enough that the
@@ -86,12 +86,18 @@ def join_rows(
             if forest.tree_state[tree, NODES] + ROOM_NODES > pool_nodes:
                 return row, NO_NODES
             probed = own if self_join else 1 - own
-            listed = output.listed[0]
+            listed, compared = output.listed[0], counters[COMPARISONS]
             _probe(forest, rows, row, probed, places[row - begin], output, counters)
             if enumerating and output.listed[0] > len(output.match_id):
                 output.listed[0] = listed
                 output.matches[row] = 0
                 output.fingerprint[row] = 0
+                # What will be looked up once more is not counted twice.
+                counters[COMPARISONS] = compared
+                look_up_block(
+                    forest, rows.side, rows.key, rows.low, row, block, self_join, places, counters
+                )
+                counters[COMPARISONS] = 2 * compared - counters[COMPARISONS]
                 return row, NO_OUTPUT
             counters[MATCHES] += output.listed[0] - listed
             forest.sides[probed, HORIZON] = rows.start[row]

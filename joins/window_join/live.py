@@ -17,24 +17,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from joins.found import Found
-from joins.indexes.pim_tree.layout import HORIZON, LIMIT, NEXT_POSITION
 from joins.indexes.pim_tree.lookahead import PLACES
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.indexes.pim_tree.probe import Output
 from joins.indexes.pim_tree.status import NO_OUTPUT
 from joins.window_join.ibwj_kernels import BLOCK
 from joins.window_join.live_kernels import gather, propagate, work_on_batch
-from joins.window_join.live_state import (
-    EDGE,
-    OUTPUT,
-    SIDES,
-    TOTAL,
-    WORDS,
-    Live,
-    Setting,
-    Worker,
-)
+from joins.window_join.live_state import OUTPUT, TOTAL, Setting, Worker
 from joins.window_join.rows import Rows
+from joins.window_join.shared_windows import SharedWindows
 from joins.work import COUNTERS, NO_WORK, Work
 
 TASK_ROWS = 64
@@ -76,10 +67,12 @@ class LiveJoin:
             if value < 1:
                 raise ValueError(f"{name} is {value}, must be at least 1")
         self.index = index
+        self._windows = SharedWindows(index)
         self._threads = threads
         self._setting = Setting(
             task_rows,
             slack,
+            index.merge_ratio,
             index.insertion_depth,
             nonblocking,
             len(index.forest.sides) == 1,
@@ -103,9 +96,9 @@ class LiveJoin:
     def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         n = len(rows.side)
-        live = self._make_live(rows)
-        self._make_room(live)
-        setting = self._setting._replace(enumerating=enumerate)
+        setting = self._setting
+        live = self._windows.open(rows, setting.slack + (self._threads + 1) * setting.task_rows)
+        setting = setting._replace(enumerating=enumerate)
         count, fingerprint = np.zeros(n, np.int64), np.zeros(n, np.uint64)
 
         def work(thread: int) -> tuple[Output, np.ndarray]:
@@ -131,7 +124,7 @@ class LiveJoin:
 
         parts = list(self._pool.map(work, range(self._threads)))
         propagate(rows, live, parts[0][0])
-        self._note_positions(live)
+        self._windows.close(live)
         match_id = None
         if enumerate:
             match_id = np.empty(live.words[OUTPUT, TOTAL], np.int64)
@@ -147,50 +140,4 @@ class LiveJoin:
     @property
     def nbytes(self) -> int:
         """Bytes that the indexes occupy; they are the windows too."""
-        return self.index.nbytes
-
-    def _make_live(self, rows: Rows) -> Live:
-        n, sides = len(rows.side), len(self.index.forest.sides)
-        state = self.index.forest.sides
-        live = Live(
-            words=np.zeros((SIDES + sides, WORDS), np.int64),
-            status=np.zeros((1, n), np.int64),
-            keys=np.zeros((sides, n), np.int64),
-            indexed=np.zeros((sides, n), np.int64),
-            base=np.zeros(sides, np.int64),
-            arrived=np.zeros((sides, n + 1), np.int64),
-            seen=np.zeros((sides, n + 1), np.int64),
-            place=np.zeros((2, n), np.int64),
-            first=np.zeros(n, np.int64),
-        )
-        for side in range(sides):
-            mine = rows.side == side
-            base = int(rows.position[mine][0]) if mine.any() else int(state[side, NEXT_POSITION])
-            live.base[side] = live.words[SIDES + side, EDGE] = base
-            live.keys[side, : mine.sum()] = rows.key[mine]
-            live.arrived[side, 0] = base
-            live.arrived[side, 1:] = base + np.cumsum(mine)
-            probing = mine if sides == 1 else ~mine
-            starts = np.append(
-                rows.start[probing], max(state[side, HORIZON], *rows.start[probing][-1:], 0)
-            )
-            before = np.cumsum(probing) - probing  # rows that probe this side before each row
-            live.seen[side] = starts[np.append(before, probing.sum())]
-        return live
-
-    def _make_room(self, live: Live) -> None:
-        """Set each side's limit, and make room for all that the threads may put there."""
-        index = self.index
-        for side in range(len(live.base)):
-            spans = live.arrived[side] - live.seen[side]
-            limit = index.merge_limit(max(1, int(spans[0])))
-            late = self._setting.slack + (self._threads + 1) * self._setting.task_rows
-            index.make_room(
-                int(spans.max()) + late, max(limit, index.active_entries(side)) + 2 * late
-            )
-            index.forest.sides[side, LIMIT] = limit
-
-    def _note_positions(self, live: Live) -> None:
-        state = self.index.forest.sides
-        state[:, NEXT_POSITION] = live.arrived[:, -1]
-        state[:, HORIZON] = live.seen[:, -1]
+        return self._windows.nbytes

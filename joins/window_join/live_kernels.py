@@ -55,7 +55,7 @@ def work_on_batch(
     """Take tasks until there are none; `NO_OUTPUT` asks for room and to be called again."""
     task = worker.task
     while True:
-        if task[0] == task[1] and not _take_task(forest, rows, live, setting, worker):
+        if task[0] == task[1] and not take_task(forest, rows, live, setting, worker):
             if load(live.words, QUEUE, HEAD) == len(rows.side):
                 return DONE
             merge_if_due(forest, live, setting, worker, counters)
@@ -72,7 +72,7 @@ def work_on_batch(
 
 
 @kernel
-def _take_task(forest: Forest, rows: Rows, live: Live, setting: Setting, worker: Worker) -> bool:
+def take_task(forest: Forest, rows: Rows, live: Live, setting: Setting, worker: Worker) -> bool:
     """Take the next tuples of the work queue, if there are any and none has to wait."""
     pause(setting, worker)
     lock(live.words, QUEUE, LOCK)
@@ -192,11 +192,7 @@ def _look_up(
             counters,
             True,
         )
-        base = live.base[probed]
-        for position in range(max(start, edge), stop):
-            if low <= live.keys[probed, position - base] <= high:
-                give(output, row, position)
-        counters[COMPARISONS] += max(0, stop - max(start, edge))
+        scan_unindexed(live, rows, row, probed, edge, output, counters)
     if setting.enumerating and output.listed[0] > len(output.match_id):
         output.listed[0] = listed
         output.matches[row] = 0
@@ -204,6 +200,24 @@ def _look_up(
         return False
     counters[MATCHES] += output.listed[0] - listed
     return True
+
+
+@kernel
+def scan_unindexed(
+    live: Live,
+    rows: Rows,
+    row: int,
+    probed: int,
+    edge: int,
+    output: Output,
+    counters: np.ndarray,
+) -> None:
+    """Report a row's matches among what it sees from position *edge* on, in the window itself."""
+    base, begin, end = live.base[probed], max(rows.start[row], edge), rows.stop[row]
+    for position in range(begin, end):
+        if rows.low[row] <= live.keys[probed, position - base] <= rows.high[row]:
+            give(output, row, position)
+    counters[COMPARISONS] += max(0, end - begin)
 
 
 @kernel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from joins.atomics import fetch_add, load, lock, offer_core, store, try_lock, unlock
@@ -97,6 +99,32 @@ def is_due(forest: Forest, side: int) -> bool:
 
 
 @kernel
+def build_fresh(
+    forest: Forest, side: int, horizon: int, insertion_depth: int, counters: np.ndarray
+) -> None:
+    """Build the trees that come next beside those in use, which stay as they are."""
+    tree, fresh = active_tree(forest, side), tree_slot(forest, side, 1)
+    source, target = run_slot(forest, side, 0), run_slot(forest, side, 1)
+    merge_runs(forest, source, tree, target, horizon, counters)
+    depth, subindexes = nodes_at(forest, target, insertion_depth)
+    clear_tree(forest, fresh, subindexes, depth)
+
+
+@kernel
+def swap_in(forest: Forest, live: Live, setting: Setting, side: int) -> None:
+    """Put the trees that were built in the place of those in use.
+
+    The next merge is due when the new tree holds its share of the window as it is now.
+    """
+    state = forest.sides[side]
+    head = load(live.words, QUEUE, HEAD)
+    window = live.arrived[side, head] - live.seen[side, head]
+    state[LIMIT] = max(1, math.ceil(setting.merge_ratio * window))
+    state[RUN_FIRST] = 1 - state[RUN_FIRST] if forest.ring[RING_RUNS] == 2 else 0
+    state[TREE_FIRST] = 1 - state[TREE_FIRST] if forest.ring[RING_TREES] == 2 else 0
+
+
+@kernel
 def merge_if_due(
     forest: Forest, live: Live, setting: Setting, worker: Worker, counters: np.ndarray
 ) -> None:
@@ -124,17 +152,11 @@ def _merge(
         store(live.words, line, PHASE, BUILDING)
         store(live.words, GATE, 0, 0)
     horizon = live.seen[side, queue_head]
-    tree, fresh = active_tree(forest, side), tree_slot(forest, side, 1)
-    source, target = run_slot(forest, side, 0), run_slot(forest, side, 1)
-    merge_runs(forest, source, tree, target, horizon, counters)
-    depth, subindexes = nodes_at(forest, target, setting.insertion_depth)
-    clear_tree(forest, fresh, subindexes, depth)
+    build_fresh(forest, side, horizon, setting.insertion_depth, counters)
     pause(setting, worker)
     if setting.nonblocking:
         _close_gate(live, setting, worker)
-    state = forest.sides[side]
-    state[RUN_FIRST] = 1 - state[RUN_FIRST] if forest.ring[RING_RUNS] == 2 else 0
-    state[TREE_FIRST] = 1 - state[TREE_FIRST] if forest.ring[RING_TREES] == 2 else 0
+    swap_in(forest, live, setting, side)
     end = live.arrived[side, load(live.words, QUEUE, HEAD)]
     if setting.nonblocking:
         store(live.words, line, PHASE, PENDING)

@@ -67,8 +67,8 @@ class Setting(NamedTuple):
         Task size.
     slack
         Tuples that a side may have beyond its edge tuple, and its active tree beyond the limit.
-    insertion_depth
-        D_I.
+    merge_ratio, insertion_depth
+        m and D_I.
     nonblocking, self_join, enumerating
         Flags.
     pauses
@@ -77,6 +77,7 @@ class Setting(NamedTuple):
 
     task_rows: int
     slack: int
+    merge_ratio: float
     insertion_depth: int
     nonblocking: bool
     self_join: bool

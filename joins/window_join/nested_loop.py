@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from joins.indexes.pim_tree.probe import Output, give
@@ -34,6 +36,14 @@ class NestedLoopJoin(WindowJoin):
     def _mend(self, side: int, why: int) -> Work:
         self._window.grow()
         return NO_WORK
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the windows."""
+        return self._window.snapshot()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self._window.restore(state)
 
     @property
     def nbytes(self) -> int:

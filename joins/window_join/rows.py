@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from joins.arrivals import Arrivals
 from joins.batch import Schema
+from joins.conditions import Condition
 from joins.indexes.columns import column, keys_column
 from joins.indexes.pim_tree.index import ordered_ranges
-from joins.indexes.pim_tree.layout import ordered
-from joins.query import JoinQuery, QueryError
+from joins.indexes.pim_tree.layout import INF, ordered
+from joins.query import JoinQuery
 from joins.windows import WindowBounds
 
 
@@ -89,30 +90,37 @@ def make_rows(
 
 
 class RowMaker:
-    """Turns the arrivals of a query with one range predicate into rows, chunk by chunk."""
+    """Turns the arrivals of a query into rows, chunk by chunk.
+
+    The rows are those of one predicate, the first that is a range of keys. Whoever joins them has
+    to check the others.
+
+    Attributes
+    ----------
+    indexed
+        Which predicate; None when all of them are ``!=``: the rows then look for every key.
+    """
 
     def __init__(self, query: JoinQuery, schemas: Sequence[Schema]) -> None:
         streams = range(len(query.streams))
-        self._probing = [query.conditions(stream, schemas) for stream in streams]
-        if len(query.predicates) != 1 or self._probing[0][0].negated:
-            raise QueryError(
-                f"{' and '.join(map(str, query.predicates))}: an index-based window join takes one "
-                "predicate, any but !="
-            )
-        self._storing = [self._probing[query.stored_stream(stream)][0] for stream in streams]
+        probing = [query.conditions(stream, schemas) for stream in streams]
+        ranges = [place for place, one in enumerate(probing[0]) if not one.negated]
+        self.indexed = ranges[0] if ranges else None
+        self._probing = [conditions[self.indexed or 0] for conditions in probing]
+        self._storing = [self._probing[query.stored_stream(stream)] for stream in streams]
         self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
 
     def make(self, arrivals: Arrivals) -> Rows:
-        """Return the rows of the next *arrivals*, which must have no NaN in a stored field."""
+        """Return the rows of the next *arrivals*; a NaN is stored where nothing looks for it."""
         parts = arrivals.parts
         bounds = self._bounds.advance(
             [(part.id, part.ts, seq) for part, seq in zip(parts, arrivals.seq, strict=True)]
         )
         columns = []
         for stream, (part, (start, stop)) in enumerate(zip(parts, bounds, strict=True)):
-            condition, stored = self._probing[stream][0], self._storing[stream]
-            low, high = condition.bounds(part.fields[condition.probe_field])
-            key = part.fields[stored.stored_field].astype(stored.dtype, copy=False)
+            condition, stored = self._probing[stream], self._storing[stream]
+            low, high = self._range(condition, part.fields[condition.probe_field])
+            key = _keys(part.fields[stored.stored_field].astype(stored.dtype, copy=False))
             side = np.full(len(part), stream)
             columns.append((side, part.id, key, low, high, start, stop))
         order = np.argsort(np.concatenate(arrivals.seq), kind="stable")
@@ -120,7 +128,28 @@ class RowMaker:
         merged = (np.concatenate(parts)[order] for parts in zip(*columns, strict=True))
         return make_rows(**dict(zip(names, merged, strict=True)))
 
+    def _range(self, condition: Condition, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self.indexed is None:
+            return np.full(len(values), -INF - 1), np.full(len(values), INF)
+        return ordered_ranges(*condition.bounds(values), np.dtype(condition.dtype))
+
     @property
     def horizon(self) -> tuple[int, ...]:
         """Per side the least position that any later arrival can see."""
         return self._bounds.horizon
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return where the windows are."""
+        return self._bounds.snapshot()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self._bounds.restore(state)
+
+
+def _keys(values: np.ndarray) -> np.ndarray:
+    """Return stored values as whole numbers in their order."""
+    nan = np.isnan(values)
+    keys = ordered(np.where(nan, 0, values) if nan.any() else values)
+    # No float is as great: the number of the greatest, infinity, is less than this.
+    return np.where(nan, INF - 1, keys) if nan.any() else keys

@@ -15,8 +15,8 @@ import numpy as np
 
 from joins.found import Found
 from joins.indexes.pim_tree.probe import Output
+from joins.radix_sort import COUNTERS_MAX
 from joins.window_join.batch_kernels import Scratch, join_batch, list_batch
-from joins.window_join.radix_sort import COUNTERS_MAX
 from joins.window_join.rows import Rows
 from joins.window_join.run_kernels import BLOCK, ENTRIES, GROUP, Stack, make_stack, stack_top
 from joins.work import COUNTERS, MATCHES, Work

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 _FIRST_KEYS = 64
@@ -26,6 +28,15 @@ class WindowKeys:
     def nbytes(self) -> int:
         """Bytes of the ring."""
         return self.keys.nbytes
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the ring and its ends."""
+        return {"keys": self.keys.copy(), "ends": self.ends.copy()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self.keys = np.array(state["keys"], np.int64)
+        self.ends = np.array(state["ends"], np.int64)
 
     def grow(self) -> None:
         """Double the ring."""

@@ -36,6 +36,7 @@ def prepare(options: DataOptions) -> None:
         fields=tuple(options.fields),
         where=options.where,
         rows=options.rows,
+        codes={field: field for field in options.fields},
     )
     terminal = Terminal(quiet=options.json_output)
     with terminal.preparing() as progress:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from scenarios import config as configs
 from scenarios.config import ConfigError
 from scenarios.run_config import RunConfig
+from spark_bridge.prepared import SUMMARY
 
 _CONNECT_S = 5.0  # a cluster that takes longer to answer is of no use to a run
 
@@ -32,6 +33,7 @@ class RunOptions:
     out: Path | None = None
     seed: int | None = None
     backend: str | None = None
+    clock: str | None = None
     processes: int | None = None
     address: str | None = None
     scale: str = "laptop"
@@ -73,7 +75,9 @@ def settings_of(options: RunOptions, config: RunConfig) -> dict[str, Any]:
         "topology": options.topology,
         "rows": options.rows,
         "seed": options.seed,
-        "backend": options.backend,
+        # Live is on Ray alone, so it need not be said twice.
+        "backend": options.backend or ("ray" if options.clock == "live" else None),
+        "clock": options.clock,
         "processes": options.processes,
         "pairs": options.pairs or None,
     }
@@ -140,6 +144,12 @@ def _with_data(config: RunConfig, options: RunOptions) -> list[dict[str, Any]]:
     for stream, path in zip(streams, options.data, strict=False):
         stream |= {"files": [str(path)], "synthetic": None}
     if options.time:
+        ready = [path for path in options.data if (path / SUMMARY).is_file()]
+        if ready:
+            raise ConfigError(
+                f"--time {options.time}: {ready[0]} is a prepared stream, and its event time was "
+                "settled then. Leave --time out, or give the raw file"
+            )
         for stream in streams:
             stream["time"] = options.time
     return streams

@@ -17,7 +17,7 @@ from scenarios.commands.output import exit_code, print_json
 from scenarios.config import ConfigError
 from scenarios.datasets import prepare_streams
 from scenarios.failures import EXIT_FAIL
-from scenarios.plan import make_plan
+from scenarios.plan import Plan, make_plan
 from scenarios.report.page import write_report
 from scenarios.run import Report, execute
 from scenarios.run_config import RunConfig
@@ -77,11 +77,22 @@ def run_one(
 ) -> Report:
     """Run *config*, say what came out, and leave it in a run directory."""
     check_address(config, address)
+    return run_prepared(
+        prepared(config, terminal, address=address), terminal, replay=replay, out=out
+    )
+
+
+def prepared(config: RunConfig, terminal: Terminal, *, address: str | None = None) -> Plan:
+    """Look up what *config* names and prepare its streams, showing how far that is."""
     with terminal.preparing() as progress:
-        plan = make_plan(
+        return make_plan(
             config, address=address, prepare=partial(prepare_streams, progress=progress)
         )
-    directory = new_run_directory(config.name, config.seed, out)
+
+
+def run_prepared(plan: Plan, terminal: Terminal, *, replay: str, out: Path | None = None) -> Report:
+    """Run *plan*, say what came out, and leave it in a run directory."""
+    directory = new_run_directory(plan.config.name, plan.config.seed, out)
     opening(terminal.out, plan)
     with terminal.running(plan) as display:
         report = execute(plan, directory, on_run=display.on_run, on_judge=display.on_judge)

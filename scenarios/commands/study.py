@@ -31,7 +31,7 @@ def run_study(options: RunOptions) -> int:
         plans = plan_points(study, Preparation(progress))
     directory = new_run_directory(study.base.name, study.base.seed, options.out)
     show_study(terminal.out, study)
-    with terminal.points(len(plans)) as display:
+    with terminal.points(len(study.points)) as display:
         findings = run_points(
             study,
             plans,
@@ -70,6 +70,8 @@ def _run_point(study: Study, number: int, options: RunOptions, terminal: Termina
             f"--point {number}: {study.base.name} has points 1 to {len(study.points)}"
         )
     config = _alone(study.points[number - 1].config, options)
+    if config.survey:
+        raise ConfigError(f"--point {number}: it is a survey, which is not run; run all points")
     replay = replay_command(config.seed)
     report = run_one(config, terminal, replay=replay, out=options.out)
     if options.json_output:

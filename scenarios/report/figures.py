@@ -33,8 +33,8 @@ _QUEUES_MAX = 40
 _DESCRIPTIONS = {
     "topology": "Graph of the topology with its traffic and load",
     "stages": "Stacked bars of where messages spend their time",
-    "time": "Latency and throughput over virtual time",
-    "queues": "Heat map of queue depths over virtual time",
+    "time": "Latency and throughput over the time of the run",
+    "queues": "Heat map of queue depths over the time of the run",
     "load": "Bars of the busy share of each processing element",
 }
 

@@ -55,7 +55,7 @@ def stage_figure(roles: Sequence[str], mean_ms: np.ndarray) -> Figure:
     axes.set_yticks(rows, roles)
     axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
     axes.set(xlim=(0, longest * 1.09), ylim=(len(roles) - 0.4, -0.6))
-    axes.set_xlabel("virtual time of a message, mean (ms)")
+    axes.set_xlabel("time of a message, mean (ms)")
     axes.grid(axis="x")
     _legend(axes)
     return figure
@@ -108,7 +108,7 @@ def time_figure(
             panel.set_ylim(0, highest * 1.1 if np.isfinite(highest) and highest > 0 else 1)
             panel.yaxis.set_major_locator(MaxNLocator(4))
             panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    panels[-1].set(xlim=(0, edges[-1]), xlabel=f"virtual time ({unit})")
+    panels[-1].set(xlim=(0, edges[-1]), xlabel=f"time of the run ({unit})")
     return figure
 
 
@@ -125,7 +125,7 @@ def depth_figure(bins: TimeBins, names: Sequence[str], depth: np.ndarray) -> Fig
     axes.imshow(depth, extent=extent, vmin=0, vmax=top, **look)
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
-    axes.set_xlabel(f"virtual time ({unit})")
+    axes.set_xlabel(f"time of the run ({unit})")
     for spine in axes.spines.values():
         spine.set_visible(True)
 

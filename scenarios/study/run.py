@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from scenarios.batch import Preparation, run_one_of_many
+from scenarios.batch import Preparation, Result, run_one_of_many
 from scenarios.config import ConfigError
 from scenarios.measures import look_up
 from scenarios.plan import Plan, make_plan
+from scenarios.run_config import RunConfig
 from scenarios.run_directory import POINTS
 from scenarios.study.config import Point, Study
 from scenarios.study.findings import Findings
+from scenarios.survey import survey
 from topologies import TopologyError
 
 
 def plan_points(study: Study, preparation: Preparation) -> dict[int, Plan]:
     """Return a plan for each point, so that what is wrong with any is known before the first runs.
 
-    Raise :exc:`ConfigError` naming the point.
+    A survey needs none. Raise :exc:`ConfigError` naming the point.
     """
     plans = {}
     for point in study.points:
+        if point.config.survey:
+            continue
         try:
             plans[point.number] = make_plan(point.config, prepare=preparation)
         except (ConfigError, TopologyError) as error:
@@ -46,16 +50,31 @@ def run_points(
     results = {}
     for point in study.points:
         on_point(point.number - 1, point.label)
-        results[point.number] = result = run_one_of_many(
-            plans[point.number],
-            directory / POINTS / f"{point.number:03}",
-            replay=replay(point),
-            parts=study.section.parts,
-            keep=False,
-        )
+        if point.number in plans:
+            result = run_one_of_many(
+                plans[point.number],
+                directory / POINTS / f"{point.number:03}",
+                replay=replay(point),
+                parts=study.section.parts,
+                keep=False,
+            )
+        else:
+            result = _survey(point.config)
+        results[point.number] = result
         if result.record:
             _check_measures(study, point, result.record)
     return Findings(study=study, results=results)
+
+
+def _survey(config: RunConfig) -> Result:
+    assert config.survey is not None  # what has no plan
+    record = survey(config.survey, config.seed)
+    return Result(
+        config=config,
+        record=record,
+        passed=record["none_cheaper_than_exhaustive"],
+        claims_exact=False,
+    )
 
 
 def _check_measures(study: Study, point: Point, record: dict[str, object]) -> None:

@@ -29,6 +29,10 @@ class Terminal:
         self.out = Console(quiet=quiet, highlight=False, soft_wrap=True, width=_file_width())
         self._progress_console = Console(stderr=True, highlight=False)
 
+    def note(self, told: str) -> None:
+        """Say on stderr what is on."""
+        self._progress_console.print(told, style="dim", markup=False)
+
     @contextmanager
     def preparing(self) -> Iterator[Stages]:
         """Show the stages of data preparation."""

@@ -65,7 +65,7 @@ class Display:
         speed = at.tuples / task.elapsed if task.elapsed else 0
         left = (self._total - at.tuples) / speed if speed else 0
         state = (
-            f"{at.tuples:,} of {self._total:,} tuples, {at.virtual_ns / 1e9:.3f} virtual s, "
+            f"{at.tuples:,} of {self._total:,} tuples, {at.virtual_ns / 1e9:.3f} s of the run, "
             f"{speed:,.0f} tuples/s, {left:.0f} s left"
         )
         self._progress.update(self._task, completed=at.tuples, state=state)

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from scenarios.plan import Plan
 from scenarios.run import Report
-from scenarios.run_json import latency_ms, versions
+from scenarios.run_json import collectors, latency_ms, versions
 from scenarios.terminal.catalog_view import remarks
 from scenarios.terminal.words import PASSED, in_bytes
 
@@ -20,6 +20,7 @@ def opening(out: Console, plan: Plan) -> None:
         Text.assemble(
             (config.name, "bold"),
             f"  {plan.topology.name}  seed {config.seed}  {config.backend}",
+            " live" if config.clock == "live" else "",
             f" ({config.processes} processes)" if config.backend == "ray" else "",
         )
     )
@@ -35,24 +36,36 @@ def opening(out: Console, plan: Plan) -> None:
     for title, values in (
         ("parameters", vars(plan.parameters)),
         ("feeding", config.feeding.model_dump()),
-        ("network", config.network.model_dump()),
+        ("network", config.network.model_dump() if config.clock == "virtual" else {}),
         ("versions", versions()),
     ):
         told = "  ".join(f"{k}={v}" for k, v in values.items() if v not in (None, ()))
-        out.print(f"  {title}: {told}", style="dim")
+        if told:
+            out.print(f"  {title}: {told}", style="dim")
+    for note in plan.topology.notes(plan.query, plan.parameters):
+        out.print(f"  note: {note}")
+    for warning in plan.warnings:
+        out.print(f"  warning: {warning}", style="yellow")
 
 
 def closing(out: Console, report: Report, replay: str) -> None:
     """Say what came out: figures, verdict, where things are, how to replay."""
     outcome, verdict = report.outcome, report.verdict
-    virtual_seconds = outcome.virtual_ns / 1e9
-    rate = outcome.tuples / virtual_seconds if virtual_seconds else 0
+    seconds, clock = outcome.virtual_ns / 1e9, report.plan.config.clock
+    rate = outcome.tuples / seconds if seconds else 0
     told = {k: "-" if v is None else f"{v:,.3g}" for k, v in latency_ms(report).items()}
     figures = Table.grid(padding=(0, 2))
-    figures.add_row("tuples", f"{outcome.tuples:,} in {virtual_seconds:,.4g} virtual seconds")
-    figures.add_row("throughput", f"{rate:,.0f} tuples/s (virtual)")
-    figures.add_row("latency", "  ".join(f"{k} {v}" for k, v in told.items()) + "  ms (virtual)")
+    figures.add_row("tuples", f"{outcome.tuples:,} in {seconds:,.4g} {clock} seconds")
+    figures.add_row("throughput", f"{rate:,.0f} tuples/s ({clock})")
+    figures.add_row("latency", "  ".join(f"{k} {v}" for k, v in told.items()) + f"  ms ({clock})")
     figures.add_row("network", f"{outcome.messages:,} messages, {in_bytes(outcome.nbytes)}")
+    collected = collectors(report)
+    if collected["delay_ms"]:
+        figures.add_row(
+            "collectors",
+            f"at most {collected['most_tuples']:,} tuples waited in one of them, each tuple "
+            f"{collected['delay_ms']:,.3g} ms on average, at most {collected['longest_ms']:,.3g}",
+        )
     figures.add_row("wall time", f"{report.wall_seconds:,.2f} s")
     figures.add_row("peak memory", in_bytes(report.memory_bytes))
     out.print(figures)
@@ -71,7 +84,9 @@ def closing(out: Console, report: Report, replay: str) -> None:
     kind = "exact" if verdict.exact and verdict.tested else "not exact"
     out.print(
         Text.assemble(
-            ("verdict ", "bold"), (f"{word} ({kind})", style), f"  digest {outcome.digest}"
+            ("verdict ", "bold"),
+            (f"{word} ({kind})", style),
+            f"  digest {outcome.digest}" if outcome.digest else "",
         )
     )
     out.print(f"{report.directory / 'report.html'}")

@@ -57,10 +57,10 @@ def judge(
                 kind=kind,
                 probe_stream=stream,
                 probe_id=probe_id,
-                match_id=match_id,
+                match_id=matches if len(matches) > 1 else matches[0],
                 arrivals_ms=arrivals_of(seq, trace),
             )
-            for kind, stream, probe_id, match_id, seq in found.examples
+            for kind, stream, probe_id, matches, seq in found.examples
         ],
     )
     verdict.checks = [

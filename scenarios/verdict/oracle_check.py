@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.query import JoinQuery
 from scenarios.histogram import Histogram
-from scenarios.results import RangeReader, pairs_path, read_summary, summary_path
+from scenarios.results import RangeReader, id_columns, pairs_path, read_summary, summary_path
 
 _CHUNK_ROWS = 8_192
 
@@ -33,7 +34,7 @@ class Comparison:
     differing_tuples
         Probing tuples with a pair that differs.
     examples
-        The first differing pairs: kind, probing stream, probe id, match id, and the probing
+        The first differing pairs: kind, probing stream, probe id, the matches' ids, and the probing
         tuple's arrival number.
     latencies
         Of every tuple, in nanoseconds.
@@ -46,7 +47,7 @@ class Comparison:
     expired: int = 0
     wrong: int = 0
     differing_tuples: int = 0
-    examples: list[tuple[str, int, int, int, int]] = field(default_factory=list)
+    examples: list[tuple[str, int, int, tuple[int, ...], int]] = field(default_factory=list)
     latencies: Histogram = field(default_factory=Histogram)
 
 
@@ -136,11 +137,12 @@ def _compare_pairs(
     differing: list[np.ndarray],
     comparison: Comparison,
     examples: int,
-) -> list[tuple[str, int, int, int]]:
+) -> list[tuple[str, int, int, tuple[int, ...]]]:
     """Count the pairs that differ by kind, and return the first *examples*."""
-    found: list[tuple[str, int, int, int]] = []
+    found: list[tuple[str, int, int, tuple[int, ...]]] = []
+    names = query.streams
     readers = [
-        RangeReader(pairs_path(directory), ["probe_id", "match_id"], stream=stream)
+        RangeReader(pairs_path(directory), id_columns(names, stream), stream=stream)
         for stream in range(len(files))
     ]
     for expected in oracle.expected(
@@ -153,8 +155,9 @@ def _compare_pairs(
         suspects = np.intersect1d(differing[stream], expected.probe_id)
         if not len(suspects):
             continue
-        want = _pairs_of(*expected.pairs(), suspects)
-        have = _pairs_of(produced["probe_id"].to_numpy(), produced["match_id"].to_numpy(), suspects)
+        probe_id, match_id = expected.pairs()
+        want = _pairs_of(probe_id, *np.atleast_2d(match_id.T), suspects=suspects)
+        have = _pairs_of(*(column.to_numpy() for column in produced.columns), suspects=suspects)
         have, times = np.unique(have, axis=0, return_counts=True)
         kinds = {
             "missing": _without(want, have),
@@ -165,16 +168,16 @@ def _compare_pairs(
         kinds["expired"], kinds["wrong"] = spurious[holds], spurious[~holds]
         for kind, pairs in kinds.items():
             setattr(comparison, kind, getattr(comparison, kind) + len(pairs))
-            for probe_id, match_id in pairs[: examples - len(found)].tolist():
-                found.append((kind, stream, probe_id, match_id))
+            for newest, *matches in pairs[: examples - len(found)].tolist():
+                found.append((kind, stream, newest, tuple(matches)))
     return found
 
 
 def _with_arrival_numbers(
-    pairs: list[tuple[str, int, int, int]],
+    pairs: list[tuple[str, int, int, tuple[int, ...]]],
     files: tuple[StreamFile, ...],
     disorder: Disorder | None,
-) -> list[tuple[str, int, int, int, int]]:
+) -> list[tuple[str, int, int, tuple[int, ...], int]]:
     """Return *pairs*, each with the arrival number of its probing tuple."""
     wanted = {(stream, probe_id) for _, stream, probe_id, _ in pairs}
     numbers: dict[tuple[int, int], int] = {}
@@ -188,15 +191,15 @@ def _with_arrival_numbers(
     return [(*pair, numbers[pair[1], pair[2]]) for pair in pairs]
 
 
-def _pairs_of(probe_id: np.ndarray, match_id: np.ndarray, suspects: np.ndarray) -> np.ndarray:
-    """Return the pairs of *suspects* as rows (probe id, match id)."""
-    mine = np.isin(probe_id, suspects)
-    return np.stack([probe_id[mine], match_id[mine]], axis=1)
+def _pairs_of(*ids: np.ndarray, suspects: np.ndarray) -> np.ndarray:
+    """Return the results of *suspects* as rows (probe id, match ids)."""
+    mine = np.isin(ids[0], suspects)
+    return np.stack([column[mine] for column in ids], axis=1)
 
 
 def _without(pairs: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return the rows of *pairs* that are not rows of *others*."""
-    as_one = np.dtype([("probe", np.int64), ("match", np.int64)])
+    as_one = np.dtype([(f"id{place}", np.int64) for place in range(pairs.shape[1])])
     mine = np.ascontiguousarray(pairs).view(as_one).ravel()
     theirs = np.ascontiguousarray(others).view(as_one).ravel()
     return pairs[~np.isin(mine, theirs)] if len(theirs) else pairs
@@ -208,16 +211,20 @@ def _holds(
     stream: int,
     pairs: np.ndarray,
 ) -> np.ndarray:
-    """Return for each pair whether it satisfies the query's predicates, window aside."""
+    """Return for each result whether it satisfies the query's predicates, window aside."""
     holds = np.ones(len(pairs), bool)
     if not len(pairs):
         return holds
-    stored = _fetch(files[query.stored_stream(stream)], pairs[:, 1])
-    probes = _fetch(files[stream], pairs[:, 0])
-    for condition in query.conditions(stream, _schemas(files)):
-        holds &= condition.holds(
-            probes.fields[condition.probe_field], stored.fields[condition.stored_field]
-        )
+    others = [other for other in range(len(files)) if other != stream] or [stream]
+    tuples = [(stream, _fetch(files[stream], pairs[:, 0]))]
+    tuples += [
+        (other, _fetch(files[other], ids)) for other, ids in zip(others, pairs.T[1:], strict=True)
+    ]
+    for (probing, probes), (stored, matches) in combinations(tuples, 2):
+        for condition in query.conditions_between(probing, stored, _schemas(files)):
+            holds &= condition.holds(
+                probes.fields[condition.probe_field], matches.fields[condition.stored_field]
+            )
     return holds
 
 

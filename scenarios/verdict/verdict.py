@@ -26,7 +26,7 @@ class Offender:
     kind
         ``missing``, ``duplicate``, ``expired`` or ``wrong``.
     probe_stream, probe_id, match_id
-        The pair.
+        The pair; in a join of more than two streams the ids of the other streams' tuples.
     arrivals_ms
         Actor name to the virtual time, in milliseconds, at which the probing tuple got there.
     """
@@ -34,7 +34,7 @@ class Offender:
     kind: str
     probe_stream: int
     probe_id: int
-    match_id: int
+    match_id: int | tuple[int, ...]
     arrivals_ms: dict[str, float]
 
 
@@ -68,7 +68,7 @@ class Verdict:
     @property
     def exact(self) -> bool:
         """Whether exactly the expected pairs came out, each once."""
-        return not (self.missing or self.duplicate or self.spurious)
+        return not (self.missing or self.duplicate or self.spurious or self.differing_tuples)
 
     @property
     def passed(self) -> bool | None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.inline import InlineHost
-from actors.hosting.ray_host import RayHost, pack
-from actors.hosting.shard import KEPT, Shard
+from actors.hosting.mesh import MemberLostError
+from actors.hosting.packing import pack
+from actors.hosting.process_host import ProcessHost
+from actors.hosting.ray_processes import RayProcesses
+from actors.hosting.shard import Shard
 from actors.protocol import ActorError, ActorSpec, Host, Wiring
 from netsim.network import full_mesh
+from tests.actors.meshes import Threads, meshes
 from tests.netsim.simulate import Simulated, link, simulate
-from tests.toys import Recorder, Sender, Worker
+from tests.toys import Parcel, Recorder, Sender, Worker
 
 
 def system(senders: int, workers: int, gap_ns: int) -> tuple[dict[str, ActorSpec], Wiring]:
@@ -41,18 +47,17 @@ def run_on(host: Host | None, system_: tuple, path: Path, seed: int, spread_ns: 
 
 
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     seed=st.integers(0, 2**32 - 1),
     senders=st.integers(1, 3),
     workers=st.integers(1, 4),
-    processes=st.integers(1, 2),
+    processes=st.integers(1, 3),
     gap_ns=st.integers(0, 3_000),
     spread_ns=st.integers(0, 2_000),
 )
-def test_ray_and_inline_have_one_digest_and_one_output(
-    ray_running: None,
+def test_other_processes_and_inline_have_one_digest_and_one_output(
     tmp_path: Path,
     seed: int,
     senders: int,
@@ -61,14 +66,33 @@ def test_ray_and_inline_have_one_digest_and_one_output(
     gap_ns: int,
     spread_ns: int,
 ) -> None:
+    check_one_digest(Threads(processes), tmp_path, seed, senders, workers, gap_ns, spread_ns)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_ray_and_inline_have_one_digest_and_one_output(
+    ray_running: None, tmp_path: Path, processes: int
+) -> None:
+    check_one_digest(RayProcesses(processes), tmp_path, 7, 2, 4, 1_000, 900)
+
+
+def check_one_digest(
+    processes: Any,
+    tmp_path: Path,
+    seed: int,
+    senders: int,
+    workers: int,
+    gap_ns: int,
+    spread_ns: int,
+) -> None:
     actors = system(senders, workers, gap_ns)
     inline = run_on(None, actors, tmp_path / "inline.parquet", seed, spread_ns)
-    with RayHost(
-        *actors, seed, homes=pack({name: name[0] for name in actors[0]}, processes)
-    ) as host:
-        on_ray = run_on(host, actors, tmp_path / "ray.parquet", seed, spread_ns)
-    assert on_ray.outcome.digest == inline.outcome.digest
-    assert on_ray.emitted == inline.emitted
+    homes = pack({n: n[0] for n in actors[0]}, {n: n for n in actors[0]}, processes.count)
+    with processes:
+        host = ProcessHost(processes, *actors, seed, homes=homes)
+        elsewhere = run_on(host, actors, tmp_path / "elsewhere.parquet", seed, spread_ns)
+    assert elsewhere.outcome.digest == inline.outcome.digest
+    assert elsewhere.emitted == inline.emitted
 
 
 def test_a_fault_in_a_ray_process_is_told_as_inline_tells_it(
@@ -80,34 +104,57 @@ def test_a_fault_in_a_ray_process_is_told_as_inline_tells_it(
     }
     actors = (specs, {"a": {"out": ("w",)}, "w": {}})
     told = []
-    for host in (InlineHost(*actors, 1), RayHost(*actors, 1, homes={"a": 0, "w": 1})):
-        with pytest.raises(ActorError) as raised:
-            simulate(*actors, path=tmp_path / "trace.parquet", host=host)
-        told.append(str(raised.value))
+    with RayProcesses(2) as processes:
+        on_ray = ProcessHost(processes, *actors, 1, homes={"a": 0, "w": 1})
+        for host in (InlineHost(*actors, 1), on_ray):
+            with pytest.raises(ActorError) as raised:
+                simulate(*actors, path=tmp_path / "trace.parquet", host=host)
+            told.append(str(raised.value))
     assert told[0] == told[1]
     assert told[0].startswith("w failed on a message from a")
 
 
-def test_a_payload_leaves_its_shard_only_for_another_and_is_kept_only_until_it_is_read() -> None:
+def test_a_payload_goes_where_it_will_be_read_and_is_kept_only_until_it_is() -> None:
     specs, wiring = system(senders=1, workers=2, gap_ns=0)
     homes = dict.fromkeys(specs, 0) | {"w1": 1}
-    shard = Shard(0, homes, specs, wiring, 1)
-    ((_, reply),), bundle = shard.receive([(0, "s0", "s0", "start", None, 0)], [])
-    (sent,) = reply.sends
-    serial, place = sent.handle
-    assert sent.receivers == ("w0", "w1")
-    assert [parcel.number for parcel in bundle] == [0]
-    assert place == 0
-    assert serial in shard._kept
-    shard.receive([(1, "w0", "s0", "out", (KEPT, serial), 5)], [])
-    # The worker has passed it on to a recorder of its own shard; the original is gone.
-    assert serial not in shard._kept
+    here, there, driver = meshes(2)
+    with here, there, driver:
+        shard = Shard(here, homes, specs, wiring, 1)
+
+        def run() -> None:
+            with suppress(MemberLostError):
+                shard.run()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        driver.send(0, [(0, "s0", "s0", "start", None, 0)])
+        _, (ticket, reply, peak_bytes) = driver.receive(10) or (0, (0, 0, 0))
+        (sent,) = reply.sends
+        assert ticket == 0
+        assert peak_bytes > 0
+        assert sent.receivers == ("w0", "w1")
+        _, ((serial, payload, readers),) = there.receive(10) or (0, ((0, 0, 0),))
+        assert (sent.handle, readers) == ((0, serial), 1)
+        assert isinstance(payload, Parcel)
+        assert sent.handle in shard._kept
+        driver.send(0, [(1, "w0", "s0", "out", sent.handle, 5)])
+        driver.receive(10)
+        # The worker has passed it on to a recorder of its own shard; the original is gone.
+        assert sent.handle not in shard._kept
+    thread.join(10)
+    assert not thread.is_alive()
 
 
-def test_packing_deals_every_operator_out_evenly_and_keeps_neighbours_together() -> None:
-    roles = {f"join{i}": "join" for i in range(10)} | {"sink": "sink"}
-    homes = pack(roles, 3)
-    joiners = [homes[f"join{i}"] for i in range(10)]
-    assert joiners == sorted(joiners)
-    assert np.bincount(joiners).tolist() == [4, 3, 3]
-    assert homes["sink"] == 0
+def test_packing_deals_operators_out_in_turns_and_keeps_sites_whole() -> None:
+    roles = {f"join{i}": "join" for i in range(10)} | {"sink": "sink", "helper": "helper"}
+    sites = {name: name for name in roles} | {"helper": "join4"}
+    homes = pack(roles, sites, 3)
+    assert [homes[f"join{i}"] for i in range(6)] == [0, 1, 2, 0, 1, 2]
+    assert homes["helper"] == homes["join4"]
+    assert homes["sink"] == 2  # the others hold four actors each, or five
+
+
+def test_packing_spreads_sites_that_hold_a_bit_of_everything() -> None:
+    roles = {"source": "source", "router": "router", "join0": "join", "sink": "sink"}
+    sites = {"source": "a", "router": "b", "join0": "c", "sink": "d"}
+    assert sorted(pack(roles, sites, 2).values()) == [0, 0, 1, 1]

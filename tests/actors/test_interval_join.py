@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.context import RecordingContext
 from actors.disorder import Disorder, DisorderedFeed
-from actors.interval_join.collector import Order
+from actors.interval_join.collector import Collector, Order
 from actors.interval_join.distribution import BySplitKey, Distribution, ToAll
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.payloads import BEGINNING, END, Rows, Share, Tuples
@@ -42,7 +42,7 @@ def turn(
 ) -> Tuples:
     """Return a whole turn of one message: tuples of stream *channel* with a key at one time."""
     data = rows(ids, [ts] * len(ids), [key] * len(ids))
-    return Tuples(channel, channel, data, targets, targets, BEGINNING)
+    return Tuples(channel, channel, data, targets, len(targets), targets, BEGINNING)
 
 
 def stored_at(replica: int, *, of: int = 2) -> int:
@@ -110,8 +110,8 @@ def test_example_4_3_alternating_between_channels_is_not_enough_where_keys_are_s
         t1 = turn(BASE, [0], key=0, targets=(0,))
         t3 = turn(BASE, [stored_at(of_base)], key=1)
         t2 = turn(PROBE, [stored_at(of_probe)], key=1)
-        nothing = Tuples(BASE, BASE, rows([], [], []), (1,), (1,), BEGINNING)
-        later = Tuples(PROBE, PROBE, rows([], [], []), (0, 1), (0, 1), BEGINNING)
+        nothing = Tuples(BASE, BASE, rows([], [], []), (1,), 1, (1,), BEGINNING)
+        later = Tuples(PROBE, PROBE, rows([], [], []), (0, 1), 2, (0, 1), BEGINNING)
         r0, r1 = OneReplica(0, "ordered"), OneReplica(1, "ordered")
         pairs = r0.take(t1, t2, t3, later)
         return pairs + (r1.take(nothing, t3, t2, later) if ended else r1.take(t3, t2))
@@ -136,11 +136,25 @@ def test_all_replicas_take_turns_in_one_order_whatever_order_channels_arrive_in(
             assert sorted(pairs) == [(i, j) for i in range(2) for j in range(2)]
 
 
+def test_a_collector_counts_what_waits_and_for_how_long() -> None:
+    """Two probe tuples come at 10 and wait until the base channel has had its turn, at 25."""
+    collector = Collector("ordered", 0, 2)
+    early, base = turn(PROBE, [1, 2]), turn(BASE, [0])
+    assert collector.take(early, 10) == []
+    assert len(collector) == 2
+    restored = Collector("ordered", 0, 2)
+    restored.restore(collector.snapshot())
+    for one in (collector, restored):
+        assert [len(tuples.data) for tuples in one.take(base, 25)] == [1, 2]
+        assert (one.most_tuples, one.tuples, len(one)) == (2, 3, 0)
+        assert (one.waited_ns, one.longest_ns) == (2 * 15, 15)
+
+
 def test_a_late_tuple_is_reported_once_and_joins_with_nothing() -> None:
     """Both replicas drop it; the one that would have stored it says so."""
     first = turn(BASE, [0, 1], ts=20)
-    end = Tuples(PROBE, PROBE, rows([], [], []), (0, 1), (0, 1), 20)
-    past = Tuples(BASE, BASE, first.data, (0, 1), (0, 1), 20)
+    end = Tuples(PROBE, PROBE, rows([], [], []), (0, 1), 2, (0, 1), 20)
+    past = Tuples(BASE, BASE, first.data, (0, 1), 2, (0, 1), 20)
     late = turn(BASE, [2], ts=19)
     partner = turn(PROBE, [7], ts=20)
     replicas = [OneReplica(number, "ordered") for number in (0, 1)]

@@ -83,7 +83,8 @@ class System:
             **common,
         )
         self.workers = [
-            Worker(index=i, results=self.results, threads=1, **common) for i in range(WORKERS)
+            Worker(index=i, results=self.results, threads=1, accelerator=None, **common)
+            for i in range(WORKERS)
         ]
         names = tuple(f"w{i}" for i in range(WORKERS))
         self.context = RecordingContext("manager", {"worker": names, "sink": ("sink",)}, 0)

@@ -147,6 +147,7 @@ def test_what_is_kept_follows_the_window_not_the_stream(
         ("b_plus_tree", {}, 1),
         ("ie_join", {}, 1),
         ("split_join", {"pes": 5}, 5),
+        ("scale_join", {"pes": 5}, 5),
         ("bchj", {"pes": 5}, 5),
         ("chain_index", {"units": 5}, 6),
         ("hash_join", {"pes": 5}, 1),

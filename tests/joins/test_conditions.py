@@ -169,3 +169,20 @@ def test_nan_probes_match_only_by_being_unequal(op: str) -> None:
     low, high = found.bounds(np.array([math.nan]))
     assert low[0] > high[0]
     assert inside(found, math.nan, 1.0) == (op == "!=")
+
+
+@given(
+    op=st.sampled_from(list(COMPARE)),
+    probe=st.lists(hundredths, min_size=1),
+    stored=st.lists(hundredths, min_size=1),
+    width=st.none() | st.sampled_from([0.03, 1.0]),
+)
+def test_the_stored_tuple_sees_the_same_predicate(
+    op: str, probe: list[float], stored: list[float], width: float | None
+) -> None:
+    """Which fields are compared, and with what outcome."""
+    one = condition("<=" if width else op, "float64", width)
+    other = one.mirrored
+    assert (other.probe_field, other.stored_field) == (one.stored_field, one.probe_field)
+    forth = one.holds(np.array(probe)[:, np.newaxis], np.array(stored))
+    assert (other.holds(np.array(stored), np.array(probe)[:, np.newaxis]) == forth).all()

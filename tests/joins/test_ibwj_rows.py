@@ -12,7 +12,6 @@ from joins.batch import Batch, Schema
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.oracle import expected
 from joins.parser import parse_query
-from joins.query import QueryError
 from joins.window_join.ibwj import IndexJoin
 from joins.window_join.rows import RowMaker, make_rows
 
@@ -74,10 +73,14 @@ def test_rows_of_a_query_give_the_oracles_answer(seed, n, predicate, window):
     assert found == right
 
 
-def test_what_one_index_cannot_answer_is_named():
+def test_what_no_index_can_answer_looks_for_everything():
     schemas = [Schema(stream=name, fields={"x": "int64"}) for name in "RS"]
-    with pytest.raises(QueryError, match="one predicate"):
-        RowMaker(parse_query(TWO.format("R.x != S.x", 1, 5)), schemas)
+    maker = RowMaker(parse_query(TWO.format("R.x != S.x", 1, 5)), schemas)
+    assert maker.indexed is None
+    (chunk,) = chunks(1, 2, 4)[:1]
+    rows = maker.make(chunk)
+    assert (rows.low < rows.key).all()
+    assert (rows.key < rows.high).all()
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,15 @@ from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.indexes.interval_buffer import IntervalBuffer
+from joins.indexes.interval_probe import first_from
+from joins.indexes.key_groups import group_by_key
 from joins.interval import Interval
 from joins.interval_join import IntervalJoin, join_keys
 from joins.matches import Matches
 from joins.oracle import expected
 from joins.parser import parse_query
 from joins.query import JoinQuery
+from joins.work import COUNTERS
 
 INT64 = np.iinfo(np.int64)
 SCHEMAS = [Schema(stream=name, fields={"k": "int64", "f": "float64"}) for name in "AB"]
@@ -196,15 +199,19 @@ def test_state_buffers_find_every_pair_once_in_any_order_of_arrival(
     stream=st.integers(0, 1),
     other=times,
 )
-def test_reach_and_horizon_are_exact_at_the_ends_of_time(
+def test_offsets_and_horizon_are_exact_at_the_ends_of_time(
     ts: list[int], bounds: list[int], stream: int, other: int
 ) -> None:
     interval = Interval(base=0, lower_ns=bounds[0], upper_ns=bounds[1])
-    least, most = interval.reach(stream, np.array(ts))
-    for t, low, high in zip(ts, least.tolist(), most.tolist(), strict=True):
+    lower, upper = interval.offsets(stream)
+    beside, counters = np.array([other, 0]), np.zeros(len(COUNTERS), np.int64)
+    for t in ts:
         base, probe = (t, other) if stream == 0 else (other, t)
         joins = base + bounds[0] <= probe <= base + bounds[1]
-        assert (low <= other <= high) == joins
+        from_lower, from_past = (
+            bool(first_from(beside, 0, 1, t, by, counters) == 0) for by in (lower, upper + 1)
+        )
+        assert (from_lower and not from_past) == joins
         # A stored tuple must stay while a tuple as new as the watermark may join it.
         if joins:
             assert t >= interval.horizon(stream, other)
@@ -269,7 +276,9 @@ def test_keys_that_are_no_longer_seen_take_no_room() -> None:
     step = 1_000
     for begin in range(0, 200_000, step):
         ids = np.arange(begin, begin + step)
-        buffer.insert(ids * 7, ids, ids, np.empty((0, step), np.int64), horizon=begin, floor=begin)
+        groups = group_by_key(ids * 7, ids, ids)
+        nothing = np.empty((0, step), np.int64)
+        buffer.insert(groups, nothing, horizon=begin, floor=begin)
     assert buffer.nbytes < 1_000_000
     buffer.expire(200_000)
     assert len(buffer) == 0
@@ -280,6 +289,6 @@ def test_what_is_before_the_horizon_leaves_and_nothing_else(horizon: int) -> Non
     buffer = IntervalBuffer(0)
     ids = np.arange(10)
     nothing = np.empty((0, 10), np.int64)
-    buffer.insert(ids % 3, ids, ids, nothing, horizon=0, floor=0)
+    buffer.insert(group_by_key(ids % 3, ids, ids), nothing, horizon=0, floor=0)
     buffer.expire(horizon)
     assert len(buffer) == 10 - horizon

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.key_splitting import split_keys
+from joins.key_splitting import copies, split_busiest, split_keys
 
 
 def loads(counts: dict[int, int], split: dict[int, tuple[int, ...]], replicas: int) -> list[float]:
@@ -50,3 +52,36 @@ def test_the_papers_three_keys_need_one_split() -> None:
     assert split == {0: (0,), 1: (1,), 2: (1,)}
     split = split_keys(counts, homes, replicas=2, threshold=1.1, max_splitting=2)
     assert max(map(len, split.values())) == 2
+
+
+@given(data=st.data(), replicas=st.integers(1, 5), threshold=st.sampled_from([1.0, 1.1, 2.0]))
+def test_splitting_keys_of_the_busiest_replica_ends_where_no_split_of_them_helps(
+    data: st.DataObject, replicas: int, threshold: float
+) -> None:
+    counts = data.draw(
+        st.dictionaries(st.integers(-9, 9), st.integers(1, 1000), min_size=1, max_size=6)
+    )
+    homes = {key: data.draw(st.integers(0, replicas - 1)) for key in counts}
+    most = data.draw(st.integers(1, 6))
+    split = split_busiest(counts, homes, replicas=replicas, threshold=threshold, max_splitting=most)
+    assert {key: among[0] for key, among in split.items()} == homes
+    assert all(len(set(among)) == len(among) <= min(most, replicas) for among in split.values())
+    load = loads(counts, split, replicas)
+    if min(load) > 0 and max(load) <= threshold * sum(load) / replicas * (1 + 1e-9):
+        return
+    busiest = load.index(max(load))
+    for key, more in product(split, range(replicas)):
+        among = split[key]
+        if busiest in among and more not in among and len(among) < most:
+            after = loads(counts, split | {key: (*among, more)}, replicas)
+            assert max(after) >= max(load) * (1 - 1e-9)
+
+
+def test_where_one_key_is_hot_our_heuristic_balances_with_fewer_copies() -> None:
+    counts = {0: 600} | {key: 40 for key in range(1, 11)}
+    homes = {key: key % 4 for key in counts}
+    limits = {"replicas": 4, "threshold": 1.2, "max_splitting": 4}
+    ours, papers = split_busiest(counts, homes, **limits), split_keys(counts, homes, **limits)
+    for split in (ours, papers):
+        assert max(loads(counts, split, 4)) <= 1.2 * 250
+    assert copies(counts, ours) < copies(counts, papers)

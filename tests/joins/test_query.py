@@ -315,16 +315,46 @@ def test_a_field_the_stream_lacks_is_named_with_those_it_has() -> None:
         )
 
 
-def test_a_join_of_three_streams_is_read_but_has_no_conditions() -> None:
-    """Multi-way joins are refused where they would be evaluated, not answered wrongly."""
-    query = parse_query(
-        "SELECT * FROM A, B, C WHERE A.x = B.x AND B.y = C.y WINDOW AS (SLIDE INTERVAL '1' ON '1')"
-    )
+THREE = "SELECT * FROM A, B, C WHERE A.x = B.x AND B.y < C.y AND A.x != C.y"
+
+
+def test_in_a_join_of_three_streams_each_two_have_conditions_of_their_own() -> None:
+    """A tuple looks into several windows: which one must be said."""
+    query = parse_query(f"{THREE} WINDOW AS (SLIDE INTERVAL '1' ON '1')")
+    known = schemas("A", "B", "C", x="int64", y="int64")
     assert query.streams == ("A", "B", "C")
+    told = {
+        pair: [(c.stored_field, c.operator) for c in query.conditions_between(*pair, known)]
+        for pair in ((0, 1), (1, 2), (2, 1), (2, 0))
+    }
+    assert told == {
+        (0, 1): [("x", "=")],
+        (1, 2): [("y", ">")],
+        (2, 1): [("y", "<")],
+        (2, 0): [("x", "!=")],
+    }
     with pytest.raises(QueryError, match="3"):
         query.stored_stream(2)
-    with pytest.raises(QueryError, match="3"):
-        query.conditions(0, schemas("A", "B", "C", x="int64", y="int64"))
+    with pytest.raises(QueryError, match="'C' has no field 'y'"):
+        query.check_fields([*known[:2], Schema(stream="C", fields={"x": "int64"})])
+
+
+def test_each_stream_may_have_a_window_of_its_own() -> None:
+    """Printed as they are listed, given in the order of FROM; all of them, each once."""
+    windows = (
+        "C AS (SLIDE INTERVAL 'D' ON '8'), A AS (SLIDE INTERVAL '1 ms' ON '4 ms' PRECISE), "
+        "B AS (SLIDE INTERVAL '5' ON '5')"
+    )
+    query = parse_query(f"{THREE} WINDOW {windows}")
+    assert squeezed(str(query)) == squeezed(f"{THREE} WINDOW {windows}")
+    assert parse_query(str(query)) == query
+    with pytest.raises(QueryError, match="'D' has no value"):
+        assert query.windows
+    first, second, third = query.bind(D="2").windows
+    assert (first.kind, first.length, first.semantics) == ("time", 4_000_000, "precise")
+    assert (second.length, third.slide) == (5, 2)
+    with pytest.raises(QueryError, match=r"WINDOW is over C, A, C; .* each of A, B, C"):
+        parse_query(f"{THREE} WINDOW {windows.replace('B AS', 'C AS')}")
 
 
 def within(interval: str, *others: str) -> str:

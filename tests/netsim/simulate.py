@@ -32,6 +32,7 @@ PROFILE = CostProfile(
     bit_ps=0,
     copied_byte_ps=0,
     match_ps=0,
+    atomic_ps=0,
 )
 
 

@@ -20,12 +20,14 @@ from tests.properties.strategies import (
     disorders,
     feedings,
     interval_queries,
+    multiway_queries,
     networks,
     parameters,
     queries,
     streams,
 )
 from topologies import TOPOLOGIES, Topology
+from topologies.handshake_join import HandshakeJoin
 from topologies.interval_join import IntervalJoinTopology
 from topologies.window_join import WindowJoin
 
@@ -84,6 +86,8 @@ def jobs(draw: st.DrawFn, topology: Topology, *, exact: bool = False) -> RandomJ
         query = draw(interval_queries())
         feeding |= draw(disorders)
         source = streams() | dense_streams()
+    elif topology.multiway:
+        query, source = draw(multiway_queries()), streams()
     else:
         query, source = draw(queries(equality=topology.needs_equality)), streams()
     return RandomJob(
@@ -106,7 +110,7 @@ def on_jobs(
     With *exact* only runs that claim to be exactly right.
     """
     topology = TOPOLOGIES[name]
-    if isinstance(topology, WindowJoin | IntervalJoinTopology):
+    if isinstance(topology, HandshakeJoin | WindowJoin | IntervalJoinTopology):
         examples = round(examples * _SHARE_OF_ALIKE)
     return lambda body: settings(max_examples=examples)(
         given(job=jobs(topology, exact=exact), data=st.data())(body)

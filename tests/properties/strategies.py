@@ -127,6 +127,40 @@ def queries(draw: st.DrawFn, *, equality: bool = False) -> str:
 
 
 @st.composite
+def multiway_queries(draw: st.DrawFn) -> str:
+    """Draw the text of a join of two to four streams: any join graph, one window or several."""
+    names = "RSTU"[: draw(st.integers(2, 4))]
+    edges = [(draw(st.sampled_from(names[:place])), names[place]) for place in range(1, len(names))]
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    edges += draw(st.lists(st.sampled_from(pairs), max_size=2))
+    predicates: list[str] = []
+    for a, b in edges:
+        # Mostly equalities: without them the results of four streams are very many.
+        equal = _comparisons(f"{a}.{{}}", f"{b}.{{}}", ["="])
+        predicates.append(draw(equal | equal | _predicates(f"{a}.{{}}", f"{b}.{{}}")))
+    predicates = list(dict.fromkeys(predicates))
+    while not _consistent(predicates, names):
+        predicates.pop()
+    each = draw(st.booleans())
+    windows = [draw(_windows()) for _ in names] if each else [draw(_windows())]
+    clauses = (
+        ", ".join(f"{name} AS ({w})" for name, w in zip(names, windows, strict=True))
+        if each
+        else f"AS ({windows[0]})"
+    )
+    return f"SELECT * FROM {', '.join(names)} WHERE {' AND '.join(predicates)} WINDOW {clauses}"
+
+
+@st.composite
+def _windows(draw: st.DrawFn) -> str:
+    slide = draw(st.integers(1, 6))
+    length = slide * draw(st.integers(1, 4))
+    unit = draw(st.sampled_from(["", " ns"]))
+    precise = " PRECISE" if unit and draw(st.booleans()) else ""
+    return f"SLIDE INTERVAL '{slide}{unit}' ON '{length}{unit}'{precise}"
+
+
+@st.composite
 def interval_queries(draw: st.DrawFn) -> str:
     """Draw the text of an interval join: any base, any interval, with or without predicates."""
     bounds = sorted(draw(st.tuples(st.integers(-9, 9), st.integers(-9, 9))))
@@ -142,12 +176,12 @@ def interval_queries(draw: st.DrawFn) -> str:
     return f"SELECT * FROM R, S WHERE {' AND '.join(draw(st.permutations(conditions)))}"
 
 
-def _consistent(predicates: list[str]) -> bool:
+def _consistent(predicates: list[str], names: str = "RS") -> bool:
     """Whether a query with these predicates is accepted: contradictions are refused, rightly."""
-    sides = "FROM R, S" if "R." in predicates[0] else "FROM T"
+    sides = ", ".join(names) if any(f"{name}." in predicates[0] for name in names) else "T"
     try:
         parse_query(
-            f"SELECT * {sides} WHERE {' AND '.join(predicates)} "
+            f"SELECT * FROM {sides} WHERE {' AND '.join(predicates)} "
             "WINDOW AS (SLIDE INTERVAL '1' ON '1')"
         )
     except QueryError:
@@ -196,6 +230,8 @@ def _values(hint: Any, query: JoinQuery) -> st.SearchStrategy[Any]:
         return st.integers(1, 10**8)
     if origin is typing.Annotated:
         for bound in hint.__metadata__:
+            if isinstance(bound, Interval) and bound.gt is not None:
+                return st.floats(bound.gt, bound.le, exclude_min=True)
             if isinstance(bound, Interval):
                 return st.integers(bound.ge, min(bound.le, bound.ge + _MOST_OF_A_NUMBER - 1))
             if isinstance(bound, Extent):

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import strategies as st
 
 from actors import state
+from actors.hosting import ray_processes
 from actors.hosting.inline import InlineHost
+from actors.hosting.ray_processes import RayProcesses
 from actors.protocol import ActorSpec, Wiring
 from scenarios import simulation
+from tests.actors.meshes import use_threads
 from tests.properties.jobs import RandomJob, on_jobs
 from topologies import TOPOLOGIES
 
@@ -49,21 +52,52 @@ class RestoringHost(InlineHost):
         super().submit(ticket, actor, sender, port, handle, now)
 
 
-@pytest.mark.parametrize("name", NAMES)
+def check_equal_to_inline(job: RandomJob, data: st.DataObject, directory: Path) -> None:
+    processes = data.draw(st.integers(1, 3))
+    inline = job.run(directory, pairs=True)
+    pairs = (directory / "results.parquet").read_bytes()
+    elsewhere = job.run(directory, pairs=True, backend="ray", processes=processes)
+    assert elsewhere.outcome == inline.outcome
+    assert elsewhere.verdict == inline.verdict
+    assert (directory / "results.parquet").read_bytes() == pairs
+
+
+class KeptProcesses(RayProcesses):
+    """Keeps Ray's processes from run to run: starting them takes seconds."""
+
+    kept: ClassVar[list[Any]] = []
+
+    def _start(self, count: int) -> list[Any]:
+        self.kept.extend(super()._start(count - len(self.kept)))
+        return self.kept[:count]
+
+    def _end(self) -> None:
+        pass
+
+
 def test_ray_has_the_digest_the_pairs_and_the_verdict_of_inline(
-    name: str, ray_running: None, directory: Path
+    ray_running: None, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Every example starts processes anew, which takes seconds: one system stands for the host, and
-    # of the others a few runs show that their payloads travel.
-    @on_jobs(name, examples=20 if name == "spo_join" else 5)
+    monkeypatch.setattr(ray_processes, "RayProcesses", KeptProcesses)
+
+    @on_jobs("spo_join", examples=20)
     def check(job: RandomJob, data: st.DataObject) -> None:
-        processes = data.draw(st.integers(1, 3))
-        inline = job.run(directory, pairs=True)
-        pairs = (directory / "results.parquet").read_bytes()
-        on_ray = job.run(directory, pairs=True, backend="ray", processes=processes)
-        assert on_ray.outcome == inline.outcome
-        assert on_ray.verdict == inline.verdict
-        assert (directory / "results.parquet").read_bytes() == pairs
+        check_equal_to_inline(job, data, directory)
+
+    check()
+    for process in KeptProcesses.kept:
+        ray_processes.ray.kill(process)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_processes_have_the_digest_the_pairs_and_the_verdict_of_inline(
+    name: str, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_threads(monkeypatch)
+
+    @on_jobs(name, examples=10)
+    def check(job: RandomJob, data: st.DataObject) -> None:
+        check_equal_to_inline(job, data, directory)
 
     check()
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from actors.hosting.held import held_bytes
 from scenarios import config as configs
 from scenarios.comparison.candidates import candidates
 from scenarios.config import ConfigError
 from scenarios.run_config import RunConfig
-from scenarios.timed_host import held_bytes
 from topologies import TOPOLOGIES, TopologyError
 
 QUERY = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '5' ON '10')"

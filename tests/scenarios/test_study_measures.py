@@ -36,6 +36,22 @@ def test_a_part_takes_what_its_busiest_pe_takes(tmp_path: Path) -> None:
     assert found["correctness"] == 1
 
 
+def test_transmission_is_the_share_of_time_that_messages_are_under_way(tmp_path: Path) -> None:
+    """Messages of the router alone cross a network; one more second each way adds up."""
+    shares, seconds = [], []
+    for latency in ("1 us", "1 s"):
+        config = toy_config(**{"network.latency": latency, "network.jitter": 0})
+        report = toy_report(tmp_path / latency, [range(300)], config=config)
+        found = record(report)
+        share, busy_s = found["transmission"]["router"], found["busy_seconds"]["router"]
+        shares.append(share)
+        seconds.append(share * busy_s / (1 - share))
+    assert 0 < shares[0] < shares[1] < 1
+    messages = (seconds[1] - seconds[0]) / (1 - 1e-6)
+    assert messages == pytest.approx(round(messages), abs=1e-3)
+    assert messages >= 3
+
+
 def test_a_measure_there_is_not_is_named_with_those_there_are() -> None:
     values = {"latency_ms": {"p50": 1.0, "p95": None}, "query": "SELECT"}
     assert look_up(values, "latency_ms.p50") == 1.0

@@ -50,6 +50,17 @@ def test_opposed_fields_match_as_often_as_said(rate: float) -> None:
     assert both.sum() / (3000 * 2999) == pytest.approx(rate, abs=0.012)
 
 
+@pytest.mark.parametrize("skew", [0.1, 0.2, 0.35, 0.5])
+def test_the_self_similar_distribution_repeats_its_skew_within_the_frequent_values(
+    skew: float,
+) -> None:
+    values = stream(20_000, k=f"self_similar(10000, {skew})").columns()["k"]
+    first = values[values < 10_000 * skew]
+    assert len(first) / 20_000 == pytest.approx(1 - skew, abs=0.02)
+    assert (first < 10_000 * skew**2).mean() == pytest.approx(1 - skew, abs=0.02)
+    assert (values.min() >= 0, values.max() < 10_000) == (True, True)
+
+
 @pytest.mark.parametrize(
     ("text", "mean", "deviation"),
     [
@@ -97,3 +108,13 @@ def test_the_file_is_named_after_what_is_in_it(tmp_path: Path) -> None:
 def test_what_cannot_be_drawn_is_refused(fields: dict[str, str], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         stream(10, **fields)
+
+
+def test_a_drifting_mean_stays_moves_steadily_and_stays() -> None:
+    values = stream(18_000, x="drifting(5, 1, 40, 4000, 10000)").columns()["x"]
+    assert values[:4000].mean() == pytest.approx(5, abs=0.1)
+    assert values[14_000:].mean() == pytest.approx(45, abs=0.1)
+    assert values[8500:9500].mean() == pytest.approx(25, abs=0.2)
+    assert values[:4000].std() == pytest.approx(1, abs=0.05)
+    with pytest.raises(ValidationError, match="deviation must be above 0"):
+        stream(10, x="drifting(5, 0, 40, 1, 2)")

@@ -167,7 +167,7 @@ def toy_report(
     graph = plan.graph(pairs=False)
     trace = Trace(Kernel.trace_names(graph.wiring), directory / "trace.parquet")
     latencies = Histogram()
-    with ResultWriter(directory, streams=len(files), pairs=False) as results:
+    with ResultWriter(directory, streams=query.streams, pairs=False) as results:
 
         def collect(outputs: list[Any]) -> None:
             results.collect(outputs)

@@ -26,6 +26,11 @@ def build(window: str = "SLIDE INTERVAL '10' ON '40'", **parameters: Any) -> Any
         ({"partitions": 11}, "partitions = 11: a subwindow of 10 tuples has at most 10"),
         ({"sigma": 1.0}, "sigma = 1.0: must be above 1"),
         ({"subwindow": 8, "batch_count": 9}, "batch_count = 9: .* at most 8 tuples"),
+        ({"device": "accelerator"}, "results 'manager' .not 'sink'."),
+        (
+            {"device": "accelerator", "results": "manager", "structure": "auto"},
+            "structure must be 'bi_sort' .not 'auto'.",
+        ),
     ],
 )
 def test_sizes_that_do_not_go_together_are_refused(
@@ -37,7 +42,14 @@ def test_sizes_that_do_not_go_together_are_refused(
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"workers": 0}, {"threads": 0}, {"structure": "heap"}, {"results": "nowhere"}, {"size": 3}],
+    [
+        {"workers": 0},
+        {"device": "gpu"},
+        {"threads": 0},
+        {"structure": "heap"},
+        {"results": "nowhere"},
+        {"size": 3},
+    ],
 )
 def test_values_that_mean_nothing_are_refused_by_name(parameters: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=next(iter(parameters))):
@@ -63,3 +75,9 @@ def test_workers_are_wired_to_the_manager_alone_and_results_go_where_they_should
         assert wiring[sender]["sink"] == ("sink",)
         assert wiring["spreader"]["prefilter"] == ("prefilter.0", "prefilter.1", "prefilter.2")
         assert wiring["prefilter.2"] == {"manager": ("manager",)}
+
+
+def test_an_accelerator_is_each_workers_own() -> None:
+    specs = build(workers=2, device="accelerator", results="manager").specs
+    assert all(specs[f"worker.{i}"].arguments["accelerator"] is not None for i in range(2))
+    assert build().specs["worker.0"].arguments["accelerator"] is None

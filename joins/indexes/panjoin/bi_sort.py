@@ -8,7 +8,8 @@ sorted, so that merging them into a sorted buffer costs next to nothing, and a p
 the buffer as it does the main array: the buffer may be large, and a range in it is a record too.
 And inside a partition the paper goes through tuples and probes in one merging loop; here each probe
 counts the keys of its partition that are less, eight in an instruction and without a branch to
-guess. The tuples read are the same ones.
+guess. The tuples read are the same ones. Where matches are counted, a range's end is not searched
+for: the keys are read one by one from its beginning until one is beyond it.
 """
 
 from __future__ import annotations
@@ -18,30 +19,17 @@ from typing import Any
 import numpy as np
 
 from joins.indexes.panjoin.answering import Output, Probes, Stored, new_counters, work_of
-from joins.indexes.panjoin.bi_sort_kernels import (
-    BLOCK,
-    CHUNK,
-    Runs,
-    merge,
-    probe_runs,
-    report_ranges,
-    sample,
-    search_runs,
-)
-from joins.work import NO_WORK, Work
+from joins.indexes.panjoin.bi_sort_matches import probe_runs, report_ranges
+from joins.indexes.panjoin.bi_sort_runs import fits, make_runs, merge, sample, widest
+from joins.indexes.panjoin.bi_sort_search import search_runs
+from joins.indexes.panjoin.threads import BLOCK
+from joins.work import INSERTS, MOVES, Work
 
 BUFFER_SHARE = 32
 BUFFER_MOST = 32_768
 """The insertion buffer has room for this part of a subwindow, and for no more than so many tuples:
 measured with windows of 2^20 tuples (benchmarks/panjoin.py), where merging a batch into the buffer
 and the buffer into the main array then cost about the same."""
-
-_GREATEST = np.iinfo(np.int64).max
-
-
-def _widest(tuples: int, partitions: int) -> int:
-    """Return how wide at most *partitions* partitions of so many tuples are."""
-    return max(1, -(-tuples // (partitions * CHUNK))) * CHUNK
 
 
 class BiSort:
@@ -60,17 +48,7 @@ class BiSort:
     def __init__(self, capacity: int, partitions: int, buffer: int | None = None) -> None:
         if buffer is None:
             buffer = min(max(1, capacity // BUFFER_SHARE), BUFFER_MOST)
-        self._runs = Runs(
-            keys=np.full((1, capacity + _widest(capacity, partitions)), _GREATEST),
-            places=np.empty((1, capacity), np.int32),
-            size=0,
-            sampled=np.empty((1, partitions), np.int64),
-            step=CHUNK,
-            samples=0,
-            buffer_keys=np.empty((1, buffer), np.int64),
-            buffer_places=np.empty((1, buffer), np.int32),
-            buffered=0,
-        )
+        self._runs = make_runs(capacity, partitions, buffer, np.dtype(np.int32))
 
     def __len__(self) -> int:
         return self._runs.size + self._runs.buffered
@@ -86,35 +64,43 @@ class BiSort:
         return self._runs.size, self._runs.buffered
 
     @property
+    def partitioning(self) -> tuple[int, int]:
+        """How many tuples wide a partition of the main array is, and how many there are."""
+        return self._runs.step, self._runs.samples
+
+    @property
     def index_bytes(self) -> int:
         """Bytes of the index array."""
         return self._runs.sampled.nbytes
 
     def insert(self, codes: np.ndarray, places: np.ndarray) -> Work:
         """Take a batch in ascending order: into the buffer if it fits, else into the main array."""
-        runs = self._runs
         counters = new_counters()
+        if not fits(codes, self._runs.keys.dtype):
+            self._fill(self.snapshot(), np.dtype(np.int64), counters)
+            counters[MOVES] += len(self)
+        runs = self._runs
+        counters[INSERTS] += len(codes)
         room = runs.buffer_keys.shape[1]
-        work = Work(inserts=len(codes))
         if runs.buffered + len(codes) > room:
-            work += self.seal()
+            self._empty_buffer(counters)
             runs = self._runs
-        new = codes.reshape(1, -1), places.reshape(1, -1), len(codes)
+        new = (
+            codes.reshape(1, -1).astype(runs.keys.dtype, copy=False),
+            places.reshape(1, -1),
+            len(codes),
+        )
         if len(codes) > room:
             self._merge_into_main(*new, counters)
         else:
             merge(runs.buffer_keys, runs.buffer_places, runs.buffered, *new, counters)
             self._runs = runs._replace(buffered=runs.buffered + len(codes))
-        return work + work_of(counters)
+        return work_of(counters)
 
     def seal(self) -> Work:
         """Merge the buffer into the main array."""
-        runs = self._runs
-        if not runs.buffered:
-            return NO_WORK
         counters = new_counters()
-        self._merge_into_main(runs.buffer_keys, runs.buffer_places, runs.buffered, counters)
-        self._runs = self._runs._replace(buffered=0)
+        self._empty_buffer(counters)
         return work_of(counters)
 
     def answer(
@@ -166,15 +152,26 @@ class BiSort:
     def restore(cls, snapshot: dict[str, Any]) -> BiSort:
         """Return the structure that `snapshot` described."""
         held = cls(snapshot["capacity"], snapshot["partitions"], snapshot["buffer"])
-        runs = held._runs
+        held._fill(snapshot, snapshot["keys"].dtype, new_counters())
+        return held
+
+    def _fill(self, snapshot: dict[str, Any], dtype: np.dtype, counters: np.ndarray) -> None:
+        """Take over a snapshot, into arrays with keys of *dtype*."""
+        made_of = snapshot["capacity"], snapshot["partitions"], snapshot["buffer"]
+        runs = make_runs(*made_of, dtype)
         size, buffered = len(snapshot["keys"]), len(snapshot["buffer_keys"])
         runs.keys[0, :size] = snapshot["keys"]
         runs.places[0, :size] = snapshot["places"]
         runs.buffer_keys[0, :buffered] = snapshot["buffer_keys"]
         runs.buffer_places[0, :buffered] = snapshot["buffer_places"]
-        held._runs = runs._replace(size=size, buffered=buffered)
-        held._sample(new_counters())
-        return held
+        self._runs = runs._replace(size=size, buffered=buffered)
+        self._sample(counters)
+
+    def _empty_buffer(self, counters: np.ndarray) -> None:
+        runs = self._runs
+        if runs.buffered:
+            self._merge_into_main(runs.buffer_keys, runs.buffer_places, runs.buffered, counters)
+            self._runs = self._runs._replace(buffered=0)
 
     def _merge_into_main(
         self, keys: np.ndarray, places: np.ndarray, new: int, counters: np.ndarray
@@ -187,6 +184,6 @@ class BiSort:
     def _sample(self, counters: np.ndarray) -> None:
         """Sample every M/P-th key anew."""
         runs = self._runs
-        step = _widest(runs.size, runs.sampled.shape[1])
+        step = widest(runs.size, runs.sampled.shape[1])
         sample(runs.keys, runs.size, step, runs.sampled, counters)
         self._runs = runs._replace(step=step, samples=-(-runs.size // step))

@@ -8,10 +8,15 @@ import numpy as np
 
 from joins.found import Found
 from joins.indexes.columns import window_columns
-from joins.indexes.panjoin.answering import Probes, listing, new_output
+from joins.indexes.panjoin.answering import (
+    Probes,
+    listing,
+    new_counters,
+    new_output,
+    work_of,
+)
 from joins.indexes.panjoin.codes import encode_range
 from joins.indexes.panjoin.subwindow import Subwindow
-from joins.work import NO_WORK
 
 
 def encode_probes(
@@ -56,9 +61,9 @@ def probe_subwindows(
 ) -> Found:
     """Find for every probe the matches in any of *subwindows*."""
     output = new_output(len(probes.low))
-    work = NO_WORK
+    counters = new_counters()
     for subwindow in subwindows:
-        work += subwindow.answer(probes, output, threads)
+        counters += subwindow.answer(probes, output, threads)
     match_id = None
     if enumerate:
         listed = listing(output)
@@ -66,4 +71,9 @@ def probe_subwindows(
         if len(match_id):  # a list of no length would count them again
             for subwindow in subwindows:
                 subwindow.answer(probes, listed, threads)
-    return Found(count=output.matches, fingerprint=output.fingerprint, match_id=match_id, work=work)
+    return Found(
+        count=output.matches,
+        fingerprint=output.fingerprint,
+        match_id=match_id,
+        work=work_of(counters),
+    )

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from joins.indexes.panjoin.answering import Output, Probes, Stored, new_counters, work_of
-from joins.indexes.panjoin.bi_sort_kernels import BLOCK
 from joins.indexes.panjoin.llat import PTR_G, Llat, append, make_llat, scan_partitions
 from joins.indexes.panjoin.rebound import rebound
 from joins.indexes.panjoin.splitters import adjust, even_splitters
+from joins.indexes.panjoin.threads import BLOCK
 from joins.machine import kernel
 from joins.work import INSERTS, NO_WORK, Work
 

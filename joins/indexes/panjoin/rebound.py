@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.machine import inlined
+from joins.machine import inlined, kernel
 from joins.work import COMPARISONS
 
 
@@ -58,3 +58,44 @@ def rebound(
             end = middle
     counters[COMPARISONS] += steps + 1
     return begin
+
+
+GROUP = 64
+"""Searches made side by side."""
+
+
+@kernel
+def rebound_all(
+    keys: np.ndarray,
+    size: int,
+    targets: np.ndarray,
+    begin: int,
+    end: int,
+    places: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    """Write into *places*, from 0 on, where ``targets[begin:end]`` belong in ``keys[0, :size]``.
+
+    The same places as from one `rebound` after the other. When targets lie far apart, each of those
+    goes wrong at every step in guessing which way to go; here only the ends of a group are searched
+    like that, and all others halve what lies between at the same time, without a branch.
+    """
+    place = 0
+    for first in range(begin, end, GROUP):
+        last = min(first + GROUP, end)
+        least = most = targets[first]
+        for i in range(np.uint64(first), np.uint64(last)):
+            least = min(least, targets[i])
+            most = max(most, targets[i])
+        place = rebound(keys, 0, size, place, least, counters)
+        length = rebound(keys, 0, size, place, most, counters) - place
+        for i in range(np.uint64(first - begin), np.uint64(last - begin)):
+            places[i] = place
+        while length > 0:
+            half = (length + 1) >> 1
+            for i in range(np.uint64(first - begin), np.uint64(last - begin)):
+                middle = np.uint64(places[i] + half - 1)
+                places[i] += half * np.int64(keys[0, middle] < targets[np.uint64(begin) + i])
+            length -= half
+            counters[COMPARISONS] += last - first
+        place = places[last - begin - 1]

@@ -17,7 +17,7 @@ from joins.indexes.panjoin.answering import (
     Output,
     Probes,
     Stored,
-    work_of,
+    new_counters,
 )
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.codes import encode_columns
@@ -27,7 +27,7 @@ from joins.indexes.panjoin.structure import Structure, StructureName
 from joins.indexes.panjoin.threads import in_threads
 from joins.indexes.panjoin.wib_tree import WibTree
 from joins.machine import kernel
-from joins.work import NO_WORK, Work
+from joins.work import Work
 
 STRUCTURES: dict[str, type[Any]] = {"bi_sort": BiSort, "rap_table": RapTable, "wib_tree": WibTree}
 """Structure name to class."""
@@ -169,16 +169,14 @@ class Subwindow:
         """Make ready for a life without insertions."""
         return self.structure.seal()
 
-    def answer(self, probes: Probes, output: Output, threads: int) -> Work:
-        """Add the matches of encoded probes to *output*; return what it cost."""
+    def answer(self, probes: Probes, output: Output, threads: int) -> np.ndarray:
+        """Add the matches of encoded probes to *output*; return the counters."""
         if not len(self):
-            return NO_WORK
-        return work_of(
-            in_threads(
-                lambda begin, end: self.structure.answer(probes, self._stored, begin, end, output),
-                len(probes.low),
-                threads,
-            )
+            return new_counters()
+        return in_threads(
+            lambda begin, end: self.structure.answer(probes, self._stored, begin, end, output),
+            len(probes.low),
+            threads,
         )
 
     def records(self, *bands: Probes) -> tuple[Records, Work]:

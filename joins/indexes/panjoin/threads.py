@@ -8,10 +8,13 @@ from functools import cache
 
 import numpy as np
 
-from joins.indexes.panjoin.bi_sort_kernels import BLOCK
+BLOCK = 256
+"""Probes per block. Searches start afresh at a block, so that the work counted does not depend on
+how blocks are dealt out to threads; and what a block prefetches fits into the first cache."""
 
 _SHARES_PER_THREAD = 4
-"""More shares than threads: where ranges are wider, a share takes longer."""
+"""More shares than threads: where ranges are wider, a share takes longer. With fewer blocks than
+shares, waking a thread takes longer than what it would do."""
 
 
 @cache
@@ -26,8 +29,8 @@ def in_threads(answer: Callable[[int, int], np.ndarray], probes: int, threads: i
     how the work is divided. *answer* is called with begin and end of a run, in whole blocks.
     """
     blocks = -(-probes // BLOCK)
-    if threads == 1 or blocks < 2:
+    shares = threads * _SHARES_PER_THREAD
+    if threads == 1 or blocks < shares:
         return answer(0, probes)
-    shares = min(blocks, threads * _SHARES_PER_THREAD)
     cuts = [min(share * blocks // shares * BLOCK, probes) for share in range(shares + 1)]
     return np.sum(list(_pool(threads).map(answer, cuts[:-1], cuts[1:])), axis=0)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from joins.indexes.panjoin.answering import Output, Probes, Stored, new_counters, work_of
-from joins.indexes.panjoin.bi_sort_kernels import BLOCK
 from joins.indexes.panjoin.llat import (
     NONE,
     Llat,
@@ -20,6 +19,7 @@ from joins.indexes.panjoin.llat import (
     scan_partitions,
     take_entry,
 )
+from joins.indexes.panjoin.threads import BLOCK
 from joins.indexes.panjoin.wib_leaves import Leaves, Scratch, split_leaf
 from joins.indexes.panjoin.wib_nodes import Inner, add_leaf, advance, descend, make_inner
 from joins.machine import kernel

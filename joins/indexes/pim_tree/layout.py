@@ -110,6 +110,15 @@ def inner_room(entries: int, width: int) -> int:
     return max(words, 1)
 
 
+def inner_levels(entries: int, width: int) -> int:
+    """Return the inner levels of an immutable tree over *entries* entries."""
+    levels, below = 0, -(-max(entries, 1) // width)
+    while below > 1:
+        below = -(-below // width)
+        levels += 1
+    return levels
+
+
 def nodes_room(entries: int, subindexes: int, width: int) -> int:
     """Return a number of nodes that *entries* inserts into *subindexes* subindexes stay within.
 
@@ -138,7 +147,7 @@ def make_forest(
     forest = Forest(
         run_keys=aligned((sides * runs, padded)),
         run_positions=aligned((sides * runs, padded)),
-        run_inner=aligned((sides * runs, inner_room(run_entries, run_width))),
+        run_inner=aligned((sides * runs, inner_room(padded, run_width))),
         run_shape=aligned((sides * runs, LEVEL_STARTS + LEVELS_MAX)),
         pool=aligned((sides * trees * tree_nodes, KEYS + 2 * tree_width)),
         subindexes=aligned((sides * trees * subindexes, SUBINDEX_WORDS)),

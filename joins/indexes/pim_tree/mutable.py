@@ -29,7 +29,7 @@ from joins.indexes.pim_tree.layout import (
     Forest,
 )
 from joins.machine import kernel, move_entries
-from joins.work import COMPARISONS, INSERTS, MOVES
+from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 
 
 @kernel
@@ -198,3 +198,4 @@ def insert_locked(
     lock(forest.subindexes, row, LOCK)
     insert_into_subindex(forest, slot, subindex, key, position, counters)
     unlock(forest.subindexes, row, LOCK)
+    counters[ATOMICS] += 2

@@ -83,6 +83,11 @@ class PimTree(ForestIndex):
         return Work.from_counters(counters)
 
     @property
+    def merge_ratio(self) -> float:
+        """Merge ratio, m."""
+        return self._merge_ratio
+
+    @property
     def insertion_depth(self) -> int:
         """D_I as it was asked for."""
         return self._insertion_depth

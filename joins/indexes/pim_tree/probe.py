@@ -28,7 +28,7 @@ from joins.indexes.pim_tree.layout import (
 )
 from joins.indexes.pim_tree.mutable import find_leaf, first_node, subindex_row, tree_width
 from joins.machine import kernel
-from joins.work import COMPARISONS
+from joins.work import ATOMICS, COMPARISONS
 
 
 class Output(NamedTuple):
@@ -129,7 +129,7 @@ def probe_tree(
     """
     pool = forest.pool
     width, base = tree_width(forest), first_node(forest, slot)
-    line = subindex_row(forest, slot, subindex)
+    first, line = subindex, subindex_row(forest, slot, subindex)
     depth = forest.tree_state[slot, DEPTH]
     if concurrent:
         lock(forest.subindexes, line, LOCK)
@@ -163,3 +163,4 @@ def probe_tree(
     counters[COMPARISONS] += scanned
     if concurrent:
         unlock(forest.subindexes, line, LOCK)
+        counters[ATOMICS] += 2 * (1 + subindex - first)

@@ -163,9 +163,9 @@ def test_every_figure_is_described_captioned_and_has_units(good: Report, page: P
         told,
         [
             ["joiner.0", "% busy", "found"],
-            ["virtual time of a message, mean (ms)", "waits in the inbox"],
-            ["latency (ms)", "tuples/s", "matches/s", "p99", "virtual time (ms)"],
-            ["messages waiting", "joiner.2", "virtual time (ms)"],
+            ["time of a message, mean (ms)", "waits in the inbox"],
+            ["latency (ms)", "tuples/s", "matches/s", "p99", "time of the run (ms)"],
+            ["messages waiting", "joiner.2", "time of the run (ms)"],
             ["busy (share of the run)", "max/mean"],
         ],
         strict=True,

@@ -9,7 +9,8 @@ from hypothesis.extra import numpy as hnp
 
 from joins.indexes.panjoin.answering import new_counters
 from joins.indexes.panjoin.codes import decode, encode
-from joins.indexes.panjoin.rebound import rebound
+from joins.indexes.panjoin.rebound import rebound, rebound_all
+from joins.indexes.panjoin.sorting import sort_codes
 from joins.machine import kernel
 
 VALUES = st.floats(allow_nan=False) | st.integers(-3, 3).map(float)
@@ -27,6 +28,31 @@ def test_it_finds_the_first_place_from_any_other(data: st.DataObject, keys: list
     line = np.array([keys], np.int64).reshape(1, -1)
     found = search(line, len(keys), hint, target, new_counters())
     assert found == np.searchsorted(line[0], target, "left")
+
+
+@given(
+    keys=st.lists(st.integers(-9, 9), max_size=70).map(sorted),
+    targets=st.lists(st.integers(-11, 11), min_size=1, max_size=200),
+    is_sorted=st.booleans(),
+    data=st.data(),
+)
+def test_all_at_once_find_what_each_alone_finds(
+    keys: list[int], targets: list[int], is_sorted: bool, data: st.DataObject
+) -> None:
+    line = np.array([keys], np.int32).reshape(1, -1)
+    wanted = np.array(sorted(targets) if is_sorted else targets)
+    begin = data.draw(st.integers(0, len(wanted)))
+    places = np.full(len(wanted), -1)
+    rebound_all(line, len(keys), wanted, begin, len(wanted), places, new_counters())
+    found = np.searchsorted(line[0], wanted[begin:], "left")
+    assert places.tolist() == [*found, *[-1] * begin]
+
+
+@given(codes=hnp.arrays(np.int64, st.integers(0, 300)))
+def test_a_batch_is_sorted_and_equal_codes_keep_their_order(codes: np.ndarray) -> None:
+    ordered, order, _ = sort_codes(codes)
+    assert (ordered == np.sort(codes)).all()
+    assert (order == np.argsort(codes, kind="stable")).all()
 
 
 def test_it_costs_less_from_nearby_than_from_afar() -> None:

@@ -24,7 +24,13 @@ from joins.indexes.panjoin.wib_tree import WibTree
 from tests.joins.indexes.panjoin.plain import assert_found, fits, insert_in_order
 
 BOUNDS = np.iinfo(np.int64)
-INTS = st.integers(-3, 3) | st.integers(-60, 60) | st.sampled_from([BOUNDS.min, BOUNDS.max])
+EDGES = [np.iinfo(np.int32).min, np.iinfo(np.int32).max, BOUNDS.max - 1]
+INTS = (
+    st.integers(-3, 3)
+    | st.integers(-60, 60)
+    | st.sampled_from([BOUNDS.min, BOUNDS.max])
+    | st.builds(lambda edge, by: int(edge) + by, st.sampled_from(EDGES), st.integers(-1, 1))
+)
 FLOATS = st.sampled_from(
     [0.0, -0.0, 0.1, 0.30000000000000004, -2.5, 1e300, 5e-324, np.inf, -np.inf, np.nan]
 ) | st.integers(-40, 40).map(lambda i: i / 10)
@@ -179,9 +185,9 @@ def test_threads_change_neither_the_answer_nor_the_work(kind: Any) -> None:
     shape = SubwindowShape(dtypes=("int64",), capacity=5_000, partitions=100, sigma=1.25)
     subwindow = Subwindow(shape, kind, first=0)
     insert_in_order(subwindow, [rng.integers(0, 2_000, 5_000)])
-    low = np.sort(rng.integers(0, 2_000, 3_000))
+    low = np.sort(rng.integers(0, 2_000, 6_000))
     probes = encode_probes(
-        ("int64",), [low], [low + 7], negated=[False], start=np.arange(3_000), stop=None
+        ("int64",), [low], [low + 7], negated=[False], start=np.arange(6_000), stop=None
     )
     alone = probe_subwindows([subwindow], probes, enumerate=True)
     for threads in (2, 5):

@@ -1,0 +1,1 @@
+"""Handshake joins: two streams flow past each other through a chain of cores."""

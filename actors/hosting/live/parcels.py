@@ -1,0 +1,133 @@
+"""What processes of a live run send each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from actors.protocol import NO_SPAN
+
+Channel = tuple[str, str]
+"""Sender and receiver."""
+
+
+@dataclass(slots=True)
+class Parcel:
+    """A message or a timer on its way, with what the trace is to say of it.
+
+    Attributes
+    ----------
+    seq
+        Counts the sender's messages and timers.
+    sent_ns, left_ns, arrived_ns
+        When the sender was done with it, when it had room to leave, when it arrived; ns.
+    """
+
+    sender: str
+    receiver: str
+    port: str
+    seq: int
+    payload: Any
+    sent_ns: int
+    nbytes: int = 0
+    rows: int = 0
+    span: tuple[int, int] = NO_SPAN
+    left_ns: int = 0
+    arrived_ns: int = 0
+
+
+@dataclass(slots=True)
+class Report:
+    """One process's part of a feedback component, as it was when nothing was left to do there.
+
+    Attributes
+    ----------
+    component
+        Its number.
+    sent, received
+        Messages so far per channel inside the component: of senders, of receivers that live there.
+    """
+
+    component: int
+    sent: dict[Channel, int]
+    received: dict[Channel, int]
+
+
+@dataclass(slots=True)
+class Bundle:
+    """What has gathered for one process: handed over together, because each frame has its price.
+
+    Attributes
+    ----------
+    parcels
+        Messages, in the order they were sent.
+    room
+        Channels whose receiver has begun with a message, once for each, so that it has room for
+        another.
+    ends
+        Channels on which no more will come: the punctuation. It is behind all parcels.
+    reports
+        For the first process of a component.
+    settled
+        Components that have come to rest, by number.
+    nbytes
+        Of the parcels.
+    since_ns
+        When the first of all this came in.
+    """
+
+    parcels: list[Parcel] = field(default_factory=list)
+    room: list[Channel] = field(default_factory=list)
+    ends: list[Channel] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+    settled: list[int] = field(default_factory=list)
+    nbytes: int = 0
+    since_ns: int = 0
+
+
+@dataclass(slots=True)
+class Count:
+    """How far a process is, or all: when; tuples sources have sent; messages that were taken."""
+
+    now_ns: int
+    tuples: int
+    messages: int
+
+
+@dataclass(slots=True)
+class Measured:
+    """What a process, or all of them, measured until all actors had ended.
+
+    Attributes
+    ----------
+    ended_ns
+        When the last message had been served.
+    tuples, messages, nbytes
+        Tuples that sources sent; messages, and their bytes, that actors sent.
+    received
+        Messages that actors received from others.
+    peak_bytes
+        Most memory of the process.
+    worked_ns, held_bytes
+        Actor name to the processor time spent in it, and to the bytes of the arrays it holds.
+    """
+
+    ended_ns: int = 0
+    tuples: int = 0
+    messages: int = 0
+    nbytes: int = 0
+    received: int = 0
+    peak_bytes: int = 0
+    worked_ns: dict[str, int] = field(default_factory=dict)
+    held_bytes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: Measured) -> None:
+        """Take in what another process measured."""
+        self.ended_ns = max(self.ended_ns, other.ended_ns)
+        self.tuples += other.tuples
+        self.messages += other.messages
+        self.nbytes += other.nbytes
+        self.received += other.received
+        self.peak_bytes += other.peak_bytes
+        self.worked_ns |= other.worked_ns
+        self.held_bytes |= other.held_bytes

@@ -1,0 +1,190 @@
+"""A mesh: processes that are connected each with each, and send each other frames.
+
+Connections are TCP, within a machine as between machines: one way for both. A member that must not
+wait reads all the same: a thread per connection takes what comes, so that two members that send to
+each other at one time never wait for each other. How much may be under way is for those that send
+to bound.
+"""
+
+from __future__ import annotations
+
+import hmac
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any
+
+from actors.hosting import frames
+
+Address = tuple[str, int]
+"""Host and port."""
+
+_CONNECT_S = 20.0
+_BUFFER_BYTES = 4 * 2**20
+_SILENT_S = 5
+_SILENCES = 3
+"""A machine that is gone says nothing: after this many unanswered probes, so many seconds apart,
+its connections are."""
+
+
+class MemberLostError(Exception):
+    """A member of the mesh is gone; names its number."""
+
+    def __init__(self, member: int) -> None:
+        super().__init__(member)
+        self.member = member
+
+    def __str__(self) -> str:
+        return f"process {self.member} is gone"
+
+
+class Door:
+    """Where a member waits for those that connect to it.
+
+    Parameters
+    ----------
+    host
+        Address of this machine that the others know it by.
+    """
+
+    def __init__(self, host: str) -> None:
+        self._listener = socket.create_server((host, 0))
+        self.address: Address = self._listener.getsockname()[:2]
+
+    def join(self, member: int, addresses: Sequence[Address], members: int, token: bytes) -> Mesh:
+        """Connect with all others and return the mesh, as member number *member*.
+
+        Parameters
+        ----------
+        member
+            It connects to those before it, and waits for those after it.
+        addresses
+            Of all members that have a door, by number.
+        members
+            How many there are.
+        token
+            A secret that all members share.
+        """
+        links = _connect(member, addresses[:member], token)
+        self._listener.settimeout(_CONNECT_S)
+        while len(links) < members - 1:
+            link, _ = self._listener.accept()
+            link.settimeout(_CONNECT_S)
+            told = _read(link, len(token) + 2)
+            if hmac.compare_digest(told[2:], token):
+                links[int.from_bytes(told[:2])] = link
+            else:
+                link.close()
+        self._listener.close()
+        return Mesh(member, links)
+
+
+def join_last(addresses: Sequence[Address], token: bytes) -> Mesh:
+    """Connect with the members behind *addresses* and return the mesh, as the one after them.
+
+    Raise :exc:`OSError` when one of them cannot be reached.
+    """
+    return Mesh(len(addresses), _connect(len(addresses), addresses, token))
+
+
+class Mesh:
+    """One member's connections with all others; a context manager that closes them.
+
+    Attributes
+    ----------
+    member
+        This member's number.
+    driver
+        The last member, which asked for the others.
+    """
+
+    def __init__(self, member: int, links: dict[int, socket.socket]) -> None:
+        self.member, self.driver = member, len(links)
+        self._links = links
+        self._arrived: SimpleQueue[tuple[int, frames.Frame | None]] = SimpleQueue()
+        for peer, link in links.items():
+            _prepare(link)
+            reader = threading.Thread(target=self._take_all, args=(peer, link), daemon=True)
+            reader.start()
+
+    def __enter__(self) -> Mesh:
+        """Return the mesh itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close all connections, for the other ends to see."""
+        for link in self._links.values():
+            with suppress(OSError):  # the other end was first
+                link.shutdown(socket.SHUT_RDWR)
+            link.close()
+
+    def send(self, peer: int, value: Any) -> None:
+        """Send *value* to *peer*; raise :exc:`MemberLostError` when it is gone."""
+        try:
+            frames.send(self._links[peer], value)
+        except OSError:
+            raise MemberLostError(peer) from None
+
+    def receive(self, timeout_s: float | None = None) -> tuple[int, Any] | None:
+        """Return who sent the next frame and what it holds; None when none came in time.
+
+        Raise :exc:`MemberLostError` when a member is gone and all it sent has been received.
+        """
+        try:
+            peer, frame = self._arrived.get(timeout=timeout_s)
+        except Empty:
+            return None
+        if frame is None:
+            raise MemberLostError(peer)
+        return peer, frames.opened(frame)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a frame has arrived that has not been received."""
+        return not self._arrived.empty()
+
+    def _take_all(self, peer: int, link: socket.socket) -> None:
+        try:
+            while True:
+                self._arrived.put((peer, frames.read(link)))
+        except (OSError, EOFError):
+            self._arrived.put((peer, None))
+
+
+def _connect(member: int, addresses: Sequence[Address], token: bytes) -> dict[int, socket.socket]:
+    links = {}
+    for peer, address in enumerate(addresses):
+        link = socket.create_connection(address, _CONNECT_S)
+        link.sendall(member.to_bytes(2) + token)
+        links[peer] = link
+    return links
+
+
+def _prepare(link: socket.socket) -> None:
+    link.settimeout(None)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        link.setsockopt(socket.SOL_SOCKET, buffer, _BUFFER_BYTES)
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", _SILENT_S),
+        ("TCP_KEEPINTVL", _SILENT_S),
+        ("TCP_KEEPCNT", _SILENCES),
+    ):
+        if hasattr(socket, name):  # not every system has them all
+            link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _read(link: socket.socket, nbytes: int) -> bytes:
+    told = b""
+    while len(told) < nbytes and (more := link.recv(nbytes - len(told))):
+        told += more
+    return told.ljust(nbytes, b"\0")

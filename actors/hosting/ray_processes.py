@@ -1,0 +1,183 @@
+"""Processes that Ray places and starts, joined in a mesh with the one that asked for them.
+
+Ray says where they live and keeps watch over them; what they tell each other goes straight from one
+to the other. A call by way of Ray takes a millisecond here and a payload by way of its object store
+several; down a connection of their own it is a tenth.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from types import TracebackType
+from typing import Any
+
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from ray.util import get_node_ip_address
+
+from actors.hosting.errors import RayUnavailableError
+from actors.hosting.mesh import Address, Door, MemberLostError, Mesh, join_last
+from actors.hosting.ray_cluster import ray
+from actors.protocol import ActorError
+
+_START_S = 60.0
+_LOOK_S = 2.0
+"""For so long Ray may take to say what became of a process; a cluster that is gone says nothing."""
+_TOKEN_BYTES = 16
+
+Server = Callable[..., None]
+"""An importable function that serves as a member of a mesh, which it is given first."""
+
+
+class _RayProcess:
+    """One process, as a Ray actor."""
+
+    def listen(self) -> Address:
+        self._door = Door(get_node_ip_address())
+        return self._door.address
+
+    def join(self, *arguments: Any) -> None:
+        self._mesh = self._door.join(*arguments)
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
+
+    def serve(self, server: Server, *arguments: Any) -> None:
+        # Whatever happens, the others are to see that nobody serves here any more. Who misses
+        # another has nothing to say: that one has, or the driver is done.
+        with self._mesh, suppress(MemberLostError):
+            server(self._mesh, *arguments)
+
+
+class RayProcesses:
+    """So many processes, spread over the nodes of the cluster; a context manager that ends them.
+
+    Ray must be up (`actors.hosting.ray_cluster`).
+
+    Attributes
+    ----------
+    count
+        How many they are; they are the first members of the mesh.
+    mesh
+        Of the processes and this one, which is the last member.
+
+    Raises
+    ------
+    RayUnavailableError
+        When the cluster has no room for them, or they cannot be reached from here.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._serving: list[Any] = []
+        self._processes = self._start(count)
+        try:
+            self.mesh = self._join()
+        except BaseException:
+            self._end()
+            raise
+
+    def _start(self, count: int) -> list[Any]:
+        process: Any = ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(_RayProcess)
+        return [process.remote() for _ in range(count)]
+
+    def _join(self) -> Mesh:
+        token = secrets.token_bytes(_TOKEN_BYTES)
+        try:
+            addresses = ray.get([p.listen.remote() for p in self._processes], timeout=_START_S)
+            joined = [
+                process.join.remote(member, addresses, self.count + 1, token)
+                for member, process in enumerate(self._processes)
+            ]
+            mesh = join_last(addresses, token)
+            ray.get(joined, timeout=_START_S)
+        except GetTimeoutError:
+            cores = int(ray.cluster_resources().get("CPU", 0))
+            raise RayUnavailableError(
+                f"Ray did not start {self.count} processes within {_START_S:.0f} s, one core each; "
+                f"the cluster has {cores} cores in all. Take fewer --processes, or wait until "
+                "others are done"
+            ) from None
+        except RayError as error:
+            raise RayUnavailableError(f"Ray could not start a process: {error}") from None
+        except OSError as error:
+            hosts = ", ".join(sorted({host for host, _ in addresses}))
+            raise RayUnavailableError(
+                f"the processes on {hosts} cannot be reached from here ({error}). Start the run "
+                "inside the cluster: ray job submit --working-dir . -- joinsim run ..."
+            ) from None
+        return mesh
+
+    def __enter__(self) -> RayProcesses:
+        """Return the processes themselves."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End the processes."""
+        with ExitStack() as closing:
+            closing.callback(self._end)
+            closing.enter_context(self.mesh)
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Call an importable *function* in every process, side by side; return what they return.
+
+        Only while they do not serve. Raise as `receive` does.
+        """
+        calls = [process.call.remote(function, *arguments) for process in self._processes]
+        while len(ray.wait(calls, num_returns=self.count, timeout=_LOOK_S)[0]) < self.count:
+            if self.mesh.waiting:
+                self.receive()  # nobody has anything to say yet, but that it is gone
+        try:
+            return ray.get(calls)
+        except RayTaskError as error:
+            raise ActorError(str(error.cause)) from None
+        except RayError as error:
+            raise RayUnavailableError(f"a process of the Ray backend died: {error}") from None
+
+    def serve(self, server: Server, *arguments: Any) -> None:
+        """Have every process run *server* on its mesh, with *arguments*; once only."""
+        self._serving = [p.serve.remote(server, *arguments) for p in self._processes]
+
+    def receive(self, timeout_s: float | None = None) -> tuple[int, Any] | None:
+        """Return the number of a process and the next frame it sent here; None if none in time.
+
+        Raise :exc:`ActorError` when an actor in a process raised, and
+        :exc:`RayUnavailableError` when a process is gone.
+        """
+        try:
+            return self.mesh.receive(timeout_s)
+        except MemberLostError as lost:
+            raise self._reason(lost) from None
+
+    def send(self, process: int, value: Any) -> None:
+        """Send *value* to a process; raise as `receive` does."""
+        try:
+            self.mesh.send(process, value)
+        except MemberLostError as lost:
+            raise self._reason(lost) from None
+
+    def _reason(self, lost: MemberLostError) -> Exception:
+        """Return why a process is gone: the fault of an actor, there or where it depended on."""
+        ended, _ = ray.wait(self._serving, num_returns=len(self._serving), timeout=_LOOK_S)
+        for one in ended:
+            try:
+                ray.get(one)
+            except RayTaskError as error:
+                return ActorError(str(error.cause))
+            except RayError:
+                pass  # the process itself is gone
+        return RayUnavailableError(
+            f"process {lost.member} of the Ray backend is gone: it was killed (out of memory?), or "
+            "its node or the whole cluster went away. Nothing of this run is left; start it again"
+        )
+
+    def _end(self) -> None:
+        for process in self._processes:
+            with suppress(RayError):  # gone with its node, or the whole cluster
+                ray.kill(process)

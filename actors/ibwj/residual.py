@@ -1,0 +1,92 @@
+"""Predicates that the index knows nothing of: what it finds is checked against them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from joins.arrivals import Arrivals
+from joins.batch import Batch, Schema
+from joins.hashing import mix
+from joins.matches import Matches
+from joins.query import JoinQuery
+from joins.work import NO_WORK, Work
+
+
+class Residual:
+    """Keeps the fields of the windows that the other predicates compare, and checks matches.
+
+    Parameters
+    ----------
+    query, schemas
+        The join.
+    indexed
+        The predicate that needs no check; None checks all.
+    """
+
+    def __init__(self, query: JoinQuery, schemas: tuple[Schema, ...], indexed: int | None) -> None:
+        streams = range(len(query.streams))
+        self._stored_stream = [query.stored_stream(stream) for stream in streams]
+        self._conditions = [
+            [one for place, one in enumerate(query.conditions(stream, schemas)) if place != indexed]
+            for stream in streams
+        ]
+        self._first = [0] * len(streams)
+        self._columns = [
+            [np.empty(0, one.dtype) for one in self._conditions[self._stored_stream[stream]]]
+            for stream in streams
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self._conditions[0])
+
+    def store(self, arrivals: Arrivals) -> None:
+        """Keep the next arrivals."""
+        for stream, part in enumerate(arrivals.parts):
+            conditions = self._conditions[self._stored_stream[stream]]
+            self._columns[stream] = [
+                np.concatenate([kept, part.fields[one.stored_field].astype(one.dtype, copy=False)])
+                for kept, one in zip(self._columns[stream], conditions, strict=True)
+            ]
+
+    def check(self, probing: Batch, found: Matches) -> tuple[Matches, Work]:
+        """Return the matches of *found* that hold of all predicates; it has their ids."""
+        match_id = found.match_id
+        assert match_id is not None
+        row = np.repeat(np.arange(len(found)), found.count)
+        stored = self._stored_stream[found.stream]
+        holds = np.ones(len(row), bool)
+        conditions = self._conditions[found.stream]
+        for one, kept in zip(conditions, self._columns[stored], strict=True):
+            probe = probing.fields[one.probe_field][row]
+            holds &= one.holds(probe, kept[match_id - self._first[stored]])
+        count = np.bincount(row[holds], minlength=len(found)).astype(np.int64)
+        fingerprint = np.zeros(len(found), np.uint64)
+        np.add.at(fingerprint, row[holds], mix(match_id[holds]))
+        checked = Matches(
+            stream=found.stream,
+            probe_id=found.probe_id,
+            count=count,
+            fingerprint=fingerprint,
+            match_id=match_id[holds],
+        )
+        return checked, Work(comparisons=len(row) * len(conditions)) if len(row) else NO_WORK
+
+    def expire(self, horizon: tuple[int, ...]) -> None:
+        """Let positions below the *horizon* of each stream go."""
+        for stream, least in enumerate(horizon):
+            gone = max(0, least - self._first[stream])
+            self._first[stream] += gone
+            # Copies, for a view would hold on to what is gone.
+            self._columns[stream] = [kept[gone:].copy() for kept in self._columns[stream]]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what is kept."""
+        columns = [[kept.copy() for kept in columns] for columns in self._columns]
+        return {"first": list(self._first), "columns": columns}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self._first = list(state["first"])
+        self._columns = [[np.asarray(kept) for kept in columns] for columns in state["columns"]]

@@ -1,0 +1,108 @@
+"""SM-D1: one-step semijoin at the destination (Algorithm 5).
+
+N_1 keeps V_2@N_1, the distinct join attribute values of W_2, and ships only the tuples that match
+one of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from actors.semijoins.part import Desk, DestinationPart, OneWayStep, SourcePart
+from actors.semijoins.payloads import Combinations, WindowUpdate
+from joins.batch import Batch
+from joins.semijoins.attributes import AttributeIndex
+from joins.semijoins.distinct_values import DistinctValues, ValueChanges
+from joins.semijoins.joined import Joined
+
+_NONE = np.empty(0, np.int64)
+
+
+class SmD1Source(SourcePart):
+    """Keeps V_2@N_1 and ships what matches, δ later."""
+
+    delayed = True
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self._values = _values(step)
+        self._index = AttributeIndex(step.attributes)
+
+    def start(self, joined: Joined, tick: int, final: bool, desk: Desk) -> None:
+        """Reduce B_1 and ship it (lines 3 and 4)."""
+        found = self._index.probe(self.step.attributes.of_joined(joined))
+        desk.charge(found.work)
+        reduced = joined.take(found.count > 0)
+        if len(reduced) or desk.execution.ships_nothing:
+            self.ship(
+                Combinations(step=self.step.number, tick=tick, final=final, joined=reduced), desk
+            )
+
+    def hear(self, payload: WindowUpdate, desk: Desk) -> None:
+        """Update V_2@N_1 (line 10)."""
+        self.heard = payload.tick
+        assert payload.values is not None
+        self._values.apply(payload.values)
+        desk.charge(self._index.replace(self._values.values, self._values.entry))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return V_2@N_1."""
+        return {
+            "values": self._values.snapshot(),
+            "attribute_index": self._index.snapshot(),
+            "heard": self.heard,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self._values.restore(state["values"])
+        self._index.restore(state["attribute_index"])
+        self.heard = state["heard"]
+
+
+class SmD1Destination(DestinationPart):
+    """Tells of the changes of V_2, and joins what comes."""
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self._values = _values(step)
+        self._entry = _NONE
+
+    def insert(self, batch: Batch, tick: int, keep_from: int, desk: Desk) -> None:
+        """Update W_2 and V_2, and tell (lines 8 and 9)."""
+        gone = len(self.update(batch, keep_from, desk))
+        changes, entries, _ = self._values.update(
+            self.step.attributes.of_stored(batch), self._entry[:gone]
+        )
+        self._entry = np.concatenate([self._entry[gone:], entries])
+        if len(batch) or gone or desk.execution.ships_nothing:
+            self.ship(self._told(changes, tick), desk)
+
+    def _told(self, changes: ValueChanges, tick: int) -> WindowUpdate:
+        return WindowUpdate(
+            step=self.step.number, tick=tick, values=changes, keep_from=0, ids=_NONE, ts=_NONE
+        )
+
+    def hear(self, payload: Combinations, desk: Desk) -> None:
+        """Join (line 5)."""
+        self.join(payload, desk)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the window, V_2, and the entry of each tuple."""
+        return {
+            **super().snapshot(),
+            "values": self._values.snapshot(),
+            "entry": self._entry,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        super().restore(state)
+        self._values.restore(state["values"])
+        self._entry = state["entry"]
+
+
+def _values(step: OneWayStep) -> DistinctValues:
+    return DistinctValues([step.schema.fields[field] for field in step.attributes.stored])

@@ -1,0 +1,183 @@
+"""Keyed interval joins: the kernel on one thread, whole runs, and other engines on the same work.
+
+Two streams of one tuple a millisecond each over 50 keys, pairs within 100 ms (*W1*), within one
+second, and with one key that makes up 37.6 % of the tuples. The kernel counts, with a fingerprint
+per base tuple, or lists the pairs: listed pairs are equal to the published ones, and what is
+counted to what is listed. Its seconds are its thread's processor time. A whole run is the scenario
+``oij-w1`` with one replica through the inline host: sources read Parquet, emitters gather batches,
+the replica joins behind its collector, results and trace are written. Its seconds are the clock's,
+and its verdict must be exact.
+
+Run: ``python -m benchmarks.interval_join [--rows 5000000] [--json]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.interval_peers import peers
+from benchmarks.interval_work import PUBLISHED, IntervalWork, Totals, totals_of_counts
+from benchmarks.measure import Result, report
+from joins.batch import Batch, Schema
+from joins.interval_join import IntervalJoin
+from joins.matches import Matches
+from joins.parser import parse_query
+from scenarios import config
+from scenarios.plan import make_plan
+from scenarios.run import execute
+
+REPEATS = 5
+VARIANT_ROWS = 1_000_000
+_KERNEL_BATCH = 16_384
+_RUN = {"replicas": 1, "batch_rows": 16_384, "feeding.batch_rows": 32_768}
+_POLARS_ROWS = 100_000
+_WINDFLOW = {"W1": 10.0e6, "one second": 1.46e6, "hot key": 1.52e6}
+"""Tuples a second of WindFlow in C++ on this kind of machine: on W1 its best, with two replicas; on
+the variants with one."""
+_SCHEMAS = [Schema(stream=name, fields={"key": "int64"}) for name in "AB"]
+
+
+class Kernel:
+    """The join of a replica, fed batches of both streams in turn by one thread."""
+
+    def __init__(self, work: IntervalWork, *, enumerate: bool) -> None:
+        self._enumerate = enumerate
+        ends = f"A.ts - INTERVAL '{work.within_ns} ns' AND A.ts + INTERVAL '{work.within_ns} ns'"
+        self._query = parse_query(f"SELECT * FROM A, B WHERE A.key = B.key AND B.ts BETWEEN {ends}")
+        rows = len(work.ts[0])
+        self._rows = rows
+        self._batches = [
+            (stream, Batch(id=np.arange(begin, begin + len(ts)), ts=ts, key=key))
+            for begin in range(0, rows, _KERNEL_BATCH)
+            for stream in (0, 1)
+            for ts, key in [
+                (column[stream][begin : begin + _KERNEL_BATCH] for column in (work.ts, work.key))
+            ]
+        ]
+
+    def run(self) -> Iterator[Matches]:
+        """Give the matches of each batch."""
+        join = IntervalJoin(self._query, _SCHEMAS)
+        every = np.ones(_KERNEL_BATCH, np.bool_)
+        for stream, batch in self._batches:
+            watermark = int(batch.ts[0])
+            joined = join.join(
+                stream,
+                batch,
+                every[: len(batch)],
+                watermark=watermark,
+                low_watermark=watermark,
+                enumerate=self._enumerate,
+            )
+            yield joined.matches
+
+    def count(self) -> int:
+        """Return the number of pairs, each batch's forgotten when the next is joined."""
+        return sum(matches.total for matches in self.run())
+
+    def counted(self, found: Iterable[Matches]) -> Totals:
+        """Return the totals of counts and fingerprints."""
+        count, fingerprint = np.zeros(self._rows, np.int64), np.zeros(self._rows, np.uint64)
+        for matches in found:
+            np.add.at(count, matches.probe_id, matches.count)
+            np.add.at(fingerprint, matches.probe_id, matches.fingerprint)
+        return totals_of_counts(count, fingerprint)
+
+
+def seconds_of(
+    run: Callable[[], Any], repeats: int, clock: Callable[[], float]
+) -> tuple[list[float], Any]:
+    """Return the seconds of each run, after one that is not counted, and the last result."""
+    seconds, found = [], run()
+    for _ in range(repeats):
+        start = clock()
+        found = run()
+        seconds.append(clock() - start)
+    return seconds, found
+
+
+def check(name: str, found: Totals, right: Totals) -> None:
+    """Stop when two engines differ."""
+    if found != right:
+        raise SystemExit(f"{name}: {found}, expected {right}")
+
+
+def kernel(work: IntervalWork, target: float | None) -> tuple[list[Result], Totals]:
+    """Return the rates of counting and listing, and the totals of the pairs."""
+    rows = len(work.ts[0])
+    counting, listing = Kernel(work, enumerate=False), Kernel(work, enumerate=True)
+    seconds, _ = seconds_of(counting.count, REPEATS, time.thread_time)
+    slower, _ = seconds_of(listing.count, REPEATS, time.thread_time)
+    listed = list(listing.run())
+    check(f"{work.name}: counted", counting.counted(counting.run()), listing.counted(listed))
+    pairs = [np.concatenate(ids) for ids in zip(*(m.pairs() for m in listed), strict=True)]
+    totals = Totals.of(*pairs)
+    published = PUBLISHED.get((work.name, rows))
+    if published:
+        check(f"{work.name}: listed", totals, published)
+    return [
+        Result.rate(f"{work}: kernel counts", 2 * rows, seconds, unit="tuples/s", target=target),
+        Result.rate(f"{work}: kernel lists", 2 * rows, slower, unit="tuples/s"),
+    ], totals
+
+
+def whole_run(work: IntervalWork, totals: Totals, target: float) -> Result:
+    """Return the rate of runs through the inline host, by the clock."""
+    rows = len(work.ts[0])
+    plan = make_plan(config.change(config.load("oij-w1"), _RUN | {"rows": rows} | work.settings))
+    seconds, busy = [], 0.0
+    for repeat in range(REPEATS):
+        with tempfile.TemporaryDirectory() as folder:
+            finished = execute(plan, Path(folder), rehearsal=repeat == 0)
+            busy = sum(finished.kernel_seconds.values())
+        if not finished.verdict.exact or finished.verdict.produced != totals.pairs:
+            raise SystemExit(f"{work.name}: the run was not exact: {finished.verdict}")
+        seconds.append(finished.wall_seconds)
+    note = f"last: {seconds[-1]:.2f} s, {busy:.2f} of it in actors"
+    name = f"{work}: whole run"
+    return Result.rate(name, 2 * rows, seconds, unit="tuples/s", target=target, note=note)
+
+
+def compared(work: IntervalWork, totals: Totals | None, only: str) -> list[Result]:
+    """Return the rates of the other engines whose names begin with *only*."""
+    results = []
+    for name, run in peers(work).items():
+        if name.startswith(only):
+            seconds, pairs = seconds_of(run, 2, time.perf_counter)
+            check(name, Totals.of(*pairs), totals or kernel(work, None)[1])
+            rows = 2 * len(work.ts[0])
+            results.append(Result.rate(f"{work}: {name} lists", rows, seconds, unit="tuples/s"))
+    return results
+
+
+def main() -> None:
+    """Measure, verify and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=5_000_000, help="of W1 a stream (5000000)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
+    results, _ = kernel(IntervalWork.of("W1", options.rows), target=4 * _WINDFLOW["W1"])
+    works = [
+        IntervalWork.of("W1", VARIANT_ROWS),
+        IntervalWork.of("one second", VARIANT_ROWS, within_ms=1_000),
+        IntervalWork.of("hot key", VARIANT_ROWS, hot=True),
+    ]
+    for work in works:
+        target = 4 * _WINDFLOW[work.name]
+        rates, totals = kernel(work, target)
+        # The target of a whole W1 run is WindFlow's own rate with one replica.
+        whole = whole_run(work, totals, 7.0e6 if work.name == "W1" else target)
+        results += [*rates, whole, *compared(work, totals, "DuckDB")]
+    results += compared(IntervalWork.of("W1", _POLARS_ROWS), None, "Polars")
+    report("keyed interval join, equal pairs everywhere", results)
+
+
+if __name__ == "__main__":
+    main()

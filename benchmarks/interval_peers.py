@@ -1,0 +1,72 @@
+"""The same interval join by other means: DuckDB and Polars, one thread each, where installed.
+
+Both are given the join as `joinsim compare --engines` gives it to them: an equality on key and time
+bucket. That is eleven times as fast as the range join DuckDB makes of the query itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.interval_work import IntervalWork
+from joins.batch import Schema
+from joins.parser import parse_query
+from scenarios.engines import duckdb_engine, polars_engine
+from scenarios.engines.looking import Looking, lookings
+
+Run = Callable[[], tuple[np.ndarray, np.ndarray]]
+"""Computes all pairs: base ids and probe ids."""
+
+_SCHEMAS = tuple(Schema(stream=name, fields={"key": "int64"}) for name in "AB")
+
+
+def peers(work: IntervalWork) -> dict[str, Run]:
+    """Return by name how each peer that is installed computes *work*."""
+    makers = {"duckdb": ("DuckDB, bucketed", _duckdb), "polars": ("Polars, bucketed", _polars)}
+    return {name: make(work) for module, (name, make) in makers.items() if find_spec(module)}
+
+
+def _looking(work: IntervalWork) -> Looking:
+    within = f"INTERVAL '{work.within_ns} ns'"
+    text = (
+        "SELECT * FROM A, B WHERE A.key = B.key "
+        f"AND B.ts BETWEEN A.ts - {within} AND A.ts + {within}"
+    )
+    return lookings(parse_query(text), _SCHEMAS)[0]
+
+
+def _tables(work: IntervalWork) -> list[pa.Table]:
+    return [
+        pa.table({"id": np.arange(len(ts)), "ts": ts, "f0": key})
+        for ts, key in zip(work.ts, work.key, strict=True)
+    ]
+
+
+def _duckdb(work: IntervalWork) -> Run:
+    connection = duckdb_engine.connect(_tables(work), threads=1)
+    pairs = duckdb_engine.joined(_looking(work), _SCHEMAS)
+
+    def run() -> tuple[np.ndarray, np.ndarray]:
+        found = connection.execute(f"SELECT p.id AS base, m.id AS probe {pairs}").fetchnumpy()
+        return np.asarray(found["base"]), np.asarray(found["probe"])
+
+    return run
+
+
+def _polars(work: IntervalWork) -> Run:
+    os.environ["POLARS_MAX_THREADS"] = "1"  # Read when it is imported.
+    import polars as pl
+
+    frames = [pl.LazyFrame(pl.from_arrow(table)) for table in _tables(work)]
+    joined = polars_engine.joined(_looking(work), frames, _SCHEMAS).select("p_id", "m_id")
+
+    def run() -> tuple[np.ndarray, np.ndarray]:
+        found = joined.collect(engine="streaming")
+        return found["p_id"].to_numpy(), found["m_id"].to_numpy()
+
+    return run

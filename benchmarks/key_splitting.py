@@ -1,0 +1,123 @@
+"""How far PPOIJ's Algorithm 1 is from the best assignment of keys to replicas, and ours.
+
+The paper states the problem as equations (1) to (5): the greatest difference of a replica's load
+from the average is to be least. Alone it has a trivial answer, all keys at all replicas; what makes
+it hard is that a key may be split over few replicas, and that every copy costs. So two problems are
+solved exactly, by HiGHS: the least difference with two replicas a key at the most, and the fewest
+copies of a tuple with all loads within θ of the average. Cases are small, since the problem is
+NP-hard: self-similar frequencies over a few keys. Heuristics begin with each key at the least
+loaded replica (lines 4 to 8 of the listing).
+
+Run: ``python -m benchmarks.key_splitting [--json]``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import highspy
+import numpy as np
+
+from benchmarks.measure import Result, report
+from joins.key_splitting import HEURISTICS, Split, copies, loads
+
+_CASES = [(keys, replicas, seed) for keys, replicas in ((5, 3), (6, 4), (8, 4)) for seed in (1, 2)]
+_TUPLES = 1_000
+_SKEW = 0.35
+_THRESHOLD = 1.1
+_FEW = 2
+_LIMIT_S = 30.0
+
+
+def frequencies(keys: int, seed: int) -> dict[int, int]:
+    """Return key to tuples, self-similar as in the paper's skewed experiments."""
+    power = np.log(_SKEW) / np.log1p(-_SKEW)
+    drawn = (keys * np.random.default_rng(seed).random(_TUPLES) ** power).astype(np.int64)
+    found, counts = np.unique(drawn, return_counts=True)
+    return dict(zip(found.tolist(), counts.tolist(), strict=True))
+
+
+def least_loaded_first(counts: Mapping[int, int], replicas: int) -> dict[int, int]:
+    """Return each key's first replica: the least loaded one, the most frequent keys first."""
+    load, homes = [0] * replicas, {}
+    for key in sorted(counts, key=lambda key: (-counts[key], key)):
+        homes[key] = int(np.argmin(load))
+        load[homes[key]] += counts[key]
+    return homes
+
+
+def optimum(
+    counts: Mapping[int, int], replicas: int, *, most: int, threshold: float | None
+) -> float:
+    """Return the fewest copies of all tuples within *threshold*; without, the least difference.
+
+    Per key one degree is chosen, 1 to *most*, and as many replicas, each with an even part
+    (equations 2 to 5); a difference is in tuples. Raise :exc:`RuntimeError` when HiGHS has not
+    found the optimum in time.
+    """
+    model = highspy.Highs()
+    model.silent()
+    model.setOptionValue("time_limit", _LIMIT_S)
+    average = sum(counts.values()) / replicas
+    load = [model.expr() for _ in range(replicas)]
+    travelled = model.expr()
+    for count in counts.values():
+        degree = [model.addBinary() for _ in range(most)]
+        model.addConstr(sum(degree[1:], start=degree[0]) == 1)
+        for split, chosen in enumerate(degree, start=1):
+            at = [model.addBinary() for _ in range(replicas)]
+            model.addConstr(sum(at[1:], start=at[0]) == split * chosen)
+            for replica, here in enumerate(at):
+                load[replica] += count / split * here
+            travelled += count * split * chosen
+    if threshold is None:
+        goal = model.addVariable(0)
+        for one in load:
+            model.addConstr(one - goal <= average)
+            model.addConstr(one + goal >= average)
+        model.minimize(goal)
+    else:
+        for one in load:
+            model.addConstr(one <= threshold * average)
+        model.minimize(travelled)
+    if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        raise RuntimeError(f"no optimum of {len(counts)} keys on {replicas} replicas in time")
+    return float(model.getObjectiveValue())
+
+
+def difference(counts: Mapping[int, int], split: Split, replicas: int) -> float:
+    """Return how far the load of a replica is from the average at the most, in tuples."""
+    average = sum(counts.values()) / replicas
+    return max(abs(one - average) for one in loads(counts, split, replicas))
+
+
+def main() -> None:
+    """Solve all cases exactly and by each heuristic, and print the gaps."""
+    excess: dict[str, list[float]] = {name: [] for name in HEURISTICS}
+    more: dict[str, list[float]] = {name: [] for name in HEURISTICS}
+    for keys, replicas, seed in _CASES:
+        counts = frequencies(keys, seed)
+        homes = least_loaded_first(counts, replicas)
+        least = optimum(counts, replicas, most=_FEW, threshold=None)
+        fewest = optimum(counts, replicas, most=replicas, threshold=_THRESHOLD)
+        for name, heuristic in HEURISTICS.items():
+            few = heuristic(counts, homes, replicas=replicas, threshold=1.0, max_splitting=_FEW)
+            within = heuristic(
+                counts, homes, replicas=replicas, threshold=_THRESHOLD, max_splitting=replicas
+            )
+            excess[name].append(100 * (difference(counts, few, replicas) - least) / _TUPLES)
+            more[name].append(copies(counts, within) / fewest)
+    results = [
+        Result.of(
+            f"{name}: difference above the least, two replicas a key", values, unit="% of tuples"
+        )
+        for name, values in excess.items()
+    ] + [
+        Result.of(f"{name}: copies over the fewest, θ = {_THRESHOLD}", values, unit="times")
+        for name, values in more.items()
+    ]
+    report(f"Splitting keys over replicas, {len(_CASES)} small cases against the optimum", results)
+
+
+if __name__ == "__main__":
+    main()

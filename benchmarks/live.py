@@ -1,0 +1,111 @@
+"""W1 live, on Ray's processes and at full speed, beside the same run in virtual time.
+
+W1 is `benchmarks.interval_work`'s: 2 x 1,000,000 tuples, keys and an interval. Every run is judged,
+and one has its pairs counted and their checksum taken as the published comparison does, or nothing
+is reported. Start-up, rehearsal and judging are not counted. Latency is that of a base tuple, from
+its birth to the last report of it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from actors.hosting.ray_cluster import ray_cluster
+from benchmarks.interval_work import PUBLISHED, Totals
+from benchmarks.measure import Result, report
+from scenarios import config
+from scenarios.plan import make_plan
+from scenarios.results import pairs_path
+from scenarios.run import Report, execute
+
+_ROWS = 1_000_000
+_REPEATS = 5
+_TARGET_TPS = 5_000_000
+# Few messages, each large enough that what a message costs does not show; none waits to be full.
+_AT_FULL_SPEED = {
+    "rows": _ROWS,
+    "feeding.batch_rows": 65_536,
+    "batch_rows": 65_536,
+    "linger_turns": 0,
+}
+_AT_A_RATE = {
+    "rows": _ROWS,
+    "feeding.batch_rows": 4_096,
+    "feeding.rate_tps": 1_000_000,
+    "batch_rows": 2_048,
+    "linger_turns": 0,
+}
+_INLINE = {"backend": "inline"}
+_LIVE = {"backend": "ray", "clock": "live"}
+
+
+def run(settings: dict[str, Any], directory: Path) -> Report:
+    """Return one run of W1, judged."""
+    plan = make_plan(config.change(config.load("oij-w1"), settings))
+    finished = execute(plan, directory, rehearsal=settings["backend"] == "inline")
+    if not finished.verdict.exact or finished.verdict.produced != PUBLISHED["W1", _ROWS].pairs:
+        raise SystemExit("a run did not have the right pairs")
+    return finished
+
+
+def runs(settings: dict[str, Any], repeats: int = _REPEATS) -> list[Report]:
+    """Return several runs of W1; what they wrote is gone."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [run(settings, Path(folder)) for _ in range(repeats)]
+
+
+def check_pairs() -> None:
+    """Stop unless the pairs that a live run writes have the published checksum."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(_AT_FULL_SPEED | _LIVE | {"pairs": True}, Path(folder))
+        pairs = pq.read_table(pairs_path(Path(folder)), columns=["probe_id", "match_id"])
+        found = Totals.of(pairs["probe_id"].to_numpy(), pairs["match_id"].to_numpy())
+    if found != PUBLISHED["W1", _ROWS]:
+        raise SystemExit(f"the pairs differ: {found}")
+
+
+def rate(name: str, settings: dict[str, Any], *, target: float | None = None) -> Result:
+    """Return tuples of both streams per second of wall time."""
+    finished = runs(_AT_FULL_SPEED | settings)
+    worked = sum(finished[-1].kernel_seconds.values())
+    return Result.rate(
+        name,
+        2 * _ROWS,
+        [one.wall_seconds for one in finished],
+        unit="tuples/s",
+        target=target,
+        note=f"{worked:.2f} s of processor time in actors",
+    )
+
+
+def latencies() -> list[Result]:
+    """Return the latency at a rate that the system can take."""
+    finished = runs(_AT_A_RATE | _LIVE, repeats=3)
+    return [
+        Result.of(
+            f"W1 live at 1,000,000 tuples/s, latency p{percent}",
+            [(one.latencies.percentile(percent) or 0) / 1e6 for one in finished],
+            unit="ms",
+        )
+        for percent in (50, 99)
+    ]
+
+
+def measure() -> list[Result]:
+    """Return the rates, live and inline, and the latency live."""
+    with ray_cluster(processes=2):
+        check_pairs()
+        return [
+            rate("W1 live, two processes", _LIVE | {"processes": 2}, target=_TARGET_TPS),
+            rate("W1 live, one process", _LIVE | {"processes": 1}),
+            rate("W1 inline, virtual time", _INLINE),
+            *latencies(),
+        ]
+
+
+if __name__ == "__main__":
+    report("live", measure())

@@ -1,0 +1,190 @@
+"""Estimated costs of one-way joins by semijoins beside simulated ones, in random settings.
+
+Two streams as of Table 2 of the stream semijoin paper, over links as of Figure 7 that can carry
+both of them whole: on others messages take longer than δ. The join from A to B is computed by each
+algorithm, the one from B to A always by a simple join at its destination.
+Every setting in which the algorithm that the formulas find fastest is not the fastest is listed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+
+from actors.feed import StreamFile
+from actors.hosting.inline import InlineHost
+from actors.source import NS_PER_S, Feeding
+from benchmarks.measure import Result, report
+from joins.batch import Schema
+from joins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
+from joins.parser import parse_query
+from netsim.kernel import Kernel
+from netsim.network import Latency, Link, full_mesh
+from netsim.trace import Trace
+from scenarios.planning.measured import Measured, measured_cost
+from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
+from topologies.semijoins.costing import Costing
+from topologies.semijoins.estimate import estimate
+from topologies.semijoins.random_queries import FIELD_BYTES, QueryValues
+from topologies.topology import Job
+
+_SETTINGS = 40
+_SECONDS = 40
+_NEAR = 0.05
+_NAMES = ("A", "B")
+_VALUES = QueryValues(join_graph="chain", streams=2)
+_LATENCIES_MS = (5, 15, 25, 35, 45)
+_BANDWIDTHS_KBPS = (256, 512, 1024, 2048, 4096)
+_INTERVALS_MS = (50, 100, 150, 200)
+_DELTA_NS = 80_000_000
+_LOAD = 0.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """Two streams and a link."""
+
+    job: Job
+    sizes: dict[str, int]
+    link: Link
+    interval_ns: int
+    told: str
+
+
+def main() -> None:
+    """Compare, and list the disagreements."""
+    rng = np.random.default_rng(1)
+    bytes_ratio: dict[OneWayJoin, list[float]] = {join: [] for join in PAPER_ALGORITHMS}
+    time_ratio: dict[OneWayJoin, list[float]] = {join: [] for join in PAPER_ALGORITHMS}
+    disagreements = []
+    longer = []
+    for number in range(_SETTINGS):
+        with tempfile.TemporaryDirectory() as folder:
+            setting = _setting(rng, Path(folder))
+            estimated, simulated = {}, {}
+            for join in PAPER_ALGORITHMS:
+                estimated[join], simulated[join] = _costs(setting, join, Path(folder))
+                bytes_ratio[join].append(estimated[join].nbytes / simulated[join].nbytes)
+                time_ratio[join].append(estimated[join].seconds / simulated[join].seconds)
+        chosen = min(estimated, key=lambda join: estimated[join].seconds)
+        fastest = min(simulated, key=lambda join: simulated[join].seconds)
+        longer.append(simulated[chosen].seconds / simulated[fastest].seconds - 1)
+        if chosen != fastest:
+            disagreements.append(
+                f"{number}: {chosen} for {fastest}, {longer[-1]:.1%}: {setting.told}"
+            )
+    agreed = 1 - len(disagreements) / _SETTINGS
+    results = [
+        Result.of("settings in which the fastest is found", [agreed], unit="", target=0.9),
+        Result.of(
+            "settings in which what is chosen takes at most 1 % longer",
+            [float(np.mean(np.array(longer) <= 0.01))],
+            unit="",
+        ),
+        *(_near(f"bytes within 5 %, {join}", bytes_ratio[join]) for join in PAPER_ALGORITHMS),
+        *(_ratio(f"bytes, {join}", bytes_ratio[join]) for join in PAPER_ALGORITHMS),
+        *(_ratio(f"time, {join}", time_ratio[join]) for join in PAPER_ALGORITHMS),
+    ]
+    report("semijoin costs, estimated over simulated", results)
+    Console(stderr=True).print("\n".join(["disagreements:", *disagreements]), highlight=False)
+
+
+def _ratio(name: str, values: list[float]) -> Result:
+    return Result.of(name, values, unit="")
+
+
+def _near(name: str, ratios: list[float]) -> Result:
+    """Return the share of settings in which the estimate is near."""
+    return Result.of(name, [float(np.mean(np.abs(np.array(ratios) - 1) <= _NEAR))], unit="")
+
+
+def _setting(rng: np.random.Generator, folder: Path) -> Setting:
+    query = parse_query(
+        "SELECT * FROM A, B WHERE A.x = B.x WINDOW "
+        + ", ".join(
+            f"{name} AS (SLIDE INTERVAL '1 ns' ON '{rng.choice(_VALUES.window_s)} s' PRECISE)"
+            for name in _NAMES
+        )
+    )
+    while True:
+        rates = rng.choice(_VALUES.rate_tps, 2)
+        tuple_bytes = (rng.choice(_VALUES.fields, 2) * FIELD_BYTES).astype(int)
+        bandwidth_kbps = int(rng.choice(_BANDWIDTHS_KBPS))
+        if 8 * (rates * tuple_bytes).sum() < _LOAD * bandwidth_kbps * 1000:
+            break
+    distinct = [round(1 / f) for f in rng.choice(_VALUES.selectivity, 2)]
+    files = tuple(
+        _write(folder / name, name, rate, values, rng)
+        for name, rate, values in zip(_NAMES, rates, distinct, strict=True)
+    )
+    latency_ms, interval_ms = int(rng.choice(_LATENCIES_MS)), int(rng.choice(_INTERVALS_MS))
+    return Setting(
+        job=Job(query=query, files=files, feeding=Feeding()),
+        sizes=dict(zip(_NAMES, tuple_bytes.tolist(), strict=True)),
+        link=Link(
+            latency=Latency(mean_ns=latency_ms * 1_000_000), bandwidth_bps=bandwidth_kbps * 1000
+        ),
+        interval_ns=interval_ms * 1_000_000,
+        told=f"{rates.tolist()} tuples/s, {distinct} values, {tuple_bytes.tolist()} bytes, "
+        f"{latency_ms} ms, {bandwidth_kbps} kb/s, τ {interval_ms} ms",
+    )
+
+
+def _write(
+    directory: Path, name: str, rate_tps: float, values: int, rng: np.random.Generator
+) -> StreamFile:
+    """Write a stream of uniform values at a steady rate."""
+    rows = int(rate_tps * _SECONDS)
+    ts = (np.arange(rows) + rng.random()) / rate_tps * NS_PER_S
+    columns = {"id": np.arange(rows), "ts": ts.astype(np.int64), "x": rng.integers(0, values, rows)}
+    directory.mkdir()
+    pq.write_table(pa.table(columns), directory / "part-0.parquet")
+    return StreamFile(schema=Schema(stream=name, fields={"x": "int64"}), directory=directory)
+
+
+def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[Measured, Measured]:
+    """Return what the join from A to B should take, and took."""
+    parameters = SemijoinParameters(
+        plan=f"A: B {join}; B: A SP-D",
+        tau=setting.interval_ns,
+        delta=_DELTA_NS,
+        execution="delayed",
+        tuple_bytes=setting.sizes,
+    )
+    semijoin = Semijoin()
+    network = full_mesh(_NAMES, setting.link)
+    costing = Costing(semijoin.statistics(setting.job, parameters, network))
+    plan = plan_of(setting.job.query, parameters)
+    there, back = estimate(costing, plan).steps
+    graph = semijoin.build(setting.job, parameters)
+    wiring = graph.wiring
+    path = folder / "trace.parquet"
+    Kernel(
+        wiring=wiring,
+        placement=graph.placement,
+        network=network,
+        profile=setting.job.profile,
+        host=InlineHost(graph.specs, wiring, 0),
+        seed=0,
+        trace=Trace(Kernel.trace_names(wiring), path),
+        collect=lambda results: None,
+        only_emit=graph.only_emit,
+    ).run()
+    both = measured_cost(path, graph, network, {"site"})
+    return (
+        Measured(nbytes=there.nbytes * _SECONDS, seconds=there.seconds * _SECONDS),
+        Measured(
+            nbytes=both.nbytes - back.nbytes * _SECONDS,
+            seconds=both.seconds - back.seconds * _SECONDS,
+        ),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Planning distributed joins by semijoins: how long the searches take.
+
+Random queries of Table 2 of the stream semijoin paper, every stream connected to every other, which
+leaves the most orders to choose from. Processor time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.measure import Result, report
+from topologies.semijoins.costing import Costing
+from topologies.semijoins.exhaustive import exhaustive_plan
+from topologies.semijoins.greedy import greedy_plan
+from topologies.semijoins.plan import LinearPlan
+from topologies.semijoins.random_queries import QueryValues, random_query
+
+_QUERIES = 9
+
+
+def main() -> None:
+    """Time both searches, statistics given."""
+    report(
+        "semijoin planning",
+        [
+            _timed("greedy, 12 streams", greedy_plan, 12, 50),
+            _timed("greedy, 5 streams", greedy_plan, 5),
+            _timed("exhaustive, 5 streams", exhaustive_plan, 5, 10_000),
+            _timed("exhaustive, 8 streams", exhaustive_plan, 8),
+        ],
+    )
+
+
+def _timed(
+    name: str,
+    search: Callable[[Costing], LinearPlan],
+    streams: int,
+    target: float | None = None,
+) -> Result:
+    rng = np.random.default_rng(1)
+    values = QueryValues(join_graph="fully connected", streams=streams)
+    spent_ms = []
+    for _ in range(_QUERIES):
+        query = random_query(values, rng)
+        start = time.process_time()
+        search(Costing(query))
+        spent_ms.append((time.process_time() - start) * 1e3)
+    return Result.of(name, spent_ms, unit="ms", target=target, at_least=False)
+
+
+if __name__ == "__main__":
+    main()

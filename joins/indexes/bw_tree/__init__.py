@@ -1,0 +1,1 @@
+"""The Bw-Tree: a latch-free index, which threads share by compare-and-swap alone."""

@@ -1,0 +1,201 @@
+"""The Bw-Tree (Levandoski, Lomet and Sengupta, ICDE 2013): PIM-Tree's parallel baseline.
+
+Any number of threads insert, delete and search at once, without a lock (see
+`joins.indexes.bw_tree.update`). What they replace is kept until none of them is in the tree: the
+paper's epochs end when a thread leaves, here one ends where the caller says so, with `reserve`.
+Then a tree whose memory has been used up is built anew from its entries, which also does for pages
+that deletions have emptied what the paper's merges do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from joins.found import Found
+from joins.indexes.bw_tree.build import build, collect
+from joins.indexes.bw_tree.pages import DELETED, DELTAS, INSERTED, Pages, make_pages
+from joins.indexes.bw_tree.search import probe_range
+from joins.indexes.bw_tree.update import change
+from joins.indexes.columns import column, window_columns
+from joins.indexes.pim_tree.probe import Output
+from joins.machine import kernel
+from joins.work import COUNTERS, NO_WORK, Work
+
+WIDTH = 32
+"""Entries of a node: as of the other trees of this machine."""
+CHAIN = 8
+"""Deltas of a page before it is consolidated."""
+
+_LEVELS_MAX = 64
+_FIRST_CHANGES = 64
+_CHANGES_PER_ENTRY = 4
+"""Entries of a tree over changes that there is room for: building it anew moves so many entries per
+change."""
+
+
+class BwTree:
+    """Entries of an int64 key and a position, each pair at most once.
+
+    Parameters
+    ----------
+    width
+        Entries beyond which a node is split, at least 4, and no fewer than *chain*.
+    chain
+        Deltas at which a page is consolidated, at least 3.
+    threads
+        How many may change the tree at once.
+    """
+
+    def __init__(self, *, width: int = WIDTH, chain: int = CHAIN, threads: int = 1) -> None:
+        for name, value, least in (("chain", chain, 3), ("threads", threads, 1)):
+            if value < least:
+                raise ValueError(f"{name} is {value}, must be at least {least}")
+        if width < max(4, chain):
+            # Half of a full node and a full chain must not be too much for one node again.
+            raise ValueError(f"width is {width}, must be at least 4 and at least chain, {chain}")
+        self._options = {"width": width, "chain": chain, "threads": threads}
+        self._built = 0
+        self.pages: Pages
+        nothing = np.empty(0, np.int64)
+        self._build(nothing, nothing, _FIRST_CHANGES, np.zeros(len(COUNTERS), np.int64))
+
+    def _build(
+        self, keys: np.ndarray, positions: np.ndarray, changes: int, counters: np.ndarray
+    ) -> None:
+        """Take over sorted entries, with room for so many changes of leaves."""
+        width, chain, threads = self._options.values()
+        # Each chain that is consolidated has had *chain* deltas, and becomes two nodes at the most.
+        # So there is a separator to post for each of *chain* deltas, the separators' included.
+        deltas = changes + changes // (chain - 1) + 1
+        halves = deltas // chain + 1
+        built = 2 * (-(-len(keys) // (width // 2))) + _LEVELS_MAX
+        self.pages = make_pages(
+            pages=built + halves + 2 * threads,
+            nodes=built + 2 * halves + 3 * threads,
+            deltas=deltas + threads,
+            threads=threads,
+            width=width,
+            chain=chain,
+        )
+        self._built = len(keys)
+        self._changes_left = changes
+        build(self.pages, keys, positions, counters)
+
+    def reserve(self, changes: int) -> Work:
+        """Make room for so many inserts and deletes from now on; no thread may be in the tree."""
+        if changes <= self._changes_left:
+            self._changes_left -= changes
+            return NO_WORK
+        counters = np.zeros(len(COUNTERS), np.int64)
+        most = self._built + int(self.pages.used[DELTAS, 0])
+        keys, positions = np.empty(most, np.int64), np.empty(most, np.int64)
+        n = collect(self.pages, keys, positions, counters)
+        room = max(changes, n // _CHANGES_PER_ENTRY, _FIRST_CHANGES)
+        self._build(keys[:n].copy(), positions[:n].copy(), room, counters)
+        self._changes_left -= changes
+        return Work.from_counters(counters)
+
+    def insert(self, keys: np.ndarray, positions: np.ndarray, *, thread: int = 0) -> Work:
+        """Insert entries; there must be room for them (`reserve`)."""
+        return self._change(INSERTED, keys, positions, thread)
+
+    def delete(self, keys: np.ndarray, positions: np.ndarray, *, thread: int = 0) -> Work:
+        """Delete entries, those that are not there excepted; there must be room for that."""
+        return self._change(DELETED, keys, positions, thread)
+
+    def _change(self, kind: int, keys: np.ndarray, positions: np.ndarray, thread: int) -> Work:
+        keys = column(keys, np.int64, "keys")
+        positions = column(positions, np.int64, "positions", len(keys))
+        counters = np.zeros(len(COUNTERS), np.int64)
+        _change_all(self.pages, thread, kind, keys, positions, counters)
+        return Work.from_counters(counters)
+
+    def probe(
+        self,
+        lo: np.ndarray,
+        hi: np.ndarray,
+        *,
+        start: np.ndarray | None = None,
+        stop: np.ndarray | None = None,
+    ) -> Found:
+        """Find for every probe the entries with a key of its range and a position of its window.
+
+        Both ends of a range belong to it; windows go from *start* to *stop* - 1, None sees all.
+        """
+        low = column(lo, np.int64, "lo")
+        high = column(hi, np.int64, "hi", len(low))
+        start, stop = window_columns(start, stop, len(low))
+        counters = np.zeros(len(COUNTERS), np.int64)
+        room = 64
+        while True:
+            output = Output(
+                np.zeros(len(low), np.int64),
+                np.zeros(len(low), np.uint64),
+                np.empty(room, np.int64),
+                np.zeros(1, np.int64),
+            )
+            counters[:] = 0
+            _probe_all(self.pages, low, high, start, stop, output, counters)
+            if output.listed[0] <= room:
+                break
+            room = int(output.listed[0])
+        return Found(
+            count=output.matches,
+            fingerprint=output.fingerprint,
+            match_id=output.match_id[: output.listed[0]],
+            work=Work.from_counters(counters),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the arrays occupy, room that is not used yet included."""
+        return sum(array.nbytes for array in self.pages)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the arrays and what the tree was made with."""
+        return {
+            "options": dict(self._options),
+            "built": self._built,
+            "changes_left": self._changes_left,
+            "pages": {name: array.copy() for name, array in self.pages._asdict().items()},
+        }
+
+    @classmethod
+    def restore(cls, snapshot: dict[str, Any]) -> Self:
+        """Return the tree that `snapshot` described."""
+        tree = cls(**snapshot["options"])
+        tree._built = int(snapshot["built"])
+        tree._changes_left = int(snapshot["changes_left"])
+        arrays = {name: np.array(values, np.int64) for name, values in snapshot["pages"].items()}
+        tree.pages = Pages(**arrays)
+        return tree
+
+
+@kernel
+def _change_all(
+    pages: Pages,
+    thread: int,
+    kind: int,
+    keys: np.ndarray,
+    positions: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    for i in range(len(keys)):
+        change(pages, thread, kind, keys[i], positions[i], counters)
+
+
+@kernel
+def _probe_all(
+    pages: Pages,
+    low: np.ndarray,
+    high: np.ndarray,
+    start: np.ndarray,
+    stop: np.ndarray,
+    output: Output,
+    counters: np.ndarray,
+) -> None:
+    for row in range(len(low)):
+        if low[row] <= high[row]:
+            probe_range(pages, low[row], high[row], start[row], stop[row], row, output, counters)

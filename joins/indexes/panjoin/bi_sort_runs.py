@@ -1,0 +1,112 @@
+"""The sorted arrays of a BI-Sort: merging a batch into one, and sampling the index array."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from joins.machine import kernel
+from joins.work import COMPARISONS, MOVES
+
+CHUNK = 16
+"""Keys that a scan compares without a branch in between; partitions are whole numbers of them."""
+
+
+class Runs(NamedTuple):
+    """The sorted arrays of a BI-Sort.
+
+    Attributes
+    ----------
+    keys, places
+        Shape (1, capacity): the main array. Keys are int32 while all `fits`, which halves what is
+        read, else int64; places are int32. Behind the last tuple the keys are the greatest integer,
+        at least one partition of them, so that scans need not look for the end.
+    size
+        Tuples in it.
+    sampled, step
+        Shape (1, P): the key of every *step*-th tuple of the main array; *step* is a
+        multiple of `CHUNK`.
+    samples
+        Entries of the index array in use.
+    buffer_keys, buffer_places, buffered
+        The insertion buffer and the tuples in it.
+    """
+
+    keys: np.ndarray
+    places: np.ndarray
+    size: int
+    sampled: np.ndarray
+    step: int
+    samples: int
+    buffer_keys: np.ndarray
+    buffer_places: np.ndarray
+    buffered: int
+
+
+def widest(tuples: int, partitions: int) -> int:
+    """Return how wide at most *partitions* partitions of so many tuples are."""
+    return max(1, -(-tuples // (partitions * CHUNK))) * CHUNK
+
+
+def fits(codes: np.ndarray, dtype: np.dtype) -> bool:
+    """Return whether ascending int64 *codes* can be keys of *dtype*.
+
+    The greatest int32 is no key, but stands for all codes beyond: none that is stored is as great.
+    """
+    limits = np.iinfo(np.int32)
+    return (
+        dtype == np.int64
+        or not len(codes)
+        or bool(limits.min <= codes[0] and codes[-1] < limits.max)
+    )
+
+
+def make_runs(capacity: int, partitions: int, buffer: int, dtype: np.dtype) -> Runs:
+    """Return empty arrays with keys of *dtype*."""
+    return Runs(
+        keys=np.full((1, capacity + widest(capacity, partitions)), np.iinfo(dtype).max, dtype),
+        places=np.empty((1, capacity), np.int32),
+        size=0,
+        sampled=np.empty((1, partitions), dtype),
+        step=CHUNK,
+        samples=0,
+        buffer_keys=np.empty((1, buffer), dtype),
+        buffer_places=np.empty((1, buffer), np.int32),
+        buffered=0,
+    )
+
+
+@kernel
+def merge(
+    keys: np.ndarray,
+    places: np.ndarray,
+    size: int,
+    new_keys: np.ndarray,
+    new_places: np.ndarray,
+    new: int,
+    counters: np.ndarray,
+) -> None:
+    """Merge *new* sorted entries into *size* sorted ones, in place from the greatest down."""
+    i, to = size - 1, size + new - 1
+    for j in range(new - 1, -1, -1):
+        key, place = new_keys[0, j], new_places[0, j]
+        while i >= 0 and keys[0, i] > key:
+            keys[0, np.uint64(to)] = keys[0, np.uint64(i)]
+            places[0, np.uint64(to)] = places[0, np.uint64(i)]
+            i -= 1
+            to -= 1
+        keys[0, np.uint64(to)] = key
+        places[0, np.uint64(to)] = place
+        to -= 1
+    counters[MOVES] += size - 1 - i + new
+    counters[COMPARISONS] += size - 1 - i + new
+
+
+@kernel
+def sample(keys: np.ndarray, size: int, step: int, index: np.ndarray, counters: np.ndarray) -> None:
+    """Fill in the index array."""
+    samples = (size + step - 1) // step
+    for i in range(samples):
+        index[0, i] = keys[0, i * step]
+    counters[MOVES] += samples

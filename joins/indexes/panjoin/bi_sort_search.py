@@ -1,0 +1,117 @@
+"""Finding which places of a BI-Sort's arrays the ranges of probes take."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joins.indexes.panjoin.answering import Probes
+from joins.indexes.panjoin.bi_sort_runs import CHUNK, Runs
+from joins.indexes.panjoin.rebound import rebound, rebound_all
+from joins.indexes.panjoin.threads import BLOCK
+from joins.machine import inlined, kernel, prefetch_entry
+from joins.work import COMPARISONS
+
+MAIN_BEGIN, MAIN_END, BUFFER_BEGIN, BUFFER_END = range(4)
+"""Rows of a matrix of ranges."""
+
+_GREATEST = np.int64(0x7FFFFFFFFFFFFFFF)
+_SCANNED = 4 * CHUNK
+_LINE = 16
+
+
+@inlined
+def _as_key(keys: np.ndarray, value: int) -> int:
+    """Return *value*, or the nearest one that a key can have, as the integer that keys are."""
+    greatest = np.int64(keys[0, np.uint64(keys.shape[1] - 1)])
+    return keys.dtype.type(min(max(value, -greatest - 1), greatest))
+
+
+@inlined
+def _place_of(runs: Runs, partition: int, target: int, counters: np.ndarray) -> int:
+    """Return the first place with a key of at least *target*, which so many samples are less than.
+
+    The paper scans the partition; of a wide one a binary search first leaves a few chunks.
+    """
+    place, size = max(partition - 1, 0) * runs.step, runs.step
+    while size > _SCANNED:
+        half = size // (2 * CHUNK) * CHUNK
+        counters[COMPARISONS] += 1
+        if runs.keys[0, np.uint64(place + half)] < target:
+            place += half
+            size -= half
+        else:
+            size = half
+    # Counting has no branch to guess, and takes several keys in an instruction.
+    below = 0
+    for i in range(np.uint64(place), np.uint64(place + size)):
+        below += runs.keys[0, i] < target
+    counters[COMPARISONS] += size
+    return place + below
+
+
+@kernel
+def find_begins(
+    runs: Runs,
+    probes: Probes,
+    begin: int,
+    end: int,
+    ranges: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    """Fill in where the ranges of probes *begin* to *end* (one block) begin.
+
+    Column 0 of *ranges* is that of probe *begin*.
+    """
+    begins = ranges[MAIN_BEGIN]
+    rebound_all(runs.sampled, runs.samples, probes.low, begin, end, begins, counters)
+    asked = min(runs.step, _SCANNED)
+    for column in range(end - begin):
+        for line in range(0, asked, _LINE):
+            prefetch_entry(runs.keys, 0, max(begins[column] - 1, 0) * runs.step + line)
+    for column in range(end - begin):
+        low = _as_key(runs.keys, probes.low[begin + column])
+        begins[column] = _place_of(runs, begins[column], low, counters)
+        prefetch_entry(runs.places, 0, begins[column])
+    begins = ranges[BUFFER_BEGIN]
+    # Without anything in the buffer all of these are 0.
+    rebound_all(runs.buffer_keys, runs.buffered, probes.low, begin, end, begins, counters)
+
+
+@kernel
+def find_ends(
+    runs: Runs,
+    probes: Probes,
+    begin: int,
+    end: int,
+    ranges: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    """Fill in where the ranges end that `find_begins` has found the beginnings of."""
+    for row in range(begin, end):
+        column = row - begin
+        if probes.low[row] > probes.high[row]:
+            for which in range(4):
+                ranges[which, column] = 0
+        elif probes.high[row] == _GREATEST:
+            ranges[MAIN_END, column], ranges[BUFFER_END, column] = runs.size, runs.buffered
+        else:
+            past, first = probes.high[row] + 1, ranges[MAIN_BEGIN, column]
+            hint = min(first // runs.step, runs.samples)
+            partition = rebound(runs.sampled, 0, runs.samples, hint, past, counters)
+            key = _as_key(runs.keys, past)
+            ranges[MAIN_END, column] = _place_of(runs, partition, key, counters)
+            first = ranges[BUFFER_BEGIN, column]
+            ranges[BUFFER_END, column] = rebound(
+                runs.buffer_keys, 0, runs.buffered, first, past, counters
+            )
+
+
+@kernel
+def search_runs(
+    runs: Runs, probes: Probes, begin: int, end: int, ranges: np.ndarray, counters: np.ndarray
+) -> None:
+    """Find the ranges of probes *begin* to *end*; *begin* is a multiple of `BLOCK`."""
+    for block in range(begin, end, BLOCK):
+        block_end, columns = min(block + BLOCK, end), ranges[:, block:]
+        find_begins(runs, probes, block, block_end, columns, counters)
+        find_ends(runs, probes, block, block_end, columns, counters)

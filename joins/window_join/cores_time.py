@@ -1,0 +1,68 @@
+"""Clocks of simulated cores: what work takes, who waits for whom."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joins.atomics import load
+from joins.machine import kernel
+from joins.window_join.cores_state import (
+    AFTER_DRAIN,
+    CLOCK,
+    DRAINING,
+    FREE,
+    PARKED,
+    STAGE,
+    Cores,
+)
+from joins.window_join.live_state import RUNNING, Live
+
+
+@kernel
+def total_ps(cores: Cores, counters: np.ndarray) -> int:
+    """Return what all work counted so far takes."""
+    total = 0
+    for i in range(len(counters)):
+        total += counters[i] * cores.unit_ps[i]
+    return total
+
+
+@kernel
+def spend(cores: Cores, core: int, before: int, counters: np.ndarray) -> None:
+    """Move a core's clock by what has been counted since the total was *before*."""
+    cores.state[core, CLOCK] += total_ps(cores, counters) - before
+
+
+@kernel
+def acquire(cores: Cores, core: int, free: np.ndarray, lock: int) -> None:
+    """Let a core wait until a lock is given back."""
+    cores.state[core, CLOCK] = max(cores.state[core, CLOCK], free[lock])
+
+
+@kernel
+def release(cores: Cores, core: int, free: np.ndarray, lock: int) -> None:
+    """Give a lock back at a core's present time."""
+    free[lock] = cores.state[core, CLOCK]
+
+
+@kernel
+def wake(cores: Cores, core: int, blocked: int, stage: int) -> None:
+    """Let all cores that are *blocked* go on, at *core*'s present time at the earliest."""
+    state = cores.state
+    for other in range(len(state)):
+        if state[other, STAGE] == blocked:
+            state[other, CLOCK] = max(state[other, CLOCK], state[core, CLOCK])
+            state[other, STAGE] = stage
+
+
+@kernel
+def drained(live: Live, cores: Cores, core: int) -> None:
+    """Let the merging core go on if *core* has finished the last task it had to wait for."""
+    if load(live.words, RUNNING, 0) == 0:
+        wake(cores, core, DRAINING, cores.merge[AFTER_DRAIN])
+
+
+@kernel
+def open_gate(cores: Cores, core: int) -> None:
+    """Let those go on that found the gate before the queue closed."""
+    wake(cores, core, PARKED, FREE)

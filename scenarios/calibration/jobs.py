@@ -1,0 +1,83 @@
+"""What is run to measure: each system on each kind of join, at several loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from scenarios import config as configs
+from scenarios.batch import Preparation
+from scenarios.config import ConfigError
+from scenarios.plan import Plan, make_plan
+from topologies import TOPOLOGIES, TopologyError
+
+_QUERIES = {
+    "inequality": "WHERE A.x < B.x AND A.y > B.y WINDOW AS (SLIDE INTERVAL 'S' ON 'W')",
+    "equality": "WHERE A.key = B.key WINDOW AS (SLIDE INTERVAL 'S' ON 'W')",
+    "interval": "WHERE A.key = B.key "
+    "AND B.ts BETWEEN A.ts - INTERVAL '100 ms' AND A.ts + INTERVAL '100 ms'",
+}
+_TIME_THEMSELVES = ("ibwj",)
+"""Systems of which an actor stands for several cores, and says itself how long they took."""
+_FIELDS = {"key": "uniform(0, 49)", "x": "uniform(0, 99999)", "y": "uniform(0, 999)"}
+_LOADS = ((500, 1_000, 4_000), (4_000, 1_000, 4_000), (2_000, 2_500, 10_000))
+"""Tuples a message, slide, and window."""
+
+
+def measurable(topologies: Sequence[str]) -> list[str]:
+    """Return which of *topologies* can be measured.
+
+    Raise :exc:`ConfigError` when none can.
+    """
+    found = [name for name in topologies if name not in _TIME_THEMSELVES]
+    if not found:
+        raise ConfigError(f"{', '.join(topologies)}: actors that time themselves are not measured")
+    return found
+
+
+def plans(
+    rows: int,
+    prepare: Preparation,
+    *,
+    loads: int = len(_LOADS),
+    topologies: Sequence[str] = tuple(TOPOLOGIES),
+    changes: Mapping[str, Any] = MappingProxyType({}),
+) -> Iterator[Plan]:
+    """Give a plan for every system, kind of join it can evaluate, and load.
+
+    Parameters
+    ----------
+    rows
+        Tuples of each of the two streams; they are synthetic, equal on every machine.
+    prepare
+        Prepares them.
+    loads
+        How many loads, the first ones.
+    topologies
+        Names of the systems.
+    changes
+        What else is set of each run, by key as on the command line.
+    """
+    for topology in measurable(topologies):
+        for kind, where in _QUERIES.items():
+            for batch_rows, slide, length in _LOADS[:loads]:
+                bind = {"S": slide, "W": length} if "WINDOW" in where else {}
+                own = {
+                    "name": f"calibrate-{kind}",
+                    "query": f"SELECT * FROM A, B {where}",
+                    "bind": bind,
+                    "topology": topology,
+                    "streams": [_stream(1, rows, "0 s"), _stream(2, rows, "501 us")],
+                    "feeding": {"batch_rows": batch_rows},
+                    "network": {"preset": "same-host"},
+                }
+                config = configs.change(configs.build(own, where="calibration"), dict(changes))
+                try:
+                    yield make_plan(config, prepare=prepare)
+                except TopologyError:
+                    break
+
+
+def _stream(seed: int, rows: int, start: str) -> dict[str, Any]:
+    return {"synthetic": {"rows": rows, "seed": seed, "start": start, "fields": _FIELDS}}

@@ -1,0 +1,110 @@
+"""What virtual time predicts beside what a live run measures, system by system."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from scenarios.plan import Plan
+from scenarios.run import Report, execute
+
+_PREDICTED = {"backend": "inline", "clock": "virtual"}
+_MEASURED = {"backend": "ray", "clock": "live"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """One system on one query, predicted and measured.
+
+    Attributes
+    ----------
+    topology, query
+        What was run.
+    predicted_tps, measured_tps
+        Tuples a second.
+    predicted_ms, measured_ms
+        Median latency of tuples; None without any.
+    exact
+        Whether both runs were exactly right, or do not claim to be.
+    """
+
+    topology: str
+    query: str
+    predicted_tps: float
+    measured_tps: float
+    predicted_ms: float | None
+    measured_ms: float | None
+    exact: bool
+
+    @property
+    def throughput_error(self) -> float:
+        """How far the predicted throughput is from the measured one, as a fraction of it."""
+        return self.predicted_tps / self.measured_tps - 1
+
+    @property
+    def latency_error(self) -> float | None:
+        """The same of latency."""
+        if self.predicted_ms is None or not self.measured_ms:
+            return None
+        return self.predicted_ms / self.measured_ms - 1
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it with stable keys."""
+        errors = {
+            "throughput_error": self.throughput_error,
+            "latency_error": self.latency_error,
+        }
+        return vars(self) | errors
+
+
+def validate(
+    plans: Iterable[Plan], *, processes: int, repeats: int, on_plan: Callable[[str], None]
+) -> list[Prediction]:
+    """Run each plan in virtual time and live; of the live runs the median counts.
+
+    In virtual time the sites are the processes of the live run, each with a core.
+    """
+    # Only here: importing Ray takes a second that other commands need not spend.
+    from actors.hosting.ray_cluster import ray_cluster
+
+    with ray_cluster(processes=processes):
+        return [_validated(plan, processes, repeats, on_plan) for plan in plans]
+
+
+def _validated(
+    plan: Plan, processes: int, repeats: int, on_plan: Callable[[str], None]
+) -> Prediction:
+    query = plan.config.name.removeprefix("calibrate-")
+    on_plan(f"{plan.topology.name}, {query}")
+    network = plan.config.network.model_copy(update={"sites": "processes"})
+    shared = {"network": network, "processes": processes}
+    predicted = _run(plan, shared | _PREDICTED)
+    measured = [_run(plan, shared | _MEASURED) for _ in range(repeats)]
+    latencies = [ms for ms in map(_median_ms, measured) if ms is not None]
+    return Prediction(
+        topology=plan.topology.name,
+        query=query,
+        predicted_tps=_tps(predicted),
+        measured_tps=statistics.median(map(_tps, measured)),
+        predicted_ms=_median_ms(predicted),
+        measured_ms=statistics.median(latencies) if latencies else None,
+        exact=all(run.verdict.passed is not False for run in (predicted, *measured)),
+    )
+
+
+def _run(plan: Plan, settings: dict[str, Any]) -> Report:
+    with tempfile.TemporaryDirectory(prefix="joinsim-") as folder:
+        return execute(replace(plan, config=plan.config.model_copy(update=settings)), Path(folder))
+
+
+def _tps(run: Report) -> float:
+    return run.outcome.tuples * 1e9 / run.outcome.virtual_ns
+
+
+def _median_ms(run: Report) -> float | None:
+    latency_ns = run.latencies.percentile(50)
+    return None if latency_ns is None else latency_ns / 1e6

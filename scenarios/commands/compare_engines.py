@@ -1,0 +1,43 @@
+"""``joinsim compare --engines``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from scenarios.commands.options import RunOptions, configuration, replay_command
+from scenarios.commands.output import exit_code, print_json
+from scenarios.config import ConfigError
+from scenarios.datasets import prepare_streams
+from scenarios.engines.comparison import compare_engines
+from scenarios.engines.registry import find_engines
+from scenarios.failures import EXIT_STOPPED
+from scenarios.plan import make_plan
+from scenarios.run_directory import new_run_directory
+from scenarios.terminal import Terminal
+from scenarios.terminal.engines_view import show_engines
+
+
+def compare(options: RunOptions, engines: str, topologies: Sequence[str]) -> int:
+    """Run one query on several engines; return the exit code: all equal, not equal, or failed."""
+    terminal = Terminal(quiet=options.json_output)
+    chosen = find_engines(engines)
+    if len(topologies) > 1:
+        raise ConfigError(
+            f"--topologies {','.join(topologies)}: engines that run joinsim's operators run one "
+            "topology; name one, or leave --engines out to compare topologies"
+        )
+    config = configuration(replace(options, topology=topologies[0] if topologies else None))
+    with terminal.preparing() as progress:
+        plan = make_plan(
+            config, prepare=lambda c, query: prepare_streams(c, query, progress=progress)
+        )
+    directory = new_run_directory(f"engines-{config.name}", config.seed, options.out)
+    with terminal.points(len(chosen)) as display:
+        comparison = compare_engines(plan, chosen, directory, on_engine=display.on_point)
+    replay = replay_command(config.seed)
+    comparison.write_json(directory, replay)
+    show_engines(terminal.out, comparison, replay)
+    if options.json_output:
+        print_json(comparison.as_json(replay))
+    return EXIT_STOPPED if comparison.failed else exit_code(comparison.passed)

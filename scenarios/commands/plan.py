@@ -1,0 +1,53 @@
+"""``joinsim plan``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scenarios import config as configs
+from scenarios.commands.options import RunOptions, configuration, replay_command
+from scenarios.commands.output import exit_code, print_json
+from scenarios.commands.run import prepared, run_prepared
+from scenarios.config import ConfigError
+from scenarios.failures import EXIT_PASS
+from scenarios.planning.planner import Planner
+from scenarios.planning.semijoin import SemijoinPlanner
+from scenarios.planning.window_join import WindowJoinPlanner
+from scenarios.terminal import Terminal
+from scenarios.terminal.plan_view import show_proposal
+
+PLANNERS: dict[str, Planner] = {"semijoin": SemijoinPlanner(), "ibwj": WindowJoinPlanner()}
+"""Topology to what plans for it; the first is asked where a query comes without a topology."""
+
+
+def plan(options: RunOptions, *, simulate: bool) -> int:
+    """Say how a system will go about a query, run it so unless told not to; return the exit code.
+
+    Raise :exc:`ConfigError` for a system that plans nothing, and for a survey.
+    """
+    if options.query is not None and options.topology is None:
+        options = replace(options, topology=next(iter(PLANNERS)))
+    config = configuration(options)
+    if config.survey:
+        raise ConfigError(
+            f"{config.name} is a survey: it plans random queries of its own, which joinsim run "
+            f"{config.name} compares"
+        )
+    planner = PLANNERS.get(config.topology)
+    if planner is None:
+        raise ConfigError(
+            f"{config.topology} has nothing to plan; --topology can be {', '.join(PLANNERS)}"
+        )
+    config = configs.change(config, planner.left_to_it(config.parameters))
+    terminal = Terminal(quiet=options.json_output)
+    ready = prepared(config, terminal)
+    proposal = planner.propose(ready)
+    code = EXIT_PASS
+    if simulate:
+        report = run_prepared(ready, terminal, replay=replay_command(config.seed), out=options.out)
+        proposal = planner.measure(report, proposal)
+        code = exit_code(report.verdict.passed)
+    show_proposal(terminal.out, proposal)
+    if options.json_output:
+        print_json(proposal.as_json())
+    return code

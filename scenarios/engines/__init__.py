@@ -1,0 +1,1 @@
+"""Real engines behind one small adapter each, to be compared on one query and the same streams."""

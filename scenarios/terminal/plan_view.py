@@ -1,0 +1,30 @@
+"""A plan in the terminal: what it is, why, and what it was estimated to cost and did."""
+
+from __future__ import annotations
+
+from rich import table as rich
+from rich.console import Console
+
+from scenarios.planning.planner import Cost, Proposal
+
+
+def show_proposal(out: Console, proposal: Proposal) -> None:
+    """Print the plan, the tables that explain it, and its costs."""
+    for line in proposal.plan:
+        out.print(line, style="bold")
+    for part in proposal.tables:
+        table = rich.Table(*part.columns, title=part.title, title_justify="left")
+        for row in part.rows:
+            table.add_row(*row)
+        out.print(table)
+    costs = rich.Table("", "estimated", "simulated", "estimate over simulation")
+    for cost in proposal.costs:
+        costs.add_row(f"{cost.name}, {cost.unit}", *_told(cost))
+    out.print(costs)
+
+
+def _told(cost: Cost) -> tuple[str, str, str]:
+    if not cost.measured:
+        return f"{cost.estimated:,.5g}", "-", "-"
+    ratio = cost.estimated / cost.measured
+    return f"{cost.estimated:,.5g}", f"{cost.measured:,.5g}", f"{ratio:.3f}"

@@ -1,0 +1,1 @@
+"""Hosts the actors of any topology inside Spark Structured Streaming."""

@@ -1,0 +1,218 @@
+"""Runs a graph of actors as a query of Spark Structured Streaming, its state in Spark's checkpoint.
+
+The log of arrivals is Spark's source. `Packer` turns its rows into parcels for the shards that hold
+sources; each stage of the graph is one ``transformWithState`` over its shards; results are unpacked
+and written by Spark's file sink, which shows each trigger's files once and whole. Spark commits
+offsets, state and output by trigger, so that a query that was killed goes on without a pair missing
+or doubled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from actors.protocol import ActorSpec, Wiring
+from actors.source import Source
+from joins.batch import Schema
+from spark_bridge.errors import DataError, SparkUnavailable
+from spark_bridge.hosted import arrival_log, found
+from spark_bridge.hosted.checkpoint import claim
+from spark_bridge.hosted.parcels import ROW
+from spark_bridge.hosted.processor import Hosted, StageProcessor, unpack_results
+from spark_bridge.hosted.stages import cut
+from spark_bridge.streaming import await_end, streaming_session, trigger_times
+from spark_bridge.totals import EngineRun, shuffled_bytes, total, versions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OLDEST_SPARK = (4, 1)
+"""The first whose ``transformWithState`` takes rows in Python."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostedQuery:
+    """A graph of actors to host.
+
+    Attributes
+    ----------
+    text
+        The join query, as a person reads it.
+    schemas
+        Its streams' fields.
+    specs, wiring
+        The graph: how actors are built, and who is wired to whom.
+    pairs
+        Whether the output is pairs; otherwise matches are counted.
+    seed
+        The run's seed.
+    fold
+        Run all of it in one stage, even where the graph could be cut.
+    """
+
+    text: str
+    schemas: tuple[Schema, ...]
+    specs: Mapping[str, ActorSpec]
+    wiring: Wiring
+    pairs: bool = True
+    seed: int = 1
+    fold: bool = False
+
+
+def run_hosted(
+    query: HostedQuery,
+    arrivals: Path,
+    folder: Path,
+    *,
+    spark: SparkSession,
+    files_per_trigger: int = 1,
+) -> EngineRun:
+    """Run *query* over the log in the folder *arrivals* until what is there has been taken.
+
+    Parameters
+    ----------
+    folder
+        Receives ``checkpoint`` and ``found``, the output as Parquet (see `found`). Where a run of
+        the same query was there before, it goes on.
+    files_per_trigger
+        Files of the log that make a trigger. A fixed cost of about half a second a trigger wants
+        triggers of some 100,000 tuples.
+
+    Raises
+    ------
+    DataError
+        The checkpoint in *folder* is of another query, or more than two streams are joined.
+    SparkUnavailable
+        This Spark has no stateful operators for Python.
+    SparkFailed
+        The query failed; in Spark's own words.
+    """
+    need_stateful_operators()
+    if len(query.schemas) > 2:
+        raise DataError(
+            f"operators inside Spark join one stream with itself or two streams; the query has "
+            f"{len(query.schemas)}: {', '.join(schema.stream for schema in query.schemas)}"
+        )
+    session = streaming_session(spark)
+    stages = cut(query.specs, query.wiring, fold=query.fold)
+    partitions = min(stages.partitions, spark.sparkContext.defaultParallelism)
+    about = _about(query, stages.actors, partitions)
+    claim(folder / "checkpoint", about)
+    session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    hosted = Hosted(
+        run=hashlib.sha256(f"{folder.resolve()}{json.dumps(about)}".encode()).hexdigest(),
+        specs=query.specs,
+        wiring=query.wiring,
+        seed=query.seed,
+        stages=stages,
+        keys=_keys(session, stages.partitions, partitions),
+        pairs=query.pairs,
+    )
+    shuffled = shuffled_bytes(spark)
+    start = time.perf_counter()
+    stream = (
+        _plan(session, query, hosted, arrivals, files_per_trigger)
+        .writeStream.format("parquet")
+        .option("path", os.fspath(folder / "found"))
+        .option("checkpointLocation", os.fspath(folder / "checkpoint" / "spark"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    await_end(stream)
+    seconds = time.perf_counter() - start
+    triggers = trigger_times(stream)
+    return EngineRun(
+        engine="spark-hosted",
+        totals=total(session.read.parquet(os.fspath(folder / "found"))),
+        rows=sum(rows for rows, _ in triggers),
+        wall_seconds=seconds,
+        shuffled_bytes=shuffled_bytes(spark) - shuffled,
+        versions=versions(spark),
+        triggers=triggers,
+        note=stages.folded,
+    )
+
+
+def need_stateful_operators() -> None:
+    """Raise :exc:`SparkUnavailable` where this Spark cannot host operators."""
+    import pyspark
+
+    told = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+    if told < OLDEST_SPARK:
+        needed = ".".join(map(str, OLDEST_SPARK))
+        raise SparkUnavailable(
+            f"this is Spark {pyspark.__version__}, which has no transformWithState for rows in "
+            f"Python; joinsim's operators run in Spark {needed} or newer: "
+            f"pip install 'pyspark>={needed}'"
+        )
+
+
+def _plan(
+    session: SparkSession,
+    query: HostedQuery,
+    hosted: Hosted,
+    arrivals: Path,
+    files_per_trigger: int,
+) -> DataFrame:
+    rows = (
+        session.readStream.schema(arrival_log.columns(query.schemas))
+        .option("maxFilesPerTrigger", files_per_trigger)
+        .parquet(os.fspath(arrivals))
+        .mapInArrow(arrival_log.Packer(query.schemas, _sources(hosted)), ROW)
+    )
+    for stage in range(len(hosted.stages.actors)):
+        processor = StageProcessor(hosted, stage)
+        rows = rows.groupBy("via").transformWithState(processor, ROW, "append", "none")
+    columns = found.PAIRS if query.pairs else found.COUNTS
+    return rows.select("parcel").mapInArrow(unpack_results, columns)
+
+
+def _sources(hosted: Hosted) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Return key, number and sources of each shard of the first stage that holds any."""
+    sources = []
+    for shard, names in enumerate(hosted.stages.actors[0]):
+        reading = tuple(name for name in names if issubclass(hosted.specs[name].actor, Source))
+        if reading:
+            sources.append((hosted.via(0, (0, shard)), shard, reading))
+    return sources
+
+
+def _keys(session: SparkSession, shards: int, partitions: int) -> tuple[int, ...]:
+    """Return keys that Spark's hash spreads over its partitions in turns."""
+    part = f"pmod(hash(cast(id as int)), {partitions}) as part"
+    by_part: list[list[int]] = [[] for _ in range(partitions)]
+    for row in session.range(64 * shards).selectExpr("id", part).collect():
+        by_part[row.part].append(row.id)
+    return tuple(by_part[shard % partitions][shard // partitions] for shard in range(shards))
+
+
+def _about(query: HostedQuery, actors: Sequence[Any], partitions: int) -> dict[str, Any]:
+    return {
+        "query": query.text,
+        "streams": [[schema.stream, dict(schema.fields)] for schema in query.schemas],
+        "actors": {
+            name: [f"{spec.actor.__module__}.{spec.actor.__qualname__}", _plainly(spec.arguments)]
+            for name, spec in query.specs.items()
+        },
+        "wiring": {name: dict(ports) for name, ports in query.wiring.items()},
+        "stages": actors,
+        "partitions": partitions,
+        "pairs": query.pairs,
+        "seed": query.seed,
+    }
+
+
+def _plainly(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are numbers, words or lists of them."""
+    return {
+        name: value
+        for name, value in arguments.items()
+        if value is None or isinstance(value, bool | int | float | str)
+    }

@@ -1,0 +1,98 @@
+"""Processes for tests of live runs and shards: threads of this one, over real connections."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+import pytest
+
+from actors.hosting import ray_cluster, ray_processes
+from actors.hosting.mesh import Door, MemberLostError, Mesh, join_last
+from actors.protocol import ActorError
+
+TOKEN = b"only for tests .."
+
+
+def meshes(count: int) -> list[Mesh]:
+    """Return the meshes of *count* members and of the driver, which comes last."""
+    doors = [Door("127.0.0.1") for _ in range(count)]
+    addresses = [door.address for door in doors]
+    joined: dict[int, Mesh] = {}
+
+    def join(member: int) -> None:
+        joined[member] = doors[member].join(member, addresses, count + 1, TOKEN)
+
+    threads = [threading.Thread(target=join, args=(member,)) for member in range(count)]
+    for thread in threads:
+        thread.start()
+    driver = join_last(addresses, TOKEN)
+    for thread in threads:
+        thread.join()
+    return [joined[member] for member in range(count)] + [driver]
+
+
+def use_threads(patch: pytest.MonkeyPatch) -> None:
+    """Have runs take threads for Ray's processes: they start in no time, and talk as those do."""
+
+    @contextmanager
+    def no_cluster(address: str | None, *, processes: int) -> Iterator[None]:
+        yield
+
+    patch.setattr(ray_cluster, "ray_cluster", no_cluster)
+    patch.setattr(ray_processes, "RayProcesses", Threads)
+
+
+class Threads:
+    """Has the interface of `actors.hosting.ray_processes.RayProcesses`; starts in no time."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        *self._meshes, self.mesh = meshes(count)
+        self._faults: list[str] = []
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Threads:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.mesh.__exit__(None, None, None)
+        for thread in self._threads:
+            thread.join(10)
+            assert not thread.is_alive()
+
+    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return []  # what is to be warm in a process is warm in this one
+
+    def serve(self, server: Callable[..., None], *arguments: Any) -> None:
+        def run(mesh: Mesh) -> None:
+            try:
+                with mesh:
+                    server(mesh, *arguments)
+            except MemberLostError:
+                pass
+            except ActorError as error:
+                self._faults.append(str(error))
+
+        self._threads = [threading.Thread(target=run, args=(mesh,)) for mesh in self._meshes]
+        for thread in self._threads:
+            thread.start()
+
+    def receive(self, timeout_s: float | None = None) -> tuple[int, Any] | None:
+        try:
+            return self.mesh.receive(timeout_s)
+        except MemberLostError as lost:
+            for thread in self._threads:
+                thread.join(10)
+            raise ActorError(self._faults[0] if self._faults else str(lost)) from None
+
+    def send(self, process: int, value: Any) -> None:
+        self.mesh.send(process, value)

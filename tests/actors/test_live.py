@@ -1,0 +1,186 @@
+"""Live runs of toy systems: nothing lost, nothing overtaken, and an end, whatever the graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.hosting.live.components import components_of
+from actors.hosting.live.parcels import Measured, Report
+from actors.hosting.live.run import LiveRun
+from actors.protocol import FEEDBACK, TIMER, Actor, ActorError, ActorSpec, Context, Message, State
+from tests.actors.meshes import Threads
+from tests.toys import Parcel, Recorder, Sender, Worker
+
+PORTS = {port: code for code, port in enumerate(["out", "on", "back", FEEDBACK, "start", TIMER])}
+
+
+class Bouncer(Actor):
+    """Sends each parcel back as an answer, until it has bounced *bounces* times; then on."""
+
+    def __init__(self, bounces: int) -> None:
+        self.bounces = bounces
+
+    def receive(self, message: Message, context: Context) -> None:
+        parcel: Parcel = message.payload
+        if parcel.rows <= self.bounces:
+            context.send(FEEDBACK, Parcel(parcel.number, rows=parcel.rows + 1))
+        else:
+            context.send("on", parcel)
+
+    def snapshot(self) -> State:
+        return {}
+
+    def restore(self, state: State) -> None:
+        pass
+
+
+class Wall(Actor):
+    """Passes on what a source sends, and sends back what comes back."""
+
+    def receive(self, message: Message, context: Context) -> None:
+        context.send("out", message.payload)
+
+    def snapshot(self) -> State:
+        return {}
+
+    def restore(self, state: State) -> None:
+        pass
+
+
+def run_live(
+    specs: dict[str, ActorSpec], wiring: Any, homes: dict[str, int], *, room: int = 16
+) -> tuple[Measured, list[Any], np.ndarray]:
+    """Run a system; return what was measured, what was emitted, and the trace."""
+    with Threads(max(homes.values()) + 1) as processes:
+        run = LiveRun(processes, specs, wiring, 1, homes=homes, room=room, codes=PORTS)
+        measured = run.run(lambda count: None)
+        emitted, rows = [], [np.empty((0, 13), np.int64)]
+        for entry in run.entries():
+            if isinstance(entry, np.ndarray):
+                rows.append(entry)
+            else:
+                emitted += entry
+    return measured, emitted, np.concatenate(rows)
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_all_that_is_sent_arrives_once_and_in_order(data: st.DataObject) -> None:
+    counts = data.draw(st.lists(st.integers(0, 30), min_size=1, max_size=3), "counts")
+    workers = [f"w{i}" for i in range(data.draw(st.integers(1, 3), "workers"))]
+    specs = {
+        f"s{i}": ActorSpec(actor=Sender, arguments={"count": count})
+        for i, count in enumerate(counts)
+    }
+    wiring: dict[str, Any] = {name: {"out": tuple(workers)} for name in specs}
+    for worker in workers:
+        specs[worker] = ActorSpec(actor=Worker, arguments={"port": "on"})
+        wiring[worker] = {"on": ("r0", "r1")}
+    for name in ("r0", "r1"):
+        specs[name], wiring[name] = ActorSpec(actor=Recorder), {}
+    homes = {name: data.draw(st.integers(0, 2), f"home of {name}") for name in specs}
+    room = data.draw(st.integers(1, 4), "room")
+    measured, emitted, rows = run_live(specs, wiring, homes, room=room)
+
+    expected = Counter({n: sum(n < count for count in counts) * len(workers) for n in range(30)})
+    assert Counter(number for _, number, _, _ in emitted) == +expected
+    assert all(total == sum(range(number % 7)) for _, number, _, total in emitted)
+    assert measured.messages == measured.received == 2 * sum(counts) * len(workers)
+    assert measured.tuples == sum(counts)
+    sender, receiver, _, seq, *_, sent_ns, left_ns, arrived_ns, started_ns, done_ns = rows.T
+    for channel in set(zip(sender.tolist(), receiver.tolist(), strict=True)):
+        mine = (sender == channel[0]) & (receiver == channel[1])
+        assert (np.diff(seq[mine]) > 0).all()
+        assert (np.diff(started_ns[mine]) >= 0).all()
+    for before, after in ((sent_ns, left_ns), (left_ns, arrived_ns), (started_ns, done_ns)):
+        assert (before <= after).all()
+
+
+@settings(max_examples=25)
+@given(
+    count=st.integers(0, 20),
+    bounces=st.integers(0, 5),
+    homes=st.lists(st.integers(0, 2), min_size=4, max_size=4),
+    room=st.integers(1, 3),
+)
+def test_actors_that_answer_each_other_end_when_the_last_answer_has_been_answered(
+    count: int, bounces: int, homes: list[int], room: int
+) -> None:
+    specs = {
+        "source": ActorSpec(actor=Sender, arguments={"count": count}),
+        "wall": ActorSpec(actor=Wall),
+        "bouncer": ActorSpec(actor=Bouncer, arguments={"bounces": bounces}),
+        "recorder": ActorSpec(actor=Recorder),
+    }
+    wiring = {
+        "source": {"out": ("wall",)},
+        "wall": {"out": ("bouncer",)},
+        "bouncer": {FEEDBACK: ("wall",), "on": ("recorder",)},
+        "recorder": {},
+    }
+    measured, emitted, _ = run_live(specs, wiring, dict(zip(specs, homes, strict=True)), room=room)
+    assert sorted(number for _, number, _, _ in emitted) == list(range(count))
+    assert measured.received == count * (2 * bounces + 3)
+
+
+def test_a_source_does_not_run_ahead_of_a_slow_receiver() -> None:
+    specs = {
+        "source": ActorSpec(actor=Sender, arguments={"count": 300}),
+        "recorder": ActorSpec(actor=Recorder),
+    }
+    wiring = {"source": {"out": ("recorder",)}, "recorder": {}}
+    for homes in ({"source": 0, "recorder": 1}, {"source": 0, "recorder": 0}):
+        _, _, rows = run_live(specs, wiring, homes, room=3)
+        crossed = rows[rows[:, 0] != rows[:, 1]]
+        left_ns, started_ns = crossed[:, 9], crossed[:, 11]
+        # Message n leaves only when message n - 3 is being served.
+        assert (left_ns[3:] >= started_ns[:-3]).all()
+
+
+def test_timers_fire_at_their_time_and_not_before() -> None:
+    gap_ns = 3_000_000
+    specs = {
+        "source": ActorSpec(actor=Sender, arguments={"count": 5, "gap_ns": gap_ns}),
+        "recorder": ActorSpec(actor=Recorder),
+    }
+    wiring = {"source": {"out": ("recorder",)}, "recorder": {}}
+    _, emitted, _ = run_live(specs, wiring, {"source": 0, "recorder": 1})
+    times = [now for _, _, now, _ in emitted]
+    assert len(times) == 5
+    assert times[-1] - times[0] >= 4 * gap_ns - 2_000_000  # arrivals may differ a little
+
+
+def test_a_fault_of_an_actor_ends_the_run_and_names_it() -> None:
+    specs = {
+        "source": ActorSpec(actor=Sender, arguments={"count": 3}),
+        "worker": ActorSpec(actor=Worker, arguments={"port": "nowhere"}),
+        "recorder": ActorSpec(actor=Recorder),
+    }
+    wiring = {"source": {"out": ("worker",)}, "worker": {"on": ("recorder",)}, "recorder": {}}
+    with pytest.raises(ActorError, match="worker failed on a message from source"):
+        run_live(specs, wiring, {"source": 0, "worker": 1, "recorder": 0})
+
+
+def test_a_component_is_not_at_rest_while_a_report_misses_a_message_that_another_counts() -> None:
+    wiring = {"a": {"out": ("b",)}, "b": {FEEDBACK: ("a",)}}
+    (component,) = components_of(wiring, {"a": 0, "b": 1})
+    to, back = ("a", "b"), ("b", "a")
+    assert not component.at_rest(0, Report(0, {to: 1}, {back: 0}))
+    # b answered once; as many were sent as received in all, but a's report is from before.
+    assert not component.at_rest(1, Report(0, {back: 1}, {to: 2}))
+    assert component.at_rest(0, Report(0, {to: 2}, {back: 1}))
+
+
+def test_components_are_the_cycles_of_a_graph() -> None:
+    wiring: dict[str, Any] = {"s": {"o": ("a",)}, "a": {"o": ("b",)}, "b": {"o": ("a", "t")}}
+    wiring["t"] = {}
+    found = components_of(wiring, {"s": 1, "a": 2, "b": 0, "t": 1})
+    assert [part.members for part in found] == [["s"], ["a", "b"], ["t"]]
+    assert found[1].homes == [0, 2]
+    assert sorted(found[1].inside) == [("a", "b"), ("b", "a")]

@@ -1,0 +1,152 @@
+"""``joinsim compare --engines`` and ``joinsim calibrate``, from a person's side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scenarios.engines import registry
+from scenarios.engines.duckdb_engine import DuckDb
+from scenarios.engines.engine import EngineFailed, Measured, Totals
+from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
+
+QUERY = SELF_JOIN.format(window=WINDOW)
+
+
+class Broken:
+    """An engine that is there, and fails or finds something else."""
+
+    name = "broken"
+    install = "not at all"
+
+    def __init__(self, totals: Totals | None) -> None:
+        self.totals = totals
+
+    def version(self) -> str | None:
+        return "1.0"
+
+    def cannot(self, plan: object) -> str | None:
+        return None
+
+    def run(self, plan: object, directory: Path) -> Measured:
+        if self.totals is None:
+            raise EngineFailed("out of paper")
+        return Measured(totals=self.totals, wall_seconds=1.0)
+
+
+def test_engines_find_the_same_pairs_and_refusals_are_told(
+    joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    names = "inline,duckdb,polars,flink"
+    said = joinsim("compare", QUERY, "--data", prepared, "--engines", names, "--out", "o", "--json")
+    assert said.code == 0, said.err
+    told = said.json
+    assert {one["engine"] for one in told["engines"]} == {"inline", "duckdb", "polars"}
+    for one in told["engines"]:
+        assert one["equal"]
+        assert (one["pairs"], one["checksum"]) == tuple(told["expected"].values())
+        assert one["throughput_tps"] == pytest.approx(300 / one["wall_seconds"])
+        assert one["memory_bytes"] > 10_000_000
+    assert told["expected"]["pairs"] > 0
+    assert [one["engine"] for one in told["refused"]] == ["flink"]
+    assert json.loads((tmp_path / "o" / "compare.json").read_text()) == told
+
+
+def test_ray_and_spark_find_the_same_pairs(
+    joinsim: Command, prepared: Path, ray_running: None, spark: object
+) -> None:
+    names = "ray,spark,native-spark"
+    said = joinsim("compare", QUERY, "--data", prepared, "--engines", names, "--out", "o", "--json")
+    assert said.code == 0, said.err
+    engines = {one["engine"]: one for one in said.json["engines"]}
+    assert set(engines) == set(names.split(","))
+    assert all(one["equal"] for one in engines.values())
+    assert "without equality predicate is not supported" in engines["native-spark"]["note"]
+    assert engines["ray"]["latency_ms"]["p50"] > 0
+
+
+def test_an_engine_that_finds_something_else_fails_the_comparison(
+    joinsim: Command, prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.ENGINES, "broken", Broken(Totals(1, 2)))
+    said = joinsim("compare", QUERY, "--data", prepared, "--engines", "inline,broken")
+    assert said.code == 1
+    assert "DIFFERS" in said.out
+
+
+def test_an_engine_that_fails_loses_no_other(
+    joinsim: Command, prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.ENGINES, "broken", Broken(None))
+    said = joinsim("compare", QUERY, "--data", prepared, "--engines", "broken,inline")
+    assert said.code == 3
+    assert "failed: out of paper" in said.out
+    assert "all pairs equal: PASS" in said.out
+
+
+def test_an_engine_that_is_missing_says_how_to_get_it(
+    joinsim: Command, prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DuckDb, "version", lambda self: None)
+    said = joinsim("compare", QUERY, "--data", prepared, "--engines", "duckdb,inline")
+    assert said.code == 0
+    assert "duckdb  cannot: is not installed: pip install 'joinsim[engines]'" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--engines", "duckbd"], "no engine is called 'duckbd': did you mean 'duckdb'?"),
+        (["--engines", " ,"], "name some of inline, ray"),
+        (["--engines", "inline", "--topologies", "spo_join,bchj"], "run one topology"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(
+    joinsim: Command, prepared: Path, arguments: list[str], message: str
+) -> None:
+    said = joinsim("compare", QUERY, "--data", prepared, *arguments)
+    assert said.code == 3
+    assert message in said.err
+
+
+def test_tuples_that_may_be_late_are_not_compared(joinsim: Command) -> None:
+    said = joinsim(
+        "compare", "oij-w1", "--scale", "smoke", "--rows", 500, "--engines", "inline",
+        "--set", "feeding.disorder=20 ms",
+    )  # fmt: skip
+    assert said.code == 3
+    assert "engines are compared on ordered streams" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--topologies", "split_jion"], "did you mean 'split_join'?"),
+        (["--profile", "nothing.toml"], "--profile: no cost profile 'nothing.toml'"),
+        (["--out", "nowhere/c.toml"], "there is no folder nowhere"),
+        (["--topologies", "ibwj", "--rows", 1000], "ibwj: actors that time themselves"),
+    ],
+)
+def test_what_cannot_be_calibrated_is_told(
+    joinsim: Command, arguments: list[object], message: str
+) -> None:
+    said = joinsim("calibrate", *arguments)
+    assert said.code == 3
+    assert message in said.err
+
+
+def test_a_profile_is_measured_and_held_against_live_runs(
+    joinsim: Command, ray_running: None
+) -> None:
+    said = joinsim("calibrate", "--topologies", "hash_join", "--rows", 1000, "--validate", "--json")
+    assert said.code == 0, said.err
+    told = said.json
+    assert told["profile"]["comparison_ps"] >= 0
+    assert Path(told["path"]).read_text().startswith("# Measured on")
+    (one,) = told["predictions"]
+    assert (one["topology"], one["query"], one["exact"]) == ("hash_join", "equality", True)
+    error = one["predicted_tps"] / one["measured_tps"] - 1
+    assert one["throughput_error"] == pytest.approx(error)
+    assert told["median_throughput_error"] == pytest.approx(abs(error))

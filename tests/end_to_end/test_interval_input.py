@@ -1,0 +1,99 @@
+"""What a person gets wrong about an interval join, and what is told of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.end_to_end.conftest import Command, Said, write_csv, write_prepared
+
+QUERY = (
+    "SELECT * FROM A, B WHERE A.k = B.k "
+    "AND B.ts BETWEEN A.ts - INTERVAL '2 s' AND A.ts + INTERVAL '1 s'"
+)
+
+
+@pytest.fixture
+def streams(tmp_path: Path) -> tuple[object, ...]:
+    """Return options that name two prepared streams of 200 tuples, a second apart, nine keys."""
+    for seed, name in enumerate("AB"):
+        keys = np.random.default_rng(seed).integers(0, 9, 200)
+        write_prepared(tmp_path / name, {"k": keys}, ts=np.arange(200) * 1_000_000_000)
+    return ("--data", tmp_path / "A", "--data", tmp_path / "B", "--topology", "hp_oij")
+
+
+def refused(said: Said, *told: str) -> None:
+    assert (said.code, said.out) == (3, "")
+    assert "Traceback" not in said.err
+    for words in told:
+        assert words in said.err
+
+
+def test_a_lower_end_above_the_upper_one_is_refused(
+    joinsim: Command, streams: tuple[object, ...]
+) -> None:
+    query = QUERY.replace("- INTERVAL '2 s'", "+ INTERVAL '2 s'")
+    said = joinsim("run", "--query", query, *streams, "--json")
+    refused(said, "first end lies after its second")
+
+
+def test_a_window_join_system_says_that_the_query_has_an_interval(
+    joinsim: Command, streams: tuple[object, ...]
+) -> None:
+    said = joinsim("run", "--query", QUERY, *streams[:-1], "spo_join", "--json")
+    refused(said, "joins over windows", "interval")
+
+
+def test_text_is_compared_for_equality_and_not_put_in_order(
+    spark: object, joinsim: Command, tmp_path: Path
+) -> None:
+    lines = [f"2024-01-01 00:00:{i:02},{name},1.5" for i, name in enumerate(["IBM", "SPY", "BAC"])]
+    write_csv(tmp_path / "A.csv", lines)
+    write_csv(tmp_path / "B.csv", lines[::-1])
+    query = QUERY.replace("A.k = B.k", "A.a = B.a")
+    data = ("--data", "A.csv", "--data", "B.csv", "--topology", "kp_oij")
+    said = joinsim("run", "--query", query, *data, "--json")
+    assert said.code == 0, said.err
+    assert said.json["verdict"]["produced"] == len(lines)
+    said = joinsim("run", "--query", query.replace("=", "= B.a AND A.a <="), *data, "--json")
+    refused(said, "A.csv", "a: not a number", "compared with = and != alone")
+
+
+def test_without_watermarks_state_that_grows_for_ever_must_be_asked_for(
+    joinsim: Command, streams: tuple[object, ...]
+) -> None:
+    asked = ("run", "--query", QUERY, *streams, "--set", "feeding.watermarks=false", "--json")
+    refused(joinsim(*asked), "feeding.watermarks", "feeding.unbounded_state")
+    said = joinsim(*asked, "--set", "feeding.unbounded_state=true")
+    assert said.code == 0, said.err
+    assert said.json["verdict"]["exact"] is True
+
+
+def test_watermarks_that_run_backwards_are_counted_and_ignored(
+    joinsim: Command, streams: tuple[object, ...]
+) -> None:
+    """A late tuple that an emitter holds back makes one: it promises less than before."""
+    disorder = [
+        option
+        for setting in ("disorder=20 s", "watermark_lag=1 s", "batch_rows=5")
+        for option in ("--set", f"feeding.{setting}")
+    ]
+    said = joinsim("run", "--query", QUERY, *streams, *disorder, "--json")
+    assert said.code == 0, said.err
+    assert said.json["verdict"]["late"] > 0
+    assert said.json["collectors"]["backward_watermarks"] > 0
+
+
+def test_a_source_that_never_starts_leaves_nothing_to_join(
+    joinsim: Command, streams: tuple[object, ...], tmp_path: Path
+) -> None:
+    """Its partner's tuples still pass: event time goes on without it."""
+    far = np.arange(200) * 1_000_000_000 + 10**15
+    write_prepared(tmp_path / "late" / "B", {"k": np.zeros(200, np.int64)}, ts=far)
+    data = ("--data", tmp_path / "A", "--data", tmp_path / "late" / "B", "--topology", "hp_oij")
+    said = joinsim("run", "--query", QUERY, *data, "--json")
+    assert said.code == 2, said.err
+    assert said.json["tuples"] == 400
+    assert said.json["verdict"]["produced"] == 0

@@ -1,0 +1,67 @@
+"""``joinsim plan``, from a person's side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.end_to_end.conftest import Command, write_prepared
+
+QUERY = """
+SELECT * FROM A, B, C WHERE A.x = B.x AND B.x = C.x
+WINDOW AS (SLIDE INTERVAL '1 ns' ON '2 s' PRECISE)
+"""
+SETTINGS = ("--set", "network.preset=wan")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> list[str]:
+    """Three steady streams of uniform values, as options of the command line."""
+    rng = np.random.default_rng(3)
+    options = []
+    for place, name in enumerate("ABC"):
+        ts = np.arange(1200) * 20_000_000 + place * 1_000_000
+        write_prepared(tmp_path / name, {"x": rng.integers(0, 20, 1200)}, ts=ts)
+        options += ["--data", str(tmp_path / name)]
+    return options
+
+
+def test_a_plan_is_searched_for_explained_and_run(joinsim: Command, data: list[str]) -> None:
+    said = joinsim(
+        "plan", "--query", QUERY, *data, *SETTINGS, "--set", "delta=500 ms",
+        "--set", "execution=delayed", "--json",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    told = said.json
+    assert [line[:2] for line in told["plan"]] == ["A:", "B:", "C:"]
+    steps = told["tables"][1]
+    assert len(steps["rows"]) == 6  # two for each head
+    assert steps["columns"][-6:] == ["SP-S", "SP-D", "SM-S1", "SM-S2", "SM-D1", "SM-D2"]
+    for cost in told["costs"]:
+        assert cost["estimated"] == pytest.approx(cost["measured"], rel=0.1)
+
+
+def test_a_plan_of_ones_own_is_costed(joinsim: Command, data: list[str]) -> None:
+    own = "A: B SM-S1, C SP-S; B: C SP-S, A SP-D; C: B SP-D, A BLOOM-D"
+    said = joinsim(
+        "plan", "--query", QUERY, *data, *SETTINGS, "--set", f"plan={own}", "--no-simulate"
+    )
+    assert said.code == 0, said.err
+    assert "C: B SP-D, A BLOOM-D" in said.out
+    assert "exhaustive" in said.out
+
+
+def test_a_system_that_plans_nothing_says_so(joinsim: Command, data: list[str]) -> None:
+    said = joinsim("plan", "--query", QUERY, *data, "--topology", "hash_join")
+    assert said.code == 3
+    assert "hash_join has nothing to plan; --topology can be semijoin" in said.err
+
+
+def test_a_survey_says_that_it_is_one(joinsim: Command) -> None:
+    """It has no query of its own to plan for."""
+    said = joinsim("plan", "semijoin-table3")
+    assert said.code == 3
+    assert "semijoin-table3 is a survey" in said.err
+    assert "joinsim run semijoin-table3" in said.err

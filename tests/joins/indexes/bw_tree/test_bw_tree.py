@@ -1,0 +1,112 @@
+"""The Bw-Tree against a sorted list, and under threads that change and search it at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from joins.indexes.bw_tree.bw_tree import BwTree
+
+EXTREME = [np.iinfo(np.int64).min, np.iinfo(np.int64).max]
+KEYS = st.integers(-6, 6) | st.sampled_from(EXTREME)
+ENTRIES = st.lists(st.tuples(KEYS, st.integers(0, 40)), max_size=60)
+
+
+def columns(pairs):
+    return np.array(pairs, np.int64).reshape(-1, 2).T
+
+
+class BwTreeMachine(RuleBasedStateMachine):
+    """Inserts, deletes, rebuilds and snapshots in any order; probes after each."""
+
+    @initialize(width=st.integers(4, 9), chain=st.integers(3, 4))
+    def make(self, width, chain):
+        self.tree = BwTree(width=width, chain=chain)
+        self.entries = []
+
+    @rule(pairs=ENTRIES)
+    def insert(self, pairs):
+        self.tree.reserve(len(pairs))
+        work = self.tree.insert(*columns(pairs))
+        assert work.inserts == len(pairs)
+        self.entries = sorted({*self.entries, *pairs})
+
+    @rule(data=st.data())
+    def delete(self, data):
+        held = st.sampled_from(self.entries) if self.entries else st.nothing()
+        pairs = data.draw(st.lists(held | st.tuples(KEYS, st.integers(0, 40)), max_size=60))
+        self.tree.reserve(len(pairs))
+        self.tree.delete(*columns(pairs))
+        self.entries = [entry for entry in self.entries if entry not in pairs]
+
+    @rule()
+    def put_away(self):
+        self.tree = BwTree.restore(self.tree.snapshot())
+
+    @rule(low=KEYS, high=KEYS, start=st.integers(0, 40), stop=st.integers(0, 41))
+    def probe(self, low, high, start, stop):
+        found = self.tree.probe(
+            *np.array([[low], [high]]), start=np.array([start]), stop=np.array([stop])
+        )
+        seen = [p for key, p in self.entries if low <= key <= high and start <= p < stop]
+        assert found.count.tolist() == [len(seen)]
+        assert sorted(found.match_id.tolist()) == sorted(seen)
+
+    @invariant()
+    def holds_every_entry(self):
+        found = self.tree.probe(*np.array([[EXTREME[0]], [EXTREME[1]]]))
+        assert sorted(found.match_id.tolist()) == sorted(p for _, p in self.entries)
+
+
+BwTreeMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestBwTree = BwTreeMachine.TestCase
+
+
+@pytest.mark.parametrize("kind", ["width", "chain", "threads"])
+def test_what_cannot_be_is_named(kind):
+    with pytest.raises(ValueError, match=f"{kind} is 0, must be at least"):
+        BwTree(**{kind: 0})
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    threads=st.integers(2, 6),
+    width=st.integers(4, 8),
+    chain=st.integers(3, 4),
+    spread=st.sampled_from([1, 50, 10**6]),
+    seed=st.integers(0, 10**6),
+)
+def test_threads_lose_nothing_and_see_what_was_there_before(threads, width, chain, spread, seed):
+    rows = 3000
+    key = np.random.default_rng(seed).integers(-spread, spread + 1, threads * rows)
+    position = np.arange(threads * rows)
+    tree = BwTree(width=width, chain=chain, threads=threads)
+    tree.reserve(2 * threads * rows)
+    # There from the beginning and never deleted: whoever searches meanwhile must find all of them.
+    tree.insert(key[::4], position[::4])
+    least, most = np.array([-spread]), np.array([spread])
+
+    def work(thread):
+        mine = (position % threads == thread) & (position % 4 > 0)
+        gone = mine & (position % 4 == 1)
+        for part in np.array_split(np.flatnonzero(mine), 20):
+            tree.insert(key[part], position[part], thread=thread)
+            found = tree.probe(least, most).match_id
+            assert len(found) == len(set(found.tolist()))
+            assert np.isin(position[::4], found).all()
+            assert np.isin(part, found).all()
+            tree.delete(key[part[gone[part]]], part[gone[part]], thread=thread)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, range(threads)))
+    left = np.flatnonzero(position % 4 != 1)
+    one_key = tree.probe(key[left], key[left], start=left, stop=left + 1)
+    assert (one_key.count == 1).all()
+    assert sorted(tree.probe(least, most).match_id.tolist()) == left.tolist()
+    tree.reserve(10**6)
+    assert sorted(tree.probe(least, most).match_id.tolist()) == left.tolist()

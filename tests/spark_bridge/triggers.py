@@ -1,0 +1,116 @@
+"""Runs a graph's stages as Spark would, trigger by trigger, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from actors.results import Late, Output
+from actors.source import ARRIVALS, Arriving, Source
+from joins.arrivals import Arrivals
+from spark_bridge.hosted.kept import Kept
+from spark_bridge.hosted.parcels import Letter, pack, unpack, wrap
+from spark_bridge.hosted.shard import StageShard
+from spark_bridge.hosted.stages import Home, Stages
+from topologies.topology import ActorGraph
+
+
+class Variable:
+    """A state variable of Spark's, of one value or a map of them."""
+
+    def __init__(self) -> None:
+        self._values: dict[Any, tuple[Any, ...]] = {}
+
+    def exists(self) -> bool:
+        return None in self._values
+
+    def get(self) -> tuple[Any, ...]:
+        return self._values[None]
+
+    def update(self, value: tuple[Any, ...]) -> None:
+        self._values[None] = value
+
+    def getValue(self, key: tuple[int]) -> tuple[Any, ...]:  # noqa: N802
+        return self._values[key]
+
+    def updateValue(self, key: tuple[int], value: tuple[Any, ...]) -> None:  # noqa: N802
+        self._values[key] = value
+
+    def removeKey(self, key: tuple[int]) -> None:  # noqa: N802
+        del self._values[key]
+
+
+class Variables:
+    """Spark's handle to the state of one group."""
+
+    def getValueState(self, name: str, schema: str) -> Variable:  # noqa: N802
+        return Variable()
+
+    def getMapState(self, name: str, key: str, value: str) -> Variable:  # noqa: N802
+        return Variable()
+
+
+class Triggers:
+    """All shards of all stages; what travels between them goes through bytes."""
+
+    def __init__(self, graph: ActorGraph, stages: Stages, seed: int) -> None:
+        self._graph, self._stages, self._seed = graph, stages, seed
+        self._homes = list(dict.fromkeys(stages.homes.values()))
+        self._shards = {home: self._new(home) for home in self._homes}
+        self._kept = {home: Kept(Variables()) for home in self._homes}
+        self.emitted: list[Any] = []
+
+    def _new(self, home: Home) -> StageShard:
+        rank = 1 + self._homes.index(home)
+        graph = self._graph
+        return StageShard(home, self._stages.homes, rank, graph.specs, graph.wiring, self._seed)
+
+    def run(self, pieces: Sequence[Arrivals], *, last: bool) -> None:
+        """Take some runs of arrivals as one trigger."""
+        parcels: dict[Home, list[bytes]] = {home: [] for home in self._homes}
+        for piece in pieces:
+            data = wrap(Arriving(piece, last and piece is pieces[-1]))
+            for name, home in self._stages.homes.items():
+                if issubclass(self._graph.specs[name].actor, Source):
+                    letter = Letter(piece.span[0], 0, name, ARRIVALS, None, (name,))
+                    parcels[home].append(pack([(letter, data)]))
+        for home in self._homes:
+            if not parcels[home]:
+                continue
+            shard, kept = self._shards[home], self._kept[home]
+            outcome = shard.deliver(unpack(parcels[home][::-1]))
+            kept.keep(kept.head, len(self.emitted), parcels[home], shard)
+            self.emitted += outcome.emitted
+            for to, letters in outcome.letters.items():
+                assert to[0] > home[0], "data flows one way"
+                parcels[to].append(pack((letter, wrap(letter.payload)) for letter in letters))
+
+    def rebuild(self, which: int) -> None:
+        """Put a new shard in one's place, by what was kept of it."""
+        home = self._homes[which % len(self._homes)]
+        self._shards[home] = self._new(home)
+        self._kept[home].rebuild(self._kept[home].head, self._shards[home])
+
+    def late(self, streams: int) -> list[np.ndarray]:
+        """Return per stream the ids of tuples that were dropped as late, ascending."""
+        dropped = [e for e in self.emitted if isinstance(e, Late)]
+        return [
+            np.sort(
+                np.concatenate([np.empty(0, np.int64), *(e.ids for e in dropped if e.stream == s)])
+            )
+            for s in range(streams)
+        ]
+
+    def pairs(self) -> list[tuple[int, int, int]]:
+        """Return all pairs found, in order: probing stream, probe id, match id."""
+        found = []
+        for output in self.emitted:
+            if isinstance(output, Output):
+                probe, match = output.matches.pairs()
+                found += [
+                    (output.matches.stream, *pair)
+                    for pair in zip(probe.tolist(), match.tolist(), strict=True)
+                ]
+        return sorted(found)

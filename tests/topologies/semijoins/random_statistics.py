@@ -1,0 +1,104 @@
+"""Statistics of made-up joins, for tests of formulas and searches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+from hypothesis import strategies as st
+
+from topologies.semijoins.attributes import JoinAttribute, NestedAttribute
+from topologies.semijoins.statistics import (
+    JOIN_GRAPHS,
+    JoinStatistics,
+    OtherPredicate,
+    Prices,
+    StreamStatistics,
+    graph_of,
+    one_attribute,
+    same_links,
+)
+
+
+def alike(
+    streams: int = 2,
+    *,
+    rate_tps: float = 300,
+    window_rows: float = 900,
+    full_bytes: float = 1250,
+    distinct: float = 10,
+    latency_s: float = 0.025,
+    bandwidth_bps: float = 1e6,
+    kind: str = "chain",
+    prices: Prices | None = None,
+) -> JoinStatistics:
+    """Return streams that are all the same: by default those of Figure 7."""
+    latencies, bandwidths = same_links(streams, latency_s=latency_s, bandwidth_bps=bandwidth_bps)
+    return JoinStatistics(
+        streams=tuple(
+            StreamStatistics(
+                name="ABCDEFGHIJKL"[place],
+                rate_tps=rate_tps,
+                window_rows=window_rows,
+                full_bytes=full_bytes,
+            )
+            for place in range(streams)
+        ),
+        attributes=one_attribute([distinct] * streams, 5),
+        graph=graph_of(kind, streams),
+        latency_s=latencies,
+        bandwidth_bps=bandwidths,
+        interval_s=0.1,
+        delay_s=0.08,
+        prices=prices or Prices(),
+    )
+
+
+def with_stream(statistics: JoinStatistics, at: int, **changed: float) -> JoinStatistics:
+    """Return *statistics* with the stream at position *at* changed."""
+    streams = list(statistics.streams)
+    streams[at] = replace(streams[at], **changed)
+    return replace(statistics, streams=tuple(streams))
+
+
+@st.composite
+def joins(draw: st.DrawFn, streams: int) -> JoinStatistics:
+    """Draw a join of so many unlike streams over unlike links."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    graph = graph_of(draw(st.sampled_from(JOIN_GRAPHS)), streams)
+    everyone = range(streams)
+    latency_s = rng.uniform(0.001, 0.05, (streams, streams))
+    bandwidth_bps = rng.uniform(1e5, 1e7, (streams, streams))
+    others: tuple[OtherPredicate, ...] = ()
+    attributes: tuple[JoinAttribute, ...] = one_attribute(rng.integers(2, 200, streams), 8)
+    if draw(st.booleans()):  # one predicate of another kind
+        others = (
+            OtherPredicate(distinct={0: 50.0, 1: 70.0}, selectivity=float(rng.uniform(1e-3, 1))),
+        )
+        graph.add_edge(0, 1)
+    if draw(st.booleans()) and nx.is_tree(graph):  # an attribute per predicate
+        attributes = tuple(
+            NestedAttribute(
+                distinct=np.where(np.isin(everyone, edge), rng.integers(2, 90, streams), 0.0)
+            )
+            for edge in graph.edges
+        )
+    return JoinStatistics(
+        streams=tuple(
+            StreamStatistics(
+                name=f"S{place}",
+                rate_tps=float(rng.uniform(1, 300)),
+                window_rows=float(rng.uniform(1, 900)),
+                full_bytes=float(rng.uniform(30, 1500)),
+            )
+            for place in everyone
+        ),
+        attributes=attributes,
+        others=others,
+        graph=graph,
+        latency_s=(latency_s + latency_s.T) / 2,
+        bandwidth_bps=(bandwidth_bps + bandwidth_bps.T) / 2,
+        interval_s=float(rng.uniform(0.01, 1)),
+        delay_s=0.08,
+    )

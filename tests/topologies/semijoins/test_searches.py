@@ -1,0 +1,102 @@
+"""The greedy and the exhaustive search against every plan there is."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
+from tests.topologies.semijoins.random_statistics import alike, joins
+from topologies.semijoins.costing import Costing
+from topologies.semijoins.estimate import estimate
+from topologies.semijoins.exhaustive import exhaustive_plan
+from topologies.semijoins.greedy import greedy_plan
+from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
+from topologies.semijoins.statistics import JOIN_GRAPHS, JoinStatistics
+from topologies.topology import TopologyError
+
+
+def all_plans_seconds(costing: Costing, head: int) -> list[float]:
+    """Return what every join sequence of a head costs, one after the other."""
+    statistics = costing.statistics
+    rest = [s for s in range(len(statistics.streams)) if s != head]
+    fixed = greedy_plan(costing).sequences
+    found = []
+    for order in permutations(rest):
+        for algorithms in product(PAPER_ALGORITHMS, repeat=len(rest)):
+            steps = tuple(
+                Step(stream=s, algorithm=a) for s, a in zip(order, algorithms, strict=True)
+            )
+            sequences = (*fixed[:head], JoinSequence(head=head, steps=steps), *fixed[head + 1 :])
+            plan = LinearPlan(streams=statistics.names, sequences=sequences)
+            try:
+                plan.check(statistics.graph)
+            except TopologyError:
+                continue
+            found.append(head_seconds(costing, plan, head))
+    return found
+
+
+def head_seconds(costing: Costing, plan: LinearPlan, head: int) -> float:
+    return sum(step.seconds for step in estimate(costing, plan).steps if step.head == head)
+
+
+@settings(max_examples=6, deadline=None)
+@given(statistics=joins(3), head=st.integers(0, 2))
+def test_no_plan_is_cheaper_than_the_exhaustive_one(statistics: JoinStatistics, head: int) -> None:
+    costing = Costing(statistics)
+    best = head_seconds(costing, exhaustive_plan(costing), head)
+    assert best == pytest.approx(min(all_plans_seconds(costing, head)), rel=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(statistics=st.integers(2, 5).flatmap(joins))
+def test_both_plans_can_be_carried_out_and_greedy_is_no_cheaper(
+    statistics: JoinStatistics,
+) -> None:
+    costing = Costing(statistics)
+    greedy, exhaustive = greedy_plan(costing), exhaustive_plan(costing)
+    greedy.check(statistics.graph)
+    exhaustive.check(statistics.graph)
+    spent = estimate(costing, greedy).seconds
+    assert spent >= estimate(costing, exhaustive).seconds * (1 - 1e-9)
+
+
+@settings(max_examples=10, deadline=None)
+@given(statistics=st.integers(3, 4).flatmap(joins))
+def test_greedy_takes_the_cheapest_first_step(statistics: JoinStatistics) -> None:
+    costing = Costing(statistics)
+    plan = greedy_plan(costing)
+    for sequence in plan.sequences:
+        head, first = sequence.head, sequence.steps[0]
+        offers = {
+            (other, algorithm): first_step_seconds(costing, plan, head, other, algorithm)
+            for other in statistics.graph.neighbors(head)
+            for algorithm in PAPER_ALGORITHMS
+        }
+        assert offers[first.stream, first.algorithm] == pytest.approx(min(offers.values()))
+
+
+def first_step_seconds(
+    costing: Costing, plan: LinearPlan, head: int, other: int, algorithm: OneWayJoin
+) -> float:
+    """Return what the head's first step costs if it is to join *other* by *algorithm*."""
+    rest = [step.stream for step in plan.sequences[head].steps if step.stream != other]
+    steps = tuple(Step(stream=stream, algorithm=algorithm) for stream in (other, *rest))
+    sequences = list(plan.sequences)
+    sequences[head] = JoinSequence(head=head, steps=steps)
+    changed = LinearPlan(streams=plan.streams, sequences=tuple(sequences))
+    return next(step.seconds for step in estimate(costing, changed).steps if step.head == head)
+
+
+@pytest.mark.parametrize("kind", JOIN_GRAPHS)
+def test_greedy_is_optimal_for_streams_that_are_all_the_same(kind: str) -> None:
+    """As the paper says and Figure 9 shows."""
+    costing = Costing(
+        alike(4, kind=kind, rate_tps=100, window_rows=120, full_bytes=500, distinct=1 / 0.06)
+    )
+    greedy = estimate(costing, greedy_plan(costing)).seconds
+    assert greedy == pytest.approx(estimate(costing, exhaustive_plan(costing)).seconds)

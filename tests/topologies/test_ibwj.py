@@ -1,0 +1,78 @@
+"""The index-based window join: what can be set, what is refused, what is noted; shared cores."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from actors.ibwj.machine import Machine
+from joins.parser import parse_query
+from scenarios.config import ConfigError
+from scenarios.plan import make_parameters
+from tests.properties.jobs import RandomJob, jobs
+from topologies import TOPOLOGIES, TopologyError
+
+IBWJ = TOPOLOGIES["ibwj"]
+QUERY = "SELECT R.x FROM R, S WHERE ABS(R.x - S.x) <= 2 WINDOW AS (SLIDE INTERVAL '1' ON '{}')"
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"merge_ratio": 0}, "merge_ratio = 0: .*greater than 0"),
+        ({"merge_ratio": 1.5}, "merge_ratio = 1.5: .*less than or equal to 1"),
+        ({"chain_length": 1}, "chain_length = 1: .*greater than or equal to 2"),
+        ({"index": "skip_list"}, "index = 'skip_list': .*'pim_tree'"),
+        ({"insertion_depth": -1}, "insertion_depth = -1"),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_named(values: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        make_parameters(IBWJ, values)
+
+
+def test_an_index_that_threads_cannot_share_is_refused_with_those_they_can() -> None:
+    job = IBWJ.sketch(parse_query(QUERY.format(8)))
+    with pytest.raises(
+        TopologyError, match=r"threads = 4: an index of b_chain .* pim_tree, im_tree"
+    ):
+        IBWJ.build(job, make_parameters(IBWJ, {"threads": 4, "index": "b_chain"}))
+
+
+@pytest.mark.parametrize(
+    ("values", "window", "says"),
+    [
+        ({"threads": 16, "cores": 8}, 1 << 16, ["16 threads on 8 cores"]),
+        ({"insertion_depth": 9}, 1 << 16, ["9: the tree of a window of 65536 tuples is 2 deep"]),
+        ({"insertion_depth": 2}, 1, ["2: the tree of a window of 1 tuples is 0 deep"]),
+        ({"threads": 8, "cores": 8}, 1 << 16, []),
+    ],
+)
+def test_what_says_less_than_it_seems_to_is_noted(
+    values: dict[str, int], window: int, says: list[str]
+) -> None:
+    notes = IBWJ.notes(parse_query(QUERY.format(window)), make_parameters(IBWJ, values))
+    assert len(notes) == len(says)
+    assert all(part in note for part, note in zip(says, notes, strict=True))
+
+
+@settings(max_examples=15)
+@given(job=jobs(IBWJ))
+def test_a_window_of_one_tuple_and_a_machine_put_away_in_between(
+    job: RandomJob, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    directory = tmp_path_factory.mktemp("run")
+    query = job.query.partition("WINDOW")[0] + "WINDOW AS (SLIDE INTERVAL '1' ON '1')"
+    one = RandomJob(**(vars(job) | {"query": query}))
+    assert one.run(directory).verdict.exact
+
+    receive = Machine.receive
+
+    def put_away_first(machine: Machine, message: object, context: object) -> None:
+        machine.restore(machine.snapshot())
+        receive(machine, message, context)  # type: ignore[arg-type]
+
+    right = job.run(directory)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Machine, "receive", put_away_first)
+        assert job.run(directory).outcome.digest == right.outcome.digest

@@ -1,0 +1,100 @@
+"""Handshake join (Teubner and Mueller): two streams flow past each other through a chain of cores.
+
+R enters at the first core and leaves at the last, S the other way round; both windows lie along the
+chain, a segment of each at every core::
+
+    source -> driver -+-> core.0 <-> core.1 <-> ... <-> core.n <-+
+                      |     |          |                   |     |
+                      |     +----------+----> sink <-------+     |
+                      +------------------------------------------+
+
+Cores talk to their neighbours alone and no tuple is stored twice, but a tuple is only through when
+its followers have pushed it along: a pair may have to wait for half a window. Windows are exact
+here all the same, because every tuple says what it sees: the driver alone knows who came before
+whom, and tells. What flows past unseen costs a comparison of positions and no more.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+from pydantic.dataclasses import dataclass
+
+from actors.handshake.core import Core
+from actors.handshake.driver import Driver
+from actors.handshake.resting import RestingCore
+from actors.protocol import FEEDBACK, ActorSpec
+from actors.results import Sink
+from actors.source import Source
+from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class HandshakeParameters:
+    """What a person may set of a handshake join.
+
+    Attributes
+    ----------
+    pes
+        Cores in the chain.
+    index
+        Structure of the local windows: nested loops in the originals; PIM-Tree's section 5 puts
+        B+-trees there.
+    """
+
+    pes: Pes = 4
+    index: Literal["nested_loop", "b_plus_tree"] = "nested_loop"
+
+
+class HandshakeJoin(Topology):
+    """A chain of cores in which tuples rest."""
+
+    name = "handshake_join"
+    title = "Handshake join: streams flow past each other through a chain of cores"
+    paper = "How Soccer Players Would do Stream Joins (Teubner and Mueller, SIGMOD 2011)"
+    exact = True
+    parameters_type = HandshakeParameters
+    core: ClassVar[type[Core]] = RestingCore
+
+    def assemble(self, job: Job, parameters: HandshakeParameters) -> ActorGraph:
+        """Return the chain.
+
+        Raise :exc:`joins.query.QueryError` for a window that cannot be.
+        """
+        query = job.query
+        graph = ActorGraph()
+
+        def add(role: str, name: str, actor: type, **arguments: Any) -> str:
+            return graph.add_actor(
+                name, role=role, spec=ActorSpec(actor=actor, arguments=arguments)
+            )
+
+        source = add("source", "source", Source, files=job.files, feeding=job.feeding)
+        driver = add(
+            "driver", "driver", Driver, windows=query.windows, self_join=query.is_self_join
+        )
+        cores = [
+            add(
+                "core",
+                f"core.{core}",
+                self.core,
+                query=query,
+                schemas=tuple(file.schema for file in job.files),
+                core=core,
+                cores=parameters.pes,
+                index=parameters.index,
+                pairs=job.pairs,
+            )
+            for core in range(parameters.pes)
+        ]
+        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        graph.connect(source, "out", driver)
+        graph.connect(driver, "first", cores[0])
+        graph.connect(driver, "last", cores[-1])
+        for left, right in pairwise(cores):
+            graph.connect(left, "right", right)
+            graph.connect(right, FEEDBACK, left)
+        for one in cores:
+            graph.connect(one, "sink", sink)
+        return graph

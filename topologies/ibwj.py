@@ -1,0 +1,154 @@
+"""The index-based window join of one multicore machine (PIM-Tree, Shahvarani and Jacobsen).
+
+One machine holds the windows of both streams and an index of each; a tuple is looked up in the
+other stream's index and inserted into its own::
+
+    source -> machine -> sink
+
+With *threads* at 0 one core does that, without locks: the paper's single-threaded join, over any of
+its indexes. With more it is the parallel join of section 4: tuples wait in a shared queue, cores
+take tasks from it, share the indexes, and results leave in arrival order. An actor is a machine
+here and not a thread, because what threads do to each other takes nanoseconds and goes through
+memory: the machine simulates its cores itself (`joins.window_join.cores`), down to the locks that
+they wait for, and charges the time that they took.
+
+The paper's joins over round-robin partitioned windows are SplitJoin (``split_join --set
+index=nested_loop|b_plus_tree``) and low-latency handshake join.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from annotated_types import Interval
+from pydantic.dataclasses import dataclass
+
+from actors.ibwj.machine import Machine
+from actors.protocol import ActorSpec
+from actors.results import Sink
+from actors.source import Source
+from joins.indexes.pim_tree.index import WIDTH
+from joins.indexes.pim_tree.layout import LEVELS_MAX, inner_levels
+from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO
+from joins.query import JoinQuery
+from joins.window_join.cores import SHARED_CORE_PERCENT, TASK_ROWS
+from joins.window_join.drivers import SHARED, IndexName, Making
+from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology, TopologyError
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class IbwjParameters:
+    """What a person may set of the index-based window join.
+
+    Attributes
+    ----------
+    index
+        What the windows are indexed by; ``nested_loop`` goes without and compares everything.
+    threads
+        Threads that share the index, which must then be a PIM-Tree or an IM-Tree; 0 is one thread
+        without concurrency control.
+    cores
+        Cores that the threads run on; None gives each its own.
+    task_rows
+        Tuples that a thread takes at a time.
+    merge
+        What the other threads do while one merges: wait, or go on.
+    merge_ratio
+        m, part of the window that a PIM-Tree or IM-Tree takes in between two merges.
+    insertion_depth
+        D_I, the depth of the PIM-Tree's subindexes; one that is deeper than the tree stands for
+        the deepest level.
+    chain_length
+        Trees of a chain.
+    """
+
+    index: IndexName = "pim_tree"
+    threads: Annotated[int, Interval(ge=0, le=1000)] = 0
+    cores: Pes | None = None
+    task_rows: Annotated[int, Interval(ge=1, le=1_000_000)] = TASK_ROWS
+    merge: Literal["nonblocking", "blocking"] = "nonblocking"
+    merge_ratio: Annotated[float, Interval(gt=0, le=1)] = MERGE_RATIO
+    insertion_depth: Annotated[int, Interval(ge=0, le=LEVELS_MAX)] = INSERTION_DEPTH
+    chain_length: Annotated[int, Interval(ge=2, le=1000)] = 2
+
+
+def making_of(parameters: IbwjParameters) -> Making:
+    """Return the window join that *parameters* stand for."""
+    p = parameters
+    return Making(
+        index=p.index,
+        merge_ratio=p.merge_ratio,
+        insertion_depth=p.insertion_depth,
+        chain_length=p.chain_length,
+        threads=p.threads,
+        cores=p.cores,
+        task_rows=p.task_rows,
+        nonblocking=p.merge == "nonblocking",
+    )
+
+
+class Ibwj(Topology):
+    """One machine, an index per window, cores that share it."""
+
+    name = "ibwj"
+    title = "IBWJ: one machine, windows in PIM-Trees (or other indexes) that its cores share"
+    paper = (
+        "Parallel Index-based Stream Join on a Multicore CPU (Shahvarani and Jacobsen, SIGMOD 2020)"
+    )
+    exact = True
+    parameters_type = IbwjParameters
+    example_query = (
+        "SELECT R.id, S.id FROM R, S WHERE ABS(R.value - S.value) <= 5 "
+        "WINDOW AS (SLIDE INTERVAL '1' ON '1048576')"
+    )
+    window_per_stream = True
+
+    def notes(self, query: JoinQuery, parameters: IbwjParameters) -> tuple[str, ...]:
+        """Tell of cores that threads share, and of a depth that the tree does not have."""
+        p, notes = parameters, []
+        if p.cores is not None and p.threads > p.cores:
+            notes.append(
+                f"{p.threads} threads on {p.cores} cores: they share them, and do "
+                f"{SHARED_CORE_PERCENT - 100} % more than {p.cores} threads would"
+            )
+        longest = max((w.length for w in query.windows if w.kind == "count"), default=None)
+        if p.index == "pim_tree" and longest is not None:
+            deepest = max(0, inner_levels(longest, WIDTH) - 1)
+            if p.insertion_depth > deepest:
+                notes.append(
+                    f"insertion_depth = {p.insertion_depth}: the tree of a window of {longest} "
+                    f"tuples is {deepest} deep, so subindexes hang at {deepest}"
+                )
+        return tuple(notes)
+
+    def assemble(self, job: Job, parameters: IbwjParameters) -> ActorGraph:
+        """Return source, machine and sink.
+
+        Raise :exc:`TopologyError` for an index that threads cannot share.
+        """
+        p = parameters
+        if p.threads and p.index not in SHARED:
+            raise TopologyError(
+                f"threads = {p.threads}: an index of {p.index} is not made for several threads; "
+                f"leave threads at 0, or share one of {', '.join(SHARED)}"
+            )
+        arguments = {
+            "query": job.query,
+            "schemas": tuple(file.schema for file in job.files),
+            "making": making_of(p),
+            "unit_ps": job.profile.unit_ps,
+            "pairs": job.pairs,
+        }
+        graph = ActorGraph()
+        source = graph.add_actor(
+            "source",
+            role="source",
+            spec=ActorSpec(actor=Source, arguments={"files": job.files, "feeding": job.feeding}),
+        )
+        machine = graph.add_actor(
+            "machine", role="machine", spec=ActorSpec(actor=Machine, arguments=arguments)
+        )
+        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        graph.connect(source, "out", machine)
+        graph.connect(machine, "sink", sink)
+        return graph

@@ -1,0 +1,92 @@
+"""ScaleJoin (Gulisano et al.): deterministic, every PE compares its share of all comparisons.
+
+Each stream has a source of its own. A ScaleGate merges them into one order that depends on the
+streams alone, every PE gets all tuples in it, and each stores one in turns::
+
+    source.R -+-> gate -> router -+-> joiner.0 -+-> sink
+    source.S -+                   +-> joiner.1 -+
+                                  +-> ...      -+
+
+Where SplitJoin has one input whose order is the order of arrival, here tuples wait until all
+streams have come past their event time; from there on messages are SplitJoin's, without trees.
+The router is the gate's other half: on its machine it gives tuples their windows. The original
+merges results through a second gate, in the order of event times; a result names its tuples here
+and goes straight to the sink. It counts tuples of all streams to take turns in storing them; here
+each stream is counted by itself, which shares out either window as evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from pydantic.dataclasses import dataclass
+
+from actors.interval_join.source import StreamSource
+from actors.window_join.routing import RoundRobin
+from actors.window_join.scale_gate import ScaleGate
+from topologies.topology import STRICT, ActorGraph, Job, Pes
+from topologies.window_join import Layout, WindowJoin, chain_options
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ScaleJoinParameters:
+    """What a person may set of ScaleJoin.
+
+    Attributes
+    ----------
+    pes
+        Joiner PEs.
+    index
+        Structure of their windows: nested loops in the original.
+    nodes
+        Machines that the PEs share in turns; None gives each a machine of its own.
+    """
+
+    pes: Pes = 4
+    index: Literal["nested_loop", "b_plus_tree", "chain_index"] = "nested_loop"
+    nodes: Pes | None = None
+
+
+class ScaleJoin(WindowJoin):
+    """Streams merged deterministically, stored in turns, probed by all tuples."""
+
+    name = "scale_join"
+    title = "ScaleJoin: streams merged by event time, then stored in turns and probed at all PEs"
+    paper = (
+        "ScaleJoin: A Deterministic, Disjoint-Parallel and Skew-Resilient Stream Join "
+        "(Gulisano et al., IEEE Transactions on Big Data 2016)"
+    )
+    parameters_type = ScaleJoinParameters
+
+    def lay_out(self, job: Job, parameters: ScaleJoinParameters) -> Layout:
+        """Return PEs that all store both streams."""
+        p = parameters
+        return Layout(
+            routing=RoundRobin(sides=(range(p.pes),) * len(job.query.streams)),
+            joiners={"joiner": p.pes},
+            index=p.index,
+            options=chain_options(job.query, p.pes) if p.index == "chain_index" else {},
+            nodes=p.nodes,
+        )
+
+    def add_entrance(self, graph: ActorGraph, job: Job, add: Callable[..., str]) -> str:
+        """Add a source for each stream, and the gate that merges them."""
+        sources = [
+            add(
+                "source",
+                f"source.{name}",
+                StreamSource,
+                files=job.files,
+                feeding=job.feeding,
+                stream=stream,
+                replica=0,
+                replicas=1,
+            )
+            for stream, name in enumerate(job.query.streams)
+        ]
+        schemas = tuple(file.schema for file in job.files)
+        gate = add("gate", "gate", ScaleGate, schemas=schemas, sources=tuple(sources))
+        for source in sources:
+            graph.connect(source, "out", gate)
+        return gate

@@ -1,0 +1,103 @@
+"""What a whole plan is estimated to cost, step by step: C_JEP (equation 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topologies.semijoins.bloom_formulas import FORMULAS
+from topologies.semijoins.costing import Costing, Frontier
+from topologies.semijoins.formulas import Term
+from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepEstimate:
+    """One step of one join sequence; every figure is per second of arrivals.
+
+    Attributes
+    ----------
+    head, site, step
+        The sequence's head, where the output is before the step, and the step.
+    terms
+        Of the algorithm's cost formula.
+    seconds, nbytes
+        Estimated time, and bytes shipped with the messages' headers.
+    rate_in_tps
+        Tuples a second that come into the step.
+    """
+
+    head: int
+    site: int
+    step: Step
+    terms: tuple[Term, ...]
+    seconds: float
+    nbytes: float
+    rate_in_tps: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A plan and what it is estimated to cost, per second of arrivals."""
+
+    plan: LinearPlan
+    steps: tuple[StepEstimate, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Total execution time: of processing at all sites, and of all transmissions."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def nbytes(self) -> float:
+        """Bytes shipped."""
+        return sum(step.nbytes for step in self.steps)
+
+
+def estimate(costing: Costing, plan: LinearPlan) -> Estimate:
+    """Return what *plan* costs."""
+    steps = [step for sequence in plan.sequences for step in _sequence(costing, sequence)]
+    return Estimate(plan=plan, steps=tuple(steps))
+
+
+def _sequence(costing: Costing, sequence: JoinSequence) -> list[StepEstimate]:
+    found = []
+    start = np.array([sequence.head])
+    frontier = Frontier.of_heads(len(costing.statistics.streams)).take(start)
+    for step in sequence.steps:
+        found.append(_step(costing, frontier, step))
+        frontier = frontier.joined(np.array([step.stream]), np.array([step.algorithm.at_source]))
+    return found
+
+
+def _step(costing: Costing, frontier: Frontier, step: Step) -> StepEstimate:
+    statistics = costing.statistics
+    site = int(frontier.site[0])
+    shape = frontier.done.shape
+
+    def figure(value: object) -> float:
+        return float(np.broadcast_to(np.asarray(value, np.float64), shape)[0, step.stream])
+
+    terms = tuple(
+        Term(
+            term.what,
+            figure(term.seconds),
+            None if term.shipments is None else figure(term.shipments),
+            figure(term.shipped_bytes),
+        )
+        for term in FORMULAS[step.algorithm](costing.operands(frontier))
+    )
+    link = site, step.stream
+    headers = sum(term.shipments or 0.0 for term in terms) * statistics.header_bytes
+    return StepEstimate(
+        head=int(frontier.head[0]),
+        site=site,
+        step=step,
+        terms=terms,
+        seconds=float(
+            costing.time(terms, statistics.latency_s[link], statistics.bandwidth_bps[link])
+        ),
+        nbytes=sum(term.shipped_bytes for term in terms) + headers,
+        rate_in_tps=float(costing.rates(frontier)[0]),
+    )

@@ -1,0 +1,88 @@
+"""Random join queries, as statistics: Table 2 of the stream semijoin paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topologies.semijoins.statistics import (
+    JoinStatistics,
+    Prices,
+    StreamStatistics,
+    graph_of,
+    one_attribute,
+    same_links,
+)
+
+FIELD_BYTES = 5.0
+"""Size of an attribute: the paper has 250 of them in 1,250 bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryValues:
+    """What each stream of a random query draws its parameters from; by default Table 2.
+
+    Attributes
+    ----------
+    join_graph, streams
+        Kind of the join graph (Figure 6), and the number of streams.
+    fields
+        Tuple sizes, in attributes.
+    selectivity
+        Selectivity factors f = 1/d.
+    rate_tps, window_s
+        Stream rates, and window sizes.
+    latency_s, bandwidth_bps, interval_s, delay_s
+        The network's, τ and δ.
+    probe_s
+        What the paper's prototype takes to compare, insert or hash a tuple. The paper does not say;
+        a microsecond is what a Java program of its day took for two short strings.
+    """
+
+    join_graph: str
+    streams: int
+    fields: tuple[float, ...] = (10, 50, 100, 150, 200)
+    selectivity: tuple[float, ...] = (0.02, 0.04, 0.06, 0.08, 0.1)
+    rate_tps: tuple[float, ...] = (10, 50, 100, 150, 200)
+    window_s: tuple[float, ...] = (0.4, 0.8, 1.2, 1.6, 2.0)
+    latency_s: float = 0.025
+    bandwidth_bps: float = 1_024_000
+    interval_s: float = 0.1
+    delay_s: float = 0.08
+    probe_s: float = 1e-6
+
+
+def random_query(values: QueryValues, rng: np.random.Generator) -> JoinStatistics:
+    """Return a query whose streams have each drawn theirs, uniformly, from *values*."""
+    count = values.streams
+    fields, selectivity, rate_tps, window_s = (
+        rng.choice(of, count)
+        for of in (values.fields, values.selectivity, values.rate_tps, values.window_s)
+    )
+    latency_s, bandwidth_bps = same_links(
+        count, latency_s=values.latency_s, bandwidth_bps=values.bandwidth_bps
+    )
+    return JoinStatistics(
+        streams=tuple(
+            StreamStatistics(
+                name=f"S{place + 1}",
+                rate_tps=float(rate_tps[place]),
+                window_rows=float(rate_tps[place] * window_s[place]),
+                full_bytes=float(fields[place] * FIELD_BYTES),
+            )
+            for place in range(count)
+        ),
+        attributes=one_attribute([float(1 / f) for f in selectivity], FIELD_BYTES),
+        graph=graph_of(values.join_graph, count),
+        latency_s=latency_s,
+        bandwidth_bps=bandwidth_bps,
+        interval_s=values.interval_s,
+        delay_s=values.delay_s,
+        prices=Prices(
+            probe_s=values.probe_s,
+            update_s=values.probe_s,
+            hash_s=values.probe_s,
+            nested_loops=True,
+        ),
+    )

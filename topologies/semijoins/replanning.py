@@ -1,0 +1,66 @@
+"""When a plan gives way to another: greedy plans by what sites last saw of their streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from actors.semijoins.part import OneWayStep
+from actors.semijoins.replanning import Observed
+from actors.source import NS_PER_S
+from topologies.semijoins.costing import Costing
+from topologies.semijoins.estimate import estimate
+from topologies.semijoins.greedy import greedy_plan
+from topologies.semijoins.measuring import Measuring
+from topologies.semijoins.plan import LinearPlan
+from topologies.semijoins.reading import read_plan
+from topologies.semijoins.statistics import JoinStatistics
+from topologies.semijoins.steps import one_way_steps
+
+WORTH_A_CHANGE = 0.9
+"""Of the present plan's estimated time, what another's must be below. A change ships windows."""
+
+_LEAST_ROWS = 2
+"""A rate of event time needs two tuples."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GreedyPlans:
+    """Algorithm 10 under statistics that change.
+
+    Attributes
+    ----------
+    measuring
+        What does not change.
+    """
+
+    measuring: Measuring
+
+    def steps(self, plan: str) -> Sequence[OneWayStep]:
+        """Return the one-way joins of a plan, numbered from 0."""
+        return one_way_steps(self.measuring.query, self._read(plan), self.measuring.schemas)
+
+    def better(self, plan: str, seen: Sequence[Observed]) -> str:
+        """Return the greedy plan for what was *seen* where it is worth a change, else *plan*."""
+        if any(len(one.sample) < _LEAST_ROWS or not one.tuples for one in seen):
+            return plan
+        costing = Costing(self._statistics(seen))
+        found = greedy_plan(costing)
+        present_s = estimate(costing, self._read(plan)).seconds
+        if estimate(costing, found).seconds < WORTH_A_CHANGE * present_s:
+            return str(found).replace("\n", "; ")
+        return plan
+
+    def _read(self, plan: str) -> LinearPlan:
+        read = read_plan(plan, self.measuring.query.streams)
+        assert isinstance(read, LinearPlan)  # nothing else is ever proposed
+        return read
+
+    def _statistics(self, seen: Sequence[Observed]) -> JoinStatistics:
+        """Return what was seen as statistics, at the rates of virtual time."""
+        found = self.measuring.statistics([one.sample for one in seen])
+        streams = tuple(
+            replace(stream, rate_tps=one.tuples * NS_PER_S / one.span_ns)
+            for stream, one in zip(found.streams, seen, strict=True)
+        )
+        return replace(found, streams=streams)

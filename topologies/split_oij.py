@@ -1,0 +1,124 @@
+"""SplitJoin as an interval join: one ordered input, and trees to the replicas and back.
+
+PPOIJ (section 6) names what sets it apart from DP-OIJ, which also sends every tuple to all replicas
+and stores it at one: both streams come in as one physical stream, strictly in order, and nodes of
+their own distribute the tuples and collect the results::
+
+    source -+-> sequencer -> (distributors) -+-> oij -+-> (collectors) -> sink
+    source -+                                +-> oij -+
+
+The original's input is in order to begin with. Here the sequencer puts it in order, by holding
+tuples back until the watermark has passed them; it hands what is late to the sink itself. The
+original stores tuples in turns; here, as in DP-OIJ, a hash of a tuple's position chooses.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from annotated_types import Interval
+from pydantic.dataclasses import dataclass
+
+from actors.interval_join.replica import Replica
+from actors.interval_join.sequencer import Sequencer
+from actors.interval_join.source import StreamSource
+from actors.protocol import ActorSpec
+from actors.results import Sink
+from actors.window_join.relay import Relay
+from topologies.interval_join import BatchRows, IntervalJoinTopology
+from topologies.split_join import SplitJoin
+from topologies.topology import STRICT, ActorGraph, Job, Pes
+from topologies.window_join import grow_tree
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class SplitOijParameters:
+    """What a person may set.
+
+    Attributes
+    ----------
+    replicas
+        Replicas of the join.
+    fanout
+        Most branches of a node in the two trees.
+    batch_rows
+        Tuples of one message at the most.
+    """
+
+    replicas: Pes = 4
+    fanout: Annotated[int, Interval(ge=2, le=1000)] = 2
+    batch_rows: BatchRows = 32
+
+
+class SplitOij(IntervalJoinTopology):
+    """One sequencer, two trees, and replicas between them."""
+
+    name = "split_oij"
+    title = "SplitJoin as an interval join: one ordered input, every tuple to all down a tree"
+    paper = SplitJoin.paper
+    parameters_type = SplitOijParameters
+
+    def assemble(self, job: Job, parameters: SplitOijParameters) -> ActorGraph:
+        """Return sources, sequencer, trees and replicas for *job*."""
+        query, p = job.query, parameters
+        schemas = tuple(file.schema for file in job.files)
+        graph = ActorGraph()
+
+        def add(role: str, name: str, actor: type, **arguments: object) -> str:
+            spec = ActorSpec(actor=actor, arguments=arguments)
+            return graph.add_actor(name, role=role, spec=spec)
+
+        sources = [
+            add(
+                "source",
+                f"source.{name}",
+                StreamSource,
+                files=job.files,
+                feeding=job.feeding,
+                stream=stream,
+                replica=0,
+                replicas=1,
+            )
+            for stream, name in enumerate(query.streams)
+        ]
+        sequencer = add(
+            "sequencer",
+            "sequencer",
+            Sequencer,
+            query=query,
+            schemas=schemas,
+            sources=tuple(sources),
+            replicas=p.replicas,
+            batch_rows=p.batch_rows,
+        )
+        replicas = [
+            add(
+                "oij",
+                f"oij.{number}",
+                Replica,
+                query=query,
+                schemas=schemas,
+                replica=number,
+                channels=1,
+                collector="naive",
+                pairs=job.pairs,
+            )
+            for number in range(p.replicas)
+        ]
+        heads, spread = grow_tree(
+            replicas, p.fanout, lambda place: add("distributor", f"distributor.{place}", Relay)
+        )
+        tails, gather = grow_tree(
+            replicas, p.fanout, lambda place: add("collector", f"collector.{place}", Relay)
+        )
+        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        for source in sources:
+            graph.connect(source, "out", sequencer)
+        graph.connect(sequencer, "replicas", *heads)
+        graph.connect(sequencer, "sink", sink)
+        for parent, children in spread.items():
+            graph.connect(parent, "out", *children)
+        for parent, children in [*gather.items(), (sink, tails)]:
+            for child in children:
+                graph.connect(child, "sink" if child in replicas else "out", parent)
+        return graph
