@@ -20,6 +20,7 @@ from actors.hosting.errors import RayUnavailableError
 from actors.hosting.mesh import Address, Door, MemberLostError, Mesh, join_last
 from actors.hosting.ray_cluster import ray
 from actors.protocol import ActorError
+from joins.memory import keep_freed_memory
 
 _START_S = 60.0
 _LOOK_S = 2.0
@@ -32,6 +33,9 @@ Server = Callable[..., None]
 
 class _RayProcess:
     """One process, as a Ray actor."""
+
+    def __init__(self) -> None:
+        keep_freed_memory()
 
     def listen(self) -> Address:
         self._door = Door(get_node_ip_address())
