@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,33 +20,10 @@ from joins.batch import Schema
 from joins.conditions import Condition
 from joins.query import JoinQuery
 from scenarios.engines import streams
-from scenarios.engines.engine import Measured, Totals, installed, needs_two_sides
+from scenarios.engines.engine import Measured, Totals
 from scenarios.engines.looking import Looking, lookings
-from scenarios.engines.memory import alone
-from scenarios.plan import Plan
 
 _WORDS = 1 << 64
-
-
-class DuckDb:
-    """DuckDB in a process of its own, on all cores."""
-
-    name = "duckdb"
-    install = "pip install 'joinsim[engines]'"
-
-    def version(self) -> str | None:
-        """Return DuckDB's version."""
-        return installed("duckdb")
-
-    def cannot(self, plan: Plan) -> str | None:
-        """Say that it joins by pairs."""
-        return needs_two_sides(plan)
-
-    def run(self, plan: Plan, directory: Path) -> Measured:
-        """Count the matches of each tuple, or write all pairs where the plan asks for them."""
-        out = directory / "found.parquet" if plan.config.pairs else None
-        measured, peak_bytes = alone(join, plan.query, plan.files, out)
-        return replace(measured, memory_bytes=peak_bytes)
 
 
 def join(query: JoinQuery, files: Sequence[StreamFile], out: Path | None = None) -> Measured:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,34 +14,11 @@ from joins.batch import Schema
 from joins.conditions import Condition
 from joins.query import JoinQuery
 from scenarios.engines import streams
-from scenarios.engines.engine import Measured, Totals, installed, needs_two_sides
+from scenarios.engines.engine import Measured, Totals
 from scenarios.engines.looking import Looking, lookings
-from scenarios.engines.memory import alone
-from scenarios.plan import Plan
 
 _P, _M = "p_", "m_"
 """Prefixes of the columns of probing tuples and of those they look at."""
-
-
-class Polars:
-    """Polars in a process of its own, on all cores."""
-
-    name = "polars"
-    install = "pip install 'joinsim[engines]'"
-
-    def version(self) -> str | None:
-        """Return Polars' version."""
-        return installed("polars")
-
-    def cannot(self, plan: Plan) -> str | None:
-        """Say that it joins by pairs."""
-        return needs_two_sides(plan)
-
-    def run(self, plan: Plan, directory: Path) -> Measured:
-        """Count the matches of each tuple, or write all pairs where the plan asks for them."""
-        out = directory / "found.parquet" if plan.config.pairs else None
-        measured, peak_bytes = alone(join, plan.query, plan.files, out)
-        return replace(measured, memory_bytes=peak_bytes)
 
 
 def join(query: JoinQuery, files: Sequence[StreamFile], out: Path | None = None) -> Measured:

@@ -5,16 +5,24 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from scenarios.config import ConfigError
-from scenarios.engines.duckdb_engine import DuckDb
+from scenarios.engines import duckdb_engine, polars_engine
+from scenarios.engines.embedded import Embedded
 from scenarios.engines.engine import Engine
 from scenarios.engines.flink_engine import Flink
 from scenarios.engines.joinsim_engines import Inline, Ray
-from scenarios.engines.polars_engine import Polars
 from scenarios.engines.spark_engines import SparkHosted, SparkNative
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
-    for engine in (Inline(), Ray(), SparkHosted(), SparkNative(), Flink(), DuckDb(), Polars())
+    for engine in (
+        Inline(),
+        Ray(),
+        SparkHosted(),
+        SparkNative(),
+        Flink(),
+        Embedded("duckdb", duckdb_engine.join),
+        Embedded("polars", polars_engine.join),
+    )
 }
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from scenarios.engines import registry
-from scenarios.engines.duckdb_engine import DuckDb
 from scenarios.engines.engine import EngineFailed, Measured, Totals
+from scenarios.engines.registry import ENGINES
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
 QUERY = SELF_JOIN.format(window=WINDOW)
@@ -89,7 +89,7 @@ def test_an_engine_that_fails_loses_no_other(
 def test_an_engine_that_is_missing_says_how_to_get_it(
     joinsim: Command, prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(DuckDb, "version", lambda self: None)
+    monkeypatch.setattr(ENGINES["duckdb"], "version", lambda: None)
     said = joinsim("compare", QUERY, "--data", prepared, "--engines", "duckdb,inline")
     assert said.code == 0
     assert "duckdb  cannot: is not installed: pip install 'joinsim[engines]'" in said.out
