@@ -16,6 +16,7 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 import ray
 
+from actors.hosting.descendants import ending_with
 from actors.hosting.errors import RayUnavailableError
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
@@ -52,12 +53,8 @@ def ray_cluster(address: str | None = None, *, processes: int) -> Iterator[None]
     if ray.is_initialized():
         yield
         return
-    try:
-        _start(address, processes)
+    with ending_with(ray.shutdown, start=lambda: _start(address, processes)):
         yield
-    finally:
-        # Also when Ray was interrupted while it came up: what it had started by then is ours.
-        ray.shutdown()
 
 
 def _start(address: str | None, processes: int) -> None:

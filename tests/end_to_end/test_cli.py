@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import duckdb
@@ -275,53 +271,3 @@ def test_a_query_without_any_match_has_an_unknown_verdict(joinsim: Command, tmp_
     assert said.code == 2
     assert "verdict UNKNOWN" in said.out
     assert joinsim("run", "--query", QUERY, "--data", "s", "--json").code == 2
-
-
-def _started_by(pid: int) -> list[int]:
-    """Return the processes below *pid*."""
-    below = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except OSError:  # it ended meanwhile
-                continue
-            if parent == pid:
-                below += [int(entry.name), *_started_by(int(entry.name))]
-    return below
-
-
-def test_ctrl_c_stops_a_run_and_leaves_no_process_behind(tmp_path: Path) -> None:
-    rng = np.random.default_rng(4)
-    fields = {"a": rng.integers(0, 50, 200_000), "b": rng.random(200_000)}
-    write_prepared(tmp_path / "s", fields, ts=np.arange(200_000))
-    command = [sys.executable, "-c", "from scenarios.cli import main; main()"]
-    command += ["run", "--query", QUERY, "--data", "s", "--set", "feeding.batch_rows=1"]
-    run = subprocess.Popen(
-        [*command, "--backend", "ray", "--out", "run", "--json"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        deadline = time.monotonic() + 60
-        # Results are written from when the processes of Ray are up.
-        while not (tmp_path / "run" / "probes-0.parquet").exists():
-            assert run.poll() is None, "it ended before it was stopped"
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        time.sleep(1)
-        started = _started_by(run.pid)
-        run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=30)
-    finally:
-        run.kill()
-    assert started
-    assert (run.returncode, out) == (3, "")
-    assert err.rstrip().endswith("joinsim: stopped")
-    deadline = time.monotonic() + 10
-    while left := [pid for pid in started if Path(f"/proc/{pid}").exists()]:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)

@@ -31,6 +31,11 @@ class Clock:
         return time.monotonic_ns() - self._zero_ns
 
     @staticmethod
+    def processor_ns() -> int:
+        """Return the processor time that all threads of this process have used."""
+        return time.process_time_ns()
+
+    @staticmethod
     def worked_ns() -> int:
         """Return the processor time that this thread has used."""
         return time.thread_time_ns()

@@ -83,6 +83,7 @@ class LiveShard:
 
     def run(self) -> Measured:
         """Start the sources here, and serve until every actor here has ended."""
+        began_ns = self._clock.processor_ns()
         for seat in self._seats.values():
             if seat.is_source:
                 self._arrive(seat, Parcel(seat.name, seat.name, START, seat.next_seq(), None, 0))
@@ -97,6 +98,7 @@ class LiveShard:
         self._post.send_all()
         measured = self._measured
         measured.peak_bytes = peak_bytes()
+        measured.processor_ns = self._clock.processor_ns() - began_ns
         measured.worked_ns = {name: seat.worked_ns for name, seat in self._seats.items()}
         measured.held_bytes = {
             name: held_bytes(seat.cell.actor) for name, seat in self._seats.items()
