@@ -18,27 +18,9 @@ tuple, not k.
 
 from __future__ import annotations
 
-from pydantic.dataclasses import dataclass
-
 from actors.window_join.routing import Replicated
-from topologies.topology import STRICT, Job, Pes
-from topologies.window_join import Layout, WindowJoin
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class BchjParameters:
-    """What a person may set of BCHJ.
-
-    Attributes
-    ----------
-    pes
-        Joiner PEs.
-    nodes
-        Machines that the PEs share in turns; None gives each a machine of its own.
-    """
-
-    pes: Pes = 4
-    nodes: Pes | None = None
+from topologies.topology import Job
+from topologies.window_join import Layout, PeParameters, WindowJoin
 
 
 class Bchj(WindowJoin):
@@ -47,9 +29,9 @@ class Bchj(WindowJoin):
     name = "bchj"
     title = "Broadcast hash join: every PE stores everything, and a tuple probes at one of them"
     paper = "SPO-Join: Efficient Stream Inequality Join, section 5.4 and Figures 11b and 11d"
-    parameters_type = BchjParameters
+    parameters_type = PeParameters
 
-    def lay_out(self, job: Job, parameters: BchjParameters) -> Layout:
+    def lay_out(self, job: Job, parameters: PeParameters) -> Layout:
         """Return PEs that all store everything."""
         return Layout(
             routing=Replicated(pes=parameters.pes),

@@ -15,27 +15,9 @@ like in every other system here, and the windows slide as the query says.
 
 from __future__ import annotations
 
-from pydantic.dataclasses import dataclass
-
 from actors.window_join.routing import ByKey
-from topologies.topology import STRICT, Job, Pes, TopologyError
-from topologies.window_join import Layout, WindowJoin
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class HashJoinParameters:
-    """What a person may set of the hash join.
-
-    Attributes
-    ----------
-    pes
-        Joiner PEs.
-    nodes
-        Machines that the PEs share in turns; None gives each a machine of its own.
-    """
-
-    pes: Pes = 4
-    nodes: Pes | None = None
+from topologies.topology import Job, TopologyError
+from topologies.window_join import Layout, PeParameters, WindowJoin
 
 
 class HashJoin(WindowJoin):
@@ -44,7 +26,7 @@ class HashJoin(WindowJoin):
     name = "hash_join"
     title = "Hash join: tuples meet where the hash of their equal values sends them"
     paper = "Storm@Twitter (Toshniwal et al., SIGMOD 2014); SPO-Join, Figures 22 and 23"
-    parameters_type = HashJoinParameters
+    parameters_type = PeParameters
     needs_equality = True
     example_query = (
         "SELECT R.POW_ID, S.POW_ID FROM R, S "
@@ -52,7 +34,7 @@ class HashJoin(WindowJoin):
         "WINDOW AS (SLIDE INTERVAL '10' ON '60')"
     )
 
-    def lay_out(self, job: Job, parameters: HashJoinParameters) -> Layout:
+    def lay_out(self, job: Job, parameters: PeParameters) -> Layout:
         """Return PEs partitioned by the query's first equality.
 
         Raise :exc:`TopologyError` when it has none.

@@ -18,34 +18,12 @@ each stream is counted by itself, which shares out either window as evenly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
-
-from pydantic.dataclasses import dataclass
 
 from actors.interval_join.source import StreamSource
-from actors.window_join.routing import RoundRobin
 from actors.window_join.scale_gate import ScaleGate
-from topologies.topology import STRICT, ActorGraph, Job, Pes
-from topologies.window_join import Layout, WindowJoin, chain_options
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class ScaleJoinParameters:
-    """What a person may set of ScaleJoin.
-
-    Attributes
-    ----------
-    pes
-        Joiner PEs.
-    index
-        Structure of their windows: nested loops in the original.
-    nodes
-        Machines that the PEs share in turns; None gives each a machine of its own.
-    """
-
-    pes: Pes = 4
-    index: Literal["nested_loop", "b_plus_tree", "chain_index"] = "nested_loop"
-    nodes: Pes | None = None
+from topologies.split_join import StoringInTurns
+from topologies.topology import ActorGraph, Job
+from topologies.window_join import Layout, WindowJoin
 
 
 class ScaleJoin(WindowJoin):
@@ -57,18 +35,11 @@ class ScaleJoin(WindowJoin):
         "ScaleJoin: A Deterministic, Disjoint-Parallel and Skew-Resilient Stream Join "
         "(Gulisano et al., IEEE Transactions on Big Data 2016)"
     )
-    parameters_type = ScaleJoinParameters
+    parameters_type = StoringInTurns
 
-    def lay_out(self, job: Job, parameters: ScaleJoinParameters) -> Layout:
+    def lay_out(self, job: Job, parameters: StoringInTurns) -> Layout:
         """Return PEs that all store both streams."""
-        p = parameters
-        return Layout(
-            routing=RoundRobin(sides=(range(p.pes),) * len(job.query.streams)),
-            joiners={"joiner": p.pes},
-            index=p.index,
-            options=chain_options(job.query, p.pes) if p.index == "chain_index" else {},
-            nodes=p.nodes,
-        )
+        return parameters.layout(job)
 
     def add_entrance(self, graph: ActorGraph, job: Job, add: Callable[..., str]) -> str:
         """Add a source for each stream, and the gate that merges them."""

@@ -23,31 +23,46 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.window_join.routing import RoundRobin
-from topologies.topology import STRICT, Job, Pes
-from topologies.window_join import Layout, WindowJoin, chain_options
+from topologies.topology import STRICT, Job
+from topologies.window_join import Layout, PeParameters, WindowJoin, chain_options
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class SplitJoinParameters:
+class StoringInTurns(PeParameters):
+    """What a person may set of systems whose PEs store in turns.
+
+    Attributes
+    ----------
+    index
+        Structure of the PEs' windows: nested loops in the originals and in SPO-Join's section 5.4;
+        later work puts an index there.
+    """
+
+    index: Literal["nested_loop", "b_plus_tree", "chain_index"] = "nested_loop"
+
+    def layout(self, job: Job, *, fanout: int | None = None) -> Layout:
+        """Return PEs that all store both streams, with trees of *fanout* around them."""
+        return Layout(
+            routing=RoundRobin(sides=(range(self.pes),) * len(job.query.streams)),
+            joiners={"joiner": self.pes},
+            index=self.index,
+            options=chain_options(job.query, self.pes) if self.index == "chain_index" else {},
+            nodes=self.nodes,
+            fanout=fanout,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class SplitJoinParameters(StoringInTurns):
     """What a person may set of SplitJoin.
 
     Attributes
     ----------
-    pes
-        Joiner PEs.
-    index
-        Structure of their windows: nested loops in the original and in SPO-Join's section 5.4;
-        later work puts an index there.
     fanout
         Most branches of a node in the two trees; None goes without trees.
-    nodes
-        Machines that the PEs share in turns; None gives each a machine of its own.
     """
 
-    pes: Pes = 4
-    index: Literal["nested_loop", "b_plus_tree", "chain_index"] = "nested_loop"
     fanout: Annotated[int, Interval(ge=2, le=1000)] | None = None
-    nodes: Pes | None = None
 
 
 class SplitJoin(WindowJoin):
@@ -62,13 +77,5 @@ class SplitJoin(WindowJoin):
     parameters_type = SplitJoinParameters
 
     def lay_out(self, job: Job, parameters: SplitJoinParameters) -> Layout:
-        """Return PEs that all store both streams."""
-        p = parameters
-        return Layout(
-            routing=RoundRobin(sides=(range(p.pes),) * len(job.query.streams)),
-            joiners={"joiner": p.pes},
-            index=p.index,
-            options=chain_options(job.query, p.pes) if p.index == "chain_index" else {},
-            nodes=p.nodes,
-            fanout=p.fanout,
-        )
+        """Return PEs that all store both streams, between the trees."""
+        return parameters.layout(job, fanout=parameters.fanout)

@@ -21,7 +21,7 @@ from actors.window_join.relay import Relay
 from actors.window_join.router import Router
 from actors.window_join.routing import RoundRobin, Routing
 from joins.query import JoinQuery
-from topologies.topology import STRICT, ActorGraph, Job, Topology
+from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology
 
 _MOST_LINKS = 16
 """Every link of a chain is probed by every tuple: a window that slides tuple by tuple must not be
@@ -31,6 +31,22 @@ a chain of single tuples."""
 @validated(frozen=True, kw_only=True, config=STRICT)
 class NoParameters:
     """Nothing can be set."""
+
+
+@validated(frozen=True, kw_only=True, config=STRICT)
+class PeParameters:
+    """What a person may set of a system of equal joiner PEs.
+
+    Attributes
+    ----------
+    pes
+        Joiner PEs.
+    nodes
+        Machines that the PEs share in turns; None gives each a machine of its own.
+    """
+
+    pes: Pes = 4
+    nodes: Pes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
