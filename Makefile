@@ -3,7 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.set-up
 
-.PHONY: demo test lint format setup benchmarks lock clean
+FLINK := .venv-flink/.set-up
+
+.PHONY: demo test lint format setup flink benchmarks lock clean
 
 demo: $(SETUP)
 	$(BIN)/joinsim demo
@@ -30,6 +32,14 @@ $(SETUP): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
+# PyFlink wants older libraries than joinsim: an environment of its own, for `compare --engines flink`.
+flink: $(FLINK)
+
+$(FLINK): requirements-flink.lock
+	$(PYTHON) -m venv .venv-flink
+	.venv-flink/bin/pip install --quiet --disable-pip-version-check --requirement requirements-flink.lock
+	touch $@
+
 benchmarks: $(SETUP)
 	$(BIN)/python -m benchmarks
 
@@ -39,4 +49,4 @@ lock: $(SETUP)
 		--output-file requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv runs prepared
+	rm -rf .venv .venv-flink runs prepared

@@ -9,6 +9,7 @@ import numpy as np
 
 from actors.source import Fed
 from joins.batch import Batch
+from joins.event_time import EventTimeBounds
 from joins.windows import WindowBounds
 
 _BOUNDS_BYTES = 16
@@ -23,7 +24,8 @@ class Probes:
     batch
         The tuples; they are stored too.
     start, stop
-        int64, positions in the probed stream that each tuple sees, *stop* exclusive.
+        int64, positions in the probed stream that each tuple sees, *stop* exclusive; out of order
+        the event times that it pairs with.
     born_ns
         int64, when each tuple came into being, virtual nanoseconds.
     """
@@ -65,7 +67,7 @@ class Probes:
         )
 
 
-def give_windows(fed: Fed, bounds: WindowBounds) -> tuple[Probes, ...]:
+def give_windows(fed: Fed, bounds: WindowBounds | EventTimeBounds) -> tuple[Probes, ...]:
     """Return the tuples of *fed*, one `Probes` per stream, and move *bounds* past them."""
     arrivals = fed.arrivals
     seen = bounds.advance(

@@ -109,7 +109,11 @@ class Fed:
         return self.arrivals.span
 
 
-class Source(Actor):
+class TakesArrivals(Actor):
+    """An actor that reads streams, or takes them from an engine: `Arriving` on port `ARRIVALS`."""
+
+
+class Source(TakesArrivals):
     """Sends its streams' tuples in arrival order on port ``out``, a batch at a time.
 
     A batch leaves when its last tuple has come into being; a source whose receiver has no room

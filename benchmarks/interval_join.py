@@ -37,7 +37,7 @@ REPEATS = 5
 VARIANT_ROWS = 1_000_000
 _KERNEL_BATCH = 16_384
 _RUN = {"replicas": 1, "batch_rows": 16_384, "feeding.batch_rows": 32_768}
-_POLARS_ROWS = 100_000
+_SLOWER_ROWS = 100_000
 _WINDFLOW = {"W1": 10.0e6, "one second": 1.46e6, "hot key": 1.52e6}
 """Tuples a second of WindFlow in C++ on this kind of machine: on W1 its best, with two replicas; on
 the variants with one."""
@@ -175,7 +175,8 @@ def main() -> None:
         # The target of a whole W1 run is WindFlow's own rate with one replica.
         whole = whole_run(work, totals, 7.0e6 if work.name == "W1" else target)
         results += [*rates, whole, *compared(work, totals, "DuckDB")]
-    results += compared(IntervalWork.of("W1", _POLARS_ROWS), None, "Polars")
+    for name in ("Polars", "Bytewax"):
+        results += compared(IntervalWork.of("W1", _SLOWER_ROWS), None, name)
     report("keyed interval join, equal pairs everywhere", results)
 
 

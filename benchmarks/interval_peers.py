@@ -1,13 +1,14 @@
-"""The same interval join by other means: DuckDB and Polars, one thread each, where installed.
+"""The same interval join by other means: DuckDB, Polars and Bytewax, one thread each, if installed.
 
-Both are given the join as `joinsim compare --engines` gives it to them: an equality on key and time
-bucket. That is eleven times as fast as the range join DuckDB makes of the query itself.
+The first two are given the join as `joinsim compare --engines` gives it to them: an equality on key
+and time bucket. That is eleven times as fast as the range join DuckDB makes of the query itself.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -27,7 +28,11 @@ _SCHEMAS = tuple(Schema(stream=name, fields={"key": "int64"}) for name in "AB")
 
 def peers(work: IntervalWork) -> dict[str, Run]:
     """Return by name how each peer that is installed computes *work*."""
-    makers = {"duckdb": ("DuckDB, bucketed", _duckdb), "polars": ("Polars, bucketed", _polars)}
+    makers = {
+        "duckdb": ("DuckDB, bucketed", _duckdb),
+        "polars": ("Polars, bucketed", _polars),
+        "bytewax": ("Bytewax, by hand", _bytewax),
+    }
     return {name: make(work) for module, (name, make) in makers.items() if find_spec(module)}
 
 
@@ -70,3 +75,9 @@ def _polars(work: IntervalWork) -> Run:
         return found["p_id"].to_numpy(), found["m_id"].to_numpy()
 
     return run
+
+
+def _bytewax(work: IntervalWork) -> Run:
+    from benchmarks.interval_bytewax import pairs_of
+
+    return partial(pairs_of, work)

@@ -25,6 +25,7 @@ import numpy as np
 from benchmarks.b_plus_tree_join import band_of, make_keys
 from benchmarks.measure import Result, report
 from joins.hashing import mix
+from joins.indexes.panjoin.answering import Probes
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.probing import encode_probes, probe_subwindows
 from joins.indexes.panjoin.sorting import sort_codes
@@ -91,23 +92,25 @@ def join(
     pairs, fingerprint = 0, 0
     # Threads share the probes of a stream, and before that the streams.
     side_by_side = map if threads == 1 else _POOL.map
+
+    def take(stream: int, first: int) -> Probes:
+        values, positions = sides[stream].take(streams[stream][first : first + batch], first)
+        stop = positions + stream  # of the other stream's tuples, so many came before
+        return encode_probes(
+            INT,
+            [values - band],
+            [values + band],
+            negated=[False],
+            start=np.maximum(stop - window, 0),
+            stop=stop,
+        )
+
     started = _now()
     for first in range(0, len(streams[0]), batch):
         if first == window // batch * batch:
             started = _now()
-        parts = [stream[first : first + batch] for stream in streams]
-        batches = list(side_by_side(Side.take, sides, parts, (first, first)))
-        for stream_of, (values, positions) in enumerate(batches):
-            stop = positions + stream_of  # of the other stream's tuples, so many came before
-            probes = encode_probes(
-                INT,
-                [values - band],
-                [values + band],
-                negated=[False],
-                start=np.maximum(stop - window, 0),
-                stop=stop,
-            )
-            found = probe_subwindows(sides[1 - stream_of].chain, probes, threads=threads)
+        for stream, probes in enumerate(list(side_by_side(take, (0, 1), (first, first)))):
+            found = probe_subwindows(sides[1 - stream].chain, probes, threads=threads)
             pairs += int(found.count.sum())
             fingerprint += int(found.fingerprint.sum(dtype=np.uint64))
         for side in sides:

@@ -3,9 +3,9 @@
 A self join of normal values: four windows of tuples around 0, ten windows over which the mean
 moves, and four around its end. The paper does not say how far it moves at r = 1; 28 deviations make
 its 77 % of inserts meet in one subindex. Sixteen threads on eight cores share the index; time is
-that of the counted work (`joins.window_join.cores`). Printed are the share of the fullest subindex
-while values drift, and the throughput of the second and third phase over that of values that hold
-still.
+that of the counted work (`joins.window_join.cores`). Printed are how inserts are spread while
+values drift, that is the share of the fullest subindex and how many get next to nothing, and the
+throughput of the second and third phase over that of values that hold still.
 
 Run: ``python -m benchmarks.pim_drift [--window-bits 14] [--json]``
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.measure import Result, report
 from joins.hashing import mix
-from joins.indexes.pim_tree.layout import DEPTH, LEVEL_STARTS, ordered
+from joins.indexes.pim_tree.layout import DEPTH, LEVEL_STARTS, SUBINDEXES, ordered
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.indexes.pim_tree.probe import active_tree, run_slot
 from joins.window_join.cores import CoresJoin
@@ -31,6 +31,7 @@ _BEFORE, _DRIFTING, _AFTER = 4, 10, 4
 """Lengths of the three phases, in windows."""
 _BATCHES_PER_WINDOW = 8
 _SHIFT = 28
+_IDLE = 0.1
 _SETTLED = 2
 """Windows of the last phase that pass before it is measured: merges must have seen its values."""
 
@@ -59,20 +60,26 @@ def make_work(window: int, speed: float) -> Rows:
     )
 
 
-def fullest_share(index: PimTree, keys: np.ndarray) -> float:
-    """Return the share of *keys* that would be inserted into one subindex, the most there is."""
+def spread(index: PimTree, keys: np.ndarray) -> tuple[float, float]:
+    """Return how *keys* would be spread over subindexes.
+
+    The share of them that the fullest one gets, and the share of subindexes that get no more than a
+    tenth of the mean.
+    """
     forest = index.forest
     run, tree = run_slot(forest, 0, 0), active_tree(forest, 0)
     depth = int(forest.tree_state[tree, DEPTH])
     if depth == 0:
-        return 1.0
+        return 1.0, 0.0
     begin = int(forest.run_shape[run, LEVEL_STARTS + depth - 1])
     borders = forest.run_inner[run, begin : int(forest.run_shape[run, LEVEL_STARTS + depth])]
-    return float(np.bincount(np.searchsorted(borders, keys)).max() / len(keys))
+    subindexes = int(forest.tree_state[tree, SUBINDEXES])
+    inserts = np.bincount(np.searchsorted(borders, keys), minlength=subindexes)[:subindexes]
+    return float(inserts.max() / len(keys)), float(np.mean(inserts <= _IDLE * inserts.mean()))
 
 
-def phases(window: int, speed: float) -> tuple[float, float, float]:
-    """Return the fullest subindex's share, and ns a tuple in the second and the third phase."""
+def phases(window: int, speed: float) -> tuple[float, float, float, float]:
+    """Return the two shares of `spread`, and ns a tuple in the second and the third phase."""
     index = PimTree(merge_ratio=1.0)
     join = CoresJoin(index, unit_ps=load_profile("shared_memory").unit_ps, threads=16, cores=8)
     rows = make_work(window, speed)
@@ -81,12 +88,13 @@ def phases(window: int, speed: float) -> tuple[float, float, float]:
     for begin in range(0, len(rows.side), batch):
         part = rows.part(begin, begin + batch)
         if _BEFORE * window <= begin < (_BEFORE + _DRIFTING) * window:
-            shares.append(fullest_share(index, ordered(part.key)))
+            shares.append(spread(index, ordered(part.key)))
         spent.append(join.join(part).work.elapsed_ns / batch)
     end = _BEFORE + _DRIFTING
     drift_ns = spent[_BEFORE * _BATCHES_PER_WINDOW : end * _BATCHES_PER_WINDOW]
     settled_ns = spent[(end + _SETTLED) * _BATCHES_PER_WINDOW :]
-    return float(np.mean(shares)), float(np.mean(drift_ns)), float(np.mean(settled_ns))
+    fullest, idle = np.mean(shares, axis=0)
+    return float(fullest), float(idle), float(np.mean(drift_ns)), float(np.mean(settled_ns))
 
 
 def main() -> None:
@@ -96,15 +104,26 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     window = 1 << parser.parse_args().window_bits
     results = []
-    _, still_drift_ns, still_after_ns = phases(window, 0.0)
+    *_, still_drift_ns, still_after_ns = phases(window, 0.0)
     for speed in SPEEDS:
-        share, drift_ns, after_ns = phases(window, speed)
+        share, idle, drift_ns, after_ns = phases(window, speed)
         drift, after = still_drift_ns / drift_ns, still_after_ns / after_ns
         paper = {0.1: "paper: about 1", 0.4: "paper: 0.35 on average", 1.0: "paper: 0.16"}.get(
             speed, ""
         )
         results += [
-            Result.of(f"r {speed}: fullest subindex", [100 * share], unit="% of inserts"),
+            Result.of(
+                f"r {speed}: fullest subindex",
+                [100 * share],
+                unit="% of inserts",
+                note="paper: 77" if speed == 1 else "",
+            ),
+            Result.of(
+                f"r {speed}: with next to none",
+                [100 * idle],
+                unit="% of subindexes",
+                note="paper: 70" if speed == 1 else "",
+            ),
             Result.of(f"r {speed}: drifting", [drift], unit="times r 0", note=paper),
             Result.of(f"r {speed}: after it", [after], unit="times r 0", target=0.9),
         ]

@@ -15,14 +15,15 @@ from benchmarks.measure import Result, report
 from topologies.semijoins.costing import Costing
 from topologies.semijoins.exhaustive import exhaustive_plan
 from topologies.semijoins.greedy import greedy_plan
-from topologies.semijoins.plan import LinearPlan
 from topologies.semijoins.random_queries import QueryValues, random_query
+from topologies.semijoins.reading import JoinPlan
+from topologies.semijoins.tree_search import exhaustive_tree, greedy_tree
 
 _QUERIES = 9
 
 
 def main() -> None:
-    """Time both searches, statistics given."""
+    """Time all searches, statistics given."""
     report(
         "semijoin planning",
         [
@@ -30,13 +31,16 @@ def main() -> None:
             _timed("greedy, 5 streams", greedy_plan, 5),
             _timed("exhaustive, 5 streams", exhaustive_plan, 5, 10_000),
             _timed("exhaustive, 8 streams", exhaustive_plan, 8),
+            _timed("greedy tree, 12 streams", greedy_tree, 12, 50),
+            _timed("exhaustive tree, 5 streams", exhaustive_tree, 5, 10_000),
+            _timed("exhaustive tree, 8 streams", exhaustive_tree, 8),
         ],
     )
 
 
 def _timed(
     name: str,
-    search: Callable[[Costing], LinearPlan],
+    search: Callable[[Costing], JoinPlan],
     streams: int,
     target: float | None = None,
 ) -> Result:

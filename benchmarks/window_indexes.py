@@ -1,10 +1,12 @@
 """Every window index on the same sliding window of real trips: tuples a second of processor time.
 
-Yellow-taxi trips come in batches. A batch is inserted, each of its trips looks for its matches
-among the 10,000 before it, and what no later trip can see expires. Two self joins: Q3, the trips
-farther and cheaper than an earlier one; and for the hash table, which needs an equality, those from
-the same place and cheaper. Beside the window indexes stand PO-Join segments, a batch sealed in
-each. Counts and fingerprints are compared with brute force; filling the window is not timed.
+Yellow-taxi trips come in batches of a twentieth of the window. A batch is inserted, each of its
+trips looks for its matches among the window's trips before it, and what no later trip can see
+expires. Two self joins: Q3, the trips farther and cheaper than an earlier one, over a window of
+10,000 that a cache holds and one of 200,000 that it does not, for which the trips come twice; and
+for the hash table, which needs an equality, those from the same place and cheaper. Beside the
+window indexes stand sealed segments, a batch in each. Counts and fingerprints are compared with
+brute force; filling the window is not timed.
 
 Run: ``python -m benchmarks.window_indexes [--json]``
 """
@@ -24,31 +26,34 @@ from joins.conditions import Condition
 from joins.found import Found
 from joins.hashing import mix
 from joins.indexes.listing import add_up
-from joins.indexes.po_join import PoJoinSegment
+from joins.indexes.segment import Segment
+from joins.indexes.segments import SEGMENTS
 from joins.indexes.window_indexes import WINDOW_INDEXES
 
 _FILE = Path(__file__).resolve().parent.parent / "data" / "yellow_taxi_sample.parquet"
-_WINDOW = 10_000
-_BATCH = 500
-_TIMED = 20_000
+_BATCHES = 20  # A window.
+_SUB_INDEXES = 10  # A window in the chain index.
 _REPEATS = 3
+_SEALED = ("po_join", "css_bits", "prefix_grid")
 _QUERIES = {
     # Predicates as stored trips see them: Q3 has NEW.distance > OLD.distance, NEW.fare < OLD.fare.
     "Q3": (("trip_distance", "<", "float64"), ("fare_amount", ">", "float64")),
     "equal place": (("pickup_location_id", "=", "int64"), ("fare_amount", ">", "float64")),
 }
-_OPTIONS = {"chain_index": {"length": 1000}}
+# Query, trips of the window, trips that are timed.
+_WORKS = (("Q3", 10_000, 20_000), ("Q3", 200_000, 10_000), ("equal place", 10_000, 20_000))
 
 
 class SealedBatches:
-    """A window of PO-Join segments, with as much of `WindowIndex` as is needed here."""
+    """A window of sealed segments, with as much of `WindowIndex` as is needed here."""
 
-    def __init__(self) -> None:
-        self._segments: list[PoJoinSegment] = []
+    def __init__(self, segment_type: type[Segment]) -> None:
+        self._type = segment_type
+        self._segments: list[Segment] = []
 
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> None:
         """Sort and seal the batch."""
-        self._segments.append(PoJoinSegment.from_columns(columns, first=int(positions[0])))
+        self._segments.append(self._type.from_columns(columns, first=int(positions[0])))
 
     def probe(self, *ranges: Sequence[np.ndarray], **window: Any) -> Found:
         """Probe every segment."""
@@ -59,51 +64,54 @@ class SealedBatches:
         self._segments = [s for s in self._segments if s.first + len(s) > before]
 
 
-def make(name: str, conditions: Sequence[Condition]) -> Any:
+def make(name: str, conditions: Sequence[Condition], window: int) -> Any:
     """Return an empty index."""
-    if name == "po_join":
-        return SealedBatches()
-    return WINDOW_INDEXES[name](conditions, **_OPTIONS.get(name, {}))
+    if name in _SEALED:
+        return SealedBatches(SEGMENTS[name])
+    options = {"length": window // _SUB_INDEXES} if name == "chain_index" else {}
+    return WINDOW_INDEXES[name](conditions, **options)
 
 
 def run(
-    index: Any, conditions: Sequence[Condition], columns: Sequence[np.ndarray]
+    index: Any, conditions: Sequence[Condition], columns: Sequence[np.ndarray], window: int
 ) -> tuple[dict[str, float], np.ndarray, np.ndarray]:
-    """Join all trips; return seconds spent on full windows, and counts and fingerprints there."""
+    """Join the trips that see a full window; return seconds, and counts and fingerprints."""
+    batch = window // _BATCHES
     seconds = {"insert": 0.0, "probe": 0.0, "expire": 0.0}
     counts, fingerprints = [], []
-    for first in range(0, len(columns[0]), _BATCH):
-        positions = np.arange(first, first + _BATCH)
-        fresh = [column[first : first + _BATCH] for column in columns]
+    for first in range(0, len(columns[0]), batch):
+        positions = np.arange(first, first + batch)
+        fresh = [column[first : first + batch] for column in columns]
         low, high = zip(
             *(c.bounds(values) for c, values in zip(conditions, fresh, strict=True)), strict=True
         )
-        window = {"start": positions - _WINDOW, "stop": positions}
+        seen = {"start": positions - window, "stop": positions}
         at_0 = time.process_time()
         index.insert(fresh, positions)
+        if first < window:
+            continue
         at_1 = time.process_time()
-        found = index.probe(low, high, negated=[False] * len(low), **window)
+        found = index.probe(low, high, negated=[False] * len(low), **seen)
         at_2 = time.process_time()
-        index.expire(first + _BATCH - _WINDOW)
+        index.expire(first + batch - window)
         at_3 = time.process_time()
-        if first >= _WINDOW:
-            seconds["insert"] += at_1 - at_0
-            seconds["probe"] += at_2 - at_1
-            seconds["expire"] += at_3 - at_2
-            counts.append(found.count)
-            fingerprints.append(found.fingerprint)
+        seconds["insert"] += at_1 - at_0
+        seconds["probe"] += at_2 - at_1
+        seconds["expire"] += at_3 - at_2
+        counts.append(found.count)
+        fingerprints.append(found.fingerprint)
     return seconds, np.concatenate(counts), np.concatenate(fingerprints)
 
 
 def brute_force(
-    conditions: Sequence[Condition], columns: Sequence[np.ndarray]
+    conditions: Sequence[Condition], columns: Sequence[np.ndarray], window: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return count and fingerprint of every trip that sees a full window."""
     mixed = mix(np.arange(len(columns[0])))
     count, fingerprint = [], []
-    for row in range(_WINDOW, len(columns[0])):
-        seen = slice(row - _WINDOW, row)
-        match = np.ones(_WINDOW, bool)
+    for row in range(window, len(columns[0])):
+        seen = slice(row - window, row)
+        match = np.ones(window, bool)
         for condition, column in zip(conditions, columns, strict=True):
             match &= condition.holds(column[row : row + 1], column[seen])
         count.append(np.count_nonzero(match))
@@ -114,30 +122,34 @@ def brute_force(
 def measure() -> list[Result]:
     """Return for every query and index what a batch costs, as tuples a second."""
     results = []
-    for query, predicates in _QUERIES.items():
+    for query, window, timed in _WORKS:
+        predicates = _QUERIES[query]
         fields = [field for field, _, _ in predicates]
         conditions = [
             Condition(probe_field=field, stored_field=field, operator=op, epsilon=None, dtype=dtype)
             for field, op, dtype in predicates
         ]
-        table = pq.read_table(_FILE, columns=fields).slice(0, _WINDOW + _TIMED)
-        columns = [table[c.stored_field].to_numpy().astype(c.dtype) for c in conditions]
-        expected = brute_force(conditions, columns)
-        for name in ("po_join", *WINDOW_INDEXES):
+        table = pq.read_table(_FILE, columns=fields)
+        columns = [
+            np.resize(table[c.stored_field].to_numpy(), window + timed).astype(c.dtype)
+            for c in conditions
+        ]
+        expected = brute_force(conditions, columns, window)
+        for name in (*_SEALED, *WINDOW_INDEXES):
             if name == "hash" and not any(c.operator == "=" for c in conditions):
                 continue
             runs = []
             for repeat in range(_REPEATS + 1):
-                seconds, *found = run(make(name, conditions), conditions, columns)
+                seconds, *found = run(make(name, conditions, window), conditions, columns, window)
                 if not all(map(np.array_equal, found, expected)):
-                    raise SystemExit(f"{name}, {query}: not what brute force finds")
+                    raise SystemExit(f"{name}, {query}, {window}: not what brute force finds")
                 if repeat:  # the first one compiles
                     runs.append(seconds)
-            parts = (f"{_TIMED / np.median([r[part] for r in runs]):,.0f}" for part in runs[0])
+            parts = (f"{timed / np.median([r[part] for r in runs]):,.0f}" for part in runs[0])
             results.append(
                 Result.rate(
-                    f"{query}: {name}",
-                    _TIMED,
+                    f"{query}, {window:,}: {name}",
+                    timed,
                     [sum(seconds.values()) for seconds in runs],
                     unit="tuples/s",
                     note=" / ".join(parts),

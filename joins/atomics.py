@@ -115,3 +115,21 @@ def lock(rows: np.ndarray, row: int, column: int) -> None:
 def unlock(rows: np.ndarray, row: int, column: int) -> None:
     """Give back the lock at ``rows[row, column]``."""
     store(rows, row, column, 0)
+
+
+@kernel
+def offer_now_and_then(pauses: int, words: np.ndarray, at: int) -> None:
+    """Let others run in one of *pauses* cases, where a test wants to see every interleaving.
+
+    At 0 never. ``words[at]``, not 0, is the state of what is drawn.
+    """
+    if pauses == 0:
+        return
+    state = np.uint64(words[at])
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    state ^= state << np.uint64(17)
+    words[at] = np.int64(state)
+    if state % np.uint64(pauses) == 0:
+        for _ in range((state >> np.uint64(32)) & np.uint64(63)):
+            offer_core()

@@ -1,8 +1,9 @@
 """Machine instructions that numba's Python subset does not offer, as functions for kernels.
 
 A numba loop that moves entries over signed indices does not become a block move, because it has to
-allow for negative indices; and there is no Python spelling of a prefetch or of finding a bit. These
-are thin names for LLVM's own: ``memmove``, ``prefetch`` and ``cttz``. They check no bounds.
+allow for negative indices; and there is no Python spelling of a prefetch, of comparing many entries
+at once or of finding a bit. These are thin names for LLVM's own: ``memmove``, ``prefetch``, vectors
+and ``cttz``. They check no bounds.
 """
 
 from __future__ import annotations
@@ -22,11 +23,16 @@ Without this ``_nrt=False`` numba counts a reference to every array at every cal
 the many arrays of a tree that made it three times as slow.
 """
 
-inlined: Any = njit(cache=True, nogil=True, inline="always")
+inlined: Any = njit(  # type: ignore[call-overload]
+    cache=True, nogil=True, _nrt=False, forceinline=True
+)
 """Put a function into the kernels that call it.
 
-A call hands over every array as a structure of its own; in a loop over probes that costs several
-times what a short function does."""
+A call copies every array's structure, some seventy words for the arrays of a tree; in a loop over
+tuples that costs several times what a short function does."""
+
+part_of: Any = njit(cache=True, nogil=True, inline="always")
+"""The same for a function that returns part of an array: a kernel may take one, not return it."""
 
 # numba's own annotation describes what the decorated function is to the compiler, not its callers.
 intrinsic: Any = numba_intrinsic
@@ -80,6 +86,33 @@ def prefetch_entry(typing_context, rows, row, column):  # type: ignore[no-untype
         return context.get_dummy_value()
 
     return types.void(rows, types.intp, types.intp), emit
+
+
+LANES = 16
+"""Entries that `lanes_less` looks at."""
+
+
+@intrinsic
+def lanes_less(typing_context, rows, row, begin, target):  # type: ignore[no-untyped-def]
+    """Count how many of the `LANES` integers from ``rows[row, begin]`` on are less than *target*.
+
+    One or two instructions compare them all.
+    """
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = make_array(signature.args[0])(context, builder, args[0])
+        entry = _address(builder, array, args[1], args[2])
+        lanes = ir.VectorType(entry.type.pointee, LANES)
+        entries = builder.load(builder.bitcast(entry, lanes.as_pointer()))
+        entries.align = entry.type.pointee.width // 8
+        anything = ir.Constant(lanes, ir.Undefined)
+        places = ir.VectorType(ir.IntType(32), LANES)
+        one = builder.insert_element(anything, args[3], ir.IntType(32)(0))
+        targets = builder.shuffle_vector(one, anything, ir.Constant(places, [0] * LANES))
+        less = builder.bitcast(builder.icmp_signed("<", entries, targets), ir.IntType(LANES))
+        return builder.ctpop(builder.zext(less, ir.IntType(64)))
+
+    return types.int64(rows, types.intp, types.intp, rows.dtype), emit
 
 
 @intrinsic

@@ -110,6 +110,12 @@ class Window:
             return at - self.length
         return at // self.slide * self.slide - (self.length - self.slide)
 
+    def reach(self, at: np.ndarray) -> np.ndarray:
+        """Return the greatest event time from which *at*, event times too, is still seen."""
+        if self.semantics == "precise":
+            return at + self.length
+        return at // self.slide * self.slide + self.length - 1
+
 
 class WindowBounds:
     """Turns windows into bounds of position, for arrivals in their order.

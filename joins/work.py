@@ -28,7 +28,8 @@ class Work:
         Pairs found.
     atomics
         Atomic operations on words that several threads share: locks taken and given back, tests and
-        sets, compares and swaps.
+        sets, compares and swaps; and reads of lines that others have just written, which take as
+        long.
     elapsed_ns
         Time itself, of a machine of several cores that did what the other counters say side by
         side: what counts is when the last of them was done.

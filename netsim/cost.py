@@ -10,6 +10,9 @@ from joins.work import Work
 
 PROFILES = Path(__file__).parent / "profiles"
 
+LOCAL, OPERATORS = "local_message_ps", "operators"
+"""Keys of a profile that was measured operator by operator (see `netsim.operator_cost`)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CostProfile:
@@ -55,6 +58,14 @@ class CostProfile:
         """Return the least that a message of *rows* tuples and *nbytes* bytes costs to receive."""
         return (self.message_ps + rows * self.row_ps + nbytes * self.byte_ps) // 1000
 
+    def local_ns(self, rows: int, nbytes: int) -> int:
+        """Return the least that a message from the same site costs to receive: no less."""
+        return self.floor_ns(rows, nbytes)
+
+    def sent_ns(self, rows: int) -> int:
+        """Return what sending *rows* tuples costs a source: it is in what their receivers pay."""
+        return 0
+
     def work_ns(self, work: Work) -> int:
         """Return what *work* costs on top of the floor, in nanoseconds."""
         return (
@@ -87,6 +98,19 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
 
     Raise :exc:`ValueError` naming the file and what is wrong with it.
     """
+    path = profile_path(name_or_path)
+    values = tomllib.loads(path.read_text())
+    for key in (LOCAL, OPERATORS):
+        values.pop(key, None)
+    try:
+        return CostProfile(**{"name": path.stem, **values})
+    except TypeError as error:
+        allowed = ", ".join(f.name for f in fields(CostProfile))
+        raise ValueError(f"{path}: {error}; a cost profile has the keys {allowed}") from None
+
+
+def profile_path(name_or_path: str | Path) -> Path:
+    """Return the file of a cost profile; raise :exc:`ValueError` when there is none."""
     path = Path(name_or_path)
     if path.suffix != ".toml":
         path = PROFILES / f"{name_or_path}.toml"
@@ -95,9 +119,4 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
         raise ValueError(
             f"no cost profile {str(name_or_path)!r}: give a TOML file or one of {known}"
         )
-    values = tomllib.loads(path.read_text())
-    try:
-        return CostProfile(**{"name": path.stem, **values})
-    except TypeError as error:
-        allowed = ", ".join(f.name for f in fields(CostProfile))
-        raise ValueError(f"{path}: {error}; a cost profile has the keys {allowed}") from None
+    return path

@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import Any
 from zlib import crc32
 
@@ -99,6 +100,8 @@ class Kernel:
         Sites (``cores``) and edges (``link``), see `netsim.network`.
     profile
         What work costs.
+    operators
+        Actor name to what it costs there, where that is another profile.
     host
         Runs the actors.
     seed
@@ -127,13 +130,13 @@ class Kernel:
         collect: Callable[[list[Any]], None],
         inbox_messages: int = INBOX_MESSAGES,
         only_emit: Collection[str] = (),
+        operators: Mapping[str, CostProfile] = MappingProxyType({}),
     ) -> None:
         if inbox_messages < 1:
             raise NetworkError(f"inboxes of {inbox_messages} messages: must be at least 1")
         self._env: Any = simpy.Environment(
             initial_time=0
         )  # typed by simpy as float time; ours is int
-        self._profile = profile
         self._host = host
         self._trace = trace
         self._collect = collect
@@ -149,6 +152,7 @@ class Kernel:
                 rank,
                 sites[placement[name]],
                 inbox_messages,
+                operators.get(name, profile),
                 is_source=name not in fed,
                 only_emits=name in only_emit,
             )
@@ -315,7 +319,9 @@ class Kernel:
         letter.started_ns = now
         if letter.sender is not node and letter.port != FEEDBACK:
             self._return_credit(node)
-        self._at(now + self._profile.floor_ns(letter.rows, letter.nbytes), self._sync, letter)
+        profile = node.profile
+        floor = profile.local_ns if letter.sender.site is node.site else profile.floor_ns
+        self._at(now + floor(letter.rows, letter.nbytes), self._sync, letter)
 
     def _return_credit(self, node: Node) -> None:
         if not node.waiting:
@@ -342,7 +348,10 @@ class Kernel:
             self._complete_unfetched(letter)
             return
         letter.reply = reply = self._host.reply(letter.ticket)
-        extra_ns = self._profile.work_ns(reply.work)
+        profile = letter.receiver.profile
+        extra_ns = profile.work_ns(reply.work)
+        if letter.receiver.is_source:
+            extra_ns += profile.sent_ns(sum(sent.rows for sent in reply.sends))
         if extra_ns:
             self._at(self._env.now + extra_ns, self._complete, letter)
         else:

@@ -12,6 +12,7 @@ from typing import Any
 import simpy
 
 from actors.protocol import NO_SPAN, Reply
+from netsim.cost import CostProfile
 
 _SEQ_BITS = 40
 """An event's priority is (rank << 40) + seq: a sender's first 10^12 messages keep their order."""
@@ -40,6 +41,7 @@ class Node:
         "is_source",
         "name",
         "only_emits",
+        "profile",
         "rank",
         "seq",
         "site",
@@ -53,6 +55,7 @@ class Node:
         rank: int,
         site: Site,
         credits: int,
+        profile: CostProfile,
         *,
         is_source: bool,
         only_emits: bool,
@@ -61,6 +64,7 @@ class Node:
         self.rank = rank
         self.site = site
         self.credits = credits
+        self.profile = profile
         self.is_source = is_source
         self.only_emits = only_emits
         self.inbox: deque[Letter] = deque()

@@ -143,7 +143,7 @@ def _keys(model: type, path: tuple[int | str, ...]) -> list[str]:
         if isinstance(part, str):
             annotation = get_type_hints(model)[part]
             kinds = [k for k in (annotation, *get_args(annotation)) if isinstance(k, type)]
-            model = next(kind for kind in kinds if issubclass(kind, BaseModel))
+            model = next(k for k in kinds if issubclass(k, BaseModel) or is_dataclass(k))
     if is_dataclass(model):
         return [field.name for field in fields(model)]
     return list(get_type_hints(model))

@@ -12,7 +12,7 @@ from scenarios import synthetic
 from scenarios.comparable import check_codes, dictionary_names
 from scenarios.config import ConfigError
 from scenarios.run_config import RunConfig, StreamConfig
-from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
+from spark_bridge.prepared import SUMMARY, PreparedStream, check_order, load_stream
 from spark_bridge.source import StreamSource
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -30,11 +30,18 @@ def data_folders() -> list[Path]:
 def find_file(candidates: tuple[str, ...]) -> Path:
     """Return the first of *candidates* that is there, as given or in a data folder.
 
-    Raise :exc:`ConfigError` naming the files and where they were looked for.
+    Raise :exc:`ConfigError` naming the files and where they were looked for, or what it is if it
+    may never end.
     """
     for name in candidates:
         for path in (Path(name), *(folder / name for folder in data_folders())):
             if path.exists():
+                if not (path.is_file() or path.is_dir()):
+                    raise ConfigError(
+                        f"{path} is a pipe or a device, which may never start or never end, and a "
+                        "stream is read to its end before a run: save as much of it as you want "
+                        "in a file"
+                    )
                 return path
     where = ", ".join(str(folder) for folder in data_folders())
     raise ConfigError(
@@ -66,6 +73,7 @@ def prepare_streams(
         path = _raw_file(stream)
         if (path / SUMMARY).is_file():
             prepared[name] = load_stream(path)
+            check_order(prepared[name])
         else:
             raw.append(
                 StreamSource(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from scenarios.plan import Plan
 from scenarios.rehearsal import rehearse
 from scenarios.results import ResultWriter
 from scenarios.simulation import Simulated, own_peak_bytes
+from topologies.topology import ActorGraph
+
+if TYPE_CHECKING:
+    from actors.hosting.ray_processes import RayProcesses
 
 
 def run_live(
@@ -29,22 +34,12 @@ def run_live(
     from actors.hosting.ray_cluster import ray_cluster
     from actors.hosting.ray_processes import RayProcesses
 
-    config = plan.config
     graph = plan.graph(pairs=pairs)
-    names = Kernel.trace_names(graph.wiring)
-    count = min(config.processes, len(graph))
+    count = min(plan.config.processes, len(graph))
     with ray_cluster(plan.address, processes=count), RayProcesses(count) as processes:
-        processes.everywhere(rehearse, *plan.rehearsal)
-        run = LiveRun(
-            processes,
-            graph.specs,
-            graph.wiring,
-            config.seed,
-            homes=pack(dict(graph.nodes(data="role")), graph.placement, count),
-            room=config.network.inbox_messages,
-            codes={name: code for code, name in enumerate(names) if code >= len(graph)},
-        )
+        run = prepare_live(plan, graph, processes)
         measured = run.run(_telling(on_run))
+        names = Kernel.trace_names(graph.wiring)
         _write_down(run, names, directory, streams=plan.query.streams, pairs=pairs)
     return Simulated(
         outcome=_outcome(measured),
@@ -53,6 +48,26 @@ def run_live(
         kernel_seconds={name: ns / 1e9 for name, ns in measured.worked_ns.items()},
         state_bytes=measured.held_bytes,
     )
+
+
+def prepare_live(plan: Plan, graph: ActorGraph, processes: RayProcesses) -> LiveRun:
+    """Return a live run of *graph*, made from *plan*, in *processes* that have been rehearsed."""
+    processes.everywhere(rehearse, *plan.rehearsal)
+    names = Kernel.trace_names(graph.wiring)
+    return LiveRun(
+        processes,
+        graph.specs,
+        graph.wiring,
+        plan.config.seed,
+        homes=homes(graph, processes.count),
+        room=plan.config.network.inbox_messages,
+        codes={name: code for code, name in enumerate(names) if code >= len(graph)},
+    )
+
+
+def homes(graph: ActorGraph, processes: int) -> dict[str, int]:
+    """Return which of *processes* each actor of *graph* lives in."""
+    return pack(dict(graph.nodes(data="role")), graph.placement, processes)
 
 
 def _telling(on_run: Callable[[Progress], None] | None) -> Callable[[Count], None]:

@@ -7,7 +7,8 @@ Beside the stable keys of `run_json.summary` a record has, per operator and per 
 ``state_bytes``
     arrays that its PEs held at the end of the run (``total`` likewise)
 ``busy_seconds``
-    virtual time for which its PEs were at work
+    virtual time for which its PEs were at work (on the arrivals that the run measures, see
+    `scenarios.run_config.RunConfig`; so ``capacity_tps`` too)
 ``capacity_tps``
     tuples per virtual second it could take: all of them over the time its busiest PE was at work;
     ``total`` is what the system could take if results did not have to meet in one sink
@@ -36,6 +37,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from actors.source import NS_PER_S
@@ -48,7 +50,7 @@ from scenarios.window_lag import window_lag
 from topologies.topology import ActorGraph
 
 Parts = Mapping[str, Sequence[str]]
-"""Name to the operators that a part of the system consists of."""
+"""Name to the operators, or the single PEs, that a part of the system consists of."""
 
 ENDS = ("source", "sink")
 """Roles that feed a system and take its results: no part of it."""
@@ -67,16 +69,20 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
     named = {role: (role,) for role in operators} | dict(parts or {})
     trace = pq.read_table(report.directory / "trace.parquet", columns=_COLUMNS)
     busy_s = _busy_seconds(trace, roles)
+    measured = report.plan.config.measured
+    busy_measured_s = busy_s if measured is None else _busy_seconds(_about(trace, *measured), roles)
     tuples = report.outcome.tuples
     merges_ms = merge_times_ms(trace, roles)
     every = {"total": tuple(operators)}
     return summary(report) | {
         "kernel_seconds": _summed(report.kernel_seconds, roles, named | every),
         "state_bytes": _summed(report.state_bytes, roles, named | every),
-        "busy_seconds": _summed(busy_s, roles, named | every),
-        "capacity_tps": _capacity(tuples, busy_s, roles, named | every),
+        "busy_seconds": _summed(busy_measured_s, roles, named | every),
+        "capacity_tps": _capacity(
+            measured[1] - measured[0] if measured else tuples, busy_measured_s, roles, named | every
+        ),
         "transmission": _transmission(trace, busy_s, roles, named),
-        "balance": _balance(busy_s, roles, named),
+        "balance": _balance(busy_measured_s, roles, named),
         "copies": _copies(trace, tuples, roles, named),
         "execution": _execution(report, graph, operators),
         "answer_ms": _answers(trace, roles, named, report.plan.config.feeding.rate_tps),
@@ -108,9 +114,19 @@ def _summed(
     if not values:
         return {}
     return {
-        part: sum(values.get(actor, 0) for actor, role in roles.items() if role in operators)
+        part: sum(values.get(actor, 0) for actor in _members(operators, roles))
         for part, operators in parts.items()
     }
+
+
+def _members(operators: Sequence[str], roles: Mapping[str, str]) -> list[str]:
+    """Return the actors of a part."""
+    return [actor for actor, role in roles.items() if role in operators or actor in operators]
+
+
+def _about(trace: pa.Table, first: int, stop: int) -> pa.Table:
+    """Return the messages about arrivals *first* to *stop* (exclusive)."""
+    return trace.filter((pc.field("last") >= first) & (pc.field("first") < stop))
 
 
 def _busy_seconds(trace: pa.Table, roles: Mapping[str, str]) -> dict[str, float]:
@@ -124,7 +140,7 @@ def _balance(
 ) -> dict[str, float | None]:
     balance: dict[str, float | None] = {}
     for part, operators in parts.items():
-        spent_s = [busy_s[actor] for actor, role in roles.items() if role in operators]
+        spent_s = [busy_s[actor] for actor in _members(operators, roles)]
         busiest_s = max(spent_s, default=0.0)
         balance[part] = sum(spent_s) / len(spent_s) / busiest_s if busiest_s else None
     return balance
@@ -145,9 +161,7 @@ def _capacity(
 ) -> dict[str, float | None]:
     capacity: dict[str, float | None] = {}
     for part, operators in parts.items():
-        busiest_s = max(
-            (busy_s[actor] for actor, role in roles.items() if role in operators), default=0.0
-        )
+        busiest_s = max((busy_s[actor] for actor in _members(operators, roles)), default=0.0)
         capacity[part] = tuples / busiest_s if busiest_s else None
     return capacity
 
@@ -159,7 +173,7 @@ def _transmission(
     under_way_ns = (trace["arrived_ns"].to_numpy() - trace["sent_ns"].to_numpy()).astype(np.int64)
     shares: dict[str, float | None] = {}
     for part, operators in parts.items():
-        actors = [actor for actor, role in roles.items() if role in operators]
+        actors = _members(operators, roles)
         sent = np.isin(sender, actors) & (sender != receiver)
         sending_s = float(under_way_ns[sent].sum()) / NS_PER_S
         whole_s = sending_s + sum(busy_s[actor] for actor in actors)

@@ -9,6 +9,7 @@ import networkx as nx
 
 from netsim.network import PRESETS, Link, NetworkError, full_mesh
 from scenarios.run_config import LinkConfig, NetworkConfig
+from topologies.topology import ActorGraph
 
 
 def build_network(config: NetworkConfig, sites: Iterable[str]) -> nx.Graph:
@@ -27,9 +28,28 @@ def build_network(config: NetworkConfig, sites: Iterable[str]) -> nx.Graph:
     network = full_mesh(sites, base, cores=config.cores)
     for link in config.links:
         _check_sites(link, network)
+    if not config.mesh:
+        named = nx.Graph([(link.a, link.b) for link in config.links])
+        network.remove_edges_from([ends for ends in network.edges if not named.has_edge(*ends)])
+    for link in config.links:
         edge = network.edges[link.a, link.b]
         edge["link"] = _changed(edge["link"], link.latency, link.jitter, link.bandwidth)
     return network
+
+
+def check_links(network: nx.Graph, graph: ActorGraph) -> None:
+    """Raise :exc:`NetworkError` where an actor would send to a site that no links lead to."""
+    parts = list(nx.connected_components(network))
+    part_of = {site: place for place, part in enumerate(parts) for site in part}
+    placement = graph.placement
+    for sender, receiver in graph.edges():
+        here, there = placement[sender], placement[receiver]
+        if part_of[here] != part_of[there]:
+            links = ", ".join(f"{a} - {b}" for a, b in network.edges)
+            raise NetworkError(
+                f"network.links: {sender} at site {here!r} sends to {receiver} at site {there!r}, "
+                f"and no links lead there; there are {links or 'none'}"
+            )
 
 
 def _changed(

@@ -19,7 +19,7 @@ from joins.query import JoinQuery
 from netsim.cost import load_profile
 from scenarios.config import ConfigError, explain
 from scenarios.datasets import prepare_streams
-from scenarios.networks import build_network
+from scenarios.networks import build_network, check_links
 from scenarios.run_config import RunConfig
 from spark_bridge.prepared import PreparedStream
 from topologies import Topology, find_topology
@@ -65,17 +65,7 @@ class Plan:
     @property
     def feeding(self) -> Feeding:
         """How the streams are fed in."""
-        feeding = self.config.feeding
-        disorder = Disorder(
-            delay_ns=feeding.disorder, bounded=feeding.bounded, seed=self.config.seed
-        )
-        return Feeding(
-            batch_rows=feeding.batch_rows,
-            rate_tps=feeding.rate_tps,
-            disorder=disorder if feeding.disorder else None,
-            watermark_lag_ns=feeding.watermark_lag,
-            watermarks=feeding.watermarks,
-        )
+        return _feeding(self.config)
 
     @property
     def rehearsal(self) -> tuple[Topology, Any, Job]:
@@ -109,20 +99,16 @@ def make_plan(
     topology = find_topology(config.topology)
     parameters = make_parameters(topology, config.parameters)
     query = parse_query(config.query).bind(**{k: str(v) for k, v in config.bind.items()})
-    if config.feeding.disorder and not query.interval:
-        raise ConfigError(
-            f"feeding.disorder = {config.feeding.disorder}: what a window holds depends on the "
-            "order of arrival, so disorder is for interval joins"
-        )
     if not (config.feeding.watermarks or config.feeding.unbounded_state):
         raise ConfigError(
             "feeding.watermarks = false: without watermarks no tuple is ever let go, and the state "
             "grows as long as the streams do; set feeding.unbounded_state = true to have it so"
         )
     # Before the data, because preparing them can take minutes.
-    sketch = topology.build(topology.sketch(query), parameters)
+    sketch = topology.build(replace(topology.sketch(query), feeding=_feeding(config)), parameters)
     _check_profile(config.profile)
     network = build_network(config.network, sketch.placement.values())
+    check_links(network, sketch)
     streams = prepare(config, query)
     files = tuple(
         StreamFile(schema=stream.schema, directory=stream.path.resolve(), rows=config.rows)
@@ -142,6 +128,18 @@ def make_plan(
     plan.graph(pairs=False)
     fitted = topology.fitted(plan.job(pairs=False), parameters, network)
     return replace(plan, parameters=fitted, warnings=topology.warnings(query, fitted, network))
+
+
+def _feeding(config: RunConfig) -> Feeding:
+    feeding = config.feeding
+    disorder = Disorder(delay_ns=feeding.disorder, bounded=feeding.bounded, seed=config.seed)
+    return Feeding(
+        batch_rows=feeding.batch_rows,
+        rate_tps=feeding.rate_tps,
+        disorder=disorder if feeding.disorder else None,
+        watermark_lag_ns=feeding.watermark_lag,
+        watermarks=feeding.watermarks,
+    )
 
 
 def _check_profile(name: str) -> None:

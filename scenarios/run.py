@@ -13,6 +13,7 @@ from scenarios.plan import Plan
 from scenarios.rehearsal import rehearse
 from scenarios.simulation import Simulated, simulate
 from scenarios.verdict import Verdict, judge
+from scenarios.verdict.approximation import Approximated, approximated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +24,15 @@ class Report(Simulated):
     ----------
     latencies
         Of every tuple, nanoseconds of virtual time from its birth to the last report of it.
+    approximated
+        What an approximate run says of its recall; None where nothing is left out on purpose.
     """
 
     plan: Plan
     directory: Path
     verdict: Verdict
     latencies: Histogram
+    approximated: Approximated | None = None
 
 
 def execute(
@@ -58,11 +62,20 @@ def execute(
         claims_exact=plan.topology.claims_exact(plan.parameters),
         pairs_directory=lambda: _with_pairs(plan, directory),
     )
+    approximation = plan.topology.approximation(plan.query, plan.parameters)
+    figures = None
+    if approximation:
+        placement = plan.graph(pairs=plan.config.pairs).placement
+        figures = approximated(
+            approximation, plan.files, directory, placement, simulated.outcome, verdict
+        )
+        verdict.checks += figures.checks(verdict)
     return Report(
         plan=plan,
         directory=directory,
         verdict=verdict,
         latencies=latencies,
+        approximated=figures,
         **vars(simulated),
     )
 

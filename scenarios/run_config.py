@@ -82,6 +82,8 @@ class NetworkConfig(Section):
         run's processes, which are then the sites.
     inbox_messages
         Room of each actor's inbox.
+    mesh
+        Whether a link joins every two sites; else only those that *links* names.
     links
         Single links that differ.
     """
@@ -94,6 +96,7 @@ class NetworkConfig(Section):
     cores: Count = 1
     sites: Literal["placed", "processes"] = "placed"
     inbox_messages: Count = INBOX_MESSAGES
+    mesh: bool = True
     links: tuple[LinkConfig, ...] = ()
 
 
@@ -106,11 +109,12 @@ class FeedingConfig(Section):
         Tuples a message, and tuples per virtual second (None: as fast as they are taken).
     disorder, bounded
         Event time by which tuples arrive late, seeded: the longest delay, uniform; or if not
-        *bounded* the mean delay, exponential. For interval joins.
+        *bounded* the mean delay, exponential. For interval joins, and windows of time in a system
+        that joins out of order.
     watermark_lag
         How far watermarks stay behind the latest event time; None: as far as *disorder*.
     watermarks, unbounded_state
-        Whether an interval join gets watermarks at all; without them its state grows as long as the
+        Whether streams get watermarks at all; without them its state grows as long as the
         streams do, which must be asked for.
     """
 
@@ -140,6 +144,10 @@ class RunConfig(Section):
         Tuples taken of each stream; None takes all.
     feeding, network, profile
         How fast, over what, and what work costs.
+    measured
+        First arrival that ``busy_seconds``, ``capacity_tps`` and ``balance`` are of, and the one
+        past the last; None: all. So a study can leave out what fills the windows, or measure
+        nothing else.
     backend, clock, processes, seed, pairs
         Where actors live, in virtual time or live (on Ray alone), in how many processes, the run's
         seed, whether pairs are written.
@@ -161,6 +169,7 @@ class RunConfig(Section):
     feeding: FeedingConfig = FeedingConfig()
     network: NetworkConfig = NetworkConfig()
     profile: str = "default"
+    measured: tuple[Annotated[int, Field(ge=0)], Count] | None = None
     backend: Literal["inline", "ray"] = "inline"
     clock: Literal["virtual", "live"] = "virtual"
     processes: Count = 2
@@ -174,6 +183,14 @@ class RunConfig(Section):
         if self.clock == "live" and self.backend != "ray":
             raise ValueError(
                 "clock = 'live' is for actors in processes of their own: set backend = 'ray' too"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _measures_something(self) -> RunConfig:
+        if self.measured is not None and self.measured[0] >= self.measured[1]:
+            raise ValueError(
+                f"measured = {list(self.measured)}: the first arrival must come before the end"
             )
         return self
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib.metadata import version
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from scenarios.results import COLLECTORS_SCHEMA, collectors_path
 from scenarios.run import Report
+from scenarios.verdict.approximation import Approximated
 
 _PERCENTILES = (50, 75, 95, 99)
 _LIBRARIES = ("joinsim", "numpy", "numba", "pyarrow", "pyspark", "ray", "simpy")
@@ -58,6 +59,7 @@ def summary(report: Report) -> dict[str, Any]:
             "wrong": verdict.wrong,
             "late": verdict.late,
         },
+        "approximation": approximation(report),
     }
 
 
@@ -66,6 +68,12 @@ def latency_ms(report: Report) -> dict[str, float | None]:
     found = {f"p{p}": report.latencies.percentile(p) for p in _PERCENTILES}
     found["max"] = report.latencies.percentile(100)
     return {name: None if ns is None else ns / 1e6 for name, ns in found.items()}
+
+
+def approximation(report: Report) -> dict[str, Any]:
+    """Return what an approximate run says of its recall; None where nothing is left out."""
+    names = [field.name for field in fields(Approximated)]
+    return asdict(report.approximated) if report.approximated else dict.fromkeys(names)
 
 
 def collectors(report: Report) -> dict[str, float | None]:

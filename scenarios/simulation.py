@@ -15,6 +15,7 @@ from actors.hosting.process_host import ProcessHost
 from actors.protocol import Host
 from netsim.cost import load_profile
 from netsim.kernel import Kernel, Outcome, Progress
+from netsim.operator_cost import operator_profiles
 from netsim.trace import Trace
 from scenarios.networks import build_network
 from scenarios.plan import Plan
@@ -56,6 +57,7 @@ def simulate(
     graph = plan.graph(pairs=pairs)
     wiring = graph.wiring
     sites = dict.fromkeys(graph.placement.values())
+    profiles = operator_profiles(config.profile, plan.topology.name)
     trace = Trace(Kernel.trace_names(wiring), directory / "trace.parquet")
     with (
         _host(plan, graph) as (host, peak_bytes),
@@ -72,6 +74,9 @@ def simulate(
             collect=results.collect,
             inbox_messages=config.network.inbox_messages,
             only_emit=graph.only_emit,
+            operators={
+                name: profiles[role] for name, role in graph.nodes(data="role") if role in profiles
+            },
         )
         start = time.perf_counter()
         outcome = kernel.run(progress=on_run)

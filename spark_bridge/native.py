@@ -22,7 +22,7 @@ from actors.feed import StreamFile
 from joins.query import JoinQuery
 from spark_bridge.errors import SparkFailed, one_line
 from spark_bridge.sql_oracle import EVENT_TIME, expected_pairs
-from spark_bridge.streaming import await_end, streaming_session, trigger_times
+from spark_bridge.streaming import await_end, found_sink, streaming_session, trigger_times
 from spark_bridge.totals import EngineRun, shuffled_bytes, total, versions
 
 if TYPE_CHECKING:
@@ -91,11 +91,8 @@ def run_streaming(
             for file in files
         ]
         stream = (
-            expected_pairs(query, schemas, frames, bucketed=False)
-            .writeStream.format("parquet")
-            .option("path", os.fspath(folder / "found"))
+            found_sink(expected_pairs(query, schemas, frames, bucketed=False), folder / "found")
             .option("checkpointLocation", os.fspath(folder / "checkpoint"))
-            .trigger(availableNow=True)
             .start()
         )
     except PySparkException as error:

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
+import pyarrow.parquet as pq
+
 from joins.batch import Schema
 from spark_bridge.errors import DataError
 
@@ -108,3 +111,26 @@ def load_stream(folder: str | Path) -> PreparedStream:
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{about} is damaged ({error}); prepare the stream again") from error
+
+
+def check_order(stream: PreparedStream) -> None:
+    """Raise :exc:`DataError` naming the first tuple whose event time is before its predecessor's.
+
+    The pipeline puts rows in order. A folder that was written or changed otherwise may not be, and
+    a site that took arrival for event time would be wrong without a word.
+    """
+    row, latest = 0, np.iinfo(np.int64).min
+    for file in sorted(stream.path.glob("*.parquet")):
+        with pq.ParquetFile(file) as part:
+            for block in part.iter_batches(columns=["ts"]):
+                ts = block["ts"].to_numpy()
+                before = np.append(latest, ts)
+                back = np.flatnonzero(before[:-1] > ts)
+                if len(back):
+                    at = int(back[0])
+                    raise DataError(
+                        f"{file}: event times run backwards at tuple {row + at}, from {before[at]} "
+                        f"to {ts[at]} ns; give the raw file, whose rows are then put in order"
+                    )
+                row += len(ts)
+                latest = before[-1]

@@ -38,6 +38,7 @@ def expected_pairs(
     frames: Sequence[DataFrame],
     *,
     bucketed: bool = True,
+    carried: Sequence[str] = (),
 ) -> DataFrame:
     """Return the pairs of a query as rows of ``probe_stream, probe_id, match_id``.
 
@@ -53,11 +54,15 @@ def expected_pairs(
         stated as well.
     bucketed
         Whether to rewrite the window to an equality of buckets.
+    carried
+        Further columns of the frames to return: of a pair's probing tuple and of the other, their
+        names behind ``p_`` and ``m_``.
     """
     if query.interval:
-        return _pairs(query, schemas, frames, query.reach.base, bucketed)
+        return _pairs(query, schemas, frames, query.reach.base, bucketed, carried)
     parts = [
-        _pairs(query, schemas, frames, probing, bucketed) for probing in range(len(query.streams))
+        _pairs(query, schemas, frames, probing, bucketed, carried)
+        for probing in range(len(query.streams))
     ]
     return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
 
@@ -68,6 +73,7 @@ def _pairs(
     frames: Sequence[DataFrame],
     probing: int,
     bucketed: bool,
+    carried: Sequence[str],
 ) -> DataFrame:
     stored = probing if query.is_self_join else 1 - probing
     probes, length, key = _with_bounds(query, frames, probing, stored)
@@ -94,6 +100,7 @@ def _pairs(
         sf.lit(probing).cast("byte").alias("probe_stream"),
         sf.col(_P + "id").alias("probe_id"),
         sf.col(_M + "id").alias("match_id"),
+        *(prefix + name for name in carried for prefix in (_P, _M)),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -9,7 +11,10 @@ from pyspark.errors import PySparkException
 from spark_bridge.errors import SparkFailed, one_line
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+TAKEN = "taken"
+"""Name under which a query tells the ``tuples`` of each trigger, where its rows are not tuples."""
 
 _STREAMING = "org.apache.spark.sql.execution.streaming."
 _SETTINGS = {
@@ -36,6 +41,19 @@ def streaming_session(spark: SparkSession) -> SparkSession:
     return session
 
 
+def found_sink(found: DataFrame, folder: Path) -> Any:
+    """Return the writer of pairs as Parquet into *folder*, for all that is there to be read.
+
+    Ids hardly repeat: a dictionary of them costs more than all else in writing, and is given up.
+    """
+    return (
+        found.writeStream.format("parquet")
+        .option("path", os.fspath(folder))
+        .option("parquet.enable.dictionary", "false")
+        .trigger(availableNow=True)
+    )
+
+
 def await_end(query: Any) -> None:
     """Wait for a streaming query, and stop it whatever happens meanwhile.
 
@@ -52,6 +70,11 @@ def await_end(query: Any) -> None:
 def trigger_times(query: Any) -> tuple[tuple[int, float], ...]:
     """Return tuples and seconds of each trigger of a query that has ended."""
     return tuple(
-        (progress.numInputRows, progress.durationMs["triggerExecution"] / 1000)
+        (_tuples(progress), progress.durationMs["triggerExecution"] / 1000)
         for progress in query.recentProgress
     )
+
+
+def _tuples(progress: Any) -> int:
+    taken = progress.observedMetrics.get(TAKEN)
+    return progress.numInputRows if taken is None else taken.tuples or 0

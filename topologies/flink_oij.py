@@ -7,7 +7,7 @@ machine or serialisation makes it slower than KP-OIJ without batches.
 
 from __future__ import annotations
 
-from topologies.interval_join import OijParameters
+from topologies.interval_join import KeyedParameters, OijParameters
 from topologies.kp_oij import KpOij
 
 
@@ -16,7 +16,7 @@ class FlinkOij(KpOij):
 
     name = "flink_oij"
     title = "Flink's keyed interval join: each key at one replica, tuples handed over one by one"
-    parameters_type = OijParameters
+    parameters_type = KeyedParameters
 
     def batching(self, parameters: OijParameters) -> dict[str, int]:
         """Return batches of one tuple."""

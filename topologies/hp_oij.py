@@ -17,14 +17,14 @@ from actors.interval_join.emitter import Emitter
 from actors.interval_join.master import Master
 from actors.protocol import FEEDBACK, ActorSpec
 from topologies.dp_oij import DpOij
-from topologies.interval_join import CollectedParameters, OijParameters
+from topologies.interval_join import CollectedParameters, KeyedParameters, OijParameters
 from topologies.topology import STRICT, ActorGraph, Pes
 
 Threshold = Annotated[float, Interval(ge=1, le=1000)]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class HpOijParameters(CollectedParameters):
+class HpOijParameters(CollectedParameters, KeyedParameters):
     """What a person may set of HP-OIJ.
 
     Attributes
@@ -64,11 +64,11 @@ class HpOij(DpOij):
         """Return emitters that multicast, calibrated unless the splitting degree is set."""
         p = _of_this(parameters)
         if p.splitting is not None:
-            return Emitter, {"distribution": BySplitKey(p.replicas, p.splitting)}
+            return Emitter, {"distribution": BySplitKey(p.homes, p.splitting)}
         return CalibratingEmitter, {
             "calibration_turns": p.calibration_turns,
             "recalibration_turns": p.recalibration_turns,
-            "replicas": p.replicas,
+            "homes": p.homes,
         }
 
     def add_feedback(
@@ -85,7 +85,7 @@ class HpOij(DpOij):
                 actor=Master,
                 arguments={
                     "channels": len(emitters),
-                    "replicas": p.replicas,
+                    "homes": p.homes,
                     "heuristic": p.heuristic,
                     "threshold": p.threshold,
                     "max_splitting": p.max_splitting or p.replicas,

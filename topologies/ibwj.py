@@ -10,7 +10,7 @@ its indexes. With more it is the parallel join of section 4: tuples wait in a sh
 take tasks from it, share the indexes, and results leave in arrival order. An actor is a machine
 here and not a thread, because what threads do to each other takes nanoseconds and goes through
 memory: the machine simulates its cores itself (`joins.window_join.cores`), down to the locks that
-they wait for, and charges the time that they took.
+they wait for, or for a Bw-Tree the compare-and-swaps that fail, and charges the time they took.
 
 The paper's joins over round-robin partitioned windows are SplitJoin (``split_join --set
 index=nested_loop|b_plus_tree``) and low-latency handshake join.
@@ -31,7 +31,8 @@ from joins.indexes.pim_tree.index import WIDTH
 from joins.indexes.pim_tree.layout import LEVELS_MAX, inner_levels
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO
 from joins.query import JoinQuery
-from joins.window_join.cores import SHARED_CORE_PERCENT, TASK_ROWS
+from joins.window_join.cores import TASK_ROWS
+from joins.window_join.cores_time import SHARED_CORE_PERCENT
 from joins.window_join.drivers import SHARED, IndexName, Making
 from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology, TopologyError
 
@@ -45,8 +46,8 @@ class IbwjParameters:
     index
         What the windows are indexed by; ``nested_loop`` goes without and compares everything.
     threads
-        Threads that share the index, which must then be a PIM-Tree or an IM-Tree; 0 is one thread
-        without concurrency control.
+        Threads that share the index, which must then be a PIM-Tree, an IM-Tree or a Bw-Tree; 0 is
+        one thread without concurrency control.
     cores
         Cores that the threads run on; None gives each its own.
     task_rows

@@ -17,6 +17,7 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.interval_join.collector import Order
+from actors.interval_join.distribution import Homes, KeyHash
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.replica import Replica
 from actors.interval_join.source import StreamSource
@@ -43,6 +44,25 @@ class OijParameters:
     replicas: Pes = 4
     base_emitters: Pes = 1
     probe_emitters: Pes = 1
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class KeyedParameters(OijParameters):
+    """What a person may set of a pattern in which keys have a home among the replicas.
+
+    Attributes
+    ----------
+    key_hash
+        How homes are chosen: ``mixed``, or ``identity`` as in WindFlow, where keys that are whole
+        numbers go to the replicas in turns.
+    """
+
+    key_hash: KeyHash = "mixed"
+
+    @property
+    def homes(self) -> Homes:
+        """Where each key is at home."""
+        return Homes(self.replicas, self.key_hash)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -7,9 +7,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic.dataclasses import dataclass
+
 from actors.interval_join.distribution import ByKey
 from actors.interval_join.emitter import Emitter
-from topologies.interval_join import OijParameters, OijPattern
+from topologies.interval_join import (
+    BatchingParameters,
+    KeyedParameters,
+    OijParameters,
+    OijPattern,
+)
+from topologies.topology import STRICT
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class KpOijParameters(BatchingParameters, KeyedParameters):
+    """What a person may set of KP-OIJ."""
 
 
 class KpOij(OijPattern):
@@ -17,7 +30,9 @@ class KpOij(OijPattern):
 
     name = "kp_oij"
     title = "KP-OIJ: interval join, each key at one replica"
+    parameters_type: type[OijParameters] = KpOijParameters
 
     def emitter(self, parameters: OijParameters) -> tuple[type[Emitter], dict[str, Any]]:
         """Return emitters that distribute point to point."""
-        return Emitter, {"distribution": ByKey(parameters.replicas)}
+        assert isinstance(parameters, KeyedParameters)
+        return Emitter, {"distribution": ByKey(parameters.homes)}

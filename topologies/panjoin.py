@@ -9,6 +9,9 @@ straight on, or back to the manager, from a BI-Sort as records::
                                             |  |          |
                                             |  +----------|-------> sink
                                             +-- feedback -+
+
+Where two streams arrive out of order, over windows of time, the manager has an edge to the sink
+too, for tuples that are late.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from pydantic.dataclasses import dataclass
 
 from actors.panjoin.chain import ChainRule
 from actors.panjoin.manager import Manager
+from actors.panjoin.out_of_order import OutOfOrderManager, OutOfOrderWorker
 from actors.panjoin.prefilter import Prefilter, Spreader
 from actors.panjoin.sides import Sides
 from actors.panjoin.worker import Worker
@@ -62,6 +66,8 @@ class PanJoinParameters:
         P, partitions of a subwindow; None makes them 128 tuples wide.
     sigma
         σ, room of an LLAT entry over an even share, above 1.
+    buffer
+        Tuples that a BI-Sort's insertion buffer has room for; None takes a share of a subwindow.
     batch_count, collecting_time
         A batch goes out when so many tuples of one stream wait, or the first has waited so long;
         a count of None takes 1,024, or the subwindow if that is less.
@@ -81,6 +87,7 @@ class PanJoinParameters:
     subwindow: Count | None = None
     partitions: Count | None = None
     sigma: Annotated[float, Interval(ge=1, le=100)] = 1.25
+    buffer: Count | None = None
     batch_count: Count | None = None
     collecting_time: Duration = _MILLISECOND
     results: Literal["sink", "manager"] = "sink"
@@ -97,6 +104,7 @@ class PanJoin(Topology):
     paper = "PanJoin: A Partition-based Adaptive Stream Join (Pan and Jacobsen), Figures 1 and 2"
     exact = True
     parameters_type = PanJoinParameters
+    out_of_order = True
     example_query = (
         "SELECT R.id, S.id FROM R, S WHERE ABS(R.value - S.value) <= 5 "
         "WINDOW AS (SLIDE INTERVAL '1000' ON '16000')"
@@ -104,7 +112,7 @@ class PanJoin(Topology):
 
     def in_miniature(self, parameters: PanJoinParameters) -> PanJoinParameters:
         """Return *parameters* with the sizes that follow from the window."""
-        return replace(parameters, subwindow=None, partitions=None, batch_count=None)
+        return replace(parameters, subwindow=None, partitions=None, buffer=None, batch_count=None)
 
     def assemble(self, job: Job, parameters: PanJoinParameters) -> ActorGraph:
         """Return Figure 1 for *job*.
@@ -115,6 +123,7 @@ class PanJoin(Topology):
         query, p = job.query, parameters
         schemas = tuple(file.schema for file in job.files)
         shapes, rules = _cut(job, p)
+        watermarks = _watermarks(job, p)
         graph = ActorGraph()
 
         def add(role: str, name: str, actor: type, **arguments: object) -> str:
@@ -135,7 +144,7 @@ class PanJoin(Topology):
         manager = add(
             "manager",
             "manager",
-            Manager,
+            OutOfOrderManager if watermarks else Manager,
             query=query,
             schemas=schemas,
             shapes=shapes,
@@ -144,12 +153,13 @@ class PanJoin(Topology):
             collecting_ns=p.collecting_time,
             results=p.results,
             pairs=job.pairs,
+            **watermarks,
         )
         workers = [
             add(
                 "worker",
                 f"worker.{i}",
-                Worker,
+                OutOfOrderWorker if watermarks else Worker,
                 query=query,
                 schemas=schemas,
                 index=i,
@@ -167,7 +177,8 @@ class PanJoin(Topology):
         graph.connect(manager, "worker", *workers)
         for worker in workers:
             graph.connect(worker, FEEDBACK, manager)
-        for sender in workers if p.results == "sink" else [manager]:
+        senders = workers if p.results == "sink" else [manager]
+        for sender in [*senders, manager] if watermarks else senders:
             graph.connect(sender, "sink", sink)
         return graph
 
@@ -188,9 +199,18 @@ def _cut(
                 f"partitions = {partitions}: a subwindow of {capacity} tuples has at most "
                 f"{capacity} partitions"
             )
+        if p.buffer is not None and p.buffer > capacity:
+            raise TopologyError(
+                f"buffer = {p.buffer}: an insertion buffer is a part of its subwindow, which has "
+                f"at most {capacity} tuples"
+            )
         shapes.append(
             SubwindowShape(
-                dtypes=dtypes[stream], capacity=capacity, partitions=partitions, sigma=p.sigma
+                dtypes=dtypes[stream],
+                capacity=capacity,
+                partitions=partitions,
+                sigma=p.sigma,
+                buffer=p.buffer,
             )
         )
         rules.append(
@@ -217,6 +237,24 @@ def _accelerator(p: PanJoinParameters) -> Accelerator | None:
             f"{p.results!r})"
         )
     return Accelerator()
+
+
+def _watermarks(job: Job, p: PanJoinParameters) -> dict[str, int | None]:
+    """Return what a manager must know of watermarks; nothing where streams arrive in order."""
+    if job.feeding.disorder is None:
+        return {}
+    if job.query.is_self_join:
+        raise TopologyError(
+            "feeding.disorder: panjoin joins two streams out of order, not one with itself: there "
+            "the newer tuple of a pair is one side of the predicate, and subwindows are indexed "
+            "for that side to probe, not for the other"
+        )
+    if p.results == "manager":
+        raise TopologyError(
+            "feeding.disorder with results = 'manager': a record names tuples by their values, and "
+            "out of order each pair is asked for its event times; set results = 'sink'"
+        )
+    return {"lag_ns": job.feeding.lag_ns if job.feeding.watermarks else None}
 
 
 def _extent(window: Window, subwindow: int | None) -> tuple[int, int | None]:

@@ -16,7 +16,7 @@ from typing import Annotated
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
-from actors.interval_join.distribution import ByKey
+from actors.interval_join.distribution import ByKey, Homes
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.shared_memory import SharedMemoryJoin
 from actors.protocol import ActorSpec
@@ -68,7 +68,7 @@ class ScaleOij(IntervalJoinTopology):
             job,
             p,
             Emitter,
-            {"distribution": ByKey(1), "batch_rows": _WHOLE_TURN, "linger_turns": 0},
+            {"distribution": ByKey(Homes(1)), "batch_rows": _WHOLE_TURN, "linger_turns": 0},
         )
         machine = graph.add_actor(
             "oij",

@@ -17,6 +17,9 @@ In the paper's model (*delayed*) probes and removals wait until everything is kn
 after the fact. A message that takes longer costs results. *punctuated* waits for messages that say
 so, and is exact whatever the network does.
 
+A plan may also be a tree of two-way joins (section 4.2): what a join finds is then a stream at one
+of the two sites, with a window of its own, and meets the other operand of the join above.
+
 With *replan_every* the sites tell a coordinator, beside the first of them, what they see of their
 streams, and it changes the plan where another one has become better.
 """
@@ -24,77 +27,45 @@ streams, and it changes the plan where another one has become better.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import networkx as nx
-from annotated_types import Interval
-from pydantic.dataclasses import dataclass
 
 from actors.protocol import FEEDBACK, ActorSpec
 from actors.results import Sink
 from actors.semijoins.adaptive_site import AdaptiveSite
 from actors.semijoins.coordinator import Coordinator
-from actors.semijoins.execution import Delayed, Execution, Punctuated
-from actors.semijoins.part import OneWayStep
-from actors.semijoins.parts import PARTS
 from actors.semijoins.replanning import Replanning
-from actors.semijoins.site import Site
 from actors.semijoins.site_source import SiteSource
-from actors.source import NS_PER_S
 from joins.one_way_join import OneWayJoin
 from joins.query import JoinQuery
-from topologies.quantities import Duration
+from joins.semijoins.kept_values import KeptTuples, KeptValues
+from topologies.semijoins.carrying_out import carrying_out
 from topologies.semijoins.choosing import SEARCHES
 from topologies.semijoins.costing import Costing
 from topologies.semijoins.delays import longest_path
 from topologies.semijoins.measuring import Measuring, measured_statistics
-from topologies.semijoins.plan import LinearPlan, join_graph, uniform_plan
-from topologies.semijoins.reading import read_plan
+from topologies.semijoins.parameters import SemijoinParameters, plan_of
+from topologies.semijoins.plan import LinearPlan
+from topologies.semijoins.reading import JoinPlan
 from topologies.semijoins.replanning import GreedyPlans
+from topologies.semijoins.shedding import shared_fields, within_budget
 from topologies.semijoins.sizes import sized
 from topologies.semijoins.statistics import JoinStatistics
-from topologies.semijoins.steps import one_way_steps
-from topologies.topology import STRICT, ActorGraph, Job, Topology, TopologyError
+from topologies.topology import (
+    ActorGraph,
+    Approximation,
+    Job,
+    Topology,
+    TopologyError,
+)
 
-Intervals = Annotated[int, Interval(ge=1, le=1_000_000)]
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class SemijoinParameters:
-    """What a person may set of the semijoin system.
-
-    Attributes
-    ----------
-    algorithm
-        Of every one-way join, in sequences breadth first along the join graph.
-    plan
-        Sequences with an algorithm for each step, such as "A: B SP-D, C SM-S1; B: ...", in place of
-        *algorithm*; or ``greedy``, ``exhaustive`` or ``auto``: searched for by estimated costs.
-    execution
-        *delayed* is the paper's model, exact as long as messages take less than *delta*.
-    tau
-        τ, the execution interval.
-    delta
-        δ, the longest accumulated delay that the paper's model allows for.
-    replan_every
-        Execution intervals, those in which any stream has a tuple, after which the plan is looked
-        at anew and changed where rates or selectivities have drifted; needs *punctuated*.
-    tuple_bytes
-        Stream to the size of its full tuples, where they carry more than is joined on.
-    """
-
-    algorithm: Literal[tuple(OneWayJoin)] = OneWayJoin.SP_D  # type: ignore[valid-type]
-    plan: str | None = None
-    execution: Literal["delayed", "punctuated"] = "punctuated"
-    tau: Duration = 100_000_000
-    delta: Duration = 80_000_000
-    replan_every: Intervals | None = None
-    tuple_bytes: dict[str, int] = field(default_factory=dict)
+__all__ = ["Semijoin", "SemijoinParameters", "plan_of"]
 
 
 class Semijoin(Topology):
-    """One site per stream, a join sequence per stream, one-way joins by simple or semijoins."""
+    """One site per stream, join sequences or a tree, one-way joins by simple or semijoins."""
 
     name = "semijoin"
     title = "Streams at sites of their own, joined by shipping partial tuples"
@@ -109,7 +80,29 @@ class Semijoin(Topology):
 
     def claims_exact(self, parameters: Any) -> bool:
         """Return whether it is exact over any network; the paper's model trusts in δ."""
-        return parameters.execution == "punctuated"
+        return parameters.execution == "punctuated" and not parameters.approximates
+
+    def approximation(
+        self, query: JoinQuery, parameters: SemijoinParameters
+    ) -> Approximation | None:
+        """Return what is kept, and the budget that the rest is shed for."""
+        if parameters.kept is None and parameters.byte_budget is None:
+            return None
+        values = parameters.kept or KeptValues(share=1.0)
+        return Approximation(
+            kept=tuple(KeptTuples(field=name, values=values) for name in shared_fields(query)),
+            byte_budget=parameters.byte_budget,
+        )
+
+    def in_miniature(self, parameters: SemijoinParameters) -> SemijoinParameters:
+        """Return *parameters* with nothing shed and no tree: a miniature's window is counted.
+
+        In place of a tree there is a linear plan by the algorithm that calls most kernels.
+        """
+        small = replace(parameters, byte_budget=None, kept=None)
+        if (parameters.plan or "").startswith("("):
+            small = replace(small, plan=None, algorithm=OneWayJoin.SM_S2)
+        return small
 
     def warnings(
         self, query: JoinQuery, parameters: SemijoinParameters, network: nx.Graph
@@ -120,18 +113,28 @@ class Semijoin(Topology):
             return ()
         return (
             f"delta is {parameters.delta / 1e6:g} ms, less than the {latency_ns / 1e6:g} ms of "
-            f"latency on the path {' > '.join(path)}: results will be lost, unless execution is "
+            f"latency on the path {' > '.join(path)}: results may be lost, unless execution is "
             "punctuated",
         )
 
     def fitted(
         self, job: Job, parameters: SemijoinParameters, network: nx.Graph
     ) -> SemijoinParameters:
-        """Return *parameters* with the plan that was to be searched for."""
-        if parameters.plan is None or parameters.plan not in SEARCHES:
+        """Return *parameters* with the plan that was to be searched for, and what is kept."""
+        if parameters.plan in SEARCHES:
+            statistics = self.statistics(job, parameters, network)
+            plan = SEARCHES[parameters.plan](Costing(statistics, parameters.algorithms))
+            parameters = replace(parameters, plan=str(plan).replace("\n", "; "))
+        if parameters.byte_budget is None or parameters.kept is not None:
             return parameters
-        plan = SEARCHES[parameters.plan](Costing(self.statistics(job, parameters, network)))
-        return replace(parameters, plan=str(plan).replace("\n", "; "))
+        values = within_budget(
+            replace(job, files=sized(job.files, parameters.tuple_bytes)),
+            plan_of(job.query, parameters),
+            network,
+            self.statistics(job, parameters, network),
+            parameters,
+        )
+        return replace(parameters, kept=values)
 
     def statistics(
         self, job: Job, parameters: SemijoinParameters, network: nx.Graph
@@ -141,22 +144,23 @@ class Semijoin(Topology):
             replace(job, files=sized(job.files, parameters.tuple_bytes)),
             network,
             job.query.streams,
-            **_timing(parameters),
+            **parameters.timing,
         )
 
     def assemble(self, job: Job, parameters: SemijoinParameters) -> ActorGraph:
         """Return sources, sites and sinks.
 
         Raise :exc:`TopologyError` for a join graph in several parts, a plan that does not fit the
-        query, a Bloom filter where there is no equality, a size smaller than the fields, and plans
-        that are to change without punctuations.
+        query, a Bloom filter where there is no equality, a size smaller than the fields, a tree
+        over windows that count tuples, and plans that are to change and are trees or without
+        punctuations.
         """
         query = job.query
         files = sized(job.files, parameters.tuple_bytes)
+        approximation = self.approximation(query, parameters)
         plan = plan_of(query, parameters)
-        steps = one_way_steps(query, plan, [file.schema for file in files])
-        replanning = _replanning(replace(job, files=files), plan, parameters)
-        execution = _execution(parameters, steps)
+        replanning = replanning_of(replace(job, files=files), plan, parameters)
+        carried_out = carrying_out(query, plan, [file.schema for file in files], parameters)
         graph = ActorGraph()
         for stream, name in enumerate(query.streams):
             graph.add_actor(
@@ -179,18 +183,19 @@ class Semijoin(Topology):
                 role="site",
                 site=name,
                 spec=ActorSpec(
-                    actor=AdaptiveSite if replanning else Site,
+                    actor=AdaptiveSite if replanning else carried_out.actor,
                     arguments={
                         "stream": stream,
                         "streams": len(query.streams),
                         "window": query.windows[stream],
-                        "execution": execution,
+                        "execution": carried_out.execution,
                         "pairs": job.pairs,
+                        "kept": approximation.kept[stream] if approximation else None,
                     }
                     | (
                         {"replanning": replanning, "schema": files[stream].schema}
                         if replanning
-                        else {"steps": steps}
+                        else carried_out.steps
                     ),
                 ),
             )
@@ -206,40 +211,25 @@ class Semijoin(Topology):
         return graph
 
 
-def plan_of(query: JoinQuery, parameters: SemijoinParameters) -> LinearPlan:
-    """Return the plan that *parameters* say, or name the algorithm of.
+def replanning_of(job: Job, plan: JoinPlan, parameters: SemijoinParameters) -> Replanning | None:
+    """Return how *plan* changes while it runs; None where it stays.
 
-    Raise :exc:`TopologyError` for one that does not fit the query.
+    Raise :exc:`TopologyError` for trees, and without punctuations.
     """
-    joins = join_graph(query)
-    if parameters.plan is None or parameters.plan in SEARCHES:  # not yet searched for
-        return uniform_plan(query.streams, joins, OneWayJoin(parameters.algorithm))
-    plan = read_plan(parameters.plan, query.streams)
-    plan.check(joins)
-    if not isinstance(plan, LinearPlan):
-        raise TopologyError(f"plan {plan}: only linear plans can be run")
-    return plan
-
-
-def _timing(parameters: SemijoinParameters) -> dict[str, Any]:
-    """Return what statistics hold of *parameters*."""
-    return {
-        "interval_s": parameters.tau / NS_PER_S,
-        "delay_s": parameters.delta / NS_PER_S,
-        "punctuated": parameters.execution == "punctuated",
-    }
-
-
-def _replanning(job: Job, plan: LinearPlan, parameters: SemijoinParameters) -> Replanning | None:
     if parameters.replan_every is None:
         return None
+    if not isinstance(plan, LinearPlan):
+        raise TopologyError(
+            f"replan_every = {parameters.replan_every}: only linear plans change while they run; "
+            f"{plan} is a tree, whose output streams a new plan would have to make all over again"
+        )
     if parameters.execution != "punctuated":
         raise TopologyError(
             f"replan_every = {parameters.replan_every}: sites change plans together by what "
             f"punctuations tell; execution must be punctuated, not {parameters.execution}"
         )
     sites = job.query.streams
-    measuring = Measuring.of_job(job, job.network(sites), sites, **_timing(parameters))
+    measuring = Measuring.of_job(job, job.network(sites), sites, **parameters.timing)
     return Replanning(
         book=GreedyPlans(measuring=measuring),
         plan=str(plan).replace("\n", "; "),
@@ -265,10 +255,3 @@ def _add_coordinator(graph: ActorGraph, streams: Sequence[str], replanning: Repl
     graph.connect("coordinator", FEEDBACK, *sites)
     for site in sites:
         graph.connect(site, "report", "coordinator")
-
-
-def _execution(parameters: SemijoinParameters, steps: Sequence[OneWayStep]) -> Execution:
-    if parameters.execution == "punctuated":
-        return Punctuated()
-    delayed = any(PARTS[step.algorithm][0].delayed for step in steps)
-    return Delayed(delta_ns=parameters.delta, removal_ns=parameters.delta * (2 if delayed else 1))

@@ -17,6 +17,7 @@ from actors.source import Feeding, StreamFile
 from joins.batch import Schema
 from joins.parser import parse_query
 from joins.query import JoinQuery
+from joins.semijoins.kept_values import KeptTuples
 from joins.window_clause import StreamWindows
 from netsim.cost import CostProfile, load_profile
 from netsim.network import PRESETS, full_mesh
@@ -62,6 +63,22 @@ class Job:
     pairs: bool = False
     profile: CostProfile = field(default_factory=load_profile)
     network: Callable[[Iterable[str]], nx.Graph] = _wide_area
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approximation:
+    """What a run leaves out on purpose.
+
+    Attributes
+    ----------
+    kept
+        Which tuples of each stream it keeps; a result is kept with the chance of its value.
+    byte_budget
+        Most bytes a second that any link may carry, both ways together, on average; None for any.
+    """
+
+    kept: tuple[KeptTuples, ...]
+    byte_budget: int | None
 
 
 class ActorGraph(nx.MultiDiGraph):
@@ -130,6 +147,8 @@ class Topology(ABC):
         Whether it joins within an interval of event time; else over windows.
     window_per_stream
         Whether each of two streams may have a window of its own.
+    out_of_order
+        Whether it joins streams that arrive out of order over windows of event time.
     multiway
         Whether it joins any number of different streams, each over a window of its own; else one
         stream with itself or two, over one window for all.
@@ -148,6 +167,7 @@ class Topology(ABC):
     needs_equality: bool = False
     within_interval: bool = False
     window_per_stream: bool = False
+    out_of_order: bool = False
     multiway: bool = False
 
     def example(self) -> Job:
@@ -171,6 +191,13 @@ class Topology(ABC):
         Override it where a parameter chooses a variant that its paper shows to be wrong.
         """
         return self.exact
+
+    def approximation(self, query: JoinQuery, parameters: Any) -> Approximation | None:
+        """Return what a run leaves out on purpose; None for nothing.
+
+        Override it where a parameter trades results for resources.
+        """
+        return None
 
     def notes(self, query: JoinQuery, parameters: Any) -> tuple[str, ...]:
         """Return remarks on *parameters* that are allowed, but say less than they seem to."""
@@ -204,6 +231,8 @@ class Topology(ABC):
         *parameters* do not fit it.
         """
         self._refuse_other_joins(job.query)
+        if job.feeding.disorder is not None and job.query.window is not None:
+            self._refuse_disorder(job.query)
         return self.assemble(job, parameters)
 
     @abstractmethod
@@ -212,6 +241,18 @@ class Topology(ABC):
 
         Raise :exc:`TopologyError` for what else stands against it.
         """
+
+    def _refuse_disorder(self, query: JoinQuery) -> None:
+        if any(window.kind == "count" for window in query.windows):
+            raise TopologyError(
+                f"feeding.disorder: the window {query.window} holds the tuples that came last, so "
+                "each disorder would have an answer of its own; give the window a time"
+            )
+        if not self.out_of_order:
+            raise TopologyError(
+                f"feeding.disorder: {self.name} takes the order of arrival for that of event time; "
+                "over windows of time panjoin joins streams out of order, and so do interval joins"
+            )
 
     def _refuse_other_joins(self, query: JoinQuery) -> None:
         if self.multiway and query.is_self_join:

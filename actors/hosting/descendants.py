@@ -20,25 +20,31 @@ def ending_with(stop: Callable[[], None], start: Callable[[], None]) -> Iterator
     Ray, interrupted while it comes up, does not know of some of its processes, and its agents go on
     for a minute without the others. Processes that somebody else starts here are left alone.
     """
-    _adopt_orphans()
     before = psutil.Process().children()
     started: list[psutil.Process] = []
     try:
         try:
-            start()
+            with _adopting_orphans():
+                start()
         finally:
             started = [child for child in psutil.Process().children() if child not in before]
         yield
     finally:
         others = [child for child in psutil.Process().children() if child not in started]
-        stop()
-        _end_all_but(others)
+        with _adopting_orphans():
+            stop()
+            _end_all_but(others)
 
 
-def _adopt_orphans() -> None:
-    """Have a process below whose parent ends become a child of this one; only Linux can do that."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+@contextmanager
+def _adopting_orphans() -> Iterator[None]:
+    """Have processes below whose parents end become children of this one; only Linux can do it."""
+    adopt = ctypes.CDLL(None).prctl if sys.platform == "linux" else lambda *_: None
+    adopt(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        adopt(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def _end_all_but(others: list[psutil.Process]) -> None:

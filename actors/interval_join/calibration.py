@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from actors.interval_join.calibration_messages import AllReached, Assigned, KeyCounts, Reached
-from actors.interval_join.distribution import Assignment, BetweenSplits, BySplitKey
+from actors.interval_join.distribution import Assignment, BetweenSplits, BySplitKey, Homes
 from actors.interval_join.emitter import Emitter, keyed
 from actors.interval_join.payloads import BEGINNING, Share
 from actors.protocol import Context, Message, State
@@ -57,8 +57,8 @@ class CalibratingEmitter(Emitter):
         For how many turns it counts keys at first, at least 1.
     recalibration_turns
         For how many it counts them again and again after that; None never does.
-    replicas
-        How many there are.
+    homes
+        Where each key is at first.
     arguments
         Those of `Emitter`, but for the distribution.
     """
@@ -68,11 +68,11 @@ class CalibratingEmitter(Emitter):
         *,
         calibration_turns: int,
         recalibration_turns: int | None,
-        replicas: int,
+        homes: Homes,
         **arguments: Any,
     ) -> None:
-        super().__init__(distribution=BySplitKey(replicas), **arguments)
-        self._replicas = replicas
+        super().__init__(distribution=BySplitKey(homes), **arguments)
+        self._homes = homes
         self._recalibration_turns = recalibration_turns
         self._counts: Counter[int] = Counter()
         self._round = 0
@@ -151,8 +151,8 @@ class CalibratingEmitter(Emitter):
 
     def _distribute(self) -> None:
         """Distribute tuples as the present step says."""
-        old = BySplitKey(self._replicas, assignment=self._old)
-        new = BySplitKey(self._replicas, assignment=self._new)
+        old = BySplitKey(self._homes, assignment=self._old)
+        new = BySplitKey(self._homes, assignment=self._new)
         if self._step in (Step.STEADY, Step.ASSIGNED):
             self._distribution = old
         elif self._step is Step.WIDENED:

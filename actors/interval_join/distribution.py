@@ -7,12 +7,15 @@ targets. The first target is the *home* of its keys.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from joins.batch import Batch
 from joins.hashing import partition
+
+KeyHash = Literal["mixed", "identity"]
 
 Assignment = dict[int, tuple[int, ...]]
 """Key to the replicas it is split over, its home first."""
@@ -31,6 +34,30 @@ class Route(NamedTuple):
 
     targets: tuple[int, ...]
     keepers: int
+
+
+@dataclass(frozen=True)
+class Homes:
+    """At which replica each key is at home.
+
+    Attributes
+    ----------
+    replicas
+        How many there are.
+    key_hash
+        What is divided by their number: *mixed*, the key's bits stirred; *identity*, the key
+        itself, which deals whole numbers out in turns. WindFlow does the latter, since the C++
+        library's hash of a whole number is that number.
+    """
+
+    replicas: int
+    key_hash: KeyHash = "mixed"
+
+    def of(self, keys: np.ndarray) -> np.ndarray:
+        """Return the replica of every key, int64."""
+        if self.key_hash == "identity":
+            return keys % self.replicas
+        return partition(keys, self.replicas)
 
 
 class Distribution(Protocol):
@@ -56,13 +83,13 @@ class ByKey:
 
     one_key = False
 
-    def __init__(self, replicas: int) -> None:
-        self._replicas = replicas
+    def __init__(self, homes: Homes) -> None:
+        self._homes = homes
 
     def groups(self, batch: Batch) -> np.ndarray:
         """Return each key's replica."""
         # As int16, which numpy sorts by counting.
-        return partition(batch.key, self._replicas).astype(np.int16)
+        return self._homes.of(batch.key).astype(np.int16)
 
     def routes(self, groups: np.ndarray) -> list[Route]:
         """Return the replica that each group stands for."""
@@ -91,10 +118,10 @@ class BySplitKey:
 
     Parameters
     ----------
-    replicas
-        How many there are.
+    homes
+        Where each key is at home.
     splitting
-        Replicas of a key that *assignment* does not name: its home by hash and those after it.
+        Replicas of a key that *assignment* does not name: its home and those after it.
     assignment
         Key to its replicas, as Algorithm 1 gave them out.
     """
@@ -102,10 +129,10 @@ class BySplitKey:
     one_key = True
 
     def __init__(
-        self, replicas: int, splitting: int = 1, assignment: Assignment | None = None
+        self, homes: Homes, splitting: int = 1, assignment: Assignment | None = None
     ) -> None:
-        self._replicas = replicas
-        self._splitting = min(splitting, replicas)
+        self._homes = homes
+        self._splitting = min(splitting, homes.replicas)
         self._assignment = assignment or {}
 
     def groups(self, batch: Batch) -> np.ndarray:
@@ -114,7 +141,7 @@ class BySplitKey:
 
     def routes(self, groups: np.ndarray) -> list[Route]:
         """Return each key's replicas."""
-        homes = partition(groups, self._replicas).tolist()
+        homes = self._homes.of(groups).tolist()
         among = [
             self._assignment.get(key) or self._from(home)
             for key, home in zip(groups.tolist(), homes, strict=True)
@@ -122,7 +149,8 @@ class BySplitKey:
         return [Route(replicas, len(replicas)) for replicas in among]
 
     def _from(self, home: int) -> tuple[int, ...]:
-        return tuple((home + step) % self._replicas for step in range(self._splitting))
+        replicas = self._homes.replicas
+        return tuple((home + step) % replicas for step in range(self._splitting))
 
 
 class BetweenSplits:

@@ -13,9 +13,8 @@ import numpy as np
 
 from actors.interval_join.calibration import Step
 from actors.interval_join.calibration_messages import AllReached, Assigned, KeyCounts, Reached
-from actors.interval_join.distribution import Assignment
+from actors.interval_join.distribution import Assignment, Homes
 from actors.protocol import FEEDBACK, Actor, Context, Message, State
-from joins.hashing import partition
 from joins.key_splitting import HEURISTICS, Split, copies, loads
 
 
@@ -31,8 +30,10 @@ class Master(Actor):
 
     Parameters
     ----------
-    channels, replicas
-        How many emitters and replicas there are.
+    channels
+        How many emitters there are.
+    homes
+        Where each key is at first.
     heuristic
         How keys are split, see `joins.key_splitting.HEURISTICS`.
     threshold, max_splitting
@@ -43,13 +44,13 @@ class Master(Actor):
         self,
         *,
         channels: int,
-        replicas: int,
+        homes: Homes,
         heuristic: str,
         threshold: float,
         max_splitting: int,
     ) -> None:
         self._split = HEURISTICS[heuristic]
-        self._channels, self._replicas = channels, replicas
+        self._channels, self._homes = channels, homes
         self._threshold, self._max_splitting = threshold, max_splitting
         self._rounds: dict[int, _Round] = {}
         self._assignment: Assignment = {}
@@ -97,12 +98,12 @@ class Master(Actor):
     def _suit(self, counts: Counter[int], context: Context) -> None:
         """Assign keys anew if their distribution has drifted."""
         keys = np.array(sorted(counts), np.int64)
-        homes = dict(zip(keys.tolist(), partition(keys, self._replicas).tolist(), strict=True))
+        homes = dict(zip(keys.tolist(), self._homes.of(keys).tolist(), strict=True))
         present = {key: self._assignment.get(key, (home,)) for key, home in homes.items()}
         suited = self._split(
             counts,
             homes,
-            replicas=self._replicas,
+            replicas=self._homes.replicas,
             threshold=self._threshold,
             max_splitting=self._max_splitting,
         )
@@ -112,9 +113,10 @@ class Master(Actor):
             context.send(FEEDBACK, Assigned(suited))
 
     def _drifted(self, counts: Mapping[int, int], present: Split, suited: Split) -> bool:
-        most = max(loads(counts, present, self._replicas))
-        least_possible = max(loads(counts, suited, self._replicas))
-        overloaded = most * self._replicas > self._threshold * sum(counts.values())
+        replicas = self._homes.replicas
+        most = max(loads(counts, present, replicas))
+        least_possible = max(loads(counts, suited, replicas))
+        overloaded = most * replicas > self._threshold * sum(counts.values())
         if overloaded and least_possible < most:
             return True
         return copies(counts, present) > self._threshold * copies(counts, suited)

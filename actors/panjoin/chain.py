@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -38,6 +38,10 @@ class ChainRule:
     first_worker: int
 
 
+_NOTHING = (-1, np.iinfo(np.int64).min)
+"""The newest position and event time of no tuple."""
+
+
 @dataclass(slots=True)
 class _Link:
     number: int
@@ -45,6 +49,8 @@ class _Link:
     first: int
     tuples: int
     stretch: int
+    newest_id: int
+    newest_ns: int
 
     @property
     def stop(self) -> int:
@@ -58,7 +64,7 @@ class Chain:
         self._stream = stream
         self._rule = rule
         self._links: list[_Link] = []
-        self._created = 0
+        self._created = self._stored = 0
         self._splitters: np.ndarray | None = None
         self.choice = Choice()
 
@@ -74,10 +80,13 @@ class Chain:
     def store(self, batch: Batch, codes: np.ndarray) -> list[tuple[int, Create | None, Insert]]:
         """Cut a batch at the ends of subwindows.
 
+        A tuple that is older than the newest of a closed subwindow is for that one's buffer. In
+        streams that arrive in order there are none.
+
         Parameters
         ----------
         batch
-            The next positions of the stream, in ascending order of the indexed field.
+            The next tuples of the stream, in ascending order of the indexed field.
         codes
             That field's codes.
 
@@ -87,46 +96,80 @@ class Chain:
             Per subwindow: its worker, its creation if it is new, what is inserted.
         """
         self.choice.store(codes)
-        first, end = int(batch.id.min()), int(batch.id.max()) + 1
-        order = np.argsort(batch.id)  # positions are consecutive, so this is where each one is
-        stretches = self._stretches(batch.ts[order])
-        ends = first + np.append(np.flatnonzero(np.diff(stretches)) + 1, len(order))
-        commands = []
-        at = first
-        while at < end:
-            created = None
-            stretch = int(stretches[at - first])
-            stop = int(ends[np.searchsorted(ends, at, "right")])
-            link = self._links[-1] if self._links else None
-            if link is None or link.tuples == self._rule.capacity or link.stretch != stretch:
-                link, created = self._create(at, stretch)
-            stop = min(stop, link.first + self._rule.capacity)
-            inside = (batch.id >= at) & (batch.id < stop)
-            link.tuples += stop - at
-            fills = link.tuples == self._rule.capacity or stop < end
-            insert = Insert(self._stream, link.number, batch.take(np.flatnonzero(inside)), fills)
-            commands.append((link.worker, created, insert))
-            at = stop
+        commands: list[tuple[int, Create | None, Insert]] = []
+        left = np.argsort(batch.id)  # positions are in the order of event times
+        while len(left):
+            closed = [link for link in self._links if not self._takes_more(link)]
+            home = np.searchsorted([link.newest_id for link in closed], batch.id[left])
+            for place in np.unique(home[home < len(closed)]).tolist():
+                late = self._insert(closed[place], batch, left[home == place], late=True)
+                commands.append((closed[place].worker, None, late))
+            left = left[home == len(closed)]
+            if len(left):
+                link, created, rows = self._fill(batch, left)
+                left = left[len(rows) :]
+                fills = link.tuples == self._rule.capacity or len(left) > 0
+                commands.append(
+                    (link.worker, created, self._insert(link, batch, rows, fills=fills))
+                )
         return commands
+
+    def _takes_more(self, link: _Link) -> bool:
+        return link is self._links[-1] and link.tuples < self._rule.capacity
+
+    def _fill(self, batch: Batch, rows: np.ndarray) -> tuple[_Link, Create | None, np.ndarray]:
+        """Give *rows*, in order and newer than all closed subwindows, to one that takes more.
+
+        Return it, its creation if it is new, and which rows it takes.
+        """
+        created = None
+        stretches = self._stretches(batch.ts[rows])
+        link = self._links[-1] if self._links else None
+        if link is None or not self._takes_more(link) or link.stretch < stretches[0]:
+            link, created = self._create(int(stretches[0]))
+        in_stretch = int(np.searchsorted(stretches, link.stretch, "right"))
+        rows = rows[: min(in_stretch, self._rule.capacity - link.tuples)]
+        link.tuples += len(rows)
+        self._stored += len(rows)
+        link.newest_id = max(link.newest_id, int(batch.id[rows[-1]]))
+        link.newest_ns = max(link.newest_ns, int(batch.ts[rows[-1]]))
+        return link, created, rows
+
+    def _insert(
+        self,
+        link: _Link,
+        batch: Batch,
+        rows: np.ndarray,
+        *,
+        fills: bool = False,
+        late: bool = False,
+    ) -> Insert:
+        return Insert(self._stream, link.number, batch.take(np.sort(rows)), fills, late)
 
     def expire(self, before: int) -> list[tuple[int, Expire]]:
         """Let go of subwindows all of whose tuples lie before position *before*.
 
         Return for each of them its worker and the command. The newest one stays: it is not full.
         """
-        gone = [link for link in self._links[:-1] if link.stop <= before]
-        self._links = self._links[len(gone) :]
+        return self._let_go(sum(link.stop <= before for link in self._links[:-1]))
+
+    def expire_older(self, than_ns: int) -> list[tuple[int, Expire]]:
+        """Let go of subwindows all of whose tuples are older than an event time, as `expire`."""
+        return self._let_go(sum(link.newest_ns < than_ns for link in self._links[:-1]))
+
+    def _let_go(self, links: int) -> list[tuple[int, Expire]]:
+        gone, self._links = self._links[:links], self._links[links:]
         return [(link.worker, Expire(self._stream, link.number)) for link in gone]
 
-    def _create(self, first: int, stretch: int) -> tuple[_Link, Create]:
+    def _create(self, stretch: int) -> tuple[_Link, Create]:
         number = self._created
         self._created += 1
         worker = (self._rule.first_worker + number) % self._rule.workers
         structure = self._rule.structure or self.choice.choose()
-        link = _Link(number, worker, first, 0, stretch)
+        link = _Link(number, worker, self._stored, 0, stretch, *_NOTHING)
         self._links.append(link)
         splitters = self._splitters if structure == "rap_table" else None
-        return link, Create(self._stream, number, first, structure, splitters)
+        return link, Create(self._stream, number, link.first, structure, splitters)
 
     def _stretches(self, ts: np.ndarray) -> np.ndarray:
         """Return the stretch of event time that each tuple lies in: one for all without bound."""
@@ -137,10 +180,10 @@ class Chain:
         """Return the state as plain data."""
         return {
             "links": [
-                [link.number, link.worker, link.first, link.tuples, link.stretch]
-                for link in self._links
+                [getattr(link, field.name) for field in fields(link)] for link in self._links
             ],
             "created": self._created,
+            "stored": self._stored,
             "splitters": self._splitters,
             "choice": self.choice.snapshot(),
         }
@@ -148,6 +191,6 @@ class Chain:
     def restore(self, state: State) -> None:
         """Take over what `snapshot` returned."""
         self._links = [_Link(*link) for link in state["links"]]
-        self._created = state["created"]
+        self._created, self._stored = state["created"], state["stored"]
         self._splitters = state["splitters"]
         self.choice.restore(state["choice"])

@@ -10,19 +10,20 @@ from actors.source import Fed
 from actors.state import plain, revive
 from joins.arrivals import Arrivals
 from joins.epochs import EpochCut, EpochCutter, MergeThreshold
+from joins.event_time import EventTimeBounds
 from joins.windows import WindowBounds
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A batch: per stream its tuples with their windows, and what no later tuple can see.
+    """A batch: per stream its tuples with their windows, and what those of later ones begin with.
 
     Attributes
     ----------
     parts
         One per stream, in order of arrival.
     horizon
-        Per stream the least position that a later tuple can see.
+        Per stream what the bounds call so after these tuples.
     span
         First and last arrival number.
     """
@@ -44,7 +45,9 @@ class Collector:
         Tuples of one stream that make a batch.
     """
 
-    def __init__(self, bounds: WindowBounds, streams: int, batch_count: int) -> None:
+    def __init__(
+        self, bounds: WindowBounds | EventTimeBounds, streams: int, batch_count: int
+    ) -> None:
         self._bounds = bounds
         self._streams = streams
         self._threshold = MergeThreshold(kind="count", length=batch_count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from actors.panjoin.payloads import Commands
+from actors.panjoin.payloads import Commands, Insert
 from actors.panjoin.sides import Sides
 from joins.indexes.panjoin.structure import StructureName
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape
@@ -23,6 +23,8 @@ class Holdings:
         Structures to keep; commands about others are passed over.
     """
 
+    subwindow_type: type[Subwindow] = Subwindow
+
     def __init__(
         self,
         sides: Sides,
@@ -39,7 +41,7 @@ class Holdings:
         work = NO_WORK
         for create in commands.create:
             if create.structure in self._kinds:
-                self._held[create.stream][create.number] = Subwindow(
+                self._held[create.stream][create.number] = self.subwindow_type(
                     self._shapes[create.stream],
                     create.structure,
                     first=create.first,
@@ -48,11 +50,14 @@ class Holdings:
         for insert in commands.insert:
             subwindow = self._held[insert.stream].get(insert.number)
             if subwindow is not None:
-                columns = self._sides.columns(insert.stream, insert.batch)
-                work += subwindow.insert(columns, insert.batch.id)
+                work += self._insert(subwindow, insert)
                 if insert.fills:
                     work += subwindow.seal()
         return work
+
+    def _insert(self, subwindow: Subwindow, insert: Insert) -> Work:
+        columns = self._sides.columns(insert.stream, insert.batch)
+        return subwindow.insert(columns, insert.batch.id)
 
     def expire(self, commands: Commands) -> None:
         """Let go of what *commands* say."""
@@ -83,5 +88,5 @@ class Holdings:
         """Take over what `snapshot` returned."""
         self._held = [{} for _ in self._shapes]
         for held in state:
-            subwindow = Subwindow.restore(held["subwindow"])
+            subwindow = self.subwindow_type.restore(held["subwindow"])
             self._held[held["stream"]][held["number"]] = subwindow

@@ -14,6 +14,7 @@ from actors.panjoin.worker import ResultsTo
 from actors.probes import Probes
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message, State
 from joins.batch import Batch, Schema
+from joins.event_time import EventTimeBounds
 from joins.indexes.panjoin.codes import encode
 from joins.indexes.panjoin.sorting import sort_codes
 from joins.indexes.panjoin.subwindow import SubwindowShape
@@ -39,6 +40,8 @@ class Manager(Actor):
         so long.
     results
         Where workers send results.
+    bounds
+        What every tuple sees; None takes the query's windows in the order of arrival.
     """
 
     def __init__(
@@ -52,10 +55,11 @@ class Manager(Actor):
         collecting_ns: int,
         results: ResultsTo,
         pairs: bool,
+        bounds: WindowBounds | EventTimeBounds | None = None,
     ) -> None:
         self._sides = Sides(query, schemas)
         self._fields = [query.fields(stream) for stream in range(self._sides.streams)]
-        bounds = WindowBounds(query.windows, self_join=query.is_self_join)
+        bounds = bounds or WindowBounds(query.windows, self_join=query.is_self_join)
         self._collector = Collector(bounds, self._sides.streams, batch_count)
         self._collecting_ns = collecting_ns
         self._chains = [Chain(stream, rule) for stream, rule in enumerate(rules)]
@@ -102,8 +106,8 @@ class Manager(Actor):
         probes = [self._sort_to_probe(s, p, context) for s, p in enumerate(collected.parts)]
         nothing = [part.slice(0, 0) for part in probes]
         probed = [self._chains[stored].workers for stored in self._sides.stored_stream]
-        for chain, horizon in zip(self._chains, collected.horizon, strict=True):
-            for worker, gone in chain.expire(horizon):
+        for stream, horizon in enumerate(collected.horizon):
+            for worker, gone in self._expire(stream, horizon):
                 expire[worker].append(gone)
         for worker in range(self._workers):
             commands = Commands(
@@ -122,6 +126,9 @@ class Manager(Actor):
                 if self._mirror is not None:
                     self._mirror.expect(worker, commands)
         self._number += 1
+
+    def _expire(self, stream: int, horizon: int) -> list[tuple[int, Expire]]:
+        return self._chains[stream].expire(horizon)
 
     def _hear(self, feedback: Feedback, context: Context) -> None:
         """Take a worker's status, and its results if they come here."""

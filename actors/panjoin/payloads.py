@@ -48,12 +48,15 @@ class Insert:
     ----------
     fills
         The subwindow is full, or its time is over: nothing else comes.
+    late
+        It was over before: these tuples of its time go into its buffer.
     """
 
     stream: int
     number: int
     batch: Batch
     fills: bool
+    late: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -154,6 +157,13 @@ class Result:
     matches: Matches | None
 
     @property
+    def probes(self) -> int:
+        """Probes that it is for."""
+        if self.matches is not None:
+            return len(self.matches)
+        return max((records.ranges.shape[2] for records in self.records.values()), default=0)
+
+    @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
         nbytes = sum(_COMMAND_BYTES + records.nbytes for records in self.records.values())
@@ -190,9 +200,5 @@ class Feedback:
 
     @property
     def rows(self) -> int:
-        """Probes that results are for."""
-        found = (result.matches for result in self.results)
-        records = sum(
-            record.ranges.shape[2] for result in self.results for record in result.records.values()
-        )
-        return records + sum(len(matches) for matches in found if matches is not None)
+        """Probes that results are for, however many subwindows each probed."""
+        return sum(result.probes for result in self.results)

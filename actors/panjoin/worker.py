@@ -48,6 +48,8 @@ class Worker(Actor):
         None keeps them on the core.
     """
 
+    holdings_type: type[Holdings] = Holdings
+
     def __init__(
         self,
         *,
@@ -61,7 +63,7 @@ class Worker(Actor):
         pairs: bool,
     ) -> None:
         self._sides = Sides(query, schemas)
-        self._holdings = Holdings(self._sides, shapes)
+        self._holdings = self.holdings_type(self._sides, shapes)
         self._index = index
         self._results = results
         self._threads = threads
@@ -72,26 +74,19 @@ class Worker(Actor):
         """Do what the manager commands about one batch."""
         commands: Commands = message.payload
         work = self._holdings.take(commands)
-        context.charge(work if self._accelerator is None else self._accelerator.insertion(work))
+        if self._accelerator is not None:
+            inserted = sum(len(insert.batch) for insert in commands.insert)
+            work = self._accelerator.insertion(inserted, work)
+        context.charge(work)
+        results: tuple[Result, ...] = ()
         if self._results == "sink":
-            results: tuple[Result, ...] = ()
-            found = [self._probe(s, part, context) for s, part in enumerate(commands.probe)]
-            tallies = [
-                (len(part) * len(self._probed(s)), matches.total)
-                for s, (part, matches) in enumerate(zip(commands.probe, found, strict=True))
-            ]
-            if any(len(part) for part in commands.probe):
-                born_ns = tuple(part.born_ns for part in commands.probe)
-                context.send("sink", Answers(tuple(found), born_ns, commands.span))
+            found = self._answer(commands, context)
         else:
             results = tuple(self._search(s, p, context) for s, p in enumerate(commands.probe))
-            tallies = [
-                (len(part) * len(self._probed(s)), _matches_in(result))
-                for s, (part, result) in enumerate(zip(commands.probe, results, strict=True))
-            ]
+            found = [_matches_in(result) for result in results]
         status = tuple(
-            Status(probed, matches, self._sampled(stream, commands))
-            for stream, (probed, matches) in enumerate(tallies)
+            Status(len(part) * len(self._probed(s)), matches, self._sampled(s, commands))
+            for s, (part, matches) in enumerate(zip(commands.probe, found, strict=True))
         )
         self._holdings.expire(commands)
         context.send(
@@ -101,6 +96,14 @@ class Worker(Actor):
     def _probed(self, stream: int) -> list[Subwindow]:
         """Return the subwindows that tuples of *stream* probe."""
         return list(self._holdings.of(self._sides.stored_stream[stream]).values())
+
+    def _answer(self, commands: Commands, context: Context) -> list[int]:
+        """Send the matches straight on; return how many there are per probing stream."""
+        found = [self._probe(s, part, context) for s, part in enumerate(commands.probe)]
+        if any(len(part) for part in commands.probe):
+            born_ns = tuple(part.born_ns for part in commands.probe)
+            context.send("sink", Answers(tuple(found), born_ns, commands.span))
+        return [matches.total for matches in found]
 
     def _probe(self, stream: int, part: Probes, context: Context) -> Matches:
         probes = self._sides.encode(stream, part)

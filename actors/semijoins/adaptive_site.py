@@ -79,7 +79,7 @@ class AdaptiveSite(Site):
             "report",
             Observed(
                 epoch=epoch - 1,
-                stream=self._stream,
+                stream=self._own.stream,
                 tuples=self._tuples,
                 span_ns=new.tick - self._epoch_from,
                 sample=sample.project(list(sample.fields)),
@@ -87,14 +87,14 @@ class AdaptiveSite(Site):
         )
         self._tuples, self._epoch_from = 0, new.tick
 
-    def _done(self) -> int:
+    def _done(self, stream: int) -> int:
         """Return no later interval than the one before: the next may begin another plan's windows.
 
         Where all copies of the window are elsewhere, by SP-S, nothing else holds it back.
         """
-        return min(super()._done(), self._tick)
+        return min(super()._done(stream), self._own.tick)
 
-    def _insert(self, batch: Batch, tick: int, keep_from: int, desk: Desk) -> None:
+    def _insert(self, stream: int, batch: Batch, tick: int, keep_from: int, desk: Desk) -> None:
         """Take an interval's tuples; where the plan changes, all of the window with them."""
         held = Batch.concat([self._window, batch])
         self._window = held.slice(int(np.searchsorted(held.id, keep_from)), len(held))
@@ -103,10 +103,10 @@ class AdaptiveSite(Site):
         self._decisions = [d for d in self._decisions if d.epoch > self._epoch]
         self._let_go()
         if name != self._names[-1]:
-            self._plans[-1].last = self._tick
+            self._plans[-1].last = self._own.tick
             self._add(name, self._changes[-1] + 1)
             batch = self._window
-        super()._insert(batch, tick, keep_from, desk)
+        super()._insert(stream, batch, tick, keep_from, desk)
 
     @property
     def _epoch(self) -> int:
@@ -127,7 +127,7 @@ class AdaptiveSite(Site):
 
     def _add(self, name: str, change: int) -> None:
         """Put in force the plan called *name*, after so many changes."""
-        self._plans.append(PlanParts(self._stream, self._numbered(name, self._number(change))))
+        self._plans.append(PlanParts(self._own.stream, self._numbered(name, self._number(change))))
         self._names.append(name)
         self._changes.append(change)
 

@@ -16,8 +16,8 @@ from actors.semijoins.sm_s1 import SmS1Destination, SmS1Source
 from joins.semijoins.attributes import JoinAttributes
 from joins.semijoins.bloom_filter import BloomFilter
 
-BITS_PER_VALUE = 8
-"""About 2 % false positives."""
+BITS_PER_VALUE = 16
+"""A false positive in 2,000: a tuple is looked for in every interval that it is in a window."""
 
 
 class BloomSSource(SmS1Source):

@@ -15,10 +15,22 @@ class Execution(Protocol):
     def ships_nothing(self) -> bool:
         """Whether an interval without tuples is told, too: as a punctuation."""
 
-    def wakes_at(self, tick: int) -> int | None:
+    def ends_at(self, tick: int, late_ns: int) -> int | None:
+        """Return when a stream has all of an interval; None where messages tell.
+
+        *late_ns* after the interval's end are what an output stream of a tree takes to be made.
+        """
+
+    def has_all(self, tick: int, late_ns: int, heard: int, now: int) -> bool:
+        """Return whether a stream has all of an interval at its site.
+
+        *heard* is the latest interval of which it has been told.
+        """
+
+    def wakes_at(self, tick: int, late_ns: int) -> int | None:
         """Return when a site looks whether what waits since *tick* may go on; None: at messages."""
 
-    def may_probe(self, tick: int, heard: int, now: int) -> bool:
+    def may_probe(self, tick: int, late_ns: int, heard: int, now: int) -> bool:
         """Return whether a copy of another site's window is complete up to *tick*.
 
         *heard* is the latest interval of which that site has told.
@@ -43,7 +55,8 @@ class Delayed:
         δ, by which probes of another site's window are delayed (Constraint 1).
     removal_ns
         By which removals are delayed (Constraint 2). The paper says δ. That is too short where a
-        probe has waited δ itself before it is shipped on: its tuples arrive up to 2 δ late.
+        probe has waited δ itself before it is shipped on: its tuples arrive up to 2 δ late. In a
+        tree it is as much again for every join below.
     """
 
     delta_ns: int
@@ -54,13 +67,21 @@ class Delayed:
         """No: an interval without tuples needs no action."""
         return False
 
-    def wakes_at(self, tick: int) -> int | None:
-        """Return t + δ."""
-        return tick + self.delta_ns
+    def ends_at(self, tick: int, late_ns: int) -> int | None:
+        """Return t, and later for an output stream."""
+        return tick + late_ns
 
-    def may_probe(self, tick: int, heard: int, now: int) -> bool:
+    def has_all(self, tick: int, late_ns: int, heard: int, now: int) -> bool:
+        """Return whether that time has come."""
+        return now >= tick + late_ns
+
+    def wakes_at(self, tick: int, late_ns: int) -> int | None:
+        """Return δ after the stream has all of the interval."""
+        return tick + late_ns + self.delta_ns
+
+    def may_probe(self, tick: int, late_ns: int, heard: int, now: int) -> bool:
         """Return whether δ has passed."""
-        return now >= tick + self.delta_ns
+        return now >= tick + late_ns + self.delta_ns
 
     def may_remove(self, tick: int, done: int) -> int:
         """Return what has expired that long ago."""
@@ -81,11 +102,19 @@ class Punctuated:
         """Yes."""
         return True
 
-    def wakes_at(self, tick: int) -> int | None:
+    def ends_at(self, tick: int, late_ns: int) -> int | None:
         """Return None: only messages bring news."""
         return None
 
-    def may_probe(self, tick: int, heard: int, now: int) -> bool:
+    def has_all(self, tick: int, late_ns: int, heard: int, now: int) -> bool:
+        """Return whether all that makes it has told of the interval."""
+        return heard >= tick
+
+    def wakes_at(self, tick: int, late_ns: int) -> int | None:
+        """Return None."""
+        return None
+
+    def may_probe(self, tick: int, late_ns: int, heard: int, now: int) -> bool:
         """Return whether the other site has told of the interval."""
         return heard >= tick
 

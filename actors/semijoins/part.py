@@ -15,6 +15,7 @@ from joins.semijoins.attributes import JoinAttributes
 from joins.semijoins.held import HeldTuples
 from joins.semijoins.horizon import Horizon
 from joins.semijoins.joined import Joined
+from joins.semijoins.operand_window import OperandWindow
 from joins.windows import Window
 from joins.work import Work
 
@@ -30,15 +31,21 @@ class OneWayStep:
     algorithm
         By which it is computed.
     source, destination
-        Sites N_1 and N_2, as positions of the streams that arrive there; the destination's is S_2.
+        Sites N_1 and N_2, as positions of the streams that arrive there.
     streams
-        Streams joined before, the head first.
+        Streams joined before, the head first; in a tree the operand S_1.
+    stored
+        S_2: the destination's stream, or in a tree an operand that is there.
     attributes
         Where they are compared with S_2.
     window, schema
         Of S_2.
     following
         Number of the next step in the sequence; None after the last.
+    output
+        Number of the output stream that the results are of; None where they leave the system.
+    late_ns
+        How long after an interval's end S_2 has all of it in the paper's model.
     """
 
     number: int
@@ -46,14 +53,22 @@ class OneWayStep:
     source: int
     destination: int
     streams: tuple[int, ...]
+    stored: int
     attributes: JoinAttributes
-    window: Window
+    window: Window | OperandWindow
     schema: Schema
-    following: int | None
+    following: int | None = None
+    output: int | None = None
+    late_ns: int = 0
+
+    @property
+    def is_last(self) -> bool:
+        """Whether its results leave the system."""
+        return self.following is None and self.output is None
 
     def held(self) -> HeldTuples:
         """Return a place for tuples of S_2."""
-        return HeldTuples(stream=self.destination, schema=self.schema, attributes=self.attributes)
+        return HeldTuples(stream=self.stored, schema=self.schema, attributes=self.attributes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,10 @@ class NewTuples:
     seq: np.ndarray
     born_ns: np.ndarray
 
+    def take(self, rows: np.ndarray) -> NewTuples:
+        """Return the given rows (a mask), copied."""
+        return NewTuples(self.tick, self.batch.take(rows), self.seq[rows], self.born_ns[rows])
+
     @property
     def nbytes(self) -> int:
         """Size in bytes; a source is at its site, so that they cross no wire."""

@@ -22,14 +22,19 @@ class PlanParts:
     Attributes
     ----------
     first
-        Number of the first step of the sequence that the stream heads.
+        Of the sequence that the stream heads, the number of the first step; in a tree also of the
+        one-way join that each output stream at the site goes through. By the stream's number.
     last
         The last execution interval whose tuples go by this plan; None while that is not known.
     """
 
     def __init__(self, stream: int, steps: Iterable[OneWayStep]) -> None:
         steps = tuple(steps)
-        self.first = next(step.number for step in steps if step.streams == (stream,))
+        self.first = {
+            step.streams[0]: step.number
+            for step in steps
+            if step.source == stream and len(step.streams) == 1
+        }
         self.sources: dict[int, SourcePart] = {
             step.number: PARTS[step.algorithm][0](step) for step in steps if step.source == stream
         }
@@ -41,6 +46,10 @@ class PlanParts:
         self.parts: dict[int, Part] = {**self.sources, **self.destinations}
         self.last: int | None = None
         self._begun = dict.fromkeys(self.sources, -1)
+
+    def looking_into(self, stream: int) -> list[DestinationPart]:
+        """Return the parts that keep a window over a stream at the site."""
+        return [part for part in self.destinations.values() if part.step.stored == stream]
 
     def start(self, waiting: Output, desk: Desk) -> None:
         """Let combinations begin a step."""

@@ -8,16 +8,17 @@ from dataclasses import replace
 import numpy as np
 
 from actors.feed import Feed, StreamFile
-from actors.protocol import START, Actor, Context, Message, State
+from actors.protocol import START, Context, Message, State
 from actors.semijoins.payloads import NewTuples
-from actors.source import NS_PER_S, Feeding
+from actors.source import ARRIVALS, NS_PER_S, Feeding, TakesArrivals
 from actors.state import plain, revive
+from joins.arrivals import Arrivals
 from joins.batch import Batch
 
 _READ_ROWS = 4_096
 
 
-class SiteSource(Actor):
+class SiteSource(TakesArrivals):
     """Sends the tuples of each execution interval at its end, on port ``out``.
 
     Tuples come into being at the rate of the feeding, over all streams and in their common order;
@@ -43,24 +44,34 @@ class SiteSource(Actor):
             )
         )
         self._stream = stream
+        self._fed = False
+        """By an engine: nothing is read here."""
         self._rate = feeding.rate_tps
         self._interval_ns = interval_ns
         self._origin_ns: int | None = None
         self._ended = False
+        self._waits = False
+        """For the end of an interval: a timer is set."""
         self._ticks = np.empty(0, np.int64)
         nothing = np.empty(0, np.int64)
         self._held = NewTuples(0, Batch.empty(files[stream].schema), nothing, nothing)
 
     def receive(self, message: Message, context: Context) -> None:
         """Send the tuples of the interval that ends, and wait for the end of the next."""
-        if message.port != START:
+        if message.port == ARRIVALS:
+            self._fed = True
+            self._hold(message.payload.arrivals)
+            self._ended = message.payload.last
+        elif message.port != START:
             context.send("out", self._take(int(self._ticks[0])))
             self._ticks = self._ticks[1:]
+            self._waits = False
         # An interval is complete when a tuple of a later one is known.
-        while len(self._ticks) < 2 and not self._ended:
+        while len(self._ticks) < 2 and not (self._ended or self._fed):
             self._read()
-        if len(self._ticks):
+        if not self._waits and len(self._ticks) >= (1 if self._ended else 2):
             context.set_timer(int(self._ticks[0]), "interval")
+            self._waits = True
 
     def _take(self, tick: int) -> NewTuples:
         held = self._held
@@ -75,7 +86,10 @@ class SiteSource(Actor):
         arrivals = self._feed.take(_READ_ROWS)
         if arrivals is None:
             self._ended = True
-            return
+        else:
+            self._hold(arrivals)
+
+    def _hold(self, arrivals: Arrivals) -> None:
         if self._origin_ns is None:
             self._origin_ns = min(int(part.ts[0]) for part in arrivals.parts if len(part))
         born = [
@@ -85,9 +99,10 @@ class SiteSource(Actor):
         ticks = (np.concatenate(born) // self._interval_ns + 1) * self._interval_ns
         self._ticks = np.union1d(self._ticks, ticks)
         held, mine = self._held, self._stream
+        part = replace(arrivals.parts[mine], width_bytes=held.batch.width_bytes)
         self._held = NewTuples(
             0,
-            Batch.concat([held.batch, arrivals.parts[mine]]),
+            Batch.concat([held.batch, part]),
             np.concatenate([held.seq, arrivals.seq[mine]]),
             np.concatenate([held.born_ns, born[mine]]),
         )
@@ -115,4 +130,5 @@ class SiteSource(Actor):
         state = revive(state)
         self._feed.restore(state["feed"])
         self._origin_ns, self._ended = state["origin"], state["ended"]
+        self._waits = False
         self._ticks, self._held = state["ticks"], state["held"]

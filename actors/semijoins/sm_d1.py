@@ -13,7 +13,7 @@ import numpy as np
 from actors.semijoins.part import Desk, DestinationPart, OneWayStep, SourcePart
 from actors.semijoins.payloads import Combinations, WindowUpdate
 from joins.batch import Batch
-from joins.semijoins.attributes import AttributeIndex
+from joins.semijoins.copied_values import CopiedValues
 from joins.semijoins.distinct_values import DistinctValues, ValueChanges
 from joins.semijoins.joined import Joined
 
@@ -27,14 +27,13 @@ class SmD1Source(SourcePart):
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)
-        self._values = _values(step)
-        self._index = AttributeIndex(step.attributes)
+        self._copied = CopiedValues(step.schema, step.attributes)
 
     def start(self, joined: Joined, tick: int, final: bool, desk: Desk) -> None:
         """Reduce B_1 and ship it (lines 3 and 4)."""
-        found = self._index.probe(self.step.attributes.of_joined(joined))
-        desk.charge(found.work)
-        reduced = joined.take(found.count > 0)
+        row, _, work = self._copied.matches(joined)
+        desk.charge(work)
+        reduced = joined.take(np.unique(row))
         if len(reduced) or desk.execution.ships_nothing:
             self.ship(
                 Combinations(step=self.step.number, tick=tick, final=final, joined=reduced), desk
@@ -44,21 +43,15 @@ class SmD1Source(SourcePart):
         """Update V_2@N_1 (line 10)."""
         self.heard = payload.tick
         assert payload.values is not None
-        self._values.apply(payload.values)
-        desk.charge(self._index.replace(self._values.values, self._values.entry))
+        desk.charge(self._copied.update(payload.values))
 
     def snapshot(self) -> dict[str, Any]:
         """Return V_2@N_1."""
-        return {
-            "values": self._values.snapshot(),
-            "attribute_index": self._index.snapshot(),
-            "heard": self.heard,
-        }
+        return {"copied": self._copied.snapshot(), "heard": self.heard}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
-        self._values.restore(state["values"])
-        self._index.restore(state["attribute_index"])
+        self._copied.restore(state["copied"])
         self.heard = state["heard"]
 
 
@@ -67,7 +60,8 @@ class SmD1Destination(DestinationPart):
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)
-        self._values = _values(step)
+        fields = step.schema.fields
+        self._values = DistinctValues([fields[field] for field in step.attributes.stored])
         self._entry = _NONE
 
     def insert(self, batch: Batch, tick: int, keep_from: int, desk: Desk) -> None:
@@ -102,7 +96,3 @@ class SmD1Destination(DestinationPart):
         super().restore(state)
         self._values.restore(state["values"])
         self._entry = state["entry"]
-
-
-def _values(step: OneWayStep) -> DistinctValues:
-    return DistinctValues([step.schema.fields[field] for field in step.attributes.stored])

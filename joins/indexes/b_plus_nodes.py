@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.machine import kernel, prefetch_entry
+from joins.machine import inlined, prefetch_entry
 from joins.work import COMPARISONS
 
 ROOT, HEIGHT, ENTRIES, LEAF_HIGH, LEAF_FREE, LEAF_LIVE, INNER_HIGH, INNER_FREE, INNER_LIVE = range(
@@ -90,7 +90,7 @@ def reset(nodes: Nodes) -> None:
     nodes.leaf_next[FIRST_LEAF] = NONE
 
 
-@kernel
+@inlined
 def has_room(nodes: Nodes) -> bool:
     """Tell whether one more insert finds the nodes it needs, should it split up to the root."""
     state = nodes.state
@@ -99,7 +99,7 @@ def has_room(nodes: Nodes) -> bool:
     )
 
 
-@kernel
+@inlined
 def count_below(keys: np.ndarray, node: int, begin: int, size: int, key: float) -> int:
     """Count the keys of row *node*, from *begin* to *size*, that are less than *key*."""
     row = np.uint64(node)
@@ -109,7 +109,7 @@ def count_below(keys: np.ndarray, node: int, begin: int, size: int, key: float) 
     return below
 
 
-@kernel
+@inlined
 def find_leaf_of_key(nodes: Nodes, key: float, counters: np.ndarray) -> int:
     """Return the leaf where the first entry with a key of at least *key* is, or would be."""
     node = nodes.state[ROOT]
@@ -120,7 +120,7 @@ def find_leaf_of_key(nodes: Nodes, key: float, counters: np.ndarray) -> int:
     return node
 
 
-@kernel
+@inlined
 def prefetch_leaf(nodes: Nodes, key: float) -> None:
     """Ask for the cache lines of the leaf where *key* is, or would be, without waiting for them.
 
@@ -137,7 +137,7 @@ def prefetch_leaf(nodes: Nodes, key: float) -> None:
         prefetch_entry(nodes.leaf_positions, node, i)
 
 
-@kernel
+@inlined
 def find_leaf_of_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> int:
     """Return the leaf that entry (key, position) belongs to and remember the path to it."""
     node = nodes.state[ROOT]
@@ -157,7 +157,7 @@ def find_leaf_of_entry(nodes: Nodes, key: float, position: int, counters: np.nda
     return node
 
 
-@kernel
+@inlined
 def find_in_leaf(
     nodes: Nodes, leaf: int, key: float, position: int, counters: np.ndarray
 ) -> tuple[int, bool]:

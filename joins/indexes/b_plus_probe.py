@@ -9,7 +9,7 @@ import numpy as np
 
 from joins.hashing import splitmix64
 from joins.indexes.b_plus_nodes import FIRST_LEAF, NONE, Nodes, count_below, find_leaf_of_key
-from joins.machine import kernel
+from joins.machine import inlined, kernel
 from joins.work import BITS, COMPARISONS, MATCHES
 
 _WORD_SHIFT = 6
@@ -17,7 +17,7 @@ _BIT_MASK = 63
 _ONE = np.uint64(1)
 
 
-@kernel
+@inlined
 def find_first(nodes: Nodes, key: float, counters: np.ndarray) -> tuple[int, int]:
     """Return leaf and place of the first entry with a key of at least *key*.
 

@@ -26,16 +26,16 @@ from joins.indexes.b_plus_nodes import (
     find_leaf_of_entry,
     has_room,
 )
-from joins.machine import kernel, move_entries
+from joins.machine import inlined, kernel, move_entries
 from joins.work import INSERTS, MOVES
 
 
-@kernel
+@inlined
 def _open_gap(rows: np.ndarray, node: int, at: int, size: int) -> None:
     move_entries(rows, node, at, node, at + 1, size - at)
 
 
-@kernel
+@inlined
 def _close_gap(rows: np.ndarray, node: int, at: int, width: int, size: int) -> None:
     move_entries(rows, node, at + width, node, at, size - width - at)
 
@@ -135,7 +135,7 @@ def _add_child(
     nodes.state[HEIGHT] += 1
 
 
-@kernel
+@inlined
 def insert_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> bool:
     """Insert one entry; `has_room` must hold. Return False when it is there already."""
     leaf = find_leaf_of_entry(nodes, key, position, counters)
@@ -252,7 +252,7 @@ def _rebalance(nodes: Nodes, counters: np.ndarray) -> None:
             return
 
 
-@kernel
+@inlined
 def delete_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> bool:
     """Delete one entry. Return False when it is not there."""
     leaf = find_leaf_of_entry(nodes, key, position, counters)

@@ -25,13 +25,12 @@ import numpy as np
 
 from joins.indexes.columns import key_dtype
 from joins.machine import kernel
+from joins.memory import aligned
 from joins.work import COMPARISONS, Work
 
 NODE_KEYS = 8
 """Separators of an inner node and keys of a leaf: 64 bytes, a cache line."""
 FANOUT = NODE_KEYS + 1
-
-_LINE_BYTES = 64
 
 
 class CssNodes(NamedTuple):
@@ -83,7 +82,7 @@ class CssTree:
             largest = largest[FANOUT - 1 :: FANOUT]
             width.append(nodes)
         rows = [len(level) for level in reversed(levels)]
-        inner = _aligned(sum(rows), keys.dtype)
+        inner = aligned((sum(rows), NODE_KEYS), keys.dtype)
         if levels:
             np.concatenate(levels[::-1], out=inner)
         self.nodes = CssNodes(
@@ -117,13 +116,6 @@ def _cut_level(largest: np.ndarray, nodes: int) -> np.ndarray:
 
 def _last_key(dtype: np.dtype) -> float:
     return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
-
-
-def _aligned(rows: int, dtype: np.dtype) -> np.ndarray:
-    """Return an uninitialised matrix of nodes, each of them one cache line."""
-    memory = np.empty(rows * _LINE_BYTES + _LINE_BYTES, np.uint8)
-    skip = -memory.ctypes.data % _LINE_BYTES
-    return memory[skip : skip + rows * _LINE_BYTES].view(dtype).reshape(rows, NODE_KEYS)
 
 
 @kernel

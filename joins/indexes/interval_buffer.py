@@ -147,7 +147,7 @@ class IntervalBuffer:
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays."""
         slots, places = self._keys.used
-        pool = self._pool
+        pool, taken = self._pool, self._taken()
         columns = [pool.ts, pool.id, pool.sums.view(np.int64), *pool.values]
         return {
             "conditions": self._conditions,
@@ -155,7 +155,7 @@ class IntervalBuffer:
             "table": self._keys.table.copy(),
             "slots": np.stack([array[:slots] for array in self._keys[1:-1]]),
             "places": int(places),
-            "tuples": np.stack([array[:places] for array in columns]),
+            "tuples": np.stack([array[taken] for array in columns]),
         }
 
     @classmethod
@@ -165,14 +165,22 @@ class IntervalBuffer:
         buffer._allocate(*snapshot["room"])
         keys, pool = buffer._keys, buffer._pool
         keys.table[:] = snapshot["table"]
-        slots, places = snapshot["slots"], snapshot["places"]
+        slots = snapshot["slots"]
         for array, saved in zip(keys[1:-1], slots, strict=True):
             array[: len(saved)] = saved
-        keys.used[:] = slots.shape[1], places
+        keys.used[:] = slots.shape[1], snapshot["places"]
+        taken = buffer._taken()
         columns = [pool.ts, pool.id, pool.sums.view(np.int64), *pool.values]
         for array, saved in zip(columns, snapshot["tuples"], strict=True):
-            array[:places] = saved
+            array[taken] = saved
         return buffer
+
+    def _taken(self) -> np.ndarray:
+        """Return the places that hold something: each key's tuples, and the sum behind them."""
+        used = self._keys.used[0]
+        head, tail = self._keys.head[:used], self._keys.tail[:used]
+        rows = tail - head + 1
+        return np.repeat(head - rows.cumsum() + rows, rows) + np.arange(rows.sum())
 
     def _match(
         self,

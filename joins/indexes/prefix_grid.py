@@ -71,14 +71,12 @@ class PrefixGridSegment(TreeSearchedSegment):
             place=np.empty((len(keys) if len(keys) > 2 else 0, n), dtype),
             to_lead=self.to_lead[0] if len(keys) > 1 else self._place_of_positions(),
             from_lead=np.empty(n, dtype),
-            mixed=np.empty(n, np.uint64),
-            mixed_other=np.empty(n, np.uint64),
             below=np.empty((blocks + 1, blocks + 1), dtype),
             sum_below=np.empty((blocks + 1, blocks + 1), np.uint64),
             run=np.empty((levels_for(blocks), n), dtype),
         )
         fill_axes(self._grid, self.lead, self.first)
-        fill_table(self._grid)
+        fill_table(self._grid, self.first)
         fill_runs(self._grid, np.empty(blocks, np.int64))
         for other in range(1, len(self.to_lead)):
             self._grid.id[other + 1] = self._grid.id[0][self.to_lead[other]]
@@ -95,7 +93,7 @@ class PrefixGridSegment(TreeSearchedSegment):
 
     def _own_arrays(self) -> list[np.ndarray]:
         grid = self._grid
-        others = [grid.id, grid.place, grid.from_lead, grid.mixed, grid.mixed_other]
+        others = [grid.id, grid.place, grid.from_lead]
         shared = [] if len(self.keys) > 1 else [grid.to_lead]
         searched = super()._own_arrays()
         return [*others, *shared, grid.below, grid.sum_below, grid.run, *searched]

@@ -28,11 +28,10 @@ class Grid(NamedTuple):
         are never tested for another predicate.
     to_lead, from_lead
         Place on the other axis to place on the lead axis, and back.
-    mixed, mixed_other
-        uint64, ``splitmix64(position)`` in the order of the lead axis and of the other.
     below, sum_below
-        Shape (b + 1, b + 1): how many tuples lie below a pair of block boundaries, lead axis
-        first, and the wrapping uint64 sum of their hashes.
+        Shape (b + 1, b + 1): how many tuples lie below a pair of block boundaries, and the wrapping
+        uint64 sum of ``splitmix64(position)`` over them. The lead axis comes last, so that the
+        ranks of neighbouring groups of blocks lie side by side.
     run
         Shape (levels, n): ids by groups of ``1 << GROUP_BITS * level`` blocks of the lead axis,
         within a group in the order of the other axis.
@@ -43,8 +42,6 @@ class Grid(NamedTuple):
     place: np.ndarray
     to_lead: np.ndarray
     from_lead: np.ndarray
-    mixed: np.ndarray
-    mixed_other: np.ndarray
     below: np.ndarray
     sum_below: np.ndarray
     run: np.ndarray
@@ -60,22 +57,20 @@ def levels_for(blocks: int) -> int:
 
 @kernel
 def fill_axes(grid: Grid, lead: np.ndarray, first: int) -> None:
-    """Fill in ids, hashes and places of the two axes, given positions in lead order."""
+    """Fill in ids and places of the two axes, given positions in lead order."""
     n = np.uint64(len(lead))
     for place in range(n):
         grid.id[0, place] = lead[place] - first
-        grid.mixed[place] = splitmix64(lead[place])
     for place in range(n):
         in_lead = np.uint64(grid.to_lead[place])
         grid.from_lead[in_lead] = place
         grid.id[1, place] = grid.id[0, in_lead]
-        grid.mixed_other[place] = grid.mixed[in_lead]
 
 
 @kernel
-def fill_table(grid: Grid) -> None:
-    """Fill in the prefix counts and sums, block by block of the lead axis."""
-    n = len(grid.mixed)
+def fill_table(grid: Grid, first: int) -> None:
+    """Fill in the prefix counts and sums, block by block of the other axis."""
+    n = len(grid.to_lead)
     bits = np.uint64(grid.block_bits)
     columns = grid.below.shape[1]
     for column in range(columns):
@@ -87,9 +82,9 @@ def fill_table(grid: Grid) -> None:
             grid.sum_below[row, column] = np.uint64(0)
         begin = (row - 1) << grid.block_bits
         for place in range(np.uint64(begin), np.uint64(min(row << grid.block_bits, n))):
-            block = (np.uint64(grid.from_lead[place]) >> bits) + np.uint64(1)
+            block = (np.uint64(grid.to_lead[place]) >> bits) + np.uint64(1)
             grid.below[row, block] += 1
-            grid.sum_below[row, block] += grid.mixed[place]
+            grid.sum_below[row, block] += splitmix64(first + grid.id[1, place])
         count = 0
         total = np.uint64(0)
         for column in range(columns):

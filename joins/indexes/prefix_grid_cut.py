@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from joins.hashing import splitmix64
 from joins.indexes.prefix_grid_build import GROUP_BITS, Grid
-from joins.machine import kernel
+from joins.machine import inlined, kernel
 from joins.work import COMPARISONS
 
 _CORNERS = 4  # Cells of the table per rectangle or run; a cell read counts as a comparison.
@@ -24,57 +25,69 @@ def _nearest_boundary(place: int, bits: int, tuples: int) -> int:
 
 @kernel
 def _count_strip(
-    place: np.ndarray, mixed: np.ndarray, begin: int, end: int, low: int, high: int
+    place: np.ndarray,
+    ids: np.ndarray,
+    axis: int,
+    strip: tuple[int, int],
+    inside: tuple[int, int],
+    first: int,
 ) -> tuple[int, np.uint64]:
-    """Count the points from *begin* to *end* of one axis that are in a range of the other."""
+    """Count the points of a strip of one *axis* that are in a range of the other."""
     count = 0
     total = np.uint64(0)
-    for i in range(np.uint64(begin), np.uint64(end)):
-        inside = (low <= place[i]) & (place[i] < high)
-        count += int(inside)
-        total += mixed[i] if inside else np.uint64(0)
+    for i in range(np.uint64(strip[0]), np.uint64(strip[1])):
+        wanted = (inside[0] <= place[i]) & (place[i] < inside[1])
+        count += int(wanted)
+        total += splitmix64(first + ids[axis, i]) if wanted else np.uint64(0)
     return count, total
 
 
 @kernel
 def _count_between(
-    place: np.ndarray, mixed: np.ndarray, begin: int, end: int, low: int, high: int
+    place: np.ndarray,
+    ids: np.ndarray,
+    axis: int,
+    strip: tuple[int, int],
+    inside: tuple[int, int],
+    first: int,
 ) -> tuple[int, np.uint64]:
     """Count a strip, taken as negative where it ends before it begins."""
-    if begin <= end:
-        return _count_strip(place, mixed, begin, end, low, high)
-    count, total = _count_strip(place, mixed, end, begin, low, high)
+    if strip[0] <= strip[1]:
+        return _count_strip(place, ids, axis, strip, inside, first)
+    count, total = _count_strip(place, ids, axis, (strip[1], strip[0]), inside, first)
     return -count, np.uint64(0) - total
 
 
 @kernel
 def count_rectangle(
-    grid: Grid, x: tuple[int, int], y: tuple[int, int], counters: np.ndarray
+    grid: Grid, x: tuple[int, int], y: tuple[int, int], first: int, counters: np.ndarray
 ) -> tuple[int, np.uint64]:
-    """Return how many points a rectangle holds, and the sum of their hashes.
+    """Return how many points a rectangle holds, and the sum of their positions' hashes.
 
     Every side is moved to the nearest boundary of blocks, and what that adds or leaves out is
     counted in a strip of at most half a block: first the sides of the lead axis, then the others.
     """
-    n, bits = len(grid.mixed), grid.block_bits
+    n, bits = len(grid.to_lead), grid.block_bits
     left, right = _nearest_boundary(x[0], bits, n), _nearest_boundary(x[1], bits, n)
     if left == right:
         counters[COMPARISONS] += x[1] - x[0]
-        return _count_strip(grid.from_lead, grid.mixed, x[0], x[1], y[0], y[1])
+        return _count_strip(grid.from_lead, grid.id, 0, x, y, first)
     x_begin, x_end = left << bits, min(right << bits, n)
-    count, total = _count_between(grid.from_lead, grid.mixed, x[0], x_begin, y[0], y[1])
-    more, hashes = _count_between(grid.from_lead, grid.mixed, x_end, x[1], y[0], y[1])
+    place, ids = grid.from_lead, grid.id
+    count, total = _count_between(place, ids, 0, (x[0], x_begin), y, first)
+    more, hashes = _count_between(place, ids, 0, (x_end, x[1]), y, first)
     count, total = count + more, total + hashes
     bottom, top = _nearest_boundary(y[0], bits, n), _nearest_boundary(y[1], bits, n)
     y_begin, y_end = min(bottom << bits, n), min(top << bits, n)
-    more, hashes = _count_between(grid.to_lead, grid.mixed_other, y[0], y_begin, x_begin, x_end)
+    place, inside = grid.to_lead, (x_begin, x_end)
+    more, hashes = _count_between(place, ids, 1, (y[0], y_begin), inside, first)
     count, total = count + more, total + hashes
-    more, hashes = _count_between(grid.to_lead, grid.mixed_other, y_end, y[1], x_begin, x_end)
+    more, hashes = _count_between(place, ids, 1, (y_end, y[1]), inside, first)
     count, total = count + more, total + hashes
     cells, sums = grid.below, grid.sum_below
-    count += int(cells[right, top]) - int(cells[left, top])
-    count -= int(cells[right, bottom]) - int(cells[left, bottom])
-    total += sums[right, top] - sums[left, top] - (sums[right, bottom] - sums[left, bottom])
+    count += int(cells[top, right]) - int(cells[top, left])
+    count -= int(cells[bottom, right]) - int(cells[bottom, left])
+    total += sums[top, right] - sums[top, left] - (sums[bottom, right] - sums[bottom, left])
     strips = abs(x_begin - x[0]) + abs(x[1] - x_end) + abs(y_begin - y[0]) + abs(y[1] - y_end)
     counters[COMPARISONS] += strips + _CORNERS
     return count, total
@@ -118,7 +131,7 @@ def _list_strip(
     return listed
 
 
-@kernel
+@inlined
 def _copy_run(
     grid: Grid, level: int, group: int, y: tuple[int, int], first: int, out: np.ndarray, listed: int
 ) -> int:
@@ -126,8 +139,8 @@ def _copy_run(
     bits = GROUP_BITS * level
     left = group << bits
     right = min((group + 1) << bits, len(grid.below) - 1)
-    below = int(grid.below[right, y[0]]) - int(grid.below[left, y[0]])
-    up_to = int(grid.below[right, y[1]]) - int(grid.below[left, y[1]])
+    below = int(grid.below[y[0], right]) - int(grid.below[y[0], left])
+    up_to = int(grid.below[y[1], right]) - int(grid.below[y[1], left])
     source = np.uint64((left << grid.block_bits) + below)
     target = np.uint64(listed)
     for i in range(np.uint64(up_to - below)):
@@ -135,7 +148,7 @@ def _copy_run(
     return listed + up_to - below
 
 
-@kernel
+@inlined
 def _list_blocks(
     grid: Grid,
     x: tuple[int, int],
@@ -177,7 +190,7 @@ def list_rectangle(
     counters: np.ndarray,
 ) -> int:
     """List the ids of a rectangle's points, plus *first*; return how many are listed then."""
-    n = len(grid.mixed)
+    n = len(grid.to_lead)
     left, right, x_begin, x_end = _whole_blocks(x[0], x[1], grid.block_bits, n)
     bottom, top, y_begin, y_end = _whole_blocks(y[0], y[1], grid.block_bits, n)
     place, ids = grid.from_lead, grid.id

@@ -26,10 +26,15 @@ def _side(
 
 @kernel
 def _count(
-    grid: Grid, probes: Probes, probe: int, window: tuple[int, int], counters: np.ndarray
+    grid: Grid,
+    probes: Probes,
+    probe: int,
+    window: tuple[int, int],
+    first: int,
+    counters: np.ndarray,
 ) -> tuple[int, np.uint64]:
     """Count the points that both axes allow."""
-    n = len(grid.mixed)
+    n = len(grid.to_lead)
     count = 0
     total = np.uint64(0)
     for i in range(2):
@@ -37,7 +42,7 @@ def _count(
         for j in range(2):
             y = _side(probes, 1, probe, j, window, n)
             if x[0] < x[1] and y[0] < y[1]:
-                more, hashes = count_rectangle(grid, x, y, counters)
+                more, hashes = count_rectangle(grid, x, y, first, counters)
                 count, total = count + more, total + hashes
     return count, total
 
@@ -54,7 +59,7 @@ def _list(
     counters: np.ndarray,
 ) -> int:
     """List the points that both axes allow; return how many are listed then."""
-    n = len(grid.mixed)
+    n = len(grid.to_lead)
     for i in range(2):
         x = _side(probes, 0, probe, i, window, n)
         for j in range(2):
@@ -70,12 +75,13 @@ def _test_candidates(
     probes: Probes,
     probe: int,
     window: tuple[int, int],
+    first: int,
     candidates: np.ndarray,
     counters: np.ndarray,
 ) -> int:
     """List the ids that satisfy everything, by testing the fewest candidates; return how many."""
     source = -1
-    count = _count(grid, probes, probe, window, counters)[0]
+    count = _count(grid, probes, probe, window, first, counters)[0]
     for predicate in range(2, len(probes.begin)):
         length = probes.end[predicate, probe] - probes.begin[predicate, probe]
         if length < count and not probes.negated[predicate]:
@@ -123,15 +129,15 @@ def count_rows(
     counters: np.ndarray,
 ) -> None:
     """Fill in the count and the fingerprint of every probe; they are zero before."""
-    n = len(grid.mixed)
+    n = len(grid.to_lead)
     for probe in range(len(probes.start)):
         window = window_in(first, n, probes.start[probe], probes.stop[probe])
         if window[0] >= window[1]:
             continue
         if _axes_suffice(probes, window, n):
-            count, total = _count(grid, probes, probe, window, counters)
+            count, total = _count(grid, probes, probe, window, first, counters)
         else:
-            count = _test_candidates(grid, probes, probe, window, candidates, counters)
+            count = _test_candidates(grid, probes, probe, window, first, candidates, counters)
             total = np.uint64(0)
             for i in range(np.uint64(count)):
                 total += splitmix64(first + candidates[i])
@@ -150,7 +156,7 @@ def list_rows(
     counters: np.ndarray,
 ) -> None:
     """List the matches of every probe; the list is as long as all their counts."""
-    n = len(grid.mixed)
+    n = len(grid.to_lead)
     listed = 0
     for probe in range(len(probes.start)):
         if output.matches[probe] == 0:
@@ -159,7 +165,7 @@ def list_rows(
         if _axes_suffice(probes, window, n):
             listed = _list(grid, probes, probe, window, first, output.match_id, listed, counters)
         else:
-            count = _test_candidates(grid, probes, probe, window, candidates, counters)
+            count = _test_candidates(grid, probes, probe, window, first, candidates, counters)
             for i in range(np.uint64(count)):
                 output.match_id[np.uint64(listed) + i] = first + candidates[i]
             listed += count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from joins.indexes.window_index import WindowIndex
 from joins.indexes.window_indexes import WINDOW_INDEXES
 from joins.query import JoinQuery
 from joins.semijoins.joined import Joined
+from joins.semijoins.operand import Operand
 from joins.work import Work
 
 _INT64 = np.iinfo(np.int64)
@@ -50,21 +51,35 @@ class JoinAttributes:
 
         Raise :exc:`joins.query.QueryError` naming a field that a stream does not have.
         """
-        found = [
-            (stream, condition)
+        return cls._of(
+            ((stream, condition.probe_field), condition.stored_field, condition)
             for stream in known
             for condition in query.conditions_between(stream, stored, schemas)
-        ]
-        probe = list(dict.fromkeys((stream, c.probe_field) for stream, c in found))
-        fields = list(dict.fromkeys(c.stored_field for _, c in found))
+        )
+
+    @classmethod
+    def of_operands(
+        cls, query: JoinQuery, known: Operand, stored: Operand, schemas: Sequence[Schema]
+    ) -> JoinAttributes:
+        """Return the attributes that compare two operands of a tree; *schemas* are the streams'."""
+        return cls._of(
+            ((known.number, known.field(a, c.probe_field)), stored.field(b, c.stored_field), c)
+            for a in known.streams
+            for b in stored.streams
+            for c in query.conditions_between(a, b, schemas)
+        )
+
+    @classmethod
+    def _of(cls, sides: Iterable[tuple[tuple[int, str], str, Condition]]) -> JoinAttributes:
+        """Return the attributes of conditions, each with what it compares."""
+        found = list(sides)
+        probe = list(dict.fromkeys(near for near, _, _ in found))
+        fields = list(dict.fromkeys(far for _, far, _ in found))
         return cls(
             probe=tuple(probe),
             stored=tuple(fields),
-            conditions=tuple(condition for _, condition in found),
-            places=tuple(
-                (probe.index((stream, c.probe_field)), fields.index(c.stored_field))
-                for stream, c in found
-            ),
+            conditions=tuple(condition for _, _, condition in found),
+            places=tuple((probe.index(near), fields.index(far)) for near, far, _ in found),
         )
 
     @property

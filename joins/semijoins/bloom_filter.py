@@ -1,21 +1,23 @@
 """A Bloom filter of join attribute values: no false negatives, some false positives.
 
-Bloom, "Space/time trade-offs in hash coding with allowable errors", CACM 13(7), 1970. The hashes
-are two mixes combined (Kirsch and Mitzenmacher, 2006). A Bloomjoin ships it in place of a
-projection (Mackert and Lohman, VLDB 1986); the stream semijoin paper leaves it to future work.
+Bloom, "Space/time trade-offs in hash coding with allowable errors", CACM 13(7), 1970. A Bloomjoin
+ships it in place of a projection (Mackert and Lohman, VLDB 1986); the stream semijoin paper leaves
+it to future work. Filters of an interval's values are small, down to one value: hashes combined
+from two, as is usual, would let through many times what independent ones do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 
 from joins.hashing import mix, mix_rows
 from joins.semijoins.distinct import as_whole
 
-_HASHES_PER_BIT = np.log(2)
+_MOST_HASHES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class BloomFilter:
     Attributes
     ----------
     bits
-        bool, one per bit; a power of two of them, at least 8.
+        bool, one per bit, whole bytes of them.
     hashes
         Hashes per value.
     """
@@ -41,10 +43,8 @@ class BloomFilter:
     @classmethod
     def of(cls, columns: Sequence[np.ndarray], bits_per_value: int) -> BloomFilter:
         """Return the filter of distinct values, a column per join attribute."""
-        values = max(1, len(columns[0]))
-        size = 1 << max(3, (values * bits_per_value - 1).bit_length())
-        hashes = max(1, round(float(_HASHES_PER_BIT * size / values)))
-        bloom = cls(np.zeros(size, np.bool_), min(hashes, 16))
+        size = -(-max(1, len(columns[0])) * bits_per_value // 8) * 8
+        bloom = cls(np.zeros(size, np.bool_), hashes_for(bits_per_value))
         bloom.bits[bloom._places(columns)] = True
         return bloom
 
@@ -55,6 +55,10 @@ class BloomFilter:
     def _places(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """Return the bit of every hash (rows) of every value (columns)."""
         mixed = mix_rows([as_whole(column) for column in columns])
-        step = mix(mixed) | np.uint64(1)
         turns = np.arange(self.hashes, dtype=np.uint64)[:, np.newaxis]
-        return ((mixed + turns * step) & np.uint64(len(self.bits) - 1)).astype(np.int64)
+        return (mix(mixed + mix(turns)) % np.uint64(len(self.bits))).astype(np.int64)
+
+
+def hashes_for(bits_per_value: int) -> int:
+    """Return the hashes a value that let the fewest others through."""
+    return min(max(1, round(bits_per_value * log(2))), _MOST_HASHES)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from joins.semijoins.distinct import contained, distinct
+from joins.semijoins.value_table import ValueTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,8 @@ class DistinctValues:
         int64, tuples in the window with this value.
     flag
         bool, whether the tuples with this value have been shipped.
+    made
+        Number of the next entry.
     """
 
     def __init__(self, dtypes: Sequence[str]) -> None:
@@ -62,14 +64,16 @@ class DistinctValues:
         self.entry = np.empty(0, np.int64)
         self.count = np.empty(0, np.int64)
         self.flag = np.empty(0, np.bool_)
-        self._made = 0
+        self.made = 0
+        self._table = ValueTable(len(self.values))
 
     def __len__(self) -> int:
         return len(self.entry)
 
     def find(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """Return the place of the entry with each value, int64; -1 where there is none."""
-        return contained(columns, self.values)
+        number = self._table.find(columns)
+        return np.where(number < 0, -1, np.searchsorted(self.entry, number))
 
     def update(
         self, inserted: Sequence[np.ndarray], expired: np.ndarray
@@ -89,15 +93,11 @@ class DistinctValues:
             What to tell whoever keeps a copy; per new tuple its entry, int64; and whether that had
             been shipped before, bool: such tuples are the set s_F.
         """
-        known = len(self)
-        first, place = distinct(
-            [np.concatenate([old, new]) for old, new in zip(self.values, inserted, strict=True)]
-        )
-        new = tuple(column[first[known:] - known] for column in inserted)
-        place = place[known:]
+        entries, first = self._table.add(inserted, self.made)
+        new = tuple(column[first] for column in inserted)
         self._append(new)
+        place = np.searchsorted(self.entry, entries)
         flagged = self.flag[place]
-        entries = self.entry[place]
         gone = np.searchsorted(self.entry, expired)
         self.count = (
             self.count
@@ -110,6 +110,7 @@ class DistinctValues:
 
     def apply(self, changes: ValueChanges) -> None:
         """Follow what happened to the original (Algorithm 9, lines 24 to 31 and 38)."""
+        self._table.add(changes.values, self.made)
         self._append(changes.values)
         self.count = np.array(changes.counts)
         self._drop_empty()
@@ -119,15 +120,16 @@ class DistinctValues:
         self.values = tuple(
             np.concatenate([old, new]) for old, new in zip(self.values, values, strict=True)
         )
-        self.entry = np.concatenate([self.entry, self._made + np.arange(more)])
+        self.entry = np.concatenate([self.entry, self.made + np.arange(more)])
         self.count = np.concatenate([self.count, np.zeros(more, np.int64)])
         self.flag = np.concatenate([self.flag, np.zeros(more, np.bool_)])
-        self._made += more
+        self.made += more
 
     def _drop_empty(self) -> None:
         stays = self.count > 0
         if stays.all():
             return
+        self._table.forget([column[~stays] for column in self.values])
         self.values = tuple(column[stays] for column in self.values)
         self.entry, self.count, self.flag = self.entry[stays], self.count[stays], self.flag[stays]
 
@@ -138,11 +140,12 @@ class DistinctValues:
             "entry": self.entry,
             "count": self.count,
             "flag": self.flag.copy(),
-            "made": self._made,
+            "made": self.made,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
         self.values = tuple(state["values"])
         self.entry, self.count = state["entry"], state["count"]
-        self.flag, self._made = state["flag"].copy(), state["made"]
+        self.flag, self.made = state["flag"].copy(), state["made"]
+        self._table.hold(self.values, self.entry)

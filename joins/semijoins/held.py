@@ -11,6 +11,7 @@ from joins.batch import Batch, Schema
 from joins.semijoins.attributes import AttributeIndex, JoinAttributes
 from joins.semijoins.horizon import Timeline
 from joins.semijoins.joined import Joined
+from joins.semijoins.operand_window import OperandWindow
 from joins.windows import Window
 from joins.work import NO_WORK, Work
 
@@ -21,7 +22,7 @@ class HeldTuples:
     Parameters
     ----------
     stream, schema
-        Position of the stream in the query, and its fields.
+        Position of the stream in the query (or number of an operand of a tree), and its fields.
     attributes
         What is compared.
     """
@@ -76,19 +77,27 @@ class HeldTuples:
         found = self._index.probe(partial)
         return found.count > 0, found.work
 
-    def join(self, rows: Joined, window: Window, line: Timeline) -> tuple[Joined, Work]:
+    def join(
+        self, rows: Joined, window: Window | OperandWindow, line: Timeline
+    ) -> tuple[Joined, Work]:
         """Join combinations with what their newest tuple may see: a T_2-limit join.
 
         *line* is complete; only in count windows is it needed.
         """
         held = self.tuples
-        ids, ts = (line.ids, line.ts) if window.kind == "count" else (held.id, held.ts)
-        start, stop = seen(window, self._stream < rows.head, ids, ts, rows.newest.ts)
+        if isinstance(window, OperandWindow):
+            start, stop = window.seen(held, rows)
+        else:
+            ids, ts = (line.ids, line.ts) if window.kind == "count" else (held.id, held.ts)
+            start, stop = seen(window, self._stream < rows.head, ids, ts, rows.newest.ts)
         found = self._index.probe(self._attributes.of_joined(rows), start, stop)
         assert found.match_id is not None  # enumerated
-        places = np.searchsorted(self.tuples.id, found.match_id)
+        places = np.searchsorted(held.id, found.match_id)
         row = np.repeat(np.arange(len(rows)), found.count)
-        return rows.take(row).extended(self._stream, self.tuples.take(places)), found.work
+        joined = rows.take(row).extended(self._stream, held.take(places))
+        if isinstance(window, OperandWindow):
+            joined = joined.take(window.admits(joined))
+        return joined, found.work
 
     def snapshot(self) -> dict[str, Any]:
         """Return the tuples and their index."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from joins.semijoins.operand_window import OperandWindow
 from joins.windows import Window
 
 
@@ -47,7 +48,7 @@ class Horizon:
         Of the stream.
     """
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: Window | OperandWindow) -> None:
         self._window = window
         self.line = Timeline()
         self._ticks: list[int] = []

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from joins.batch import Batch, Schema
-from joins.semijoins.attributes import AttributeIndex, JoinAttributes
+from joins.semijoins.attributes import JoinAttributes
+from joins.semijoins.copied_values import CopiedValues
 from joins.semijoins.distinct_values import DistinctValues, ValueChanges
 from joins.semijoins.held import HeldTuples
 from joins.semijoins.joined import Joined
@@ -31,16 +32,20 @@ class MixedWindow:
     """
 
     def __init__(self, *, stream: int, schema: Schema, attributes: JoinAttributes) -> None:
-        self._attributes = attributes
-        self.values = DistinctValues([schema.fields[field] for field in attributes.stored])
+        self._copied = CopiedValues(schema, attributes)
         self.full = HeldTuples(stream=stream, schema=schema, attributes=attributes)
-        self._index = AttributeIndex(attributes)
+
+    @property
+    def values(self) -> DistinctValues:
+        """V_2."""
+        return self._copied.entries
 
     def update(self, changes: ValueChanges, tuples: Batch) -> Work:
         """Follow a change of W_2 (Algorithm 9, lines 24 to 40); *tuples* is the set s_F."""
-        self.values.apply(changes)
-        work = self._index.replace(self.values.values, self.values.entry)
-        return work + self.full.insert(tuples) + self._expire()
+        work = self._copied.update(changes) + self.full.insert(tuples)
+        # What is more than in W_2 of a value has gone there, and the oldest of all went first.
+        surplus = len(self.full) - int(self.values.count[self.values.flag].sum())
+        return work + self.full.expire_first(surplus)
 
     def missing(self, rows: Joined) -> tuple[np.ndarray, tuple[np.ndarray, ...], Work]:
         """Semijoin with the partial tuples of which no full tuples were fetched.
@@ -51,15 +56,12 @@ class MixedWindow:
             Whether each of *rows* matches such a value; the values, a column per join attribute;
             and the work.
         """
-        found = self._index.probe(self._attributes.of_joined(rows))
-        assert found.match_id is not None  # enumerated
-        place = np.searchsorted(self.values.entry, found.match_id)
+        row, place, work = self._copied.matches(rows)
         partial = ~self.values.flag[place]
-        row = np.repeat(np.arange(len(rows)), found.count)
         waits = np.zeros(len(rows), np.bool_)
         waits[row[partial]] = True
         asked = np.unique(place[partial])
-        return waits, tuple(column[asked] for column in self.values.values), found.work
+        return waits, tuple(column[asked] for column in self.values.values), work
 
     def fetched(self, values: Sequence[np.ndarray], tuples: Batch) -> Work:
         """Take the full tuples of some values that were asked for."""
@@ -67,28 +69,11 @@ class MixedWindow:
         self.values.flag[place[place >= 0]] = True
         return self.full.insert(tuples)
 
-    def _expire(self) -> Work:
-        """Let go of the oldest full tuples of each value, where there are more than in W_2."""
-        place = self.values.find(self._attributes.of_stored(self.full.tuples))
-        order = np.argsort(place, kind="stable")
-        sorted_place = place[order]
-        rank = np.arange(len(order)) - np.searchsorted(sorted_place, sorted_place)
-        held = np.bincount(place[place >= 0], minlength=len(self.values))
-        surplus = np.append(np.maximum(0, held - self.values.count), len(order))  # -1: all go
-        stays = np.ones(len(order), np.bool_)
-        stays[order] = rank >= surplus[sorted_place]
-        return Work() if stays.all() else self.full.keep(stays)
-
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain data."""
-        return {
-            "values": self.values.snapshot(),
-            "full": self.full.snapshot(),
-            "attribute_index": self._index.snapshot(),
-        }
+        return {"copied": self._copied.snapshot(), "full": self.full.snapshot()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
-        self.values.restore(state["values"])
+        self._copied.restore(state["copied"])
         self.full.restore(state["full"])
-        self._index.restore(state["attribute_index"])

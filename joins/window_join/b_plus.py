@@ -16,7 +16,7 @@ from joins.indexes.b_plus_tree import NODE_ENTRIES, BPlusTree
 from joins.indexes.b_plus_update import delete_entry, insert_entry
 from joins.indexes.pim_tree.probe import Output, give
 from joins.indexes.pim_tree.status import DONE, NO_NODES, NO_OUTPUT
-from joins.machine import kernel
+from joins.machine import inlined, kernel
 from joins.window_join.driver import WindowJoin
 from joins.window_join.rows import Rows
 from joins.window_join.window_keys import WindowKeys
@@ -80,7 +80,7 @@ class BPlusTreeJoin(WindowJoin):
         return sum(tree.nbytes for tree in self._trees) + self._window.nbytes
 
 
-@kernel
+@inlined
 def _probe(tree: Nodes, rows: Rows, row: int, output: Output, counters: np.ndarray) -> None:
     low, high = rows.low[row], rows.high[row]
     if low > high:
@@ -100,7 +100,7 @@ def _probe(tree: Nodes, rows: Rows, row: int, output: Output, counters: np.ndarr
         leaf, i = tree.leaf_next[leaf], 0
 
 
-@kernel
+@inlined
 def _step(
     own: Nodes,
     other: Nodes,
@@ -139,7 +139,7 @@ def _step(
     return DONE
 
 
-@kernel
+@inlined
 def _fetch(
     own: Nodes, other: Nodes, keys: np.ndarray, ends: np.ndarray, rows: Rows, row: int
 ) -> None:

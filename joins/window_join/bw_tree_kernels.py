@@ -9,7 +9,7 @@ import numpy as np
 from joins.atomics import compare_and_swap, fetch_add, load, store
 from joins.indexes.bw_tree.pages import DELETED, INSERTED, Pages
 from joins.indexes.bw_tree.search import probe_range
-from joins.indexes.bw_tree.update import change
+from joins.indexes.bw_tree.update import change, let_others_run
 from joins.indexes.pim_tree.probe import Output
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
 from joins.machine import kernel
@@ -17,7 +17,7 @@ from joins.window_join.live_kernels import propagate, scan_unindexed
 from joins.window_join.live_merge import advance_edge
 from joins.window_join.live_state import COMPLETED, EDGE, HEAD, OUTPUT, QUEUE, SIDES, Live
 from joins.window_join.rows import Rows
-from joins.work import ATOMICS, MATCHES
+from joins.work import ATOMICS, COMPARISONS, MATCHES
 
 EXPIRED = 2
 """A side's word beside its edge tuple: the position up to which threads have begun to delete."""
@@ -62,6 +62,7 @@ def work_on_batch(
     task, n = sharing.tasks[thread], len(rows.side)
     while True:
         if task[0] == task[1]:
+            let_others_run(first, thread)
             begin = fetch_add(live.words, QUEUE, HEAD, sharing.task_rows)
             counters[ATOMICS] += 1
             if begin >= n:
@@ -70,23 +71,23 @@ def work_on_batch(
         while task[0] < task[1]:
             row = task[0]
             own, other = (last, first) if rows.side[row] else (first, last)
-            if not _look_up(other, rows, row, live, sharing, thread, output, counters):
+            if not look_up(other, rows, row, live, sharing, thread, output, counters):
                 return NO_OUTPUT
             side, position = rows.side[row], rows.position[row]
             change(own, thread, INSERTED, rows.key[row], position, counters)
-            store(live.indexed, side, position - live.base[side], 1)
-            counters[ATOMICS] += 2
+            let_others_run(own, thread)
+            mark_indexed(live, side, position, counters)
             task[0] += 1
         propagate(rows, live, output)
         counters[ATOMICS] += 1
         for side in range(len(live.base)):
             advance_edge(live, side)
             counters[ATOMICS] += 1
-            expire(last if side else first, rows, live, sharing, side, thread, counters)
+            expire(last if side else first, live, sharing, side, thread, counters)
 
 
 @kernel
-def _look_up(
+def look_up(
     tree: Pages,
     rows: Rows,
     row: int,
@@ -102,16 +103,18 @@ def _look_up(
     """
     low, high = rows.low[row], rows.high[row]
     probed = rows.side[row] if len(live.base) == 1 else 1 - rows.side[row]
-    listed = output.listed[0]
+    listed, compared = output.listed[0], counters[COMPARISONS]
     if low <= high:
         edge = load(live.words, SIDES + probed, EDGE)
         until = min(rows.stop[row], edge)
+        let_others_run(tree, thread)
         probe_range(tree, low, high, rows.start[row], until, row, output, counters)
         scan_unindexed(live, rows, row, probed, edge, output, counters)
     if sharing.enumerating and output.listed[0] > len(output.match_id):
         output.listed[0] = listed
         output.matches[row] = 0
         output.fingerprint[row] = 0
+        counters[COMPARISONS] = compared
         return False
     counters[MATCHES] += output.listed[0] - listed
     live.place[0, row] = thread
@@ -121,26 +124,43 @@ def _look_up(
 
 
 @kernel
+def mark_indexed(live: Live, side: int, position: int, counters: np.ndarray) -> None:
+    """Let it be known that a tuple is in its side's tree."""
+    store(live.indexed, side, position - live.base[side], 1)
+    counters[ATOMICS] += 2
+
+
+@kernel
 def expire(
-    tree: Pages,
-    rows: Rows,
-    live: Live,
-    sharing: Sharing,
-    side: int,
-    thread: int,
-    counters: np.ndarray,
+    tree: Pages, live: Live, sharing: Sharing, side: int, thread: int, counters: np.ndarray
 ) -> None:
     """Delete what no row can see that has not been looked up yet, in turns with other threads."""
-    mask = sharing.keys.shape[1] - 1
+    while True:
+        let_others_run(tree, thread)
+        begin, end = claim_expired(live, sharing, side, counters)
+        if begin == end:
+            return
+        for position in range(begin, end):
+            key = key_of(sharing, side, position)
+            change(tree, thread, DELETED, key, position, counters)
+
+
+@kernel
+def claim_expired(live: Live, sharing: Sharing, side: int, counters: np.ndarray) -> tuple[int, int]:
+    """Return the positions, up to the second, that are the caller's to delete; equal if none."""
     while True:
         head = load(live.words, OUTPUT, HEAD)
-        gone = load(live.words, SIDES + side, EXPIRED)
+        begin = load(live.words, SIDES + side, EXPIRED)
         end = min(live.seen[side, head], load(live.words, SIDES + side, EDGE))
-        end = min(end, gone + sharing.task_rows)
-        if gone >= end:
-            return
+        end = min(end, begin + sharing.task_rows)
+        if begin >= end:
+            return begin, begin
         counters[ATOMICS] += 1
-        if compare_and_swap(live.words, SIDES + side, EXPIRED, gone, end):
-            for position in range(gone, end):
-                key = sharing.keys[side, position & mask]
-                change(tree, thread, DELETED, key, position, counters)
+        if compare_and_swap(live.words, SIDES + side, EXPIRED, begin, end):
+            return begin, end
+
+
+@kernel
+def key_of(sharing: Sharing, side: int, position: int) -> int:
+    """Return the key of a position of a side's window."""
+    return sharing.keys[side, position & (sharing.keys.shape[1] - 1)]

@@ -22,7 +22,8 @@ from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.indexes.pim_tree.probe import Output
 from joins.indexes.pim_tree.status import NO_OUTPUT
 from joins.window_join.cores_kernels import run_cores
-from joins.window_join.cores_state import CLOCK, FREE, IDLE, STAGE, Cores
+from joins.window_join.cores_state import Cores
+from joins.window_join.cores_time import elapse
 from joins.window_join.live_kernels import gather, propagate
 from joins.window_join.live_state import SIDES, Setting
 from joins.window_join.rows import Rows
@@ -32,14 +33,9 @@ from joins.work import COUNTERS, Work
 TASK_ROWS = 8
 """Task size of the paper's experiments (section 5.2)."""
 
-SHARED_CORE_PERCENT = 124
-"""What a core does that runs two threads or more, over what it does for one: hyper-threading gives
-24 % (Figure 12a)."""
-
 _FIRST_MATCHES = 1024
 _NO_LIMIT = 1 << 60
 """Slack: nothing but the gate holds a task back, as every batch has room for all its tuples."""
-_PS_PER_NS = 1000
 
 
 class CoresJoin:
@@ -73,8 +69,7 @@ class CoresJoin:
                 raise ValueError(f"{name} is {value}, must be at least 1")
         sides = len(index.forest.sides)
         self._windows = SharedWindows(index)
-        self._threads = threads
-        self._physical = threads if cores is None else cores
+        self._physical = cores or threads
         self._setting = Setting(
             task_rows,
             _NO_LIMIT,
@@ -128,20 +123,10 @@ class CoresJoin:
             count=output.matches,
             fingerprint=output.fingerprint,
             match_id=match_id,
-            work=replace(Work.from_counters(counters), elapsed_ns=self._elapse()),
+            work=replace(
+                Work.from_counters(counters), elapsed_ns=elapse(self._cores, self._physical)
+            ),
         )
-
-    def _elapse(self) -> int:
-        """Count time from the end of this batch on, and return how long it took."""
-        state = self._cores.state
-        elapsed_ps = int(self._cores.latest[0])
-        state[:, CLOCK] = np.maximum(state[:, CLOCK] - elapsed_ps, 0)
-        state[state[:, STAGE] == IDLE, STAGE] = FREE
-        self._cores.latest[0] = 0
-        if self._threads > self._physical:
-            shared = self._physical * SHARED_CORE_PERCENT
-            elapsed_ps = max(elapsed_ps, elapsed_ps * self._threads * 100 // shared)
-        return elapsed_ps // _PS_PER_NS
 
     @property
     def nbytes(self) -> int:

@@ -20,7 +20,6 @@ from joins.machine import kernel
 from joins.window_join.cores_merge import go_on_merging, merge_if_due
 from joins.window_join.cores_state import (
     CLOCK,
-    FIRST_BLOCKED,
     FREE,
     IDLE,
     INSERT,
@@ -30,29 +29,26 @@ from joins.window_join.cores_state import (
     STAGE,
     Cores,
 )
-from joins.window_join.cores_time import acquire, drained, release, spend, total_ps
-from joins.window_join.live_kernels import propagate, scan_unindexed, take_task
-from joins.window_join.live_merge import advance_edge, index_tuple
+from joins.window_join.cores_time import acquire, drained, next_core, release, spend, total_ps
+from joins.window_join.cores_turns import hand_on, move_edge
+from joins.window_join.live_kernels import scan_unindexed, take_task
+from joins.window_join.live_merge import index_tuple
 from joins.window_join.live_state import (
     BUILDING,
     COMPLETED,
     EDGE,
     GATE,
     HEAD,
-    OUTPUT,
     PHASE,
     QUEUE,
     RUNNING,
     SIDES,
-    TOTAL,
     Live,
     Setting,
     Worker,
 )
 from joins.window_join.rows import Rows
-from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, MATCHES, MOVES
-
-_ID_BYTES = 8
+from joins.work import ATOMICS, COMPARISONS, MATCHES
 
 
 @kernel
@@ -68,7 +64,7 @@ def run_cores(
     """Step until every row is joined; `NO_OUTPUT` asks for room and to be called again."""
     n = len(rows.side)
     while load(live.words, RUNNING, 0) != 0 or load(live.words, QUEUE, HEAD) < n:
-        core = _next_core(cores)
+        core = next_core(cores)
         stage = cores.state[core, STAGE]
         if stage == FREE:
             if not merge_if_due(forest, live, cores, core, counters):
@@ -83,17 +79,6 @@ def run_cores(
         else:
             go_on_merging(forest, live, setting, cores, core, counters)
     return DONE
-
-
-@kernel
-def _next_core(cores: Cores) -> int:
-    """Return the core that is done first of those that nothing blocks; of equals the first."""
-    state = cores.state
-    first, earliest = -1, 0
-    for core in range(len(state)):
-        if state[core, STAGE] < FIRST_BLOCKED and (first < 0 or state[core, CLOCK] < earliest):
-            first, earliest = core, state[core, CLOCK]
-    return first
 
 
 @kernel
@@ -236,15 +221,8 @@ def _insert(
     before = total_ps(cores, counters)
     fetch_add(forest.tree_state, tree, ENTRIES, 1)
     counters[ATOMICS] += 3
-    if cores.free[SIDES + own] <= cores.state[core, CLOCK]:
-        edge = load(live.words, SIDES + own, EDGE)
-        advance_edge(live, own)
-        counters[COMPARISONS] += load(live.words, SIDES + own, EDGE) - edge + 1
-        counters[ATOMICS] += 1
-        spend(cores, core, before, counters)
-        release(cores, core, cores.free, SIDES + own)
-    else:
-        spend(cores, core, before, counters)
+    spend(cores, core, before, counters)
+    move_edge(live, cores, core, own, counters)
     _end_row(rows, live, cores, core, output, counters)
 
 
@@ -261,16 +239,8 @@ def _end_row(
     before = total_ps(cores, counters)
     fetch_add(live.words, RUNNING, 0, -1)
     counters[ATOMICS] += 2
-    if cores.free[OUTPUT] <= cores.state[core, CLOCK]:
-        row, matches = live.words[OUTPUT, HEAD], live.words[OUTPUT, TOTAL]
-        propagate(rows, live, output)
-        counters[ATOMICS] += 1
-        counters[MOVES] += live.words[OUTPUT, HEAD] - row
-        counters[BYTES_COPIED] += _ID_BYTES * (live.words[OUTPUT, TOTAL] - matches)
-        spend(cores, core, before, counters)
-        release(cores, core, cores.free, OUTPUT)
-    else:
-        spend(cores, core, before, counters)
+    spend(cores, core, before, counters)
+    hand_on(rows, live, cores, core, output, counters)
     cores.latest[0] = max(cores.latest[0], cores.state[core, CLOCK])
     cores.state[core, STAGE] = FREE
     drained(live, cores, core)

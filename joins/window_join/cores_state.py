@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,27 +24,41 @@ SIDE, AFTER_DRAIN, NEXT, END = range(4)
 pending updates."""
 
 
+class Clocks(Protocol):
+    """What simulated cores have whichever index they share."""
+
+    @property
+    def state(self) -> np.ndarray:
+        """See `CLOCK`; one row a core."""
+
+    @property
+    def free(self) -> np.ndarray:
+        """When each lock or line of `joins.window_join.live_state.Live.words` is given back."""
+
+    @property
+    def latest(self) -> np.ndarray:
+        """One number: when the last task was finished."""
+
+    @property
+    def unit_ps(self) -> np.ndarray:
+        """What a unit of each counter of `joins.work.Work` takes."""
+
+
 class Cores(NamedTuple):
     """Arrays of int64; a time is in picoseconds from the batch's beginning.
 
     Attributes
     ----------
-    state
-        See `CLOCK`; one row a core.
+    state, free, latest, unit_ps
+        See `Clocks`.
     tasks
         Shape (cores, 2): the rows of its task that are left, the next and the end.
     places
         See `joins.indexes.pim_tree.lookahead`; one row a core.
     merge
         See `SIDE`.
-    free
-        When each lock of `joins.window_join.live_state.Live.words` is given back.
     subindex_free
-        The same for the lock of each subindex.
-    latest
-        One number: when the last task was finished.
-    unit_ps
-        What a unit of each counter of `joins.work.Work` takes.
+        When the lock of each subindex is given back.
     """
 
     state: np.ndarray

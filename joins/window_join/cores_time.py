@@ -10,16 +10,49 @@ from joins.window_join.cores_state import (
     AFTER_DRAIN,
     CLOCK,
     DRAINING,
+    FIRST_BLOCKED,
     FREE,
+    IDLE,
     PARKED,
     STAGE,
+    Clocks,
     Cores,
 )
 from joins.window_join.live_state import RUNNING, Live
 
+_PS_PER_NS = 1000
+
+SHARED_CORE_PERCENT = 124
+"""What a core does that runs two threads or more, over what it does for one: hyper-threading gives
+24 % (Figure 12a)."""
+
+
+def elapse(cores: Clocks, physical: int) -> int:
+    """Count time from the end of a batch on; return how long it took on *physical* cores, ns."""
+    state, threads = cores.state, len(cores.state)
+    elapsed_ps = int(cores.latest[0])
+    state[:, CLOCK] = np.maximum(state[:, CLOCK] - elapsed_ps, 0)
+    state[state[:, STAGE] == IDLE, STAGE] = FREE
+    cores.latest[0] = 0
+    if threads > physical:
+        shared = physical * SHARED_CORE_PERCENT
+        elapsed_ps = max(elapsed_ps, elapsed_ps * threads * 100 // shared)
+    return elapsed_ps // _PS_PER_NS
+
 
 @kernel
-def total_ps(cores: Cores, counters: np.ndarray) -> int:
+def next_core(cores: Clocks) -> int:
+    """Return the core that is done first of those that nothing blocks, -1 if there is none."""
+    state = cores.state
+    first, earliest = -1, 0
+    for core in range(len(state)):
+        if state[core, STAGE] < FIRST_BLOCKED and (first < 0 or state[core, CLOCK] < earliest):
+            first, earliest = core, state[core, CLOCK]
+    return first
+
+
+@kernel
+def total_ps(cores: Clocks, counters: np.ndarray) -> int:
     """Return what all work counted so far takes."""
     total = 0
     for i in range(len(counters)):
@@ -28,19 +61,19 @@ def total_ps(cores: Cores, counters: np.ndarray) -> int:
 
 
 @kernel
-def spend(cores: Cores, core: int, before: int, counters: np.ndarray) -> None:
+def spend(cores: Clocks, core: int, before: int, counters: np.ndarray) -> None:
     """Move a core's clock by what has been counted since the total was *before*."""
     cores.state[core, CLOCK] += total_ps(cores, counters) - before
 
 
 @kernel
-def acquire(cores: Cores, core: int, free: np.ndarray, lock: int) -> None:
+def acquire(cores: Clocks, core: int, free: np.ndarray, lock: int) -> None:
     """Let a core wait until a lock is given back."""
     cores.state[core, CLOCK] = max(cores.state[core, CLOCK], free[lock])
 
 
 @kernel
-def release(cores: Cores, core: int, free: np.ndarray, lock: int) -> None:
+def release(cores: Clocks, core: int, free: np.ndarray, lock: int) -> None:
     """Give a lock back at a core's present time."""
     free[lock] = cores.state[core, CLOCK]
 

@@ -10,13 +10,17 @@ from joins.found import Found
 from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, ImTree, PimTree
 from joins.window_join.b_plus import BPlusTreeJoin
+from joins.window_join.bw_cores import BwCoresJoin
+from joins.window_join.bw_tree import BwTreeJoin
 from joins.window_join.cores import TASK_ROWS, CoresJoin
 from joins.window_join.ibwj import IndexJoin
 from joins.window_join.nested_loop import NestedLoopJoin
 from joins.window_join.rows import Rows
 
-IndexName = Literal["pim_tree", "im_tree", "b_plus_tree", "ib_chain", "b_chain", "nested_loop"]
-SHARED: tuple[IndexName, ...] = ("pim_tree", "im_tree")
+IndexName = Literal[
+    "pim_tree", "im_tree", "b_plus_tree", "bw_tree", "ib_chain", "b_chain", "nested_loop"
+]
+SHARED: tuple[IndexName, ...] = ("pim_tree", "im_tree", "bw_tree")
 """Indexes that several threads can share."""
 
 
@@ -71,6 +75,16 @@ class Making:
             return NestedLoopJoin(self_join=self_join)
         if self.index == "b_plus_tree" and not self.threads:
             return BPlusTreeJoin(self_join=self_join)
+        if self.index == "bw_tree":
+            if not self.threads:
+                return BwTreeJoin(self_join=self_join)
+            return BwCoresJoin(
+                self_join=self_join,
+                unit_ps=unit_ps,
+                threads=self.threads,
+                cores=self.cores,
+                task_rows=self.task_rows,
+            )
         if self.index in ("ib_chain", "b_chain") and not self.threads:
             immutable = self.index == "ib_chain"
             return IndexJoin(Chain(sides=sides, length=self.chain_length, immutable=immutable))

@@ -31,16 +31,16 @@ from joins.indexes.pim_tree.probe import (
     tree_slot,
 )
 from joins.indexes.pim_tree.status import DONE, MAINTAIN, NO_NODES, NO_OUTPUT
-from joins.machine import kernel
+from joins.machine import inlined, kernel
 from joins.window_join.rows import Rows
 from joins.work import COMPARISONS, MATCHES
 
-BLOCK = 32
+BLOCK = 16
 """Tuples whose cache lines are asked for together: enough to keep memory busy, few enough that the
 lines are still there when their turn comes."""
 
 
-@kernel
+@inlined
 def _block_end(forest: Forest, begin: int, end: int) -> int:
     """Return where the block of *begin* ends: no side may need maintenance within a block."""
     room = end - begin
@@ -115,7 +115,7 @@ def join_rows(
     return end, DONE
 
 
-@kernel
+@inlined
 def _probe(
     forest: Forest,
     rows: Rows,

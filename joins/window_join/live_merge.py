@@ -6,7 +6,16 @@ import math
 
 import numpy as np
 
-from joins.atomics import fetch_add, load, lock, offer_core, store, try_lock, unlock
+from joins.atomics import (
+    fetch_add,
+    load,
+    lock,
+    offer_core,
+    offer_now_and_then,
+    store,
+    try_lock,
+    unlock,
+)
 from joins.indexes.pim_tree.immutable import nodes_at
 from joins.indexes.pim_tree.layout import (
     ENTRIES,
@@ -43,16 +52,7 @@ from joins.window_join.live_state import (
 @kernel
 def pause(setting: Setting, worker: Worker) -> None:
     """Let others run now and then, where a test wants to see every interleaving."""
-    if setting.pauses == 0:
-        return
-    state = np.uint64(worker.random[0])
-    state ^= state << np.uint64(13)
-    state ^= state >> np.uint64(7)
-    state ^= state << np.uint64(17)
-    worker.random[0] = np.int64(state)
-    if state % np.uint64(setting.pauses) == 0:
-        for _ in range((state >> np.uint64(32)) & np.uint64(63)):
-            offer_core()
+    offer_now_and_then(setting.pauses, worker.random, 0)
 
 
 @kernel

@@ -2,7 +2,8 @@
 
 `joins.cost_model` states the equations in times per node; here those times follow from what the
 kernels do at a node and what a unit of work takes. Nodes of a forest are searched by counting, so
-that a node costs as many comparisons as it has slots; B+-trees are searched entry by entry.
+that a node costs as many comparisons as it has slots; B+-trees are searched entry by entry. The
+paper has no equation for a Bw-Tree: it is a B+-tree here, whose nodes are pages with their deltas.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from joins.cost_model import (
     total,
 )
 from joins.indexes.b_plus_tree import NODE_ENTRIES
+from joins.indexes.bw_tree import bw_tree
 from joins.indexes.pim_tree.index import WIDTH
 from joins.window_join.drivers import Making
 from joins.work import COUNTERS
@@ -77,6 +79,8 @@ def predict(
     elif making.index == "b_plus_tree":
         filled = _FILLED * NODE_ENTRIES
         terms = b_plus_tree(load, _updated(NODE_ENTRIES, filled, window, unit_ns, deletes=True))
+    elif making.index == "bw_tree":
+        terms = b_plus_tree(load, _latch_free(window, unit_ns))
     elif making.index in ("b_chain", "ib_chain"):
         part = mutable(window / (making.chain_length - 1))
         archived = immutable if making.index == "ib_chain" else part
@@ -110,6 +114,32 @@ def _updated(
     )
 
 
+def _latch_free(entries: float, unit_ns: dict[str, float]) -> TreeTimes:
+    """Return the times of a Bw-Tree of *entries*, spread over its levels as of `_updated`.
+
+    A leaf has half a full chain of deltas on average, an inner page hardly any. A change finds its
+    leaf and publishes a delta without reading it; one in a full chain's length finds it once more
+    and consolidates; and every entry is moved twice when the tree is built anew.
+    """
+    filled, chain = _FILLED * bw_tree.WIDTH, bw_tree.CHAIN
+    compare_ns, atomic_ns = unit_ns["comparisons"], unit_ns["atomics"]
+    page_ns = (filled + 1) * compare_ns + atomic_ns
+    height = TreeTimes(fanout=filled, search_ns=page_ns).height(entries)
+    consolidate_moves = filled + chain + chain * filled / 2
+    rebuild_moves = 2 * bw_tree.CHANGES_PER_ENTRY
+    change_ns = (
+        (1 + 1 / chain) * ((height - 1) * page_ns + 4 * atomic_ns)
+        + atomic_ns
+        + (consolidate_moves / chain + rebuild_moves) * unit_ns["moves"]
+    )
+    return TreeTimes(
+        fanout=filled,
+        search_ns=page_ns + ((chain / 2 + 1) * (compare_ns + atomic_ns)) / height,
+        insert_ns=(change_ns + unit_ns["inserts"] + 2 * atomic_ns) / height,
+        delete_ns=change_ns / height,
+    )
+
+
 def predict_all(*, window: float, match_rate: float, unit_ps: Sequence[int]) -> list[Prediction]:
     """Return a prediction for each index at its best parameters, the cheapest first."""
     best: dict[str, Prediction] = {}
@@ -123,6 +153,7 @@ def predict_all(*, window: float, match_rate: float, unit_ps: Sequence[int]) -> 
 def _makings() -> Iterator[Making]:
     yield Making(index="nested_loop")
     yield Making(index="b_plus_tree")
+    yield Making(index="bw_tree")
     for length in CHAIN_LENGTHS:
         yield Making(index="b_chain", chain_length=length)
         yield Making(index="ib_chain", chain_length=length)

@@ -2,9 +2,9 @@
 
 Not from a paper: the batch is sorted once, and everything it touches is then touched in order. Each
 side keeps few sorted runs of growing age and size; the new batch becomes one, and neighbours are
-merged when the older is at most *ratio* times as large as the younger. The sorted probes walk each
-run once, galloping. Positions carry the order of arrival, so every tuple sees exactly its window,
-the earlier tuples of its own batch included.
+merged when the older is at most *ratio* times as large as the younger. A run is merged
+and probed by the kernels of a BI-Sort's main array. Positions carry the order of arrival, so every
+tuple sees exactly its window, the earlier tuples of its own batch included.
 """
 
 from __future__ import annotations
@@ -14,12 +14,24 @@ from typing import Any
 import numpy as np
 
 from joins.found import Found
-from joins.indexes.pim_tree.probe import Output
+from joins.indexes.panjoin.answering import Probes
+from joins.indexes.panjoin.bi_sort_matches import make_scratch
+from joins.indexes.panjoin.bi_sort_runs import fits
 from joins.radix_sort import COUNTERS_MAX
-from joins.window_join.batch_kernels import Scratch, join_batch, list_batch
+from joins.window_join.batch_kernels import Asking, Scratch, join_batch, list_batch
 from joins.window_join.rows import Rows
-from joins.window_join.run_kernels import BLOCK, ENTRIES, GROUP, Stack, make_stack, stack_top
-from joins.work import COUNTERS, MATCHES, Work
+from joins.window_join.run_kernels import (
+    BASE,
+    BLOCK,
+    ENTRIES,
+    HELD,
+    PLACES_MOST,
+    Stack,
+    finish_run,
+    make_stack,
+    stack_top,
+)
+from joins.work import COUNTERS, Work
 
 RATIO = 8
 """More runs make probing dearer, fewer make merging dearer; see benchmarks/pim_tree.py."""
@@ -41,9 +53,9 @@ class SortedRunsJoin:
             raise ValueError(f"ratio is {ratio}, must be at least 1")
         self._ratio = ratio
         self._self_join = self_join
-        self._stacks = [make_stack(0) for _ in range(1 if self_join else 2)]
+        self._stacks = [make_stack(0, np.dtype(np.int32)) for _ in range(1 if self_join else 2)]
         self._horizon = np.zeros(2, np.int64)
-        self._scratch = _make_scratch(0, 0)
+        self._make_scratch(0, 0)
 
     def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
@@ -51,8 +63,6 @@ class SortedRunsJoin:
         count, fingerprint = np.zeros(n, np.int64), np.zeros(n, np.uint64)
         counters = np.zeros(len(COUNTERS), np.int64)
         self._make_room(rows)
-        nothing, listed = np.empty(0, np.int64), np.zeros(1, np.int64)
-        output = Output(count, fingerprint, nothing, listed)
         stacks = (self._stacks[0], self._stacks[-1])
         join_batch(
             *stacks,
@@ -61,18 +71,20 @@ class SortedRunsJoin:
             self._ratio,
             self._self_join,
             self._scratch,
-            output,
+            self._asking,
+            count,
+            fingerprint,
+            np.empty(0, np.int64),
             counters,
         )
-        counters[MATCHES] += count.sum()
         match_id = None
         if enumerate:
             # Probing twice is cheaper than growing a list per row.
-            ends = np.cumsum(count) - count
             match_id = np.empty(int(count.sum()), np.int64)
-            output = output._replace(match_id=match_id)
-            scratch = np.zeros_like(counters)
-            list_batch(*stacks, rows, self._scratch, output, ends, scratch)
+            if len(match_id):
+                begins = np.cumsum(count) - count
+                again = np.zeros_like(counters)
+                list_batch(*stacks, rows, self._scratch, self._asking, match_id, begins, again)
         return Found(
             count=count,
             fingerprint=fingerprint,
@@ -81,12 +93,13 @@ class SortedRunsJoin:
         )
 
     def __len__(self) -> int:
-        return sum(int(s.runs[: s.held[0], ENTRIES].sum()) for s in self._stacks)
+        return sum(int(s.runs[: s.state[HELD], ENTRIES].sum()) for s in self._stacks)
 
     @property
     def nbytes(self) -> int:
         """Bytes that the runs and the working memory occupy."""
-        return sum(array.nbytes for part in (*self._stacks, self._scratch) for array in part)
+        parts = (*self._stacks, self._scratch, self._asking.probes, self._asking.block)
+        return sum(a.nbytes for part in parts for a in part if isinstance(a, np.ndarray))
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers."""
@@ -107,38 +120,61 @@ class SortedRunsJoin:
 
     def _make_room(self, rows: Rows) -> None:
         n = len(rows.side)
+        if not n:
+            return
+        dtype = self._stacks[0].keys.dtype
+        if not fits(np.array([rows.key.min(), rows.key.max()]), dtype):
+            dtype = np.dtype(np.int64)
         for side, stack in enumerate(self._stacks):
-            needed = stack_top(stack) + n + BLOCK
-            if needed > stack.keys.shape[1]:
-                grown = make_stack(needed + needed // 2)
+            needed = stack_top(stack) + n + 2 * BLOCK
+            if needed > len(stack.keys) or dtype != stack.keys.dtype:
+                grown = make_stack(needed + needed // 2, dtype)
                 for name, array in stack._asdict().items():
-                    target = getattr(grown, name)
-                    if array.ndim == 1:
-                        target[:] = array
-                    else:
-                        target[: array.shape[0], : array.shape[1]] = array
-                self._stacks[side] = grown
-        spare = max(stack.keys.shape[1] for stack in self._stacks)
-        if n >= len(self._scratch.ends) or spare > len(self._scratch.spare_keys):
-            self._scratch = _make_scratch(max(n, len(self._scratch.ends)), spare)
+                    getattr(grown, name)[: len(array)] = array
+                self._stacks[side] = stack = grown
+                for run in range(grown.state[HELD]):
+                    finish_run(grown, run, np.zeros(len(COUNTERS), np.int64))
+            if rows.position.max() - stack.state[BASE] > PLACES_MOST:
+                self._move_base(side, rows.position[rows.side == side])
+        spare = max(len(stack.keys) for stack in self._stacks)
+        longest = len(self._scratch.keys) - 1
+        if n > longest or (spare, dtype) != (
+            len(self._scratch.upper_keys),
+            self._scratch.upper_keys.dtype,
+        ):
+            self._make_scratch(max(n, longest), spare)
 
+    def _move_base(self, side: int, positions: np.ndarray) -> None:
+        """Make room for *positions*: what has expired may end up below the base."""
+        stack = self._stacks[side]
+        base = self._horizon[side] if stack.state[HELD] else (positions[0] if len(positions) else 0)
+        stack.places[:] = (stack.places - (base - stack.state[BASE])).astype(np.int32)
+        stack.state[BASE] = base
 
-def _make_scratch(rows: int, spare: int) -> Scratch:
-    def column(length: int) -> np.ndarray:
-        return np.empty(length, np.int64)
+    def _make_scratch(self, rows: int, spare: int) -> None:
+        def column(*shape: int) -> np.ndarray:
+            return np.empty(shape, np.int64)
 
-    longest = max(rows + 1, spare)
-    return Scratch(
-        keys=column(rows + 1),
-        rows=column(rows + 1),
-        spare_keys=column(longest),
-        spare_rows=column(longest),
-        ends=column(rows + 1),
-        start=column(rows + 1),
-        stop=column(rows + 1),
-        matches=column(rows + 1),
-        fingerprint=np.empty(rows + 1, np.uint64),
-        order=np.empty((2, rows + 1), np.int64),
-        digits=column(COUNTERS_MAX),
-        places=column(GROUP),
-    )
+        n, sides = rows + 1, 2
+        self._scratch = Scratch(
+            row=column(sides, n),
+            order=column(sides, n),
+            asked=column(sides, n, 4),
+            keys=column(n),
+            tuples=column(n),
+            at=column(n),
+            matches=column(n),
+            fingerprint=np.empty(n, np.uint64),
+            spare_keys=column(n),
+            spare_tuples=column(n),
+            upper_keys=np.empty(spare, self._stacks[0].keys.dtype),
+            upper_places=np.empty(spare, np.int32),
+            digits=column(COUNTERS_MAX),
+        )
+        nothing = column(0, 0)
+        unfiltered = np.empty(0, np.bool_)
+        self._asking = Asking(
+            Probes(column(n), column(n), False, column(n), column(n), nothing, nothing, unfiltered),
+            nothing,
+            make_scratch(),
+        )

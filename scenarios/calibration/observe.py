@@ -1,16 +1,15 @@
-"""One run watched: what its actors did, counted, and the processor time it took them."""
+"""One run watched: what its operators did, counted, and the processor time it took them."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from actors.hosting.inline import InlineHost
 from actors.protocol import Reply
-from joins.work import COUNTERS, NO_WORK, Work
+from joins.work import NO_WORK, Work
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.trace import Trace
@@ -21,14 +20,14 @@ from scenarios.rehearsal import rehearse
 
 @dataclass(kw_only=True)
 class Observed:
-    """What a run came to.
+    """What the actors of one operator came to in a run.
 
     Attributes
     ----------
     seconds
-        Processor time in actors, each message serialised as another process would force it to be.
-    messages, rows, nbytes
-        Received.
+        Processor time in them.
+    messages, rows
+        Messages and timers received, and tuples: received or, by a source, sent.
     work
         Charged.
     """
@@ -36,47 +35,60 @@ class Observed:
     seconds: float = 0.0
     messages: int = 0
     rows: int = 0
-    nbytes: int = 0
     work: Work = field(default=NO_WORK)
-
-    @property
-    def counts(self) -> np.ndarray:
-        """What a profile prices, in its order: messages, rows, bytes, then the counters of work."""
-        work = [getattr(self.work, name) for name in COUNTERS[:-1]]
-        return np.array([self.messages, self.rows, self.nbytes, *work], np.float64)
 
 
 class _ObservingHost:
-    """Runs actors in this process and adds up in *observed* what they did."""
+    """Runs actors in this process and adds up what they did, by operator.
 
-    def __init__(self, host: InlineHost) -> None:
+    Parameters
+    ----------
+    host
+        Runs them.
+    role_of
+        Actor name to operator.
+    """
+
+    def __init__(self, host: InlineHost, role_of: Mapping[str, str]) -> None:
         self._host = host
-        self.observed = Observed()
+        self.observed = {role: Observed() for role in role_of.values()}
+        self._of = {name: self.observed[role] for name, role in role_of.items()}
+        self._asked: dict[int, tuple[Observed, bool]] = {}
 
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
     ) -> None:
-        observed = self.observed
+        observed = self._of[actor]
         observed.messages += 1
         if handle is not None:
             observed.rows += handle.rows
-            observed.nbytes += handle.nbytes
+        self._asked[ticket] = observed, handle is None
         start = time.thread_time()
         self._host.submit(ticket, actor, sender, port, handle, now)
         observed.seconds += time.thread_time() - start
 
     def reply(self, ticket: int) -> Reply:
         reply = self._host.reply(ticket)
-        self.observed.work += reply.work
+        observed, by_itself = self._asked.pop(ticket)
+        observed.work += reply.work
+        if by_itself:  # a source's timer
+            observed.rows += sum(sent.rows for sent in reply.sends)
         return reply
 
 
-def observe(plan: Plan) -> Observed:
-    """Run *plan* in this process, its results thrown away, after a rehearsal."""
+def observe(plan: Plan) -> dict[str, Observed]:
+    """Run *plan* in this process, its results thrown away, after a rehearsal.
+
+    Returns
+    -------
+    dict
+        Operator to what its actors came to.
+    """
     rehearse(*plan.rehearsal)
     graph = plan.graph(pairs=False)
     wiring = graph.wiring
-    host = _ObservingHost(InlineHost(graph.specs, wiring, plan.config.seed, serialise=True))
+    inline = InlineHost(graph.specs, wiring, plan.config.seed)
+    host = _ObservingHost(inline, dict(graph.nodes(data="role")))
     Kernel(
         wiring=wiring,
         placement=graph.placement,

@@ -13,13 +13,14 @@ from netsim.cost import CostProfile, load_profile
 from scenarios.batch import Preparation
 from scenarios.calibration import fit
 from scenarios.calibration.jobs import measurable, plans
-from scenarios.calibration.observe import observe
+from scenarios.calibration.observe import Observed, observe
+from scenarios.calibration.transport import carry
 from scenarios.calibration.validate import validate
 from scenarios.commands.output import print_json
 from scenarios.config import ConfigError
 from scenarios.failures import EXIT_FAIL, EXIT_PASS
 from scenarios.terminal import Terminal
-from scenarios.terminal.calibration_view import show_predictions, show_profile
+from scenarios.terminal.calibration_view import show_operators, show_predictions, show_profile
 from topologies import TOPOLOGIES, find_topology
 
 _REPEATS = 3
@@ -42,7 +43,9 @@ def calibrate(
     terminal = Terminal(quiet=json_output)
     names = measurable([find_topology(name).name for name in topologies] or list(TOPOLOGIES))
     if profile is None:
-        used, path = _measured(terminal, rows, out, names), out
+        measured = _measured(terminal, rows, out, names, processes)
+        used, path = measured.base, out
+        show_operators(terminal.out, measured)
     else:
         used, path = _read(profile), profile
     show_profile(terminal.out, used, path)
@@ -69,22 +72,41 @@ def calibrate(
     return EXIT_PASS if all(prediction.exact for prediction in predictions) else EXIT_FAIL
 
 
-def _measured(terminal: Terminal, rows: int, out: Path, names: list[str]) -> CostProfile:
+def _measured(
+    terminal: Terminal, rows: int, out: Path, names: list[str], processes: int
+) -> fit.Calibrated:
+    # Only here: importing Ray takes a second that other commands need not spend.
+    from actors.hosting.ray_cluster import ray_cluster
+    from actors.hosting.ray_processes import RayProcesses
+
     if not out.parent.is_dir():
         raise ConfigError(f"--out {out}: there is no folder {out.parent}")
-    runs = []
     with terminal.preparing() as progress:
         jobs = list(plans(rows, Preparation(progress), topologies=names))
+    observed: dict[str, dict[str, list[Observed]]] = {}
     for plan in jobs:
         terminal.note(f"{plan.topology.name}, {plan.config.name}, {plan.feeding.batch_rows}")
-        runs.append(observe(plan))
-    profile = fit.fit(runs)
-    off = np.abs(fit.errors(profile, runs))
+        operators = observed.setdefault(plan.topology.name, {})
+        for role, run in observe(plan).items():
+            operators.setdefault(role, []).append(run)
+    carried = []
+    with ray_cluster(processes=processes):
+        for plan in plans(rows, Preparation(), loads=1, topologies=names):
+            terminal.note(f"{plan.topology.name}, {plan.config.name}, live")
+            with RayProcesses(processes) as places:
+                carried.append(carry(plan, places))
+    profile = fit.fit(observed, carried)
+    off = [
+        abs(fit.seconds(profile.base, profile.operators[system][role], run) / run.seconds - 1)
+        for system, operators in observed.items()
+        for role, runs in operators.items()
+        for run in runs
+    ]
     fit.write(
         profile,
         out,
-        f"Measured on {platform.machine()} by `joinsim calibrate` from {len(runs)} runs of "
-        f"{2 * rows:,} tuples; off by {np.median(off):.0%} in the median. Picoseconds per unit.",
+        f"Measured on {platform.machine()} by `joinsim calibrate` from {len(jobs)} runs of "
+        f"{2 * rows:,} tuples; operators off by {np.median(off):.0%} in the median. Picoseconds.",
     )
     return profile
 

@@ -37,8 +37,8 @@ class SparkHosted:
         return installed("pyspark")
 
     def cannot(self, plan: Plan) -> str | None:
-        """Say that it joins by pairs."""
-        return needs_two_sides(plan)
+        """Say that it writes pairs."""
+        return needs_two_sides(plan) if plan.config.pairs else None
 
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Run the plan's topology over a log of its arrivals, which is not timed."""

@@ -15,7 +15,7 @@ from actors.source import NS_PER_S
 from netsim.network import link_between
 from topologies.topology import ActorGraph
 
-_COLUMNS = ["sender", "receiver", "nbytes", "started_ns", "done_ns"]
+_COLUMNS = ["sender", "receiver", "nbytes", "sent_ns", "started_ns", "done_ns"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +32,23 @@ class Measured:
 
 
 def measured_cost(
-    trace_path: Path, graph: ActorGraph, network: nx.Graph, roles: Collection[str]
+    trace_path: Path,
+    graph: ActorGraph,
+    network: nx.Graph,
+    roles: Collection[str],
+    *,
+    from_ns: int = 0,
+    to_ns: int | None = None,
 ) -> Measured:
-    """Return what the actors of *roles* did, and sent to each other over *network*."""
+    """Return what the actors of *roles* did, and sent to each other over *network*.
+
+    Of messages that were sent from *from_ns* on and before *to_ns*, virtual times; None is the end.
+    """
     role_of: dict[str, str] = dict(graph.nodes(data="role"))
     actors = [name for name, role in role_of.items() if role in roles]
     trace = pq.read_table(trace_path, columns=_COLUMNS)
+    sent_ns = trace["sent_ns"].to_numpy()
+    trace = trace.filter((sent_ns >= from_ns) & (to_ns is None or sent_ns < to_ns))
     sender, receiver = (_places(trace[name], actors) for name in ("sender", "receiver"))
     latency_s, byte_s = _links(network, [graph.placement[actor] for actor in actors])
     crosses = (sender >= 0) & (receiver >= 0) & (byte_s[sender, receiver] > 0)

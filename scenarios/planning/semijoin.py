@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import groupby
+from statistics import fmean
 from typing import Any
 
 from actors.source import NS_PER_S
+from joins.query import JoinQuery
 from scenarios.networks import build_network
 from scenarios.plan import Plan
 from scenarios.planning.measured import measured_cost
 from scenarios.planning.planner import Cost, Planner, Proposal, Table
 from scenarios.run import Report
-from topologies.semijoin import Semijoin, plan_of
+from topologies.semijoin import Semijoin, plan_of, replanning_of
 from topologies.semijoins.choosing import EXHAUSTIVE_STREAMS, SEARCHES
 from topologies.semijoins.costing import Costing
 from topologies.semijoins.estimate import Estimate, estimate
+from topologies.semijoins.foreseen import foreseen
 from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
+from topologies.semijoins.reading import JoinPlan
+from topologies.semijoins.replanning import GreedyPlans
+from topologies.semijoins.sizes import sized
 from topologies.semijoins.statistics import JoinStatistics
+from topologies.semijoins.tree_estimate import TreeEstimate, estimate_tree
 
 _SITE = "site"
 _BYTES, _TIME = "bytes shipped", "execution time"
@@ -34,13 +42,14 @@ class SemijoinPlanner(Planner):
         """Return the run's plan of joins, with every step's alternatives."""
         costing = _costing(plan)
         chosen = plan_of(plan.query, plan.parameters)
-        cost = estimate(costing, chosen)
+        cost = _estimate(costing, chosen)
         return Proposal(
             plan=tuple(str(chosen).splitlines()),
             tables=(
                 _streams(costing.statistics),
-                _steps(costing, cost),
-                _searches(costing, cost),
+                _steps(costing, cost) if isinstance(cost, Estimate) else _joins(costing, cost),
+                _searches(costing, cost, plan.query),
+                *_changes(plan, chosen),
             ),
             costs=(
                 Cost(name=_BYTES, unit="bytes a second", estimated=cost.nbytes),
@@ -65,7 +74,8 @@ class SemijoinPlanner(Planner):
 def _costing(plan: Plan) -> Costing:
     assert isinstance(plan.topology, Semijoin)  # whose planner this is
     network = build_network(plan.config.network, plan.query.streams)
-    return Costing(plan.topology.statistics(plan.job(pairs=False), plan.parameters, network))
+    statistics = plan.topology.statistics(plan.job(pairs=False), plan.parameters, network)
+    return Costing(statistics, plan.parameters.algorithms)
 
 
 def _arrivals_s(plan: Plan) -> float:
@@ -144,12 +154,90 @@ def _with_step(plan: LinearPlan, at: int, algorithm: object) -> LinearPlan:
     return LinearPlan(streams=plan.streams, sequences=tuple(sequences))
 
 
-def _searches(costing: Costing, cost: Estimate) -> Table:
-    few = len(cost.plan.streams) <= EXHAUSTIVE_STREAMS
-    searches = ("greedy", "exhaustive") if few else ("greedy",)
+def _joins(costing: Costing, cost: TreeEstimate) -> Table:
+    """Return both one-way joins of every two-way join, with what each algorithm would take."""
+
+    def named(streams: tuple[int, ...]) -> str:
+        return " ⋈ ".join(costing.statistics.names[stream] for stream in streams)
+
+    return Table(
+        title="one-way joins of the tree, from the bottom up; time by algorithm in ms a second",
+        columns=(
+            "new tuples of",
+            "joined with",
+            "by",
+            "at site of",
+            "tuples/s",
+            "bytes/s",
+            *costing.algorithms,
+        ),
+        rows=tuple(
+            (
+                named(step.one),
+                named(step.two),
+                str(step.algorithm),
+                named((step.source if step.algorithm.at_source else step.destination,)),
+                f"{step.rate_in_tps:,.4g}",
+                f"{step.nbytes:,.0f}",
+                *(f"{step.seconds_by[a] * 1e3:,.4g}" for a in costing.algorithms),
+            )
+            for step in cost.steps
+        ),
+    )
+
+
+def _changes(plan: Plan, chosen: JoinPlan) -> list[Table]:
+    """Return which plan is in force when, where sites change it while the streams drift."""
+    job, parameters = plan.job(pairs=False), plan.parameters
+    job = replace(job, files=sized(job.files, parameters.tuple_bytes))
+    replanning = replanning_of(job, chosen, parameters)
+    if replanning is None:
+        return []
+    assert isinstance(replanning.book, GreedyPlans)  # there are no others
+    epochs = foreseen(replanning, job, parameters.tau)
+    rows = []
+    for name, under in groupby(epochs, key=lambda epoch: epoch.plan):
+        held = list(under)
+        costs = [replanning.book.estimates(name, epoch.seen) for epoch in held]
+        rows.append(
+            (
+                f"{held[0].begins_ns / NS_PER_S:,.4g}",
+                f"{held[-1].ends_ns / NS_PER_S:,.4g}",
+                name.replace("; ", "\n"),
+                _mean([own.nbytes for own, _ in filter(None, costs)]),
+                _mean([own.seconds for own, _ in filter(None, costs)]),
+                _mean([best.seconds for _, best in filter(None, costs)]),
+            )
+        )
+    return [
+        Table(
+            title=f"plans in force, looked at anew every {parameters.replan_every} intervals",
+            columns=(
+                "from (s)", "to (s)", "plan", "bytes/s", "s a second", "greedy then, s a second",
+            ),
+            rows=tuple(rows),
+        )
+    ]  # fmt: skip
+
+
+def _mean(values: list[float]) -> str:
+    return f"{fmean(values):,.4g}" if values else "-"
+
+
+def _estimate(costing: Costing, plan: JoinPlan) -> Estimate | TreeEstimate:
+    return estimate(costing, plan) if isinstance(plan, LinearPlan) else estimate_tree(costing, plan)
+
+
+def _searches(costing: Costing, cost: Estimate | TreeEstimate, query: JoinQuery) -> Table:
+    """Return what the searches find; trees where the query's windows are of time."""
+    searches = ["greedy"]
+    if all(window.kind == "time" for window in query.windows):
+        searches.append("greedy-tree")
+    if len(cost.plan.streams) <= EXHAUSTIVE_STREAMS:
+        searches += [name.replace("greedy", "exhaustive") for name in searches]
     rows = [
         ("this plan", cost),
-        *((name, estimate(costing, SEARCHES[name](costing))) for name in searches),
+        *((name, _estimate(costing, SEARCHES[name](costing))) for name in searches),
     ]
     return Table(
         title="this plan beside what the searches find",

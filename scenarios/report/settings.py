@@ -50,6 +50,8 @@ def _network(report: Report) -> dict[str, Any]:
     told |= _link(network.latency, network.jitter, network.bandwidth)
     if network.latency_kind:
         told["latency_kind"] = network.latency_kind
+    if not network.mesh:
+        told["links"] = "only those named"
     told |= {"cores": f"{network.cores} a site", "inbox_messages": network.inbox_messages}
     for one in network.links:
         differs = _link(one.latency, one.jitter, one.bandwidth)

@@ -164,7 +164,7 @@ class StudySection(Section):
     measure, label
         What is measured (see `scenarios.measures`), and how it is called.
     parts
-        Parts of the system to measure as a whole: name to operators.
+        Parts of the system to measure as a whole: name to operators, or to single PEs.
     paper, note
         The paper's figures, and what to know when comparing.
     claims

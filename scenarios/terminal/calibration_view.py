@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from netsim.cost import CostProfile, load_profile
-from scenarios.calibration.fit import COSTS
+from scenarios.calibration.fit import COSTS, Calibrated
 from scenarios.calibration.validate import Prediction
 
 
@@ -26,6 +26,19 @@ def show_profile(out: Console, profile: CostProfile, path: Path) -> None:
         table.add_row(name.removesuffix("_ps").replace("_", " "), *(f"{c:,.3g}" for c in costs))
     out.print(table)
     out.print(f"{path}: for --set profile={path}")
+
+
+def show_operators(out: Console, measured: Calibrated) -> None:
+    """Print what each operator costs beside the transport of its messages."""
+    table = Table("system", "operator", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for title in ("us a message", "ns a tuple", "% of its work"):
+        table.add_column(title, justify="right")
+    for system, roles in measured.operators.items():
+        for role, cost in roles.items():
+            told = (f"{cost.message_ps / 1e6:,.3g}", f"{cost.row_ps / 1e3:,.3g}")
+            table.add_row(system, role, *told, f"{cost.work_percent}")
+    out.print(table)
+    out.print(f"a message within a process: {measured.local_message_ps / 1e6:,.3g} us")
 
 
 def show_predictions(out: Console, predictions: Sequence[Prediction]) -> None:

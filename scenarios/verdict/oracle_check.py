@@ -80,7 +80,7 @@ def compare(
         How many differing pairs to remember.
     """
     comparison = Comparison()
-    late = late if query.interval else ()
+    late = late if query.interval or disorder else ()
     differing = _compare_sums(query, files, directory, late, comparison)
     comparison.differing_tuples = sum(len(ids) for ids in differing)
     if comparison.differing_tuples:

@@ -1,10 +1,9 @@
 """Runs a graph of actors as a query of Spark Structured Streaming, its state in Spark's checkpoint.
 
-The log of arrivals is Spark's source. `Packer` turns its rows into parcels for the shards that hold
-sources; each stage of the graph is one ``transformWithState`` over its shards; results are unpacked
-and written by Spark's file sink, which shows each trigger's files once and whole. Spark commits
-offsets, state and output by trigger, so that a query that was killed goes on without a pair missing
-or doubled.
+The log of arrivals is Spark's source; its batches go to every shard that holds sources. Each stage
+of the graph is one ``transformWithState`` over its shards; results are unpacked and written by
+Spark's file sink, which shows each trigger's files once and whole. Spark commits offsets, state and
+output by trigger, so that a query that was killed goes on without a pair missing or doubled.
 """
 
 from __future__ import annotations
@@ -18,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as sf
+
 from actors.protocol import ActorSpec, Wiring
-from actors.source import Source
+from actors.source import TakesArrivals
 from joins.batch import Schema
 from spark_bridge.errors import DataError, SparkUnavailable
 from spark_bridge.hosted import arrival_log, found
@@ -27,7 +28,7 @@ from spark_bridge.hosted.checkpoint import claim
 from spark_bridge.hosted.parcels import ROW
 from spark_bridge.hosted.processor import Hosted, StageProcessor, unpack_results
 from spark_bridge.hosted.stages import cut
-from spark_bridge.streaming import await_end, streaming_session, trigger_times
+from spark_bridge.streaming import TAKEN, await_end, found_sink, streaming_session, trigger_times
 from spark_bridge.totals import EngineRun, shuffled_bytes, total, versions
 
 if TYPE_CHECKING:
@@ -88,17 +89,18 @@ def run_hosted(
     Raises
     ------
     DataError
-        The checkpoint in *folder* is of another query, or more than two streams are joined.
+        The checkpoint in *folder* is of another query, or results of more than two streams are to
+        be written.
     SparkUnavailable
         This Spark has no stateful operators for Python.
     SparkFailed
         The query failed; in Spark's own words.
     """
     need_stateful_operators()
-    if len(query.schemas) > 2:
+    if query.pairs and len(query.schemas) > 2:
         raise DataError(
-            f"operators inside Spark join one stream with itself or two streams; the query has "
-            f"{len(query.schemas)}: {', '.join(schema.stream for schema in query.schemas)}"
+            f"operators inside Spark write pairs; results of {len(query.schemas)} streams are "
+            "counted: leave pairs out"
         )
     session = streaming_session(spark)
     stages = cut(query.specs, query.wiring, fold=query.fold)
@@ -118,11 +120,8 @@ def run_hosted(
     shuffled = shuffled_bytes(spark)
     start = time.perf_counter()
     stream = (
-        _plan(session, query, hosted, arrivals, files_per_trigger)
-        .writeStream.format("parquet")
-        .option("path", os.fspath(folder / "found"))
+        found_sink(_plan(session, query, hosted, arrivals, files_per_trigger), folder / "found")
         .option("checkpointLocation", os.fspath(folder / "checkpoint" / "spark"))
-        .trigger(availableNow=True)
         .start()
     )
     await_end(stream)
@@ -162,10 +161,11 @@ def _plan(
     files_per_trigger: int,
 ) -> DataFrame:
     rows = (
-        session.readStream.schema(arrival_log.columns(query.schemas))
+        session.readStream.schema(arrival_log.COLUMNS)
         .option("maxFilesPerTrigger", files_per_trigger)
         .parquet(os.fspath(arrivals))
-        .mapInArrow(arrival_log.Packer(query.schemas, _sources(hosted)), ROW)
+        .observe(TAKEN, sf.sum("tuples").alias("tuples"))
+        .selectExpr(f"inline(array({', '.join(_entries(hosted))}))", "parcel")
     )
     for stage in range(len(hosted.stages.actors)):
         processor = StageProcessor(hosted, stage)
@@ -174,14 +174,13 @@ def _plan(
     return rows.select("parcel").mapInArrow(unpack_results, columns)
 
 
-def _sources(hosted: Hosted) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Return key, number and sources of each shard of the first stage that holds any."""
-    sources = []
-    for shard, names in enumerate(hosted.stages.actors[0]):
-        reading = tuple(name for name in names if issubclass(hosted.specs[name].actor, Source))
-        if reading:
-            sources.append((hosted.via(0, (0, shard)), shard, reading))
-    return sources
+def _entries(hosted: Hosted) -> list[str]:
+    """Return where arrivals go, in SQL: each shard of the first stage that holds a source."""
+    return [
+        f"struct({hosted.via(0, (0, shard))} as via, 0 as stage, {shard} as shard)"
+        for shard, names in enumerate(hosted.stages.actors[0])
+        if any(issubclass(hosted.specs[name].actor, TakesArrivals) for name in names)
+    ]
 
 
 def _keys(session: SparkSession, shards: int, partitions: int) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ class Letter:
     sender, port, payload
         The message.
     receivers
-        Actors of the shard that it is for.
+        Actors of the shard that it is for; none stands for all its sources.
     """
 
     order: int

@@ -12,6 +12,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor
 
 from actors.protocol import ActorSpec, Wiring
+from joins.memory import keep_freed_memory
 from spark_bridge.hosted import found
 from spark_bridge.hosted.kept import Head, Kept
 from spark_bridge.hosted.parcels import Letter, pack, unpack, wrap
@@ -72,7 +73,8 @@ class StageProcessor(StatefulProcessor):
         self._hosted, self._stage = hosted, stage
 
     def init(self, handle: Any) -> None:
-        """Find the state variables."""
+        """Find the state variable."""
+        keep_freed_memory()
         self._kept = Kept(handle)
 
     def handleInputRows(  # noqa: N802  (Spark's name)

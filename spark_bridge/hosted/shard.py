@@ -10,6 +10,7 @@ from typing import Any
 
 from actors.hosting.cell import Cell
 from actors.protocol import TIMER, ActorSpec, State, Wiring
+from actors.source import TakesArrivals
 from spark_bridge.hosted.parcels import Letter
 from spark_bridge.hosted.stages import Home
 
@@ -68,6 +69,7 @@ class StageShard:
         self._cells = {
             name: Cell(name, specs[name], wiring, seed) for name in dict.fromkeys([*mine, *sinks])
         }
+        self._sources = tuple(name for name in mine if issubclass(specs[name].actor, TakesArrivals))
         self._homes, self._rank = homes, rank
         self._now = 0
         self._queue: deque[tuple[str, str, str, Any]] = deque()
@@ -79,7 +81,7 @@ class StageShard:
         outcome = Outcome()
         self._sent = 0
         for letter in letters:
-            for receiver in letter.receivers:
+            for receiver in letter.receivers or self._sources:
                 self._queue.append((receiver, letter.sender, letter.port, letter.payload))
             self._empty_queue(outcome)
         while self._timers:

@@ -7,9 +7,12 @@ import numpy as np
 from actors.context import RecordingContext
 from actors.interval_join.calibration import CalibratingEmitter
 from actors.interval_join.calibration_messages import AllReached, Assigned, KeyCounts, Reached
+from actors.interval_join.distribution import Homes
 from actors.interval_join.payloads import Share, Tuples
 from actors.protocol import Message, Sent
 from joins.hashing import partition
+from joins.parser import parse_query
+from joins.query import JoinQuery
 from tests.actors.test_interval_join import BASE, QUERY, SCHEMAS, rows
 
 KEY = next(key for key in range(100) if partition(np.array([key]), 2)[0] == 0)
@@ -19,23 +22,23 @@ KEY = next(key for key in range(100) if partition(np.array([key]), 2)[0] == 0)
 class OneEmitter:
     """A calibrating emitter that is handed turns of one tuple, and is restored before each."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, query: JoinQuery = QUERY, *, batch_rows: int = 1, linger_turns: int = 0
+    ) -> None:
+        self.settings = {"query": query, "batch_rows": batch_rows, "linger_turns": linger_turns}
         self.actor = self.build()
         self.context = RecordingContext("e", {"replicas": ("0", "1"), "master": ("master",)}, 0)
         self.turns = 0
 
-    @staticmethod
-    def build() -> CalibratingEmitter:
+    def build(self) -> CalibratingEmitter:
         return CalibratingEmitter(
             calibration_turns=1,
             recalibration_turns=None,
-            replicas=2,
-            query=QUERY,
+            homes=Homes(2),
             schemas=SCHEMAS,
             stream=BASE,
             channel=0,
-            batch_rows=1,
-            linger_turns=0,
+            **self.settings,
         )
 
     def hear(self, payload: object) -> list[Sent]:
@@ -50,9 +53,18 @@ class OneEmitter:
         sends = self.hear(Share(rows([self.turns], [ts], [KEY]), watermark, last=False))
         self.turns += 1
         tuples = [sent.handle for sent in sends if isinstance(sent.handle, Tuples)]
-        targets, keepers = next((t.targets, t.keepers) for t in tuples if len(t.data))
+        targets, keepers = next(((t.targets, t.keepers) for t in tuples if len(t.data)), ((), 0))
         told = [sent.handle.value for sent in sends if isinstance(sent.handle, Reached)]
         return targets, targets[:keepers], told
+
+    def stored_until(self, latest: int) -> None:
+        """Let a change come so far that tuples up to *latest* are stored at the old replica."""
+        self.turn(90, 0)
+        self.hear(Assigned({KEY: (1,)}))
+        self.turn(91, 0)
+        self.hear(AllReached(2))
+        assert self.turn(92, 0)[2] == [91]
+        self.hear(AllReached(latest))
 
 
 def test_a_key_moves_without_a_moment_in_which_a_pair_could_be_missed() -> None:
@@ -75,3 +87,39 @@ def test_a_key_moves_without_a_moment_in_which_a_pair_could_be_missed() -> None:
     assert one.turn(122, 112) == ((1, 0), (1,), [])
     assert one.turn(123, 113) == ((1,), (1,), [8])
     assert one.turn(124, 114) == ((1,), (1,), [])
+
+
+def test_what_was_stored_last_need_not_be_latest() -> None:
+    """Tuples come out of order: what the old replica holds reaches to the latest of all turns."""
+    one = OneEmitter()
+    one.turn(97, 0)
+    one.hear(Assigned({KEY: (1,)}))
+    one.turn(91, 0)
+    one.hear(AllReached(2))
+    assert one.turn(92, 0)[2] == [97]
+
+
+def test_what_was_stored_may_have_partners_while_either_stream_does() -> None:
+    """With B up to 10 after A, a stored A of 100 has partners up to 110, a stored B none."""
+    one = OneEmitter(
+        parse_query(
+            "SELECT * FROM A, B WHERE A.k = B.k AND B.ts BETWEEN A.ts AND A.ts + INTERVAL '10 ns'"
+        )
+    )
+    one.stored_until(100)
+    assert one.turn(120, 110)[2] == []
+    assert one.turn(121, 111)[2] == [5]
+
+
+def test_a_tuple_held_back_may_still_join_what_was_stored() -> None:
+    """It holds the watermark back, which says how far the emitter has come."""
+    one = OneEmitter(batch_rows=2, linger_turns=9)
+    assert one.turn(90, 0)[0] == ()
+    one.hear(Assigned({KEY: (1,)}))
+    assert one.turn(91, 0) == ((0,), (0,), [2])
+    one.hear(AllReached(2))
+    assert one.turn(92, 0)[2] == [91]
+    one.hear(AllReached(100))
+    assert one.turn(93, 0)[2] == []
+    assert one.turn(105, 130)[2] == []
+    assert one.turn(131, 130)[2] == [6]

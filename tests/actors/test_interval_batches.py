@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from actors.interval_join.distribution import BySplitKey
+from actors.interval_join.distribution import BySplitKey, Homes
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.payloads import END, Share, Tuples
 from tests.actors.test_interval_join import QUERY, SCHEMAS, OneReplica, Pair, rows, sent_by
@@ -41,7 +41,7 @@ def joined(seed: int, batch_rows: int, *, replicas_watermark: bool) -> list[Pair
             schemas=SCHEMAS,
             stream=stream,
             channel=stream,
-            distribution=BySplitKey(REPLICAS, 2),
+            distribution=BySplitKey(Homes(REPLICAS), 2),
             batch_rows=batch_rows,
             linger_turns=4,
         )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from actors.context import RecordingContext
 from actors.disorder import Disorder, DisorderedFeed
 from actors.interval_join.collector import Collector, Order
-from actors.interval_join.distribution import BySplitKey, Distribution, ToAll
+from actors.interval_join.distribution import BySplitKey, Distribution, Homes, ToAll
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.payloads import BEGINNING, END, Rows, Share, Tuples
 from actors.interval_join.replica import Replica
@@ -195,7 +195,7 @@ def test_watermarks_cover_what_emitters_hold_back(
 ) -> None:
     """After a promise nothing older comes; every tuple comes to each target once, in order."""
     rng = np.random.default_rng(seed)
-    distribution = BySplitKey(replicas, 2) if split else ToAll(replicas)
+    distribution = BySplitKey(Homes(replicas), 2) if split else ToAll(replicas)
     one = emitter(distribution, batch_rows, linger)
     promised: dict[str, int] = {}
     promised_of_key: dict[tuple[str, int], int] = {}

@@ -12,7 +12,7 @@ from actors.context import RecordingContext
 from actors.panjoin.chain import Chain, ChainRule
 from actors.panjoin.choice import LARGE_BATCH, LARGE_SELECTIVITY, Choice
 from actors.panjoin.manager import Manager
-from actors.panjoin.payloads import Commands, Feedback
+from actors.panjoin.payloads import Commands, Expire, Feedback
 from actors.panjoin.prefilter import Prefilter
 from actors.panjoin.worker import Worker
 from actors.protocol import Message
@@ -240,6 +240,40 @@ def test_windows_of_time_cut_subwindows_at_stretches_of_event_time() -> None:
     assert [len(insert.batch) for _, _, insert in commands] == [5, 5, 2]
     assert [created is not None for _, created, _ in commands] == [True, True, True]
     assert [insert.fills for _, _, insert in commands] == [True, True, False]
+
+
+def test_a_tuple_older_than_a_closed_subwindow_goes_into_its_buffer() -> None:
+    """Closed by count, or by time; what is newer than all closed ones fills the newest."""
+    for rule in (
+        ChainRule(capacity=4, stretch_ns=None, structure="bi_sort", workers=2, first_worker=0),
+        ChainRule(capacity=99, stretch_ns=40, structure="bi_sort", workers=2, first_worker=0),
+    ):
+        chain = Chain(0, rule)
+        every = fed(0, (list(range(12)), []), (0, 0)).arrivals.parts[0]  # ten ns apart
+        told = []
+        for ids in ([0, 1, 3, 2], [4, 9, 7], [6, 5], [10, 8]):
+            batch = every.take(np.array(ids))
+            for worker, _, insert in chain.store(batch, np.sort(batch.fields["v"])):
+                told.append((worker, insert.number, sorted(insert.batch.id), insert.late))
+        assert told[0] == (0, 0, [0, 1, 2, 3], False)
+        if rule.stretch_ns is None:
+            assert told[1:] == [
+                (1, 1, [4, 7, 9], False),
+                (1, 1, [5], False),
+                (1, 1, [6], True),
+                (1, 1, [8], True),
+                (0, 2, [10], False),
+            ]
+        else:
+            assert told[1:] == [
+                (1, 1, [4, 7], False),
+                (0, 2, [9], False),
+                (1, 1, [5, 6], True),
+                (0, 2, [8, 10], False),
+            ]
+        before, again = chain.snapshot(), Chain(0, rule)
+        again.restore(before)
+        assert again.expire_older(40) == chain.expire_older(40) == [(0, Expire(0, 0))]
 
 
 def test_the_choice_follows_the_papers_strategy() -> None:

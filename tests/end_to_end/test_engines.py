@@ -9,6 +9,7 @@ import pytest
 
 from scenarios.engines import registry
 from scenarios.engines.engine import EngineFailed, Measured, Totals
+from scenarios.engines.flink_engine import PYTHON_VARIABLE
 from scenarios.engines.registry import ENGINES
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
@@ -37,8 +38,9 @@ class Broken:
 
 
 def test_engines_find_the_same_pairs_and_refusals_are_told(
-    joinsim: Command, prepared: Path, tmp_path: Path
+    joinsim: Command, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv(PYTHON_VARIABLE, "/nowhere/python")
     names = "inline,duckdb,polars,flink"
     said = joinsim("compare", QUERY, "--data", prepared, "--engines", names, "--out", "o", "--json")
     assert said.code == 0, said.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -97,3 +98,13 @@ def test_a_source_that_never_starts_leaves_nothing_to_join(
     assert said.code == 2, said.err
     assert said.json["tuples"] == 400
     assert said.json["verdict"]["produced"] == 0
+
+
+def test_a_source_that_may_never_end_is_refused(
+    joinsim: Command, streams: tuple[object, ...], tmp_path: Path
+) -> None:
+    pipe = tmp_path / "endless.csv"
+    os.mkfifo(pipe)
+    data = ("--data", tmp_path / "A", "--data", pipe, "--topology", "hp_oij")
+    said = joinsim("run", "--query", QUERY, *data, "--json")
+    refused(said, str(pipe), "may never start or never end", "in a file")

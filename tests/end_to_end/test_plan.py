@@ -53,6 +53,39 @@ def test_a_plan_of_ones_own_is_costed(joinsim: Command, data: list[str]) -> None
     assert "exhaustive" in said.out
 
 
+def test_a_tree_is_searched_for_and_explained(joinsim: Command, data: list[str]) -> None:
+    said = joinsim(
+        "plan", "--query", QUERY, *data, *SETTINGS, "--set", "plan=exhaustive-tree", "--json"
+    )
+    assert said.code == 0, said.err
+    told = said.json
+    (tree,) = told["plan"]
+    assert tree.startswith("(")
+    _, joins, searches = told["tables"]
+    assert [len(row[0].split(" ⋈ ")) for row in joins["rows"]] in ([1, 1, 1, 2], [1, 1, 2, 1])
+    assert [row[0] for row in searches["rows"]] == [
+        "this plan", "greedy", "greedy-tree", "exhaustive", "exhaustive-tree",
+    ]  # fmt: skip
+    assert searches["rows"][0][1:] == searches["rows"][-1][1:]
+    for cost in told["costs"]:
+        assert cost["estimated"] == pytest.approx(cost["measured"], rel=0.1)
+
+
+def test_plans_that_will_change_are_foreseen(joinsim: Command, data: list[str]) -> None:
+    said = joinsim(
+        "plan", "--query", QUERY, *data, *SETTINGS, "--set", "replan_every=20", "--no-simulate",
+        "--set", "plan=A: B SM-D2, C SM-D2; B: A SM-D2, C SM-D2; C: B SM-D2, A SM-D2", "--json",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    changes = said.json["tables"][-1]
+    assert changes["title"] == "plans in force, looked at anew every 20 intervals"
+    first, *others = changes["rows"]
+    assert first[:2] == ["0", "4"]  # two epochs of 20 intervals of 100 ms
+    assert "SM-D2" in first[2]
+    assert others
+    assert float(others[-1][4]) < float(first[4])
+
+
 def test_a_system_that_plans_nothing_says_so(joinsim: Command, data: list[str]) -> None:
     said = joinsim("plan", "--query", QUERY, *data, "--topology", "hash_join")
     assert said.code == 3

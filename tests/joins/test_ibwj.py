@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,3 +61,30 @@ def sorted_runs(sides):
 def test_every_tuple_finds_exactly_what_it_sees(drivers, data, case, enumerate_ids):
     join = data.draw(drivers(1 if case[0] else 2))
     assert_join_is_exact(join, case, enumerate_ids)
+
+
+def consecutive(keys, first):
+    """Return a self join's arrivals from position *first* on: each sees all before it, close by."""
+    position = np.arange(first, first + len(keys))
+    return {
+        "side": np.zeros(len(keys), np.int64),
+        "position": position,
+        "key": keys,
+        "low": keys - 1,
+        "high": keys + 1,
+        "start": np.maximum(0, position - 40),
+        "stop": position,
+    }
+
+
+def test_runs_of_narrow_keys_become_wide_when_one_does_not_fit():
+    keys = np.concatenate([np.arange(50) % 7, np.arange(50) % 7 + (1 << 31), np.arange(50) % 7])
+    join = SortedRunsJoin(self_join=True)
+    assert_join_is_exact(join, (True, consecutive(keys, 0), [0, 30, 50, 75, 100, 150]))
+
+
+def test_runs_hold_positions_beyond_32_bits():
+    keys = np.arange(200) % 7
+    for first in ((1 << 31) - 100, 1 << 40):
+        join = SortedRunsJoin(self_join=True)
+        assert_join_is_exact(join, (True, consecutive(keys, first), [0, 60, 120, 180, 200]))

@@ -1,4 +1,4 @@
-"""The join over Bw-Trees: any threads, tasks and node sizes give the same exact answer."""
+"""The join over Bw-Trees: any threads, tasks, nodes and interleavings give the same answer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from joins.window_join.bw_tree import BwTreeJoin
 from tests.joins.ibwj_cases import arrivals, assert_join_is_exact
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     case=arrivals(largest=300),
     threads=st.integers(1, 4),
     task_rows=st.integers(1, 20),
     width=st.integers(4, 9),
     chain=st.integers(3, 4),
+    pauses=st.sampled_from([0, 3, 30]),
+    seed=st.integers(0, 1000),
     enumerate_ids=st.booleans(),
 )
 def test_every_tuple_finds_exactly_what_it_sees(case, enumerate_ids, **options):

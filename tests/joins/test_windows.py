@@ -163,3 +163,10 @@ def test_a_window_that_cannot_be_is_refused(given_window: dict, says: str) -> No
     """The error says what is allowed."""
     with pytest.raises(WindowError, match=says):
         Window(**given_window)
+
+
+@given(window=windows(), older=st.integers(-50, 50), gap=st.integers(0, 40))
+def test_an_event_time_is_seen_as_far_as_it_reaches(window: Window, older: int, gap: int) -> None:
+    times = np.array([older]), np.array([older + gap])
+    is_seen = window.bound(times[1]) <= times[0]
+    assert (times[1] <= window.reach(times[0])) == is_seen

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.disorder import Disorder
+from actors.source import Feeding
 from joins.parser import parse_query
+from joins.query import JoinQuery
 from scenarios.config import build
 from scenarios.plan import Plan
 from scenarios.run import Report, execute
@@ -26,7 +29,7 @@ from tests.properties.strategies import (
     queries,
     streams,
 )
-from topologies import TOPOLOGIES, Topology
+from topologies import TOPOLOGIES, Topology, TopologyError
 from topologies.handshake_join import HandshakeJoin
 from topologies.interval_join import IntervalJoinTopology
 from topologies.window_join import WindowJoin
@@ -90,9 +93,12 @@ def jobs(draw: st.DrawFn, topology: Topology, *, exact: bool = False) -> RandomJ
         query, source = draw(multiway_queries()), streams()
     else:
         query, source = draw(queries(equality=topology.needs_equality)), streams()
+    suitable = draw(parameters(topology, parse_query(query), exact=exact))
+    if not topology.within_interval and _takes_disorder(topology, suitable, parse_query(query)):
+        feeding |= draw(st.just({}) | disorders)
     return RandomJob(
         topology=topology,
-        parameters=draw(parameters(topology, parse_query(query), exact=exact)),
+        parameters=suitable,
         query=query,
         streams=tuple(draw(source) for _ in parse_query(query).streams),
         network=draw(networks),
@@ -100,6 +106,16 @@ def jobs(draw: st.DrawFn, topology: Topology, *, exact: bool = False) -> RandomJ
         segment_rows=draw(st.integers(1, 50)),
         seed=draw(st.integers(0, 2**32 - 1)),
     )
+
+
+def _takes_disorder(topology: Topology, parameters: Any, query: JoinQuery) -> bool:
+    """Whether a run over windows may have streams out of order."""
+    disordered = Feeding(disorder=Disorder(delay_ns=1))
+    try:
+        topology.build(replace(topology.sketch(query), feeding=disordered), parameters)
+    except TopologyError:
+        return False
+    return True
 
 
 def on_jobs(

@@ -36,6 +36,26 @@ def test_a_part_takes_what_its_busiest_pe_takes(tmp_path: Path) -> None:
     assert found["correctness"] == 1
 
 
+def test_a_part_may_be_a_single_pe(tmp_path: Path) -> None:
+    pes = {f"pe{i}": (f"joiner.{i}",) for i in range(3)}
+    busy_s = record(toy_report(tmp_path, [range(300)]), pes)["busy_seconds"]
+    assert 0 < busy_s["pe0"] < busy_s["pe1"] < busy_s["pe2"]
+    assert busy_s["pe0"] + busy_s["pe1"] + busy_s["pe2"] == pytest.approx(busy_s["joiner"])
+
+
+def test_a_run_measures_the_arrivals_it_is_asked_to(tmp_path: Path) -> None:
+    whole = record(toy_report(tmp_path / "whole", [range(3000)]))
+    parts = []
+    for measured in ([0, 1000], [1000, 3000]):
+        config = toy_config(measured=measured, **{"feeding.batch_rows": 500})
+        report = toy_report(tmp_path / str(measured[0]), [range(3000)], config=config)
+        parts.append(record(report))
+        busy_s = parts[-1]["busy_seconds"]["router"]
+        assert parts[-1]["capacity_tps"]["router"] == (measured[1] - measured[0]) / busy_s
+    together = sum(part["busy_seconds"]["joiner"] for part in parts)
+    assert together == pytest.approx(whole["busy_seconds"]["joiner"])
+
+
 def test_transmission_is_the_share_of_time_that_messages_are_under_way(tmp_path: Path) -> None:
     """Messages of the router alone cross a network; one more second each way adds up."""
     shares, seconds = [], []

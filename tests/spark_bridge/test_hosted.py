@@ -9,7 +9,7 @@ import pytest
 
 from joins.parser import parse_query
 from spark_bridge.errors import DataError, SparkFailed, SparkUnavailable
-from spark_bridge.hosted.host import run_hosted
+from spark_bridge.hosted.host import HostedQuery, run_hosted
 from spark_bridge.hosted.stages import cut
 from spark_bridge.native import run_batch, run_streaming
 from tests.spark_bridge.hosted_jobs import INTERVAL, SELF, WINDOW, hosted, pairs_by_numpy, streams
@@ -62,6 +62,16 @@ def test_a_folded_graph_counts_what_sql_counts(spark: Any, tmp_path: Path) -> No
     native = run_batch(parse_query(SELF), files, spark=spark)
     assert run.totals == native.totals
     assert run.totals.pairs > 1000
+
+
+def test_results_of_three_streams_are_not_written(spark: Any, tmp_path: Path) -> None:
+    topology = TOPOLOGIES["semijoin"]
+    job = topology.example()
+    graph = topology.build(job, topology.parameters_type())
+    schemas = tuple(file.schema for file in job.files)
+    query = HostedQuery(text="", schemas=schemas, specs=graph.specs, wiring=graph.wiring)
+    with pytest.raises(DataError, match="results of 3 streams are counted: leave pairs out"):
+        run_hosted(query, tmp_path, tmp_path / "run", spark=spark)
 
 
 def test_a_checkpoint_of_another_query_is_refused(spark: Any, tmp_path: Path) -> None:

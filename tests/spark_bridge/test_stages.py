@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,16 +18,17 @@ from spark_bridge.hosted.stages import cut
 from tests.properties.strategies import (
     dense_streams,
     interval_queries,
+    multiway_queries,
     parameters,
     queries,
     streams,
 )
-from tests.spark_bridge.triggers import Triggers
+from tests.spark_bridge.triggers import Triggers, results
 from topologies import TOPOLOGIES
 from topologies.topology import Job
 
 
-@pytest.mark.parametrize("name", sorted(n for n, t in TOPOLOGIES.items() if not t.multiway))
+@pytest.mark.parametrize("name", sorted(TOPOLOGIES))
 def test_every_topology_is_exact_in_stages(name: str) -> None:
     topology = TOPOLOGIES[name]
 
@@ -43,6 +43,8 @@ def test_every_topology_is_exact_in_stages(name: str) -> None:
             disorder = draw(
                 st.none() | st.builds(Disorder, delay_ns=st.integers(1, 12), bounded=st.booleans())
             )
+        elif topology.multiway:
+            query, source = parse_query(draw(multiway_queries())), streams(least=1)
         else:
             query = parse_query(draw(queries(equality=topology.needs_equality)))
             source = streams(least=1)
@@ -67,13 +69,10 @@ def test_every_topology_is_exact_in_stages(name: str) -> None:
             everything = Feed(files).take(10**6)
             assert everything is not None
             schemas = [file.schema for file in files]
-            wanted: list[Any] = []
+            wanted: list[tuple[int, ...]] = []
             late = triggers.late(len(files)) if disorder else ()
             for matches in expected(query, schemas, [everything], late=late, enumerate_ids=True):
-                probe, match = matches.pairs()
-                wanted += [
-                    (matches.stream, int(p), int(m)) for p, m in zip(probe, match, strict=True)
-                ]
-        assert triggers.pairs() == sorted(wanted)
+                wanted += results(matches)
+        assert triggers.results() == sorted(wanted)
 
     run()

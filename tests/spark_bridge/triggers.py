@@ -8,32 +8,25 @@ from typing import Any
 import numpy as np
 
 from actors.results import Late, Output
-from actors.source import ARRIVALS, Arriving, Source
+from actors.source import TakesArrivals
 from joins.arrivals import Arrivals
+from joins.matches import Matches
+from spark_bridge.hosted.arrival_log import parcel
 from spark_bridge.hosted.kept import Kept
-from spark_bridge.hosted.parcels import Letter, pack, unpack, wrap
+from spark_bridge.hosted.parcels import pack, unpack, wrap
 from spark_bridge.hosted.shard import StageShard
 from spark_bridge.hosted.stages import Home, Stages
 from topologies.topology import ActorGraph
 
 
 class Variable:
-    """A state variable of Spark's, of one value or a map of them."""
+    """A state variable of Spark's that is a map."""
 
     def __init__(self) -> None:
         self._values: dict[Any, tuple[Any, ...]] = {}
 
-    def exists(self) -> bool:
-        return None in self._values
-
-    def get(self) -> tuple[Any, ...]:
-        return self._values[None]
-
-    def update(self, value: tuple[Any, ...]) -> None:
-        self._values[None] = value
-
-    def getValue(self, key: tuple[int]) -> tuple[Any, ...]:  # noqa: N802
-        return self._values[key]
+    def getValue(self, key: tuple[int]) -> tuple[Any, ...] | None:  # noqa: N802
+        return self._values.get(key)
 
     def updateValue(self, key: tuple[int], value: tuple[Any, ...]) -> None:  # noqa: N802
         self._values[key] = value
@@ -44,9 +37,6 @@ class Variable:
 
 class Variables:
     """Spark's handle to the state of one group."""
-
-    def getValueState(self, name: str, schema: str) -> Variable:  # noqa: N802
-        return Variable()
 
     def getMapState(self, name: str, key: str, value: str) -> Variable:  # noqa: N802
         return Variable()
@@ -71,11 +61,14 @@ class Triggers:
         """Take some runs of arrivals as one trigger."""
         parcels: dict[Home, list[bytes]] = {home: [] for home in self._homes}
         for piece in pieces:
-            data = wrap(Arriving(piece, last and piece is pieces[-1]))
-            for name, home in self._stages.homes.items():
-                if issubclass(self._graph.specs[name].actor, Source):
-                    letter = Letter(piece.span[0], 0, name, ARRIVALS, None, (name,))
-                    parcels[home].append(pack([(letter, data)]))
+            data = parcel(piece, last=last and piece is pieces[-1])
+            sources = (
+                home
+                for name, home in self._stages.homes.items()
+                if issubclass(self._graph.specs[name].actor, TakesArrivals)
+            )
+            for home in dict.fromkeys(sources):
+                parcels[home].append(data)
         for home in self._homes:
             if not parcels[home]:
                 continue
@@ -103,14 +96,14 @@ class Triggers:
             for s in range(streams)
         ]
 
-    def pairs(self) -> list[tuple[int, int, int]]:
-        """Return all pairs found, in order: probing stream, probe id, match id."""
-        found = []
-        for output in self.emitted:
-            if isinstance(output, Output):
-                probe, match = output.matches.pairs()
-                found += [
-                    (output.matches.stream, *pair)
-                    for pair in zip(probe.tolist(), match.tolist(), strict=True)
-                ]
-        return sorted(found)
+    def results(self) -> list[tuple[int, ...]]:
+        """Return all results, in order."""
+        outputs = [e for e in self.emitted if isinstance(e, Output)]
+        return sorted(result for output in outputs for result in results(output.matches))
+
+
+def results(matches: Matches) -> list[tuple[int, ...]]:
+    """Return enumerated matches as probing stream, probe id, and the ids of the others."""
+    probe, match = matches.pairs()
+    rows = np.column_stack([np.full(len(probe), matches.stream), probe, match]).tolist()
+    return [tuple(row) for row in rows]

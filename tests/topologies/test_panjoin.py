@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from actors.disorder import Disorder
+from actors.source import Feeding
 from joins.parser import parse_query
+from topologies import TOPOLOGIES
 from topologies.panjoin import PanJoin, PanJoinParameters
 from topologies.topology import TopologyError
 
@@ -26,6 +30,7 @@ def build(window: str = "SLIDE INTERVAL '10' ON '40'", **parameters: Any) -> Any
         ({"partitions": 11}, "partitions = 11: a subwindow of 10 tuples has at most 10"),
         ({"sigma": 1.0}, "sigma = 1.0: must be above 1"),
         ({"subwindow": 8, "batch_count": 9}, "batch_count = 9: .* at most 8 tuples"),
+        ({"subwindow": 8, "buffer": 9}, "buffer = 9: .* at most 8 tuples"),
         ({"device": "accelerator"}, "results 'manager' .not 'sink'."),
         (
             {"device": "accelerator", "results": "manager", "structure": "auto"},
@@ -54,6 +59,43 @@ def test_sizes_that_do_not_go_together_are_refused(
 def test_values_that_mean_nothing_are_refused_by_name(parameters: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=next(iter(parameters))):
         PanJoinParameters(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("query", "parameters", "message"),
+    [
+        ("SELECT * FROM T WHERE T.v1 < T.v2", {}, "two streams out of order, not one with itself"),
+        ("SELECT * FROM R, S WHERE R.v = S.v", {"results": "manager"}, "set results = 'sink'"),
+    ],
+)
+def test_out_of_order_what_cannot_be_is_refused(
+    query: str, parameters: dict[str, Any], message: str
+) -> None:
+    parsed = parse_query(f"{query} WINDOW AS (SLIDE INTERVAL '1 s' ON '4 s')")
+    disordered = Feeding(disorder=Disorder(delay_ns=1))
+    with pytest.raises(TopologyError, match=message):
+        PANJOIN.build(
+            replace(PANJOIN.sketch(parsed), feeding=disordered), PanJoinParameters(**parameters)
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "message"),
+    [
+        ("panjoin", "SLIDE INTERVAL '1' ON '4'", "holds the tuples that came last"),
+        ("split_join", "SLIDE INTERVAL '1 s' ON '4 s'", "split_join takes the order of arrival"),
+    ],
+)
+def test_disorder_is_refused_where_the_order_of_arrival_decides(
+    name: str, window: str, message: str
+) -> None:
+    topology = TOPOLOGIES[name]
+    query = parse_query(f"SELECT * FROM R, S WHERE R.v = S.v WINDOW AS ({window})")
+    disordered = Feeding(disorder=Disorder(delay_ns=1))
+    with pytest.raises(TopologyError, match=message):
+        topology.build(
+            replace(topology.sketch(query), feeding=disordered), topology.parameters_type()
+        )
 
 
 def test_by_default_a_subwindow_is_a_slide_or_a_sixteenth_of_the_window() -> None:

@@ -40,16 +40,16 @@ class JoinAttribute(ABC):
         """Return the number of distinct values of each output; 1 for one without the attribute."""
 
     @abstractmethod
-    def shares(self, done: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return f_12 and f_21 between every output and every stream, (outputs, streams).
+    def shares(self, done: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return f_12 and f_21 between outputs and *other* ones, (outputs, others).
 
-        They are the share of an output's tuples whose value the stream has, and of a stream's whose
+        They are the share of an output's tuples whose value the other has, and of the other's whose
         value the output has; 1 where either has no such attribute.
         """
 
-    def shared(self, done: np.ndarray) -> np.ndarray:
-        """Return whether both an output and a stream have the attribute, (outputs, streams)."""
-        return (done & self.has).any(axis=1)[:, None] & self.has
+    def shared(self, done: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Return whether both of two outputs have the attribute, (outputs, others)."""
+        return (done & self.has).any(axis=1)[:, None] & (other & self.has).any(axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,11 +68,11 @@ class NestedAttribute(JoinAttribute):
         least = np.where(member, self.distinct, np.inf).min(axis=1)
         return np.where(np.isfinite(least), least, 1.0)
 
-    def shares(self, done: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def shares(self, done: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return min(1, f_1/f_2) and min(1, f_2/f_1)."""
-        shared = self.shared(done)
+        shared = self.shared(done, other)
         ours = np.where(shared, self.values(done)[:, None], 1.0)
-        theirs = np.where(shared, self.distinct, 1.0)
+        theirs = np.where(shared, self.values(other), 1.0)
         return np.minimum(1, theirs / ours), np.minimum(1, ours / theirs)
 
 
@@ -101,16 +101,20 @@ class MeasuredAttribute(JoinAttribute):
         common = (self._products(done) > 0).sum(axis=1)
         return np.maximum(np.where(member.sum(axis=1) > 1, common, alone), 1.0)
 
-    def shares(self, done: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def shares(self, done: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the frequencies of the values that both have, added up on either side."""
+        ours, theirs = self._frequencies(done), self._frequencies(other)
+        shared = self.shared(done, other)
+        there = ours @ (theirs > 0).T
+        back = (ours > 0) @ theirs.T
+        return np.where(shared, there, 1.0), np.where(shared, back, 1.0)
+
+    def _frequencies(self, done: np.ndarray) -> np.ndarray:
+        """Return per output and value the share of the output's tuples that have it."""
         products = self._products(done)
         several = (done & self.has).sum(axis=1) > 1
         whole = np.where(several, products.sum(axis=1), 1.0)
-        weights = products / np.maximum(whole, 1e-300)[:, None]
-        shared = self.shared(done)
-        there = weights @ (self.frequency > 0).T
-        back = (products > 0) @ self.frequency.T
-        return np.where(shared, there, 1.0), np.where(shared, back, 1.0)
+        return products / np.maximum(whole, 1e-300)[:, None]
 
     def _products(self, done: np.ndarray) -> np.ndarray:
         """Return per output and value the product of its streams' frequencies."""

@@ -8,6 +8,8 @@ from topologies.semijoins.costing import Costing
 from topologies.semijoins.exhaustive import exhaustive_plan
 from topologies.semijoins.greedy import greedy_plan
 from topologies.semijoins.plan import LinearPlan
+from topologies.semijoins.reading import JoinPlan
+from topologies.semijoins.tree_search import exhaustive_tree, greedy_tree
 
 EXHAUSTIVE_STREAMS = 8
 """Most streams whose plans are searched exhaustively in less than a second."""
@@ -19,9 +21,11 @@ def auto_plan(costing: Costing) -> LinearPlan:
     return exhaustive_plan(costing) if few else greedy_plan(costing)
 
 
-SEARCHES: dict[str, Callable[[Costing], LinearPlan]] = {
+SEARCHES: dict[str, Callable[[Costing], JoinPlan]] = {
     "greedy": greedy_plan,
     "exhaustive": exhaustive_plan,
     "auto": auto_plan,
+    "greedy-tree": greedy_tree,
+    "exhaustive-tree": exhaustive_tree,
 }
-"""How a plan is searched for, by name."""
+"""How a plan is searched for, by name; linear ones where it does not say tree."""

@@ -9,7 +9,8 @@ import networkx as nx
 
 from joins.one_way_join import OneWayJoin
 from netsim.network import link_between
-from topologies.semijoins.plan import LinearPlan
+from topologies.semijoins.reading import JoinPlan
+from topologies.semijoins.tree_plan import TreePlan, joins_of, site_of
 
 _CROSSINGS = {
     OneWayJoin.SP_S: 0,
@@ -25,7 +26,7 @@ _CROSSINGS = {
 
 
 def longest_path(
-    plan: LinearPlan, network: nx.Graph, sites: Sequence[str]
+    plan: JoinPlan, network: nx.Graph, sites: Sequence[str]
 ) -> tuple[int, tuple[str, ...]]:
     """Return the largest accumulated latency in nanoseconds, and the path of sites that has it.
 
@@ -35,7 +36,7 @@ def longest_path(
     Parameters
     ----------
     plan
-        The join sequences.
+        The join sequences, or the tree.
     network, sites
         The network, and the sites' names there in the order of the streams.
     """
@@ -45,8 +46,11 @@ def longest_path(
     )
 
 
-def _paths(plan: LinearPlan, sites: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _paths(plan: JoinPlan, sites: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Give the ways of tuples through sequences, and of new tuples to copies of their window."""
+    if isinstance(plan, TreePlan):
+        yield from _tree_paths(plan, sites)
+        return
     for sequence in plan.sequences:
         path = [sites[sequence.head]]
         for source, step in zip(sequence.sites, sequence.steps, strict=False):
@@ -54,6 +58,16 @@ def _paths(plan: LinearPlan, sites: Sequence[str]) -> Iterator[tuple[str, ...]]:
             path += [ends[crossing % 2] for crossing in range(_CROSSINGS[step.algorithm])]
             yield ends
         yield tuple(path)
+
+
+def _tree_paths(plan: TreePlan, sites: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Give the ways through one-way joins: an output stream waits until its interval is whole."""
+    for join in joins_of(plan.root):
+        a, b = sites[site_of(join.left)], sites[site_of(join.right)]
+        for source, destination, algorithm in ((a, b, join.down), (b, a, join.up)):
+            ends = destination, source
+            yield ends
+            yield (source, *(ends[crossing % 2] for crossing in range(_CROSSINGS[algorithm])))
 
 
 def _latency_ns(network: nx.Graph, a: str, b: str) -> int:

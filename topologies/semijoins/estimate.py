@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from topologies.semijoins.bloom_formulas import FORMULAS
-from topologies.semijoins.costing import Costing, Frontier
-from topologies.semijoins.formulas import Term
+from topologies.semijoins.costing import Costing, Frontier, probes_late
+from topologies.semijoins.operands import Term
 from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
 
 
@@ -79,6 +79,7 @@ def _step(costing: Costing, frontier: Frontier, step: Step) -> StepEstimate:
     def figure(value: object) -> float:
         return float(np.broadcast_to(np.asarray(value, np.float64), shape)[0, step.stream])
 
+    operands = costing.operands(frontier, late_probes=probes_late(step.algorithm))
     terms = tuple(
         Term(
             term.what,
@@ -86,7 +87,7 @@ def _step(costing: Costing, frontier: Frontier, step: Step) -> StepEstimate:
             None if term.shipments is None else figure(term.shipments),
             figure(term.shipped_bytes),
         )
-        for term in FORMULAS[step.algorithm](costing.operands(frontier))
+        for term in FORMULAS[step.algorithm](operands)
     )
     link = site, step.stream
     headers = sum(term.shipments or 0.0 for term in terms) * statistics.header_bytes

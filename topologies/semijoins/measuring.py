@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 
 from actors.protocol import HEADER_BYTES
+from actors.source import StreamFile
 from joins.batch import Batch, Schema
 from joins.query import JoinQuery, Predicate
 from joins.windows import Window
@@ -59,9 +60,8 @@ def measured_statistics(
         delay_s=delay_s,
         punctuated=punctuated,
     )
-    samples = [_sample(job, place) for place in range(len(job.query.streams))]
-    found = measuring.statistics(samples)
-    return replace(found, streams=_in_virtual_time(job.feeding.rate_tps, found.streams))
+    found = measuring.statistics(samples_of(job))
+    return replace(found, streams=in_virtual_time(job.feeding.rate_tps, found.streams))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,8 +141,15 @@ class Measuring:
         )
 
 
-def _sample(job: Job, place: int) -> Batch:
-    file = job.files[place]
+def samples_of(job: Job) -> list[Batch]:
+    """Return the first tuples of each stream.
+
+    Raise :exc:`TopologyError` for a stream too short to measure.
+    """
+    return [_sample(file) for file in job.files]
+
+
+def _sample(file: StreamFile) -> Batch:
     taken, rows = [], 0
     for batch in file.batches():
         taken.append(batch)
@@ -168,7 +175,7 @@ def _stream(schema: Schema, sample: Batch, window: Window) -> StreamStatistics:
     )
 
 
-def _in_virtual_time(
+def in_virtual_time(
     rate_tps: int | None, streams: Sequence[StreamStatistics]
 ) -> tuple[StreamStatistics, ...]:
     """Return *streams* fed at a rate for all of them; windows hold as many tuples as before."""
@@ -177,18 +184,25 @@ def _in_virtual_time(
 
 
 def _attributes(query: JoinQuery, samples: Sequence[Batch]) -> tuple[JoinAttribute, ...]:
-    """Return the fields that equalities tie together, one attribute for each such group."""
+    """Return the join attributes that equalities make."""
+    found = []
+    for fields in tied_fields(query):
+        columns = {stream: samples[stream].fields[name] for stream, name in fields.items()}
+        found.append(measured_attribute(columns, len(query.streams)))
+    return tuple(found)
+
+
+def tied_fields(query: JoinQuery) -> list[dict[int, str]]:
+    """Return for each join attribute that equalities make its streams, and their fields.
+
+    Of two fields of one stream, which its tuples must have equal, one tells the values.
+    """
     tied = nx.Graph()
     for predicate in query.predicates:
         if predicate.operator == "=":
             left, right = predicate.left, predicate.right
             tied.add_edge((left.stream, left.name), (right.stream, right.name))
-    found = []
-    for fields in nx.connected_components(tied):
-        # Of two fields of one stream, which its tuples must have equal, one tells the values.
-        columns = {stream: samples[stream].fields[name] for stream, name in sorted(fields)}
-        found.append(measured_attribute(columns, len(query.streams)))
-    return tuple(found)
+    return [dict(sorted(fields)) for fields in nx.connected_components(tied)]
 
 
 def _other(

@@ -73,7 +73,7 @@ class LinearPlan:
                 f"order; it has them for {named or 'none'}"
             )
         for sequence in self.sequences:
-            _check_order(sequence.order, self.streams)
+            check_order(sequence.order, self.streams)
 
     def check(self, graph: nx.Graph) -> None:
         """Raise :exc:`TopologyError` where a stream would be joined by no predicate."""
@@ -86,81 +86,6 @@ class LinearPlan:
     def _line(self, sequence: JoinSequence) -> str:
         steps = (f"{self.streams[step.stream]} {step.algorithm}" for step in sequence.steps)
         return f"{self.streams[sequence.head]}: {', '.join(steps)}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwoWayJoin:
-    """A node of a join tree: stream S_i with the output S_{1…i-1} of the tree below it.
-
-    Attributes
-    ----------
-    stream
-        S_i.
-    up
-        A_i1, the one-way join from the stream to the output below.
-    down
-        A_i2, the one-way join from the output below to the stream.
-    """
-
-    stream: int
-    up: OneWayJoin
-    down: OneWayJoin
-
-
-@dataclass(frozen=True, kw_only=True)
-class TreePlan:
-    """Tree ordering: one left-deep order of two-way joins for all streams (section 4.2).
-
-    Both one-way joins of a two-way join must make their output at one site unless it is the last,
-    for the next join looks into one window of it. The paper leaves this out.
-
-    Attributes
-    ----------
-    streams
-        Names, in the order of the query.
-    first
-        The stream at the bottom of the tree.
-    joins
-        Two-way joins from the bottom up.
-    """
-
-    streams: tuple[str, ...]
-    first: int
-    joins: tuple[TwoWayJoin, ...]
-
-    def __post_init__(self) -> None:
-        _check_order(self.order, self.streams)
-        for join in self.joins[:-1]:
-            if join.up.at_source == join.down.at_source:
-                raise TopologyError(
-                    f"the join tree makes the output of its join with {self.streams[join.stream]} "
-                    f"at two sites, {join.up}/{join.down}: one of the two algorithms must work at "
-                    "its source and the other at its destination"
-                )
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The streams from the bottom up."""
-        return (self.first, *(join.stream for join in self.joins))
-
-    @property
-    def sites(self) -> tuple[int, ...]:
-        """Where the output below each two-way join is."""
-        sites = [self.first]
-        for join in self.joins[:-1]:
-            sites.append(sites[-1] if join.down.at_source else join.stream)
-        return tuple(sites)
-
-    def check(self, graph: nx.Graph) -> None:
-        """Raise :exc:`TopologyError` where a stream would be joined by no predicate."""
-        _check_connected(self.order, graph, self.streams)
-
-    def __str__(self) -> str:
-        joins = (f", {self.streams[join.stream]} {join.up}/{join.down}" for join in self.joins)
-        return f"({self.streams[self.first]}{''.join(joins)})"
-
-
-JoinPlan = LinearPlan | TreePlan
 
 
 def join_graph(query: JoinQuery) -> nx.Graph:
@@ -198,7 +123,8 @@ def uniform_plan(
     return LinearPlan(streams=tuple(streams), sequences=tuple(sequences))
 
 
-def _check_order(order: Sequence[int], streams: Sequence[str]) -> None:
+def check_order(order: Sequence[int], streams: Sequence[str]) -> None:
+    """Raise :exc:`TopologyError` unless each of *streams* is in *order* once."""
     if sorted(order) != list(range(len(streams))):
         named = ", ".join(streams[stream] for stream in order)
         raise TopologyError(f"a plan joins each of {', '.join(streams)} once; it joins {named}")

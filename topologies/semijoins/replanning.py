@@ -9,7 +9,7 @@ from actors.semijoins.part import OneWayStep
 from actors.semijoins.replanning import Observed
 from actors.source import NS_PER_S
 from topologies.semijoins.costing import Costing
-from topologies.semijoins.estimate import estimate
+from topologies.semijoins.estimate import Estimate, estimate
 from topologies.semijoins.greedy import greedy_plan
 from topologies.semijoins.measuring import Measuring
 from topologies.semijoins.plan import LinearPlan
@@ -42,14 +42,26 @@ class GreedyPlans:
 
     def better(self, plan: str, seen: Sequence[Observed]) -> str:
         """Return the greedy plan for what was *seen* where it is worth a change, else *plan*."""
-        if any(len(one.sample) < _LEAST_ROWS or not one.tuples for one in seen):
+        costing = self._costing(seen)
+        if costing is None:
             return plan
-        costing = Costing(self._statistics(seen))
         found = greedy_plan(costing)
         present_s = estimate(costing, self._read(plan)).seconds
         if estimate(costing, found).seconds < WORTH_A_CHANGE * present_s:
             return str(found).replace("\n", "; ")
         return plan
+
+    def estimates(self, plan: str, seen: Sequence[Observed]) -> tuple[Estimate, Estimate] | None:
+        """Return what *plan* and the greedy one cost by what was *seen*; None for too little."""
+        costing = self._costing(seen)
+        if costing is None:
+            return None
+        return estimate(costing, self._read(plan)), estimate(costing, greedy_plan(costing))
+
+    def _costing(self, seen: Sequence[Observed]) -> Costing | None:
+        if any(len(one.sample) < _LEAST_ROWS or not one.tuples for one in seen):
+            return None
+        return Costing(self._statistics(seen))
 
     def _read(self, plan: str) -> LinearPlan:
         read = read_plan(plan, self.measuring.query.streams)

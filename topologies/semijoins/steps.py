@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from actors.semijoins.part import OneWayStep
 from joins.batch import Schema
+from joins.one_way_join import OneWayJoin
 from joins.query import JoinQuery
 from joins.semijoins.attributes import JoinAttributes
 from topologies.semijoins.plan import LinearPlan
@@ -26,11 +27,9 @@ def one_way_steps(
             known = sequence.order[: place + 1]
             number = len(steps)
             attributes = JoinAttributes.between(query, known, step.stream, schemas)
-            if step.algorithm.startswith("BLOOM") and not attributes.equalities:
-                raise TopologyError(
-                    f"{step.algorithm} from {query.streams[known[-1]]} to "
-                    f"{query.streams[step.stream]}: a Bloom filter needs a predicate with ="
-                )
+            check_filter(
+                step.algorithm, attributes, query.streams[known[-1]], query.streams[step.stream]
+            )
             steps.append(
                 OneWayStep(
                     number=number,
@@ -38,6 +37,7 @@ def one_way_steps(
                     source=sequence.sites[place],
                     destination=step.stream,
                     streams=known,
+                    stored=step.stream,
                     attributes=attributes,
                     window=query.windows[step.stream],
                     schema=schemas[step.stream],
@@ -45,3 +45,13 @@ def one_way_steps(
                 )
             )
     return steps
+
+
+def check_filter(
+    algorithm: OneWayJoin, attributes: JoinAttributes, source: str, destination: str
+) -> None:
+    """Raise :exc:`TopologyError` for a Bloom filter where there is no equality."""
+    if algorithm.startswith("BLOOM") and not attributes.equalities:
+        raise TopologyError(
+            f"{algorithm} from {source} to {destination}: a Bloom filter needs a predicate with ="
+        )

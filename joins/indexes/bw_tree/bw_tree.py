@@ -30,7 +30,7 @@ CHAIN = 8
 
 _LEVELS_MAX = 64
 _FIRST_CHANGES = 64
-_CHANGES_PER_ENTRY = 4
+CHANGES_PER_ENTRY = 4
 """Entries of a tree over changes that there is room for: building it anew moves so many entries per
 change."""
 
@@ -46,9 +46,19 @@ class BwTree:
         Deltas at which a page is consolidated, at least 3.
     threads
         How many may change the tree at once.
+    pauses, seed
+        For tests: a thread pauses before one of *pauses* compare-and-swaps, at random.
     """
 
-    def __init__(self, *, width: int = WIDTH, chain: int = CHAIN, threads: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        width: int = WIDTH,
+        chain: int = CHAIN,
+        threads: int = 1,
+        pauses: int = 0,
+        seed: int = 0,
+    ) -> None:
         for name, value, least in (("chain", chain, 3), ("threads", threads, 1)):
             if value < least:
                 raise ValueError(f"{name} is {value}, must be at least {least}")
@@ -56,6 +66,7 @@ class BwTree:
             # Half of a full node and a full chain must not be too much for one node again.
             raise ValueError(f"width is {width}, must be at least 4 and at least chain, {chain}")
         self._options = {"width": width, "chain": chain, "threads": threads}
+        self._options |= {"pauses": pauses, "seed": seed}
         self._built = 0
         self.pages: Pages
         nothing = np.empty(0, np.int64)
@@ -65,7 +76,7 @@ class BwTree:
         self, keys: np.ndarray, positions: np.ndarray, changes: int, counters: np.ndarray
     ) -> None:
         """Take over sorted entries, with room for so many changes of leaves."""
-        width, chain, threads = self._options.values()
+        width, chain, threads = (self._options[name] for name in ("width", "chain", "threads"))
         # Each chain that is consolidated has had *chain* deltas, and becomes two nodes at the most.
         # So there is a separator to post for each of *chain* deltas, the separators' included.
         deltas = changes + changes // (chain - 1) + 1
@@ -75,9 +86,7 @@ class BwTree:
             pages=built + halves + 2 * threads,
             nodes=built + 2 * halves + 3 * threads,
             deltas=deltas + threads,
-            threads=threads,
-            width=width,
-            chain=chain,
+            **self._options,
         )
         self._built = len(keys)
         self._changes_left = changes
@@ -92,7 +101,7 @@ class BwTree:
         most = self._built + int(self.pages.used[DELTAS, 0])
         keys, positions = np.empty(most, np.int64), np.empty(most, np.int64)
         n = collect(self.pages, keys, positions, counters)
-        room = max(changes, n // _CHANGES_PER_ENTRY, _FIRST_CHANGES)
+        room = max(changes, n // CHANGES_PER_ENTRY, _FIRST_CHANGES)
         self._build(keys[:n].copy(), positions[:n].copy(), room, counters)
         self._changes_left -= changes
         return Work.from_counters(counters)

@@ -31,11 +31,32 @@ INSERTED, DELETED = 0, 1
 NODES, DELTAS, PAGES = range(3)
 """Rows of `Pages.used`, a cache line each: how many of them have been given away."""
 LINE = 8
+"""Words of a cache line."""
 
-SPARE_DELTA, SPARE_NODE, SPARE_RIGHT, SPARE_TOP, SPARE_PAGE, SPARE_LEFT, OWED, SCRATCH = range(8)
-"""A thread's own row: records that it was given and could not publish; how many separators it still
-has to post, and from `SCRATCH` on room for `OWED_MAX` of them and for the deltas of a chain."""
-OWED_MAX, OWED_WORDS = 32, 4
+(
+    SPARE_DELTA,
+    SPARE_NODE,
+    SPARE_RIGHT,
+    SPARE_TOP,
+    SPARE_PAGE,
+    SPARE_LEFT,
+    STEP,
+    PAGE,
+    SEEN,
+    NEW,
+    TODO,
+    RANDOM,
+    SCRATCH,
+) = range(13)
+"""A thread's own row: records and pages that it was given and has not published; its next
+compare-and-swap, see `PUT`, of a page, from the address it saw to a new one; how many changes it
+still has to publish; and the state of its pauses. From `SCRATCH` on come these changes (level,
+kind, key, position and child, the next one last), `TODO_MAX` at the most, and room for the deltas
+of a chain."""
+TODO_MAX, TODO_WORDS = 32, 5
+PUT, CONSOLIDATE, SPLIT, GROW = range(4)
+"""Steps: a delta before the chain; a base node in the chain's place, or two; or two below the root.
+"""
 
 
 class Pages(NamedTuple):
@@ -52,8 +73,8 @@ class Pages(NamedTuple):
     own
         A row per thread, see `SPARE_DELTA`.
     limits
-        Shape (2,): entries beyond which a node is split, and deltas at which a chain is
-        consolidated.
+        Shape (3,): entries beyond which a node is split, deltas at which a chain is consolidated,
+        and for tests, in one of how many cases a thread pauses (`joins.atomics`).
     """
 
     mapping: np.ndarray
@@ -70,16 +91,25 @@ def node_room(width: int, chain: int) -> int:
 
 
 def make_pages(
-    *, pages: int, nodes: int, deltas: int, threads: int, width: int, chain: int
+    *,
+    pages: int,
+    nodes: int,
+    deltas: int,
+    threads: int,
+    width: int,
+    chain: int,
+    pauses: int,
+    seed: int,
 ) -> Pages:
     """Return memory of which nothing is used."""
-    own = np.full((threads, SCRATCH + OWED_MAX * OWED_WORDS + chain), NONE, np.int64)
-    own[:, OWED] = 0
+    own = np.full((threads, SCRATCH + TODO_MAX * TODO_WORDS + chain), NONE, np.int64)
+    own[:, TODO] = 0
+    own[:, RANDOM] = seed * threads + np.arange(1, threads + 1)
     return Pages(
         mapping=np.zeros((pages, 1), np.int64),
         nodes=np.zeros((nodes, ENTRIES + 3 * node_room(width, chain)), np.int64),
         deltas=np.zeros((deltas, DELTA_WORDS), np.int64),
         used=np.zeros((3, LINE), np.int64),
         own=own,
-        limits=np.array([width, chain], np.int64),
+        limits=np.array([width, chain, pauses], np.int64),
     )

@@ -2,6 +2,9 @@
 
 A reader takes the address of a page once and then sees a chain that nobody changes. Where a page
 has been split and its parent does not know of it yet, the link to the right leads on.
+
+Words of the mapping table and deltas lie in lines of memory that other threads have written: each
+that is read is counted as an atomic operation.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from joins.indexes.bw_tree.pages import (
 )
 from joins.indexes.pim_tree.probe import Output, give
 from joins.machine import kernel
-from joins.work import COMPARISONS
+from joins.work import ATOMICS, COMPARISONS
 
 
 @kernel
@@ -85,6 +88,7 @@ def _child(pages: Pages, address: int, key: int, position: int, counters: np.nda
     best_key, best_position = nodes[node, ENTRIES + at], nodes[node, ENTRIES + room + at]
     child = nodes[node, ENTRIES + 2 * room + at]
     counters[COMPARISONS] += nodes[node, SIZE] + chain_length(pages, address)
+    counters[ATOMICS] += chain_length(pages, address)
     while address >= 0:
         delta_key, delta_position = deltas[address, KEY], deltas[address, POSITION]
         after = is_before(key, position, delta_key, delta_position)
@@ -104,6 +108,7 @@ def find_page(
     while True:
         address = load(pages.mapping, page, 0)
         node = base_of(pages, address)
+        counters[ATOMICS] += 1 + (address >= 0)
         counters[COMPARISONS] += 1
         if not is_before(key, position, nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]):
             page = nodes[node, RIGHT]
@@ -144,6 +149,7 @@ def probe_range(
     while True:
         node, address = base_of(pages, newest), newest
         counters[COMPARISONS] += chain_length(pages, newest)
+        counters[ATOMICS] += chain_length(pages, newest)
         while address >= 0:
             key, position = deltas[address, KEY], deltas[address, POSITION]
             if (
@@ -170,3 +176,4 @@ def probe_range(
         if page == NONE:
             return
         newest = load(pages.mapping, page, 0)
+        counters[ATOMICS] += 1

@@ -5,6 +5,9 @@ consolidated first, by whoever comes: into a base node, or two if it holds too m
 seen as soon as the left half is in the table, whose link leads to the right one; its separator is
 posted to the parent afterwards, and by the thread that split alone, because no search needs it.
 
+A step of a thread is made ready where nobody sees it (`prepare`) and becomes visible to all at once
+(`swap`); whoever loses a race throws nothing away that could be reached, and begins anew.
+
 The paper's split is a delta record of its own, and consolidation comes later; here both are one
 compare-and-swap, and chains of splits and entries need not be told apart.
 """
@@ -13,13 +16,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.atomics import compare_and_swap, fetch_add, store
+from joins.atomics import compare_and_swap, fetch_add, offer_now_and_then, store
 from joins.indexes.bw_tree.pages import (
     BASE,
     CHILD,
+    CONSOLIDATE,
     DELTAS,
     ENTRIES,
     GREATEST,
+    GROW,
     HIGH_KEY,
     HIGH_POSITION,
     INSERTED,
@@ -28,17 +33,19 @@ from joins.indexes.bw_tree.pages import (
     LEAST,
     LENGTH,
     LEVEL,
+    NEW,
     NEXT,
     NODES,
     NONE,
-    OWED,
-    OWED_MAX,
-    OWED_WORDS,
+    PAGE,
     PAGES,
     POSITION,
+    PUT,
+    RANDOM,
     RIGHT,
     ROOT,
     SCRATCH,
+    SEEN,
     SIZE,
     SPARE_DELTA,
     SPARE_LEFT,
@@ -46,6 +53,11 @@ from joins.indexes.bw_tree.pages import (
     SPARE_PAGE,
     SPARE_RIGHT,
     SPARE_TOP,
+    SPLIT,
+    STEP,
+    TODO,
+    TODO_MAX,
+    TODO_WORDS,
     Pages,
 )
 from joins.indexes.bw_tree.search import (
@@ -64,42 +76,89 @@ def change(
     pages: Pages, thread: int, kind: int, key: int, position: int, counters: np.ndarray
 ) -> None:
     """Insert or delete an entry, and post the separators of what was split on the way."""
-    own = pages.own
-    publish(pages, thread, 0, kind, key, position, NONE, counters)
-    counters[INSERTS] += kind == INSERTED
-    while own[thread, OWED] > 0:
-        own[thread, OWED] -= 1
-        at = SCRATCH + OWED_WORDS * own[thread, OWED]
-        level, key, position = own[thread, at], own[thread, at + 1], own[thread, at + 2]
-        publish(pages, thread, level, INSERTED, key, position, own[thread, at + 3], counters)
+    begin_change(pages, thread, kind, key, position, counters)
+    while is_changing(pages, thread):
+        prepare(pages, thread, counters)
+        swap(pages, thread, counters)
 
 
 @kernel
-def publish(
-    pages: Pages,
-    thread: int,
-    level: int,
-    kind: int,
-    key: int,
-    position: int,
-    child: int,
-    counters: np.ndarray,
+def begin_change(
+    pages: Pages, thread: int, kind: int, key: int, position: int, counters: np.ndarray
 ) -> None:
-    """Put a delta in front of its page's chain, anew until nobody else is faster."""
-    while True:
-        page, address = find_page(pages, level, key, position, counters)
-        if chain_length(pages, address) >= pages.limits[1]:
-            consolidate(pages, thread, page, address, counters)
-            continue
-        delta = take_spare(pages, thread, SPARE_DELTA, DELTAS, counters)
-        row = pages.deltas[delta]
-        row[KIND], row[KEY], row[POSITION], row[CHILD] = kind, key, position, child
-        row[NEXT], row[LENGTH] = address, chain_length(pages, address) + 1
-        row[BASE] = base_of(pages, address)
-        counters[ATOMICS] += 1
-        if compare_and_swap(pages.mapping, page, 0, address, delta):
-            pages.own[thread, SPARE_DELTA] = NONE
-            return
+    """Let a thread have an entry to insert or delete: by `prepare` and `swap` until it is done."""
+    _owe(pages, thread, 0, kind, key, position, NONE)
+    counters[INSERTS] += kind == INSERTED
+
+
+@kernel
+def is_changing(pages: Pages, thread: int) -> bool:
+    """Tell whether a thread has something left to publish."""
+    return pages.own[thread, TODO] > 0
+
+
+@kernel
+def _owe(
+    pages: Pages, thread: int, level: int, kind: int, key: int, position: int, child: int
+) -> None:
+    own = pages.own
+    at = SCRATCH + TODO_WORDS * own[thread, TODO]
+    own[thread, at], own[thread, at + 1], own[thread, at + 2] = level, kind, key
+    own[thread, at + 3], own[thread, at + 4] = position, child
+    own[thread, TODO] += 1
+
+
+@kernel
+def prepare(pages: Pages, thread: int, counters: np.ndarray) -> None:
+    """Make what a thread's next compare-and-swap publishes, where nobody else can see it yet."""
+    own, deltas = pages.own, pages.deltas
+    at = SCRATCH + TODO_WORDS * (own[thread, TODO] - 1)
+    level, kind, key = own[thread, at], own[thread, at + 1], own[thread, at + 2]
+    position, child = own[thread, at + 3], own[thread, at + 4]
+    page, address = find_page(pages, level, key, position, counters)
+    own[thread, PAGE], own[thread, SEEN] = page, address
+    if chain_length(pages, address) >= pages.limits[1]:
+        _consolidate(pages, thread, counters)
+        return
+    delta = take_spare(pages, thread, SPARE_DELTA, DELTAS, counters)
+    row = deltas[delta]
+    row[KIND], row[KEY], row[POSITION], row[CHILD] = kind, key, position, child
+    row[NEXT], row[LENGTH] = address, chain_length(pages, address) + 1
+    row[BASE] = base_of(pages, address)
+    own[thread, STEP], own[thread, NEW] = PUT, delta
+
+
+@kernel
+def swap(pages: Pages, thread: int, counters: np.ndarray) -> None:
+    """Publish what `prepare` made, unless the page has changed since."""
+    own = pages.own
+    let_others_run(pages, thread)
+    counters[ATOMICS] += 1
+    if not compare_and_swap(
+        pages.mapping, own[thread, PAGE], 0, own[thread, SEEN], own[thread, NEW]
+    ):
+        return
+    step, node = own[thread, STEP], own[thread, SPARE_NODE]
+    if step == PUT:
+        own[thread, SPARE_DELTA] = NONE
+        own[thread, TODO] -= 1
+        return
+    own[thread, SPARE_NODE] = NONE
+    if step == CONSOLIDATE:
+        return
+    own[thread, SPARE_RIGHT] = own[thread, SPARE_PAGE] = NONE
+    if step == GROW:
+        own[thread, SPARE_LEFT] = own[thread, SPARE_TOP] = NONE
+        return
+    nodes = pages.nodes
+    level, key, position = nodes[node, LEVEL], nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]
+    _owe(pages, thread, level + 1, INSERTED, key, position, nodes[node, RIGHT])
+
+
+@kernel
+def let_others_run(pages: Pages, thread: int) -> None:
+    """Pause now and then, where a test wants to see every interleaving."""
+    offer_now_and_then(pages.limits[2], pages.own[thread], RANDOM)
 
 
 @kernel
@@ -121,18 +180,19 @@ def merge_chain(pages: Pages, thread: int, address: int, target: int, counters: 
         nodes[target, i] = nodes[source, i]
     for column in range(ENTRIES, ENTRIES + 3 * room, room):
         move_entries(nodes, source, column, target, column, size)
-    path = SCRATCH + OWED_MAX * OWED_WORDS
+    path = SCRATCH + TODO_MAX * TODO_WORDS
     for i in range(length):
         own[thread, path + i] = address
         address = deltas[address, NEXT]
     counters[MOVES] += size + length
+    counters[ATOMICS] += length
     for i in range(length - 1, -1, -1):
         delta = own[thread, path + i]
-        _apply(pages, delta, target)
+        _apply(pages, delta, target, counters)
 
 
 @kernel
-def _apply(pages: Pages, delta: int, node: int) -> None:
+def _apply(pages: Pages, delta: int, node: int, counters: np.ndarray) -> None:
     nodes, deltas, room = pages.nodes, pages.deltas, room_of(pages)
     key, position = deltas[delta, KEY], deltas[delta, POSITION]
     at, size = count_before(pages, node, key, position), nodes[node, SIZE]
@@ -148,6 +208,7 @@ def _apply(pages: Pages, delta: int, node: int) -> None:
     for column in range(ENTRIES, ENTRIES + 3 * room, room):
         move_entries(nodes, node, column + begin, node, column + begin + step, size - begin)
     nodes[node, SIZE] = size + step
+    counters[MOVES] += size - begin
     if not held:
         nodes[node, ENTRIES + at] = key
         nodes[node, ENTRIES + room + at] = position
@@ -155,23 +216,19 @@ def _apply(pages: Pages, delta: int, node: int) -> None:
 
 
 @kernel
-def consolidate(pages: Pages, thread: int, page: int, address: int, counters: np.ndarray) -> None:
-    """Put a base node, or two, in the place of a chain, unless the page has changed since."""
+def _consolidate(pages: Pages, thread: int, counters: np.ndarray) -> None:
+    """Prepare a base node, or two, for the place of a chain."""
+    own = pages.own
     node = take_spare(pages, thread, SPARE_NODE, NODES, counters)
-    merge_chain(pages, thread, address, node, counters)
+    merge_chain(pages, thread, own[thread, SEEN], node, counters)
+    own[thread, STEP], own[thread, NEW] = CONSOLIDATE, -1 - node
     if pages.nodes[node, SIZE] > pages.limits[0]:
-        _split(pages, thread, page, address, node, counters)
-        return
-    counters[ATOMICS] += 1
-    if compare_and_swap(pages.mapping, page, 0, address, -1 - node):
-        pages.own[thread, SPARE_NODE] = NONE
+        _split(pages, thread, node, counters)
 
 
 @kernel
-def _split(
-    pages: Pages, thread: int, page: int, address: int, node: int, counters: np.ndarray
-) -> None:
-    """Do so with two nodes; the root stays where it is, above two new pages."""
+def _split(pages: Pages, thread: int, node: int, counters: np.ndarray) -> None:
+    """Prepare two nodes; the root stays where it is, above two new pages."""
     nodes, own, room = pages.nodes, pages.own, room_of(pages)
     right = take_spare(pages, thread, SPARE_RIGHT, NODES, counters)
     right_page = take_spare(pages, thread, SPARE_PAGE, PAGES, counters)
@@ -187,14 +244,8 @@ def _split(
     nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION] = key, position
     store(pages.mapping, right_page, 0, -1 - right)
     counters[MOVES] += size - keep
-    counters[ATOMICS] += 1
-    if page != ROOT:
-        if compare_and_swap(pages.mapping, page, 0, address, -1 - node):
-            at = SCRATCH + OWED_WORDS * own[thread, OWED]
-            own[thread, at], own[thread, at + 1] = nodes[node, LEVEL] + 1, key
-            own[thread, at + 2], own[thread, at + 3] = position, right_page
-            own[thread, OWED] += 1
-            _forget_spares(pages, thread)
+    own[thread, STEP] = SPLIT
+    if own[thread, PAGE] != ROOT:
         return
     left_page = take_spare(pages, thread, SPARE_LEFT, PAGES, counters)
     top = take_spare(pages, thread, SPARE_TOP, NODES, counters)
@@ -205,12 +256,4 @@ def _split(
     nodes[top, ENTRIES + room], nodes[top, ENTRIES + room + 1] = LEAST, position
     nodes[top, ENTRIES + 2 * room] = left_page
     nodes[top, ENTRIES + 2 * room + 1] = right_page
-    if compare_and_swap(pages.mapping, ROOT, 0, address, -1 - top):
-        own[thread, SPARE_LEFT] = own[thread, SPARE_TOP] = NONE
-        _forget_spares(pages, thread)
-
-
-@kernel
-def _forget_spares(pages: Pages, thread: int) -> None:
-    pages.own[thread, SPARE_NODE] = NONE
-    pages.own[thread, SPARE_RIGHT] = pages.own[thread, SPARE_PAGE] = NONE
+    own[thread, STEP], own[thread, NEW] = GROW, -1 - top

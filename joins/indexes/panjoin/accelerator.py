@@ -47,15 +47,15 @@ class Accelerator:
     memory_bps: int = 2 * 1066 * 8 * 10**6
     link_bps: int = 7_877 * 10**6
 
-    def insertion(self, work: Work) -> Work:
-        """Return what the board takes for insertions that have cost a BI-Sort *work*.
+    def insertion(self, tuples: int, work: Work) -> Work:
+        """Return what the board takes to insert so many *tuples*, which cost a BI-Sort *work*.
 
         A tuple merged is read from one stream and written to another.
         """
         return self._slowest(
             [(self.mergers, work.moves)],
             memory=2 * TUPLE_BYTES * work.moves,
-            link=TUPLE_BYTES * work.inserts,
+            link=TUPLE_BYTES * tuples,
         )
 
     def probing(self, held: BiSort, records: Records) -> Work:

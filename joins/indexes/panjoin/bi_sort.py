@@ -9,7 +9,7 @@ the buffer as it does the main array: the buffer may be large, and a range in it
 And inside a partition the paper goes through tuples and probes in one merging loop; here each probe
 counts the keys of its partition that are less, eight in an instruction and without a branch to
 guess. The tuples read are the same ones. Where matches are counted, a range's end is not searched
-for: the keys are read one by one from its beginning until one is beyond it.
+for: keys are compared from its beginning on, sixteen at a time, until one is beyond it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 
 from joins.indexes.panjoin.answering import Output, Probes, Stored, new_counters, work_of
-from joins.indexes.panjoin.bi_sort_matches import probe_runs, report_ranges
+from joins.indexes.panjoin.bi_sort_matches import make_scratch, probe_runs, report_ranges
 from joins.indexes.panjoin.bi_sort_runs import fits, make_runs, merge, sample, widest
 from joins.indexes.panjoin.bi_sort_search import search_runs
-from joins.indexes.panjoin.threads import BLOCK
-from joins.work import INSERTS, MOVES, Work
+from joins.work import MOVES, Work
 
 BUFFER_SHARE = 32
 BUFFER_MOST = 32_768
@@ -74,14 +73,16 @@ class BiSort:
         return self._runs.sampled.nbytes
 
     def insert(self, codes: np.ndarray, places: np.ndarray) -> Work:
-        """Take a batch in ascending order: into the buffer if it fits, else into the main array."""
+        """Take a batch in ascending order: into the buffer if it fits, else into the main array.
+
+        Both are merges, counted as the keys that they compare and the entries that they move.
+        """
         counters = new_counters()
         if not fits(codes, self._runs.keys.dtype):
             self._fill(self.snapshot(), np.dtype(np.int64), counters)
             counters[MOVES] += len(self)
         runs = self._runs
-        counters[INSERTS] += len(codes)
-        room = runs.buffer_keys.shape[1]
+        room = runs.buffer_places.shape[1]
         if runs.buffered + len(codes) > room:
             self._empty_buffer(counters)
             runs = self._runs
@@ -108,8 +109,7 @@ class BiSort:
     ) -> np.ndarray:
         """Answer probes *begin* to *end*; return the counters."""
         counters = new_counters()
-        ranges = np.empty((4, BLOCK), np.int64)
-        probe_runs(self._runs, ranges, probes, stored, begin, end, output, counters)
+        probe_runs(self._runs, make_scratch(), probes, stored, begin, end, output, counters)
         return counters
 
     def search(self, probes: Probes) -> tuple[np.ndarray, Work]:
@@ -141,7 +141,7 @@ class BiSort:
         return {
             "capacity": runs.places.shape[1],
             "partitions": runs.sampled.shape[1],
-            "buffer": runs.buffer_keys.shape[1],
+            "buffer": runs.buffer_places.shape[1],
             "keys": runs.keys[0, : runs.size].copy(),
             "places": runs.places[0, : runs.size].copy(),
             "buffer_keys": runs.buffer_keys[0, : runs.buffered].copy(),
@@ -171,6 +171,7 @@ class BiSort:
         runs = self._runs
         if runs.buffered:
             self._merge_into_main(runs.buffer_keys, runs.buffer_places, runs.buffered, counters)
+            runs.buffer_keys[:, : runs.buffered] = np.iinfo(runs.keys.dtype).max
             self._runs = self._runs._replace(buffered=0)
 
     def _merge_into_main(

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.machine import kernel
+from joins.machine import LANES, kernel
+from joins.memory import aligned
 from joins.work import COMPARISONS, MOVES
 
-CHUNK = 16
+CHUNK = LANES
 """Keys that a scan compares without a branch in between; partitions are whole numbers of them."""
 
 
@@ -30,7 +31,7 @@ class Runs(NamedTuple):
     samples
         Entries of the index array in use.
     buffer_keys, buffer_places, buffered
-        The insertion buffer and the tuples in it.
+        The insertion buffer and the tuples in it; behind the last one it is as in the main array.
     """
 
     keys: np.ndarray
@@ -65,13 +66,13 @@ def fits(codes: np.ndarray, dtype: np.dtype) -> bool:
 def make_runs(capacity: int, partitions: int, buffer: int, dtype: np.dtype) -> Runs:
     """Return empty arrays with keys of *dtype*."""
     return Runs(
-        keys=np.full((1, capacity + widest(capacity, partitions)), np.iinfo(dtype).max, dtype),
-        places=np.empty((1, capacity), np.int32),
+        keys=aligned((1, capacity + widest(capacity, partitions)), dtype, np.iinfo(dtype).max),
+        places=aligned((1, capacity), "int32"),
         size=0,
         sampled=np.empty((1, partitions), dtype),
         step=CHUNK,
         samples=0,
-        buffer_keys=np.empty((1, buffer), dtype),
+        buffer_keys=aligned((1, buffer + CHUNK), dtype, np.iinfo(dtype).max),
         buffer_places=np.empty((1, buffer), np.int32),
         buffered=0,
     )

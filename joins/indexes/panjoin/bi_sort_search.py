@@ -8,7 +8,7 @@ from joins.indexes.panjoin.answering import Probes
 from joins.indexes.panjoin.bi_sort_runs import CHUNK, Runs
 from joins.indexes.panjoin.rebound import rebound, rebound_all
 from joins.indexes.panjoin.threads import BLOCK
-from joins.machine import inlined, kernel, prefetch_entry
+from joins.machine import LANES, inlined, kernel, lanes_less, prefetch_entry
 from joins.work import COMPARISONS
 
 MAIN_BEGIN, MAIN_END, BUFFER_BEGIN, BUFFER_END = range(4)
@@ -17,6 +17,10 @@ MAIN_BEGIN, MAIN_END, BUFFER_BEGIN, BUFFER_END = range(4)
 _GREATEST = np.int64(0x7FFFFFFFFFFFFFFF)
 _SCANNED = 4 * CHUNK
 _LINE = 16
+_AHEAD = 8
+"""Probes whose partitions are on their way: asking for all at once would lose most requests."""
+_AT_ONCE = 8
+"""Keys that an instruction compares: together they count as one comparison."""
 
 
 @inlined
@@ -45,8 +49,16 @@ def _place_of(runs: Runs, partition: int, target: int, counters: np.ndarray) -> 
     below = 0
     for i in range(np.uint64(place), np.uint64(place + size)):
         below += runs.keys[0, i] < target
-    counters[COMPARISONS] += size
+    counters[COMPARISONS] += size // _AT_ONCE
     return place + below
+
+
+@inlined
+def _ask_for(runs: Runs, partition: int) -> None:
+    """Ask for the keys that `_place_of` will read."""
+    place = max(partition - 1, 0) * runs.step
+    for line in range(0, min(runs.step, _SCANNED), _LINE):
+        prefetch_entry(runs.keys, 0, place + line)
 
 
 @kernel
@@ -64,17 +76,41 @@ def find_begins(
     """
     begins = ranges[MAIN_BEGIN]
     rebound_all(runs.sampled, runs.samples, probes.low, begin, end, begins, counters)
-    asked = min(runs.step, _SCANNED)
-    for column in range(end - begin):
-        for line in range(0, asked, _LINE):
-            prefetch_entry(runs.keys, 0, max(begins[column] - 1, 0) * runs.step + line)
-    for column in range(end - begin):
+    count = end - begin
+    for column in range(min(_AHEAD, count)):
+        _ask_for(runs, begins[column])
+    for column in range(count):
+        if column + _AHEAD < count:
+            _ask_for(runs, begins[column + _AHEAD])
         low = _as_key(runs.keys, probes.low[begin + column])
         begins[column] = _place_of(runs, begins[column], low, counters)
         prefetch_entry(runs.places, 0, begins[column])
     begins = ranges[BUFFER_BEGIN]
     # Without anything in the buffer all of these are 0.
     rebound_all(runs.buffer_keys, runs.buffered, probes.low, begin, end, begins, counters)
+
+
+@kernel
+def find_near_ends(
+    keys: np.ndarray,
+    size: int,
+    begins: np.ndarray,
+    probes: Probes,
+    begin: int,
+    end: int,
+    ends: np.ndarray,
+) -> None:
+    """Fill in *ends* of ranges that hold few keys: they are counted, from the beginning on."""
+    for column in range(end - begin):
+        place, past = begins[column], size
+        if probes.high[begin + column] < _GREATEST:
+            past = place
+            high = _as_key(keys, probes.high[begin + column] + 1)
+            less = LANES
+            while less == LANES and past < size:
+                less = lanes_less(keys, 0, past, high)
+                past += less
+        ends[column] = min(past, size)
 
 
 @kernel

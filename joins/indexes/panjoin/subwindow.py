@@ -50,12 +50,15 @@ class SubwindowShape:
         P, at most the capacity.
     sigma
         σ, above 1.
+    buffer
+        Room of a BI-Sort's insertion buffer; None takes a share of the capacity.
     """
 
     dtypes: tuple[str, ...]
     capacity: int
     partitions: int
     sigma: float
+    buffer: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.capacity <= CAPACITY_MOST:
@@ -99,7 +102,7 @@ class Subwindow:
         self._stored = Stored(first, 0, np.empty((len(shape.dtypes) - 1, shape.capacity), np.int64))
         self.structure: Structure
         if structure == "bi_sort":
-            self.structure = BiSort(shape.capacity, shape.partitions)
+            self.structure = BiSort(shape.capacity, shape.partitions, shape.buffer)
         elif structure == "wib_tree":
             self.structure = WibTree(shape.capacity, shape.partitions, shape.sigma)
         else:

@@ -15,11 +15,11 @@ from joins.indexes.pim_tree.layout import (
     RUN_WIDTH,
     Forest,
 )
-from joins.machine import kernel
+from joins.machine import inlined, kernel
 from joins.work import COMPARISONS, MOVES
 
 
-@kernel
+@inlined
 def count_less(rows: np.ndarray, row: int, begin: int, width: int, key: int) -> int:
     """Count the slots from *begin*, *width* of them, that are less than *key*; no branches."""
     r, at = np.uint64(row), np.uint64(begin)
@@ -89,7 +89,7 @@ def nodes_at(forest: Forest, slot: int, depth: int) -> tuple[int, int]:
     return depth, _level_nodes(leaves, levels, width, depth) if levels > 0 else 1
 
 
-@kernel
+@inlined
 def descend(
     forest: Forest, slot: int, node: int, begin: int, end: int, key: int, counters: np.ndarray
 ) -> int:
@@ -105,7 +105,7 @@ def descend(
     return node
 
 
-@kernel
+@inlined
 def place_in_leaf(forest: Forest, slot: int, leaf: int, key: int, counters: np.ndarray) -> int:
     """Return the place of the first entry of a run with at least *key*, given its leaf."""
     width = forest.ring[RUN_WIDTH]
@@ -116,7 +116,7 @@ def place_in_leaf(forest: Forest, slot: int, leaf: int, key: int, counters: np.n
     )
 
 
-@kernel
+@inlined
 def greatest_key(forest: Forest, slot: int, depth: int, node: int) -> int:
     """Return the greatest key that goes to *node* at *depth*; INF for the last one."""
     if depth == 0:

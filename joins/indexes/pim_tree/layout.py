@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.memory import aligned
+
 INF = np.iinfo(np.int64).max
 NONE = -1
 
@@ -43,7 +45,9 @@ RUN_FIRST, RUN_COUNT, TREE_FIRST, TREE_COUNT, LIMIT, HORIZON, NEXT_POSITION = ra
 """Places in a row of `Forest.sides`: the rings' live slots, the entries of the active tree at which
 the side needs maintenance, the positions below which all are expired, and the next position."""
 
-_LINE_BYTES = 64
+LINE = 8
+"""Words in a cache line."""
+
 ROOM_NODES = LEVELS_MAX
 """Nodes that must be free before an insert: it splits every level at the most."""
 
@@ -85,19 +89,6 @@ class Forest(NamedTuple):
 RING_RUNS, RING_TREES, RUN_WIDTH, SLOT_NODES, SLOT_SUBINDEXES = range(5)
 """Places in `Forest.ring`: run slots and tree slots per side, entries per leaf and children per
 node of a run, nodes and subindexes that a tree slot has room for."""
-
-
-def aligned(shape: tuple[int, ...]) -> np.ndarray:
-    """Return an int64 array of zeros that begins at a cache line.
-
-    Written by us rather than asked for as zeros: only memory from `numpy.empty` is offered to the
-    system as huge pages, and trees are searched far apart.
-    """
-    words = int(np.prod(shape))
-    room = np.empty(words + _LINE_BYTES // 8, np.int64)
-    room[:] = 0
-    skip = -room.ctypes.data % _LINE_BYTES // 8
-    return room[skip : skip + words].reshape(shape)
 
 
 def inner_room(entries: int, width: int) -> int:

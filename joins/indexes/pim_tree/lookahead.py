@@ -18,6 +18,7 @@ from joins.indexes.pim_tree.layout import (
     HEIGHT,
     KEYS,
     LEVELS,
+    LINE,
     ROOT,
     RUN_COUNT,
     RUN_WIDTH,
@@ -25,21 +26,13 @@ from joins.indexes.pim_tree.layout import (
     TREE_COUNT,
     Forest,
 )
-from joins.indexes.pim_tree.mutable import first_node, route, subindex_row, tree_width
+from joins.indexes.pim_tree.mutable import fetch_node, first_node, route, subindex_row, tree_width
 from joins.indexes.pim_tree.probe import active_tree, run_slot, tree_slot
-from joins.machine import kernel, prefetch_entry
+from joins.machine import inlined, kernel, prefetch_entry
 
 READ, WRITTEN, PLACES = 0, 1, 2
 """Columns of the places found: the subindex that is read first, the one that is written, and per
 immutable tree the place where the range begins."""
-
-_LINE = 8
-
-
-@kernel
-def _fetch_node(forest: Forest, node: int, words: int) -> None:
-    for word in range(0, words, _LINE):
-        prefetch_entry(forest.pool, node, word)
 
 
 @kernel
@@ -73,7 +66,7 @@ def look_up_block(
             levels = forest.run_shape[run, LEVELS]
             leaf = descend(forest, run, node, depth, levels, low[row], counters)
             places[i, PLACES + k] = leaf
-            for word in range(leaf * width, leaf * width + width, _LINE):
+            for word in range(leaf * width, leaf * width + width, LINE):
                 prefetch_entry(forest.run_keys, run, word)
         prefetch_entry(forest.subindexes, subindex_row(forest, active, places[i, READ]), 0)
         written = active_tree(forest, own)
@@ -94,10 +87,10 @@ def look_up_block(
         for k in range(forest.sides[probed, TREE_COUNT]):
             tree = tree_slot(forest, probed, k)
             root = forest.subindexes[subindex_row(forest, tree, places[i, READ]), ROOT]
-            _fetch_node(forest, first_node(forest, tree) + root, words)
+            fetch_node(forest, first_node(forest, tree) + root, words)
         tree = active_tree(forest, own)
         root = forest.subindexes[subindex_row(forest, tree, places[i, WRITTEN]), ROOT]
-        _fetch_node(forest, first_node(forest, tree) + root, words)
+        fetch_node(forest, first_node(forest, tree) + root, words)
 
     words += tree_width(forest)
     for row in range(begin, end):
@@ -109,7 +102,7 @@ def look_up_block(
         _fetch_leaf(forest, active_tree(forest, own), places[i, WRITTEN], key[row])
 
 
-@kernel
+@inlined
 def _fetch_leaf(forest: Forest, tree: int, subindex: int, key: int) -> None:
     """Ask for the leaf of *key*.
 
@@ -124,4 +117,4 @@ def _fetch_leaf(forest: Forest, tree: int, subindex: int, key: int) -> None:
         node = forest.pool[base + node, KEYS + width + child]
         if node < 0 or node >= forest.ring[SLOT_NODES]:
             return
-    _fetch_node(forest, base + node, KEYS + 2 * width)
+    fetch_node(forest, base + node, KEYS + 2 * width)

@@ -16,7 +16,7 @@ from joins.indexes.pim_tree.layout import (
     SIZE,
     Forest,
 )
-from joins.indexes.pim_tree.mutable import clear_tree, first_node, tree_width
+from joins.indexes.pim_tree.mutable import clear_tree, fetch_node, first_node, tree_width
 from joins.indexes.pim_tree.probe import active_tree, run_slot
 from joins.machine import kernel
 from joins.work import BYTES_COPIED, COMPARISONS
@@ -39,6 +39,10 @@ def merge_runs(
     old, written, leaf = 0, 0, 0
     while leaf != NONE:
         node = base + leaf
+        # The next leaf may lie anywhere, and nothing else tells the machine that it will be read.
+        leaf = pool[node, NEXT]
+        if leaf != NONE:
+            fetch_node(forest, base + leaf, pool.shape[1])
         for i in range(KEYS, KEYS + pool[node, SIZE]):
             key = pool[node, i]
             while old < entries and keys[source, old] <= key:
@@ -51,7 +55,6 @@ def merge_runs(
             keys[target, written] = key
             positions[target, written] = pool[node, i + width]
             written += pool[node, i + width] >= horizon
-        leaf = pool[node, NEXT]
     while old < entries:
         keys[target, written] = keys[source, old]
         positions[target, written] = positions[source, old]

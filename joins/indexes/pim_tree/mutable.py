@@ -17,6 +17,7 @@ from joins.indexes.pim_tree.layout import (
     HEIGHT,
     INF,
     KEYS,
+    LINE,
     LOCK,
     NEXT,
     NODES,
@@ -28,7 +29,7 @@ from joins.indexes.pim_tree.layout import (
     SUBINDEXES,
     Forest,
 )
-from joins.machine import kernel, move_entries
+from joins.machine import inlined, kernel, move_entries, prefetch_entry
 from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 
 
@@ -52,31 +53,38 @@ def clear_tree(forest: Forest, slot: int, subindexes: int, depth: int) -> None:
     state[slot, DEPTH] = depth
 
 
-@kernel
+@inlined
 def tree_width(forest: Forest) -> int:
     """Return the entries per leaf and children per node of the mutable trees."""
     return (forest.pool.shape[1] - KEYS) >> 1
 
 
-@kernel
+@inlined
 def first_node(forest: Forest, slot: int) -> int:
     """Return the row of `Forest.pool` where the nodes of a tree slot begin."""
     return slot * forest.ring[SLOT_NODES]
 
 
-@kernel
+@inlined
 def subindex_row(forest: Forest, slot: int, subindex: int) -> int:
     """Return the row of `Forest.subindexes` that describes a subindex."""
     return slot * forest.ring[SLOT_SUBINDEXES] + subindex
 
 
-@kernel
+@inlined
+def fetch_node(forest: Forest, node: int, words: int) -> None:
+    """Ask for the first *words* of a node without waiting for them."""
+    for word in range(0, words, LINE):
+        prefetch_entry(forest.pool, node, word)
+
+
+@inlined
 def route(forest: Forest, run: int, tree: int, key: int, counters: np.ndarray) -> int:
     """Return the subindex whose range holds *key*: a descent of the run to the insertion depth."""
     return descend(forest, run, 0, 0, forest.tree_state[tree, DEPTH], key, counters)
 
 
-@kernel
+@inlined
 def find_leaf(
     forest: Forest, slot: int, node: int, height: int, key: int, counters: np.ndarray
 ) -> int:
@@ -155,7 +163,7 @@ def _split_root(forest: Forest, slot: int, row: int, counters: np.ndarray) -> No
     forest.subindexes[row, HEIGHT] = height + 1
 
 
-@kernel
+@inlined
 def insert_into_subindex(
     forest: Forest, slot: int, subindex: int, key: int, position: int, counters: np.ndarray
 ) -> None:

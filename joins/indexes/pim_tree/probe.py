@@ -27,7 +27,7 @@ from joins.indexes.pim_tree.layout import (
     Forest,
 )
 from joins.indexes.pim_tree.mutable import find_leaf, first_node, subindex_row, tree_width
-from joins.machine import kernel
+from joins.machine import inlined
 from joins.work import ATOMICS, COMPARISONS
 
 
@@ -50,7 +50,7 @@ class Output(NamedTuple):
     listed: np.ndarray
 
 
-@kernel
+@inlined
 def give(output: Output, row: int, position: int) -> None:
     """Report a match."""
     output.matches[row] += 1
@@ -61,7 +61,7 @@ def give(output: Output, row: int, position: int) -> None:
     output.listed[0] = listed + 1
 
 
-@kernel
+@inlined
 def run_slot(forest: Forest, side: int, place: int) -> int:
     """Return the slot of the live run at *place* in the ring, oldest first."""
     runs = forest.ring[RING_RUNS]
@@ -69,7 +69,7 @@ def run_slot(forest: Forest, side: int, place: int) -> int:
     return side * runs + (slot if slot < runs else slot - runs)
 
 
-@kernel
+@inlined
 def tree_slot(forest: Forest, side: int, place: int) -> int:
     """Return the slot of the live mutable tree at *place* in the ring, oldest first."""
     trees = forest.ring[RING_TREES]
@@ -77,13 +77,13 @@ def tree_slot(forest: Forest, side: int, place: int) -> int:
     return side * trees + (slot if slot < trees else slot - trees)
 
 
-@kernel
+@inlined
 def active_tree(forest: Forest, side: int) -> int:
     """Return the slot of the tree that takes what is inserted."""
     return tree_slot(forest, side, forest.sides[side, TREE_COUNT] - 1)
 
 
-@kernel
+@inlined
 def probe_run(
     forest: Forest,
     slot: int,
@@ -106,7 +106,7 @@ def probe_run(
     counters[COMPARISONS] += place - begin + (place < entries)
 
 
-@kernel
+@inlined
 def probe_tree(
     forest: Forest,
     run: int,

@@ -7,45 +7,70 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.work import COUNTERS, Work
-from netsim.cost import CostProfile, load_profile
-from scenarios.calibration.fit import COSTS, errors, fit, least_squares, write
+from joins.work import Work
+from netsim.cost import load_profile
+from netsim.operator_cost import OperatorCost, operator_profiles
+from scenarios.calibration.fit import (
+    COSTS,
+    Calibrated,
+    fit,
+    least_squares,
+    seconds,
+    write,
+)
 from scenarios.calibration.observe import Observed
+from scenarios.calibration.transport import Carried
+
+LOCAL_PS, MESSAGE_PS, BYTE_PS = 30_000_000, 200_000_000, 400
+JOINER = OperatorCost(message_ps=90_000_000, row_ps=25_000, work_percent=170)
+SOURCE = OperatorCost(message_ps=400_000_000, row_ps=9_000, work_percent=0)
 
 
-def observed(rng: np.random.Generator, price: CostProfile, *, atomics: bool) -> Observed:
-    """Return a run of random work that took exactly what *price* says."""
-    counts = rng.integers(1_000, 1_000_000, len(COUNTERS))
-    counts[-1] = 0
-    work = Work(**dict(zip(COUNTERS, counts.tolist(), strict=True)))
-    if not atomics:
-        work = Work(**{name: getattr(work, name) for name in COUNTERS if name != "atomics"})
-    run = Observed(messages=int(rng.integers(10, 99)), rows=7_000, nbytes=50_000, work=work)
-    run.rows, run.nbytes = int(rng.integers(1_000, 10**6)), int(rng.integers(1_000, 10**7))
-    prices = np.array([getattr(price, name) for name in COSTS])
-    run.seconds = float(run.counts @ prices) / 1e12
+def observed(rng: np.random.Generator, cost: OperatorCost) -> Observed:
+    """Return an operator's part in a run that took exactly what *cost* says."""
+    comparisons, matches = rng.integers(10**6, 10**8, 2).tolist() if cost.work_percent else (0, 0)
+    run = Observed(
+        messages=int(rng.integers(10, 99)),
+        rows=int(rng.integers(1_000, 10**6)),
+        work=Work(comparisons=comparisons, matches=matches),
+    )
+    run.seconds = seconds(load_profile(), cost, run)
     return run
 
 
+def carried(rng: np.random.Generator) -> Carried:
+    local, remote = rng.integers(50, 900, 2).tolist()
+    nbytes = int(rng.integers(10**5, 10**8))
+    took = local * LOCAL_PS + remote * MESSAGE_PS + nbytes * BYTE_PS
+    return Carried(seconds=took / 1e12, local=local, remote=remote, nbytes=nbytes)
+
+
+def calibrated(rng: np.random.Generator) -> Calibrated:
+    runs = {"joiner": [observed(rng, JOINER) for _ in range(6)]}
+    runs["source"] = [observed(rng, SOURCE) for _ in range(6)]
+    return fit({"split_join": runs}, [carried(rng) for _ in range(12)])
+
+
 def test_costs_are_found_again_from_what_runs_took() -> None:
-    rng = np.random.default_rng(3)
-    price = load_profile("shared_memory")
-    runs = [observed(rng, price, atomics=True) for _ in range(60)]
-    found = fit(runs)
-    for name in COSTS:
-        assert getattr(found, name) == pytest.approx(getattr(price, name), rel=0.01, abs=1), name
-    assert np.abs(errors(found, runs)).max() < 1e-3
+    found = calibrated(np.random.default_rng(3))
+    assert found.local_message_ps == pytest.approx(LOCAL_PS, rel=0.01)
+    assert found.base.message_ps == pytest.approx(MESSAGE_PS, rel=0.01)
+    assert found.base.byte_ps == pytest.approx(BYTE_PS, abs=2)
+    for role, wanted in (("joiner", JOINER), ("source", SOURCE)):
+        cost = found.operators["split_join"][role]
+        assert cost.message_ps == pytest.approx(wanted.message_ps, rel=0.02)
+        assert cost.row_ps == pytest.approx(wanted.row_ps, rel=0.02)
+        assert cost.work_percent == wanted.work_percent
 
 
-def test_what_no_run_did_keeps_its_price() -> None:
-    rng = np.random.default_rng(4)
-    runs = [observed(rng, load_profile("multicore"), atomics=False) for _ in range(40)]
-    assert fit(runs).atomic_ps == load_profile().atomic_ps
+def test_units_keep_the_prices_of_the_default_profile() -> None:
+    found, default = calibrated(np.random.default_rng(4)).base, load_profile()
+    assert (found.comparison_ps, found.insert_ps) == (default.comparison_ps, default.insert_ps)
 
 
 def test_without_runs_there_is_no_profile() -> None:
     with pytest.raises(ValueError, match="there are none"):
-        fit([])
+        fit({}, [])
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -61,9 +86,16 @@ def test_least_squares_never_goes_below_zero_and_no_step_helps(seed: int) -> Non
 
 
 def test_a_profile_is_read_back_as_written(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    write(load_profile("multicore"), path, "for a test")
-    read = load_profile(path)
-    assert [getattr(read, name) for name in COSTS] == [
-        getattr(load_profile("multicore"), name) for name in COSTS
-    ]
+    path, written = tmp_path / "mine.toml", calibrated(np.random.default_rng(5))
+    write(written, path, "for a test")
+    base = load_profile(path)
+    assert [getattr(base, name) for name in COSTS] == [getattr(written.base, c) for c in COSTS]
+    joiner = operator_profiles(path, "split_join")["joiner"]
+    cost = written.operators["split_join"]["joiner"]
+    work = Work(comparisons=1000, matches=10)
+    assert joiner.work_ns(work) == pytest.approx(base.work_ns(work) * cost.work_percent / 100, 0.01)
+    assert joiner.local_ns(5, 999) == (
+        (written.local_message_ps + cost.message_ps + 5 * cost.row_ps) // 1000
+    )
+    assert joiner.floor_ns(0, 0) == (base.message_ps + cost.message_ps) // 1000
+    assert operator_profiles(path, "hash_join") == {}

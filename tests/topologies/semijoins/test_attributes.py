@@ -28,7 +28,7 @@ def test_what_is_measured_is_what_the_tuples_have(columns: list[np.ndarray]) -> 
     attribute = measured_attribute(dict(enumerate(columns)), len(columns))
     done = subsets(len(columns))
     selectivity, values = attribute.selectivity(done), attribute.values(done)
-    there, back = attribute.shares(done)
+    there, back = attribute.shares(done, np.eye(len(columns), dtype=bool))
     for row, members in enumerate(done):
         chosen = [
             column.tolist() for column, member in zip(columns, members, strict=True) if member
@@ -49,9 +49,9 @@ def test_nested_uniform_values_are_measured_as_assumed() -> None:
     columns = {0: np.arange(5), 1: np.arange(20), 3: np.arange(50)}
     measured = measured_attribute(columns, 4)
     assumed = NestedAttribute(distinct=np.array([5.0, 20, 0, 50]))
-    done = subsets(4)
+    done, alone = subsets(4), np.eye(4, dtype=bool)
     assert measured.selectivity(done) == pytest.approx(assumed.selectivity(done))
     assert measured.values(done) == pytest.approx(assumed.values(done))
-    for ours, theirs in zip(measured.shares(done), assumed.shares(done), strict=True):
+    for ours, theirs in zip(measured.shares(done, alone), assumed.shares(done, alone), strict=True):
         new = ~done  # a stream is joined once
         assert ours[new] == pytest.approx(theirs[new])

@@ -11,7 +11,7 @@ from joins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from tests.topologies.semijoins.random_statistics import alike, with_stream
 from topologies.semijoins.costing import Costing, Frontier
 from topologies.semijoins.estimate import StepEstimate, estimate
-from topologies.semijoins.formulas import distinct_among
+from topologies.semijoins.operands import distinct_among
 from topologies.semijoins.plan import uniform_plan
 from topologies.semijoins.statistics import JoinStatistics, one_attribute
 
@@ -65,6 +65,58 @@ def test_distinct_values_are_as_many_as_are_drawn(values: int, draws: int) -> No
     rng = np.random.default_rng(1)
     seen = [len(np.unique(rng.integers(0, values, draws))) for _ in range(2000)]
     assert distinct_among(values, draws) == pytest.approx(np.mean(seen), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("rate_1", "rate_2", "window_s"), [(10.0, 100.0, 0.6), (40.0, 100.0, 0.2), (20.0, 50.0, 1.0)]
+)
+def test_a_value_asked_for_is_shipped_until_it_leaves_the_window(
+    rate_1: float, rate_2: float, window_s: float
+) -> None:
+    """SM-S2's tuples and questions, against a window that is followed tuple by tuple."""
+    values, seconds = 25, 3000
+    statistics = with_stream(
+        with_stream(alike(distinct=values), 0, rate_tps=rate_1, window_rows=rate_1),
+        1,
+        rate_tps=rate_2,
+        window_rows=rate_2 * window_s,
+    )
+    found = step(statistics, OneWayJoin.SM_S2)
+    asked, at_once, later = followed(rate_1, rate_2, values, window_s, seconds)
+    assert shipped(found, "ΔV'_2") == pytest.approx(asked / seconds * 5, rel=0.07)
+    assert shipped(found, "ΔW'_2") == pytest.approx(at_once / seconds * 1250, rel=0.07)
+    update = shipped(found, "{v_C, v_J} ∪ s_F")
+    vectors = update - shipped(step(statistics, OneWayJoin.SM_D1), "{v_C, v_J}")
+    assert vectors == pytest.approx(later / seconds * 1250, rel=0.07)
+
+
+def followed(
+    rate_1: float, rate_2: float, values: int, window_s: float, seconds: int
+) -> tuple[int, int, int]:
+    """Return values asked for, tuples shipped with the answers, and tuples shipped as they came.
+
+    At the ends of intervals of 100 ms; removals wait for two of them, twice δ at the least.
+    """
+    rng = np.random.default_rng(3)
+    comes, asks = draws(rng, rate_2, values, seconds), draws(rng, rate_1, values, seconds)
+    known: set[int] = set()
+    asked = at_once = later = 0
+    for tick in range(20, 10 * seconds):
+        came, past, end = (round(rate_2 * at / 10) for at in (tick - 1, tick - 2, tick))
+        held = comes[past - 1 - round(rate_2 * window_s) : end]
+        later += sum(value in known for value in comes[came:end])
+        known &= set(held)
+        wanted = set(asks[round(rate_1 * (tick - 1) / 10) : round(rate_1 * tick / 10)])
+        wanted &= set(held) - known
+        known |= wanted
+        asked += len(wanted)
+        at_once += sum(value in wanted for value in held)
+    return asked, at_once, later
+
+
+def draws(rng: np.random.Generator, rate_tps: float, values: int, seconds: int) -> list[int]:
+    """Return uniform values, as many as come in so many seconds."""
+    return rng.integers(0, values, int(rate_tps * seconds)).tolist()
 
 
 def test_rates_are_those_of_the_join_of_all_streams() -> None:

@@ -11,12 +11,11 @@ from topologies.semijoins.plan import (
     JoinSequence,
     LinearPlan,
     Step,
-    TreePlan,
-    TwoWayJoin,
     join_graph,
     uniform_plan,
 )
 from topologies.semijoins.reading import read_plan
+from topologies.semijoins.tree_plan import TreePlan, TwoWayJoin, joins_of, leaves
 from topologies.topology import TopologyError
 
 ABC = ("A", "B", "C")
@@ -41,12 +40,24 @@ def test_a_linear_plan_is_read_back_as_it_is_printed(plan: LinearPlan) -> None:
     assert read_plan(str(plan).replace("\n", "; "), plan.streams) == plan
 
 
-def test_a_tree_is_read_back_as_it_is_printed() -> None:
-    text = "(A, B SP-S/SP-D, C SM-S1/SM-S2)"
-    plan = read_plan(text, ABC)
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("(A, B SP-S/SP-D, C SM-S1/SM-S2)", [(0, 1), (0, 1, 2)]),
+        ("(A, (B, C BLOOM-S/SP-D) SM-S1/SM-S2)", [(1, 2), (0, 1, 2)]),
+        ("(B, A SP-S/SP-D, (D, C SM-D2/SP-S) SP-S/SP-S)", [(1, 0), (3, 2), (1, 0, 3, 2)]),
+    ],
+)
+def test_a_tree_is_read_back_as_it_is_printed(text: str, joined: list[tuple[int, ...]]) -> None:
+    plan = read_plan(text, "ABCD"[: 1 + max(joined[-1])])
     assert str(plan) == text
     assert isinstance(plan, TreePlan)
-    assert plan.order == (0, 1, 2)
+    assert [leaves(join) for join in joins_of(plan.root)] == joined
+
+
+def test_brackets_that_say_nothing_are_not_printed() -> None:
+    plan = read_plan("((A, B SP-S/SP-D), C SM-S1/SM-S2)", ABC)
+    assert str(plan) == "(A, B SP-S/SP-D, C SM-S1/SM-S2)"
 
 
 def test_the_output_moves_with_algorithms_at_the_destination() -> None:
@@ -56,14 +67,12 @@ def test_the_output_moves_with_algorithms_at_the_destination() -> None:
 
 
 def test_a_tree_keeps_the_output_of_each_join_at_one_site() -> None:
-    joins = (
-        TwoWayJoin(stream=1, up=OneWayJoin.SP_S, down=OneWayJoin.SM_D1),
-        TwoWayJoin(stream=2, up=OneWayJoin.SP_D, down=OneWayJoin.SP_D),
-    )
-    assert TreePlan(streams=ABC, first=0, joins=joins).sites == (0, 1)
-    torn = TwoWayJoin(stream=1, up=OneWayJoin.SP_S, down=OneWayJoin.SP_S)
-    with pytest.raises(TopologyError, match=r"join with B at two sites, SP-S/SP-S"):
-        TreePlan(streams=ABC, first=0, joins=(torn, joins[1]))
+    at_b = TwoWayJoin(left=0, right=1, up=OneWayJoin.SP_S, down=OneWayJoin.SM_D1)
+    root = TwoWayJoin(left=at_b, right=2, up=OneWayJoin.SP_D, down=OneWayJoin.SP_D)
+    assert at_b.site == 1
+    assert str(TreePlan(streams=ABC, root=root)) == "(A, B SP-S/SM-D1, C SP-D/SP-D)"
+    with pytest.raises(TopologyError, match=r"output of \(A, B SP-S/SP-S\) at two sites"):
+        read_plan("(A, B SP-S/SP-S, C SP-D/SP-D)", ABC)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +87,11 @@ def test_a_tree_keeps_the_output_of_each_join_at_one_site() -> None:
         ("(A, B SP-S, C SP-D)", "write a tree's join as in B SP-S/SP-D"),
         ("(A, B SP-S/SP-D", "bracket is not closed"),
         ("(A, B SP-S/SP-D)", "it joins A, B"),
+        ("(A)", "a tree joins two streams or more"),
+        ("(A SP-S/SP-D, B SP-S/SP-D)", "begins with a stream or a tree alone"),
+        ("(A, B SP-S/SP-D) C", "nothing may follow the last bracket"),
+        ("(A, (B, C SP-S/SP-D), SP-S/SP-D)", "write a tree's join"),
+        ("(A, , C SP-S/SP-D)", "no stream ''"),
     ],
 )
 def test_what_is_wrong_with_a_plan_is_named(text: str, said: str) -> None:

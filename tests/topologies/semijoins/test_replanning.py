@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.semijoins.replanning import Observed
+from actors.protocol import HEADER_BYTES
+from actors.semijoins.replanning import LEAD, Observed
 from joins.parser import parse_query
 from scenarios import simulation
 from scenarios.run import Report
@@ -22,8 +23,10 @@ from tests.properties.strategies import RandomStream, multiway_queries
 from tests.properties.test_hosts import RestoringHost
 from tests.topologies.test_semijoin import TOPOLOGY, job, plans
 from topologies import semijoin
-from topologies.semijoin import SemijoinParameters
+from topologies.semijoin import SemijoinParameters, plan_of, replanning_of
+from topologies.semijoins.foreseen import foreseen
 from topologies.semijoins.replanning import GreedyPlans
+from topologies.semijoins.sizes import sized
 from topologies.topology import TopologyError
 
 TWO_WAY = "SELECT * FROM A, B WHERE A.y = B.y WINDOW AS (SLIDE INTERVAL '1' ON '40')"
@@ -126,6 +129,19 @@ def test_a_plan_that_has_become_bad_gives_way(directory: Path) -> None:
     before, after = np.split(decision_bytes(changed), [6])
     assert len(np.unique(before)) == len(np.unique(after)) == 1
     assert before[0] != after[0]
+
+
+def test_what_is_foreseen_is_what_sites_decide(directory: Path) -> None:
+    report = drift(replan_every=10).run(directory)
+    plan = report.plan
+    job = replace(plan.job(pairs=False), files=sized(plan.files, plan.parameters.tuple_bytes))
+    replanning = replanning_of(job, plan_of(plan.query, plan.parameters), plan.parameters)
+    assert replanning is not None
+    epochs = list(foreseen(replanning, job, plan.parameters.tau))
+    assert [epoch.plan for epoch in epochs[:LEAD]] == [replanning.plan] * LEAD
+    foretold = [HEADER_BYTES + len(epoch.plan) for epoch in epochs[LEAD:]]
+    assert foretold == decision_bytes(report)[: len(foretold)]
+    assert len({epoch.plan for epoch in epochs}) > 1
 
 
 def test_without_punctuations_plans_may_not_change() -> None:

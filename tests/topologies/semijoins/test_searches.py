@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations, product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from tests.topologies.semijoins.random_statistics import alike, joins
+from topologies.semijoins.attributes import NestedAttribute
 from topologies.semijoins.costing import Costing
 from topologies.semijoins.estimate import estimate
 from topologies.semijoins.exhaustive import exhaustive_plan
 from topologies.semijoins.greedy import greedy_plan
 from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
-from topologies.semijoins.statistics import JOIN_GRAPHS, JoinStatistics
+from topologies.semijoins.statistics import JOIN_GRAPHS, JoinStatistics, OtherPredicate
 from topologies.topology import TopologyError
 
 
@@ -100,3 +103,25 @@ def test_greedy_is_optimal_for_streams_that_are_all_the_same(kind: str) -> None:
     )
     greedy = estimate(costing, greedy_plan(costing)).seconds
     assert greedy == pytest.approx(estimate(costing, exhaustive_plan(costing)).seconds)
+
+
+def test_bloom_semijoins_are_chosen_where_they_are_allowed_and_cost_least() -> None:
+    """Few tuples match one of many long values: a filter says so in a fraction of their bytes."""
+    statistics = replace(
+        alike(window_rows=900, distinct=1000),
+        attributes=(NestedAttribute(distinct=np.array([20_000.0, 1000.0]), partial_bytes=100),),
+    )
+    allowed = Costing(statistics, tuple(OneWayJoin))
+    for search in (greedy_plan, exhaustive_plan):
+        chosen = {step.algorithm for s in search(allowed).sequences for step in s.steps}
+        assert any(algorithm.startswith("BLOOM") for algorithm in chosen)
+        assert estimate(allowed, search(allowed)).seconds < (
+            estimate(allowed, search(Costing(statistics))).seconds
+        )
+
+
+def test_a_filter_is_not_chosen_where_nothing_is_compared_for_equality() -> None:
+    other = OtherPredicate(distinct={0: 50.0, 1: 70.0}, selectivity=0.01, partial_bytes=1000)
+    statistics = replace(alike(), attributes=(), others=(other,))
+    plan = exhaustive_plan(Costing(statistics, tuple(OneWayJoin)))
+    assert not any(step.algorithm.startswith("BLOOM") for s in plan.sequences for step in s.steps)

@@ -79,13 +79,15 @@ def test_what_cannot_be_is_named(kind):
     width=st.integers(4, 8),
     chain=st.integers(3, 4),
     spread=st.sampled_from([1, 50, 10**6]),
+    pauses=st.sampled_from([0, 60, 300]),
     seed=st.integers(0, 10**6),
 )
-def test_threads_lose_nothing_and_see_what_was_there_before(threads, width, chain, spread, seed):
+def test_threads_lose_nothing_and_see_what_was_there_before(spread, seed, **options):
+    threads = options["threads"]
     rows = 3000
     key = np.random.default_rng(seed).integers(-spread, spread + 1, threads * rows)
     position = np.arange(threads * rows)
-    tree = BwTree(width=width, chain=chain, threads=threads)
+    tree = BwTree(seed=seed, **options)
     tree.reserve(2 * threads * rows)
     # There from the beginning and never deleted: whoever searches meanwhile must find all of them.
     tree.insert(key[::4], position[::4])

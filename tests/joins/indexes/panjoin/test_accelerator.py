@@ -16,7 +16,7 @@ from joins.work import Work
 BOARD = Accelerator()
 TUPLES = 65_536
 SHAPE = SubwindowShape(dtypes=("int64",), capacity=TUPLES, partitions=512, sigma=1.25)
-MERGED = Work(moves=8 << 20, comparisons=8 << 20, inserts=65_536)
+MERGED = 65_536, Work(moves=8 << 20, comparisons=8 << 20)
 
 
 def probing_ns(values: np.ndarray, reach: int = 0, board: Accelerator = BOARD) -> int:
@@ -30,14 +30,14 @@ def probing_ns(values: np.ndarray, reach: int = 0, board: Accelerator = BOARD) -
 
 
 def test_memory_bounds_insertion_so_that_more_mergers_are_of_no_use() -> None:
-    spent_ns = BOARD.insertion(MERGED).elapsed_ns
+    spent_ns = BOARD.insertion(*MERGED).elapsed_ns
     assert spent_ns == pytest.approx((8 << 20) * 16 / 17.056, rel=1e-6)  # 17.056 GB/s
-    assert replace(BOARD, mergers=16).insertion(MERGED).elapsed_ns == spent_ns
-    assert replace(BOARD, mergers=2).insertion(MERGED).elapsed_ns > 2 * spent_ns
+    assert replace(BOARD, mergers=16).insertion(*MERGED).elapsed_ns == spent_ns
+    assert replace(BOARD, mergers=2).insertion(*MERGED).elapsed_ns > 2 * spent_ns
 
 
 def test_a_faster_memory_leaves_the_mergers_to_bound_insertion() -> None:
-    spent_ns = replace(BOARD, memory_bps=10**12).insertion(MERGED).elapsed_ns
+    spent_ns = replace(BOARD, memory_bps=10**12).insertion(*MERGED).elapsed_ns
     assert spent_ns == pytest.approx((8 << 20) / (8 * 0.2527), rel=1e-6)
 
 

@@ -62,6 +62,27 @@ def test_three_adjustments_balance_common_distributions(shape: str, partitions: 
     assert errors[3] <= errors[0]
 
 
+@pytest.mark.parametrize(("partitions", "digits"), [(256, 4), (2_048, 3), (4_096, 3)])
+def test_tails_as_heavy_as_those_of_views_take_no_more_rounds_than_digits(
+    partitions: int, digits: int
+) -> None:
+    """A round parts what is in a P-th of a range: with 256 parts, 32 bits may take four rounds.
+
+    The paper finds three; with how many partitions, it does not say.
+    """
+    rng = np.random.default_rng(1)
+    splitters = even_splitters(-(2**31), 2**31, partitions)
+    errors = []
+    for _ in range(7):
+        # Half of YouTube's videos have 2,710 views at most, a hundredth 3.4 million and more.
+        views = rng.lognormal(np.log(2_710), 3.3, 100_000).clip(0, 2**31 - 1).astype(np.int64)
+        table = fill(views, partitions, splitters)
+        errors.append(np.abs(table.counts * partitions / len(views) - 1).mean())
+        splitters = table.sampled
+    assert errors[digits] <= min(errors) + 0.05
+    assert errors[digits - 3] > min(errors) + 0.5
+
+
 @pytest.mark.parametrize("partitions", [16, 256])
 def test_the_worst_case_of_figure_4_ends_after_as_many_rounds_as_the_values_have_digits(
     partitions: int,

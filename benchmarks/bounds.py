@@ -1,0 +1,90 @@
+"""What bounds the other figures on this machine: reads from memory, and a merge.
+
+A read that waits for the one before it, as in a search down a tree; reads that do not wait for each
+other, as many at a time as the processor keeps track of; and merging two sorted columns of keys,
+chosen between without a branch. Each by one thread, in nanoseconds of processor time.
+
+Run: ``python -m benchmarks.bounds [--mebibytes 128] [--json]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.measure import Result, report
+from joins.machine import kernel
+from joins.memory import aligned
+
+READS = 1_000_000
+REPEATS = 5
+
+
+@kernel
+def chase(following: np.ndarray, steps: int) -> int:
+    """Follow a chain of places."""
+    place = 0
+    for _ in range(steps):
+        place = following[place]
+    return place
+
+
+@kernel
+def gather(values: np.ndarray, places: np.ndarray) -> int:
+    """Add up what lies at *places*."""
+    total = 0
+    for i in range(np.uint64(len(places))):
+        total += values[np.uint64(places[i])]
+    return total
+
+
+@kernel
+def merge(left: np.ndarray, right: np.ndarray, merged: np.ndarray) -> None:
+    """Merge two sorted columns, as far as neither is used up."""
+    i = j = 0
+    while i < len(left) and j < len(right):
+        first = left[np.uint64(i)] <= right[np.uint64(j)]
+        merged[np.uint64(i + j)] = left[np.uint64(i)] if first else right[np.uint64(j)]
+        i += first
+        j += not first
+
+
+def _nanoseconds(work: Callable[[], object], count: int) -> list[float]:
+    work()  # compile
+    taken = []
+    for _ in range(REPEATS):
+        started = time.thread_time()
+        work()
+        taken.append((time.thread_time() - started) / count * 1e9)
+    return taken
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--mebibytes", type=int, default=128, help="memory read from (128)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
+    words = options.mebibytes << 17
+    rng = np.random.default_rng(1)
+    order = rng.permutation(words)
+    following = aligned((words,))
+    following[order] = np.roll(order, -1)
+    columns = [np.sort(rng.integers(0, 1 << 60, READS // 2)) for _ in range(2)]
+    merged = aligned((READS,))
+    figures = {
+        "a read that waits for the one before": lambda: chase(following, READS),
+        "a read that does not": lambda: gather(following, order[:READS]),
+        "a merge, per key": lambda: merge(*columns, merged),
+    }
+    report(
+        f"one thread, {options.mebibytes} MiB",
+        [Result.of(name, _nanoseconds(w, READS), unit="ns") for name, w in figures.items()],
+    )
+
+
+if __name__ == "__main__":
+    main()

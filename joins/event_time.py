@@ -1,0 +1,184 @@
+"""Windows of event time over two streams that arrive in any order: which tuples pair, as whose.
+
+A pair's two tuples are the same whatever the order of arrival, and so is which of them probes: the
+newer one in event time, as if the streams had arrived in order. (Of equal times that of the
+query's second stream is newer.) But either of them may
+arrive last and find the other, so each tuple looks both ways: back to what it sees, and forward to
+what sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from joins.batch import Batch
+from joins.hashing import mix
+from joins.matches import Matches
+from joins.query import JoinQuery
+
+NO_WATERMARK = int(np.iinfo(np.int64).min)
+"""Before anything has arrived, or where there are no watermarks: nothing is late."""
+
+
+class EventTimeBounds:
+    """Turns windows into ranges of event time, and the latest event time into what can be let go.
+
+    It stands in for `joins.windows.WindowBounds` where streams arrive out of order; its ranges are
+    of event times, not of positions.
+
+    Parameters
+    ----------
+    query
+        A join of two streams over windows of time.
+    lag_ns
+        How far watermarks stay behind the latest event time; None: there are none.
+    """
+
+    def __init__(self, query: JoinQuery, lag_ns: int | None) -> None:
+        self._windows = query.windows
+        self._lag_ns = lag_ns
+        self._latest: int | None = None
+
+    def advance(
+        self, parts: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the event times that the next arrivals pair with: the first, and past the last.
+
+        *parts* are those of `WindowBounds.advance`.
+        """
+        times = [int(ts.max()) for _, ts, _ in parts if len(ts)]
+        if times:
+            self._latest = max(times if self._latest is None else [*times, self._latest])
+        return [
+            (self._windows[1 - stream].bound(ts), self._windows[stream].reach(ts) + 1)
+            for stream, (_, ts, _) in enumerate(parts)
+        ]
+
+    @property
+    def horizon(self) -> tuple[int, ...]:
+        """Per stream the watermark: no tuple that is yet to come is older, unless it is late."""
+        watermark = NO_WATERMARK
+        if self._latest is not None and self._lag_ns is not None:
+            watermark = max(watermark, self._latest - self._lag_ns)
+        return (watermark,) * len(self._windows)
+
+    def oldest_seen(self, stream: int, watermark: int) -> int:
+        """Return the least event time in *stream* that one of *watermark* or later pairs with."""
+        if watermark == NO_WATERMARK:
+            return watermark
+        return int(self._windows[stream].bound(np.array(watermark)))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as plain data."""
+        return {"latest": self._latest}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a state that `snapshot` returned."""
+        self._latest = state["latest"]
+
+
+class Candidates(NamedTuple):
+    """Pairs that satisfy all predicates, a row each; their event times are still to be asked.
+
+    Attributes
+    ----------
+    row
+        int64, row of the probe that found it.
+    id, ts
+        int64, the stored tuple.
+    fresh
+        bool, whether that came in the same batch as the probe, so that each finds the other.
+    """
+
+    row: np.ndarray
+    id: np.ndarray
+    ts: np.ndarray
+    fresh: np.ndarray
+
+    @classmethod
+    def concat(cls, parts: Sequence[Candidates]) -> Candidates:
+        """Join *parts* end to end."""
+        no = np.empty(0, np.int64)
+        nothing = cls(no, no, no, np.empty(0, np.bool_))
+        return cls(*(np.concatenate(columns) for columns in zip(nothing, *parts, strict=True)))
+
+
+class Paired(NamedTuple):
+    """What some probes found, by the newer tuple of each pair.
+
+    Attributes
+    ----------
+    seen
+        A row per probe: what it sees.
+    seeing
+        A row per stored tuple that sees one of the probes.
+    row
+        int64, for each row of *seeing* the first probe that it sees.
+    """
+
+    seen: Matches
+    seeing: Matches
+    row: np.ndarray
+
+
+class EventTimePairs:
+    """Tells which candidates are pairs of a join of two streams over one window of time."""
+
+    def __init__(self, query: JoinQuery) -> None:
+        self._precise = query.windows[0].semantics == "precise"
+
+    def of(
+        self,
+        stream: int,
+        probes: Batch,
+        bounds: tuple[np.ndarray, np.ndarray],
+        candidates: Candidates,
+        *,
+        enumerate: bool,
+    ) -> Paired:
+        """Return the pairs that tuples of *stream* are in, by whoever is the newer one.
+
+        Parameters
+        ----------
+        probes, bounds
+            The tuples, and what `EventTimeBounds.advance` returned for them.
+        candidates
+            What they found.
+        enumerate
+            Whether to list match ids.
+        """
+        stored = 1 - stream
+        row, ids, ts, fresh = candidates
+        own_ts = probes.ts[row]
+        within = (ts >= bounds[0][row]) & (ts < bounds[1][row])
+        tied = ts == own_ts
+        if self._precise:
+            within &= ~tied
+        newer = (ts > own_ts) | (tied & (stored > stream))
+        # Of two in one batch the newer one sees the other; that is enough.
+        seen, seeing = within & ~newer, within & newer & ~fresh
+        probe_id, place = np.unique(ids[seeing], return_inverse=True)
+        first = np.full(len(probe_id), len(probes))
+        np.minimum.at(first, place, row[seeing])
+        return Paired(
+            _matches(stream, probes.id, row[seen], ids[seen], enumerate),
+            _matches(stored, probe_id, place, probes.id[row[seeing]], enumerate),
+            first,
+        )
+
+
+def _matches(
+    stream: int, probe_id: np.ndarray, row: np.ndarray, match_id: np.ndarray, enumerate: bool
+) -> Matches:
+    fingerprint = np.zeros(len(probe_id), np.uint64)
+    np.add.at(fingerprint, row, mix(match_id))
+    return Matches(
+        stream=stream,
+        probe_id=probe_id,
+        count=np.bincount(row, minlength=len(probe_id)).astype(np.int64),
+        fingerprint=fingerprint,
+        match_id=match_id[np.argsort(row, kind="stable")] if enumerate else None,
+    )

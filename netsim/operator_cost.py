@@ -1,0 +1,97 @@
+"""What single operators cost, where a profile was measured from them.
+
+The units of work are the same everywhere, but not what surrounds them: one operator spends most of
+its time in its counted work, another in the code around it, by message or by tuple. A calibrated
+profile says so for each operator of each system, and what a message costs that stays within its
+process, where it is handed over as it is.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from netsim.cost import LOCAL, OPERATORS, CostProfile, load_profile, profile_path
+
+_UNITS = ("message_ps", "row_ps", "byte_ps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorCost:
+    """What one operator costs beside the transport of its messages.
+
+    Attributes
+    ----------
+    message_ps
+        Each message or timer, picoseconds.
+    row_ps
+        Each tuple that it receives or, as a source, sends.
+    work_percent
+        Its work, in percent of the units' prices.
+    """
+
+    message_ps: int
+    row_ps: int
+    work_percent: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorProfile(CostProfile):
+    """A cost profile of one operator.
+
+    Attributes
+    ----------
+    local_message_ps
+        Receiving one message from the same site, or a timer; instead of message and bytes.
+    sent_row_ps
+        Each tuple that it sends as a source.
+    """
+
+    local_message_ps: int
+    sent_row_ps: int
+
+    @classmethod
+    def of(cls, base: CostProfile, local_ps: int, cost: OperatorCost) -> OperatorProfile:
+        """Return *base* as it is for an operator of *cost*; *local_ps* is a local message's."""
+        units = {
+            unit.name: getattr(base, unit.name) * cost.work_percent // 100
+            for unit in fields(CostProfile)
+            if unit.name not in ("name", *_UNITS)
+        }
+        return cls(
+            name=base.name,
+            message_ps=base.message_ps + cost.message_ps,
+            row_ps=base.row_ps + cost.row_ps,
+            byte_ps=base.byte_ps,
+            local_message_ps=local_ps + cost.message_ps,
+            sent_row_ps=cost.row_ps,
+            **units,
+        )
+
+    def local_ns(self, rows: int, nbytes: int) -> int:
+        """Return the least that a message from the same site costs to receive."""
+        return (self.local_message_ps + rows * self.row_ps) // 1000
+
+    def sent_ns(self, rows: int) -> int:
+        """Return what sending *rows* tuples costs a source."""
+        return rows * self.sent_row_ps // 1000
+
+
+def operator_profiles(name_or_path: str | Path, topology: str) -> dict[str, OperatorProfile]:
+    """Return the profiles of the operators of *topology*, by name; none where none was measured.
+
+    Raise :exc:`ValueError` as `load_profile` does, and naming an entry that is wrong.
+    """
+    base, path = load_profile(name_or_path), profile_path(name_or_path)
+    values = tomllib.loads(path.read_text())
+    measured: Mapping[str, Any] = values.get(OPERATORS, {}).get(topology, {})
+    try:
+        return {
+            role: OperatorProfile.of(base, values[LOCAL], OperatorCost(**cost))
+            for role, cost in measured.items()
+        }
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path}: the operators of {topology}: {error}") from None

@@ -1,0 +1,123 @@
+"""What an approximate run says of its recall, what that was, and whether links kept to a budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from actors.feed import StreamFile
+from actors.source import NS_PER_S
+from joins.semijoins.kept_values import KeptTuples
+from netsim.kernel import Outcome
+from scenarios.results import summary_path
+from scenarios.verdict.verdict import Check, Verdict
+from topologies.topology import Approximation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approximated:
+    """An approximate run's figures.
+
+    Attributes
+    ----------
+    stated_recall, standard_error
+        The share of the results that it says it gave, from those alone; None where it gave none.
+    recall
+        What that share was; None where no result was expected.
+    link, link_bytes_ps
+        The busiest link, by its two sites, and its bytes a second on average over the run.
+    byte_budget
+        Most that any link may carry; None for any.
+    """
+
+    stated_recall: float | None
+    standard_error: float | None
+    recall: float | None
+    link: str
+    link_bytes_ps: float
+    byte_budget: int | None
+
+    def checks(self, verdict: Verdict) -> list[Check]:
+        """Return that nothing is wrong but what is missing, and that links kept to the budget."""
+        stated = (
+            "nothing was found to state a recall from"
+            if self.stated_recall is None or self.standard_error is None
+            else f"recall {self.stated_recall:.3f} ± {self.standard_error:.3f} stated"
+        )
+        true = "" if self.recall is None else f", {self.recall:.3f} true"
+        found = [
+            Check(
+                name="sample",
+                passed=not (verdict.spurious or verdict.duplicate) if verdict.tested else None,
+                detail=f"{stated}{true}; {verdict.spurious + verdict.duplicate:,} results too many",
+            )
+        ]
+        if self.byte_budget is not None:
+            told = f"{self.link_bytes_ps:,.0f} of {self.byte_budget:,} bytes a second"
+            within = self.link_bytes_ps <= self.byte_budget
+            found.append(
+                Check(name="byte budget", passed=within, detail=f"busiest link {self.link}: {told}")
+            )
+        return found
+
+
+def approximated(
+    approximation: Approximation,
+    files: Sequence[StreamFile],
+    directory: Path,
+    placement: Mapping[str, str],
+    outcome: Outcome,
+    verdict: Verdict,
+) -> Approximated:
+    """Return the figures of the run in *directory*, whose actors are where *placement* says."""
+    stated, error = _stated_recall(approximation.kept, files, directory)
+    right = verdict.produced - verdict.duplicate - verdict.spurious
+    link, nbytes = _busiest_link(directory / "trace.parquet", placement)
+    return Approximated(
+        stated_recall=stated,
+        standard_error=error,
+        recall=right / verdict.expected if verdict.expected else None,
+        link=link,
+        link_bytes_ps=nbytes * NS_PER_S / max(outcome.virtual_ns, 1),
+        byte_budget=approximation.byte_budget,
+    )
+
+
+def _stated_recall(
+    kept: Sequence[KeptTuples], files: Sequence[StreamFile], directory: Path
+) -> tuple[float | None, float | None]:
+    """Return the recall and its standard error as estimated from the results; None of none."""
+    found = [
+        _results_by_value(tuples, file, summary_path(directory, stream))
+        for stream, (tuples, file) in enumerate(zip(kept, files, strict=True))
+    ]
+    values, of = np.unique(np.concatenate([values for values, _ in found]), return_inverse=True)
+    results = np.bincount(of, np.concatenate([counts for _, counts in found]), len(values))
+    return kept[0].values.recall(values, results) if results.any() else (None, None)
+
+
+def _results_by_value(
+    kept: KeptTuples, file: StreamFile, summary: Path
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of a stream's probing tuples, and how many results each had."""
+    table = pq.read_table(summary, columns=["probe_id", "count"])
+    columns = [batch.fields[kept.field] for batch in file.batches()]
+    values = np.concatenate([np.empty(0), *columns])
+    return values[table["probe_id"].to_numpy()], table["count"].to_numpy()
+
+
+def _busiest_link(trace: Path, placement: Mapping[str, str]) -> tuple[str, int]:
+    """Return the two sites between which most bytes went, and how many."""
+    table = pq.read_table(trace, columns=["sender", "receiver", "nbytes"])
+    sums = table.group_by(["sender", "receiver"]).aggregate([("nbytes", "sum")])
+    carried: Counter[str] = Counter()
+    for row in sums.to_pylist():
+        ends = {placement[row[end]] for end in ("sender", "receiver")}
+        if len(ends) == 2:
+            carried[" - ".join(sorted(ends))] += row["nbytes_sum"]
+    return max(carried.items(), key=lambda item: item[1], default=("none", 0))

@@ -1,0 +1,45 @@
+"""What a single operator costs, and that the kernel charges it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from netsim.cost import load_profile
+from netsim.operator_cost import OperatorCost, OperatorProfile, operator_profiles
+
+COST = OperatorCost(message_ps=7_000_000, row_ps=2_000, work_percent=50)
+
+
+def test_a_profile_without_operators_has_none() -> None:
+    assert operator_profiles("default", "split_join") == {}
+
+
+def test_a_plain_profile_charges_nothing_for_sending_and_the_same_everywhere() -> None:
+    profile = load_profile()
+    assert profile.sent_ns(1_000) == 0
+    assert profile.local_ns(10, 100) == profile.floor_ns(10, 100)
+
+
+def test_a_local_message_costs_no_bytes() -> None:
+    profile = OperatorProfile.of(load_profile(), 1_000_000, COST)
+    assert profile.local_ns(0, 10**9) == 8_000
+    assert profile.floor_ns(0, 10**9) > 10**8
+    assert profile.sent_ns(500) == 1_000
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[operators.hash_join."a"]\nmessage_ps = 1\nrow_ps = 1\n', "work_percent"),
+        ('[operators.hash_join."a"]\nweight = 1\n', "weight"),
+    ],
+)
+def test_a_wrong_entry_is_named(tmp_path: Path, text: str, said: str) -> None:
+    default = load_profile()
+    path = tmp_path / "mine.toml"
+    units = "\n".join(f"{k} = {v}" for k, v in vars(default).items() if k != "name")
+    path.write_text(f"{units}\nlocal_message_ps = 1\n{text}")
+    with pytest.raises(ValueError, match=f"the operators of hash_join: .*{said}"):
+        operator_profiles(path, "hash_join")

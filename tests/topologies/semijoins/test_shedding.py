@@ -1,0 +1,209 @@
+"""Approximate joins: nothing wrong, links within their budget, and a recall stated as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.source import Feeding
+from joins.one_way_join import OneWayJoin
+from joins.parser import parse_query
+from joins.semijoins.kept_values import KeptValues
+from netsim.network import Latency, Link, full_mesh
+from scenarios.run import Report
+from tests.properties.jobs import RandomJob
+from tests.properties.strategies import RandomStream
+from topologies.semijoin import Semijoin, SemijoinParameters
+from topologies.topology import Job, TopologyError
+
+TOPOLOGY = Semijoin()
+WINDOW = "WINDOW AS (SLIDE INTERVAL '1 ns' ON '800 ms' PRECISE)"
+TWO_WAY = f"SELECT * FROM A, B WHERE A.y = B.y {WINDOW}"
+THREE_WAY = f"SELECT * FROM A, B, C WHERE A.y = B.y AND B.y = C.y {WINDOW}"
+LINK = {"preset": "wan", "latency": 5_000_000, "bandwidth": 100_000_000}
+STEP_NS = 2_000_000
+ALGORITHMS = st.sampled_from(list(OneWayJoin))
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("run")
+
+
+def uniform(seed: int, values: int, rows: int = 1500) -> RandomStream:
+    """Return a stream of uniform values at a steady rate, five hundred a second."""
+    rng = np.random.default_rng(seed)
+    ts = (np.arange(rows) * STEP_NS + seed).tolist()
+    return RandomStream(ts=ts, x=[0.0] * rows, y=rng.integers(0, values, rows).tolist())
+
+
+def skewed(seed: int, rows: int = 1500) -> RandomStream:
+    """Return the same with values of which the first is by far the most frequent."""
+    y = np.minimum(np.random.default_rng(seed).zipf(1.5, rows), 1000)
+    return replace(uniform(seed, 1, rows), y=y.tolist())
+
+
+def run(
+    folder: Path, query: str, streams: tuple[RandomStream, ...], **parameters: object
+) -> Report:
+    """Run it as a person's run would be: with what is left to the system chosen first."""
+    parsed = parse_query(query)
+    given = SemijoinParameters(tau=50_000_000, **parameters)  # type: ignore[arg-type]
+    files = tuple(
+        stream.write(name, folder / "streams" / name, 1000)
+        for name, stream in zip(parsed.streams, streams, strict=True)
+    )
+    job = Job(query=parsed, files=files, feeding=Feeding(), network=network)
+    return RandomJob(
+        topology=TOPOLOGY,
+        parameters=TOPOLOGY.fitted(job, given, network(parsed.streams)),
+        query=query,
+        streams=streams,
+        network=LINK,
+        feeding={},
+        segment_rows=1000,
+        seed=1,
+    ).run(folder, pairs=True)
+
+
+def network(sites: object) -> nx.Graph:
+    link = Link(latency=Latency(mean_ns=5_000_000), bandwidth_bps=100_000_000)
+    return full_mesh(sites, link)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("query", [TWO_WAY, THREE_WAY])
+def test_a_kept_value_keeps_all_its_results_and_nothing_else_comes(
+    query: str, directory: Path
+) -> None:
+    """Whatever is kept, at whatever sites it is joined by whatever algorithm."""
+    streams = tuple(uniform(seed, 30, 400) for seed in range(query.count(".y") // 2 + 1))
+    whole = run(directory, query, streams)
+    expected = values_of_results(directory, streams[0])
+
+    @settings(max_examples=10)
+    @given(
+        algorithm=ALGORITHMS,
+        share=st.floats(0.05, 1),
+        never=st.lists(st.integers(0, 29), max_size=3),
+    )
+    def check(algorithm: OneWayJoin, share: float, never: list[int]) -> None:
+        kept = KeptValues(share=share, always=(1.0,), never=tuple(map(float, never)))
+        report = run(directory, query, streams, algorithm=algorithm, kept=kept)
+        verdict = report.verdict
+        assert verdict.spurious == verdict.duplicate == 0
+        assert verdict.produced == kept.keeps(expected).sum()
+        assert all(check.passed is not False for check in verdict.checks), verdict.checks
+
+    assert whole.verdict.exact
+    check()
+
+
+def values_of_results(directory: Path, stream: RandomStream) -> np.ndarray:
+    """Return the value of each result of the latest run, of two streams or of three."""
+    results = pq.read_table(directory / "results.parquet")
+    if "A_id" in results.column_names:
+        return np.array(stream.y)[results["A_id"].to_numpy()]
+    newest, other = results["probe_id"].to_numpy(), results["match_id"].to_numpy()
+    of_first = results["probe_stream"].to_numpy() == 0
+    return np.array(stream.y)[np.where(of_first, newest, other)]
+
+
+def test_no_link_carries_more_than_the_budget(directory: Path) -> None:
+    """Uniform values at steady rates, any two algorithms, and budgets from much to little."""
+
+    @settings(max_examples=12)
+    @given(
+        there=ALGORITHMS,
+        back=ALGORITHMS,
+        values=st.integers(80, 400),
+        part=st.floats(0.15, 0.9),
+        sizes=st.tuples(st.integers(100, 1500), st.integers(100, 1500)),
+    )
+    def check(
+        there: OneWayJoin, back: OneWayJoin, values: int, part: float, sizes: tuple[int, int]
+    ) -> None:
+        streams = (uniform(1, values), uniform(2, 2 * values))
+        common = {
+            "plan": f"A: B {there}; B: A {back}",
+            "tuple_bytes": dict(zip("AB", sizes, strict=True)),
+        }
+        whole = run(directory, TWO_WAY, streams, kept=KeptValues(share=1), **common)
+        assert whole.approximated is not None
+        budget = int(part * whole.approximated.link_bytes_ps)
+        report = run(directory, TWO_WAY, streams, byte_budget=budget, **common)
+        assert report.approximated is not None
+        assert 0.5 * budget < report.approximated.link_bytes_ps <= budget
+        assert report.verdict.spurious == report.verdict.duplicate == 0
+        assert report.verdict.missing > 0
+        assert report.verdict.passed
+
+    check()
+
+
+def test_a_tree_keeps_within_the_budget_too(directory: Path) -> None:
+    streams = tuple(uniform(seed, 100) for seed in range(3))
+    plan = "(A, B SP-S/SP-D, C SM-S1/SP-D)"
+    whole = run(directory, THREE_WAY, streams, kept=KeptValues(share=1), plan=plan)
+    assert whole.verdict.exact
+    assert whole.approximated is not None
+    budget = int(whole.approximated.link_bytes_ps / 2)
+    report = run(directory, THREE_WAY, streams, byte_budget=budget, plan=plan)
+    assert report.verdict.passed, report.verdict.checks
+    assert 0 < report.verdict.produced < report.verdict.expected
+
+
+@pytest.mark.parametrize("shape", ["uniform", "skewed"])
+@pytest.mark.parametrize("part", [0.2, 0.6])
+def test_the_recall_that_is_stated_is_near_the_true_one(
+    shape: str, part: float, directory: Path
+) -> None:
+    """Within four standard errors of a sample of values, which is not exact by chance either."""
+    streams = (uniform(1, 300), uniform(2, 300)) if shape == "uniform" else (skewed(1), skewed(2))
+    whole = run(directory, TWO_WAY, streams, kept=KeptValues(share=1))
+    assert whole.approximated is not None
+    assert whole.approximated.stated_recall == whole.approximated.recall == 1
+    budget = int(part * whole.approximated.link_bytes_ps)
+    found = run(directory, TWO_WAY, streams, byte_budget=budget).approximated
+    assert found is not None
+    assert found.stated_recall is not None
+    assert found.standard_error is not None
+    assert found.recall is not None
+    assert 0 < found.recall < 1
+    assert 0 < found.standard_error < 0.2
+    assert abs(found.stated_recall - found.recall) < 4 * found.standard_error
+    if shape == "skewed" and part > 0.5:
+        assert found.recall > part  # the most frequent value gives most results for its bytes
+
+
+def test_a_budget_that_suffices_sheds_nothing_and_one_of_next_to_nothing_is_refused(
+    directory: Path,
+) -> None:
+    streams = (uniform(1, 100), uniform(2, 100))
+    enough = run(directory, TWO_WAY, streams, byte_budget=10_000_000)
+    assert enough.verdict.exact
+    assert enough.verdict.claims_exact
+    assert enough.plan.parameters.kept == KeptValues(share=1)
+    with pytest.raises(TopologyError, match=r"byte_budget = 700: .* the busiest link, A - B"):
+        run(directory, TWO_WAY, streams, byte_budget=700)
+
+
+def test_what_cannot_be_shed_by_value_is_refused() -> None:
+    def refused(query: str, **parameters: object) -> str:
+        sketch = TOPOLOGY.sketch(parse_query(query))
+        with pytest.raises(TopologyError) as error:
+            TOPOLOGY.build(sketch, SemijoinParameters(**parameters))  # type: ignore[arg-type]
+        return str(error.value)
+
+    counted = TWO_WAY.replace("'1 ns' ON '800 ms' PRECISE", "'1' ON '80'")
+    assert "the window of A holds the latest 80 tuples" in refused(counted, byte_budget=1000)
+    unlike = THREE_WAY.replace("B.y = C.y", "B.x = C.x")
+    assert "no equalities make one of a field of each" in refused(unlike, kept={"share": 0.5})
+    with pytest.raises(ValueError, match=r"share[\s\S]*greater than 0"):
+        SemijoinParameters(kept={"share": 0})  # type: ignore[arg-type]

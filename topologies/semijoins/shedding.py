@@ -1,0 +1,236 @@
+"""What is shed under a byte budget: as little of the results as estimated bytes allow.
+
+Beyond the stream semijoin paper, which leaves "a good approximation for the join output in the case
+of insufficient system resources" to future work. Shed are values of the join attribute
+(`joins.semijoins.kept_values`). The few that give most results are known from the streams'
+beginnings, and are kept or not one by one, first what gives most for its bytes; of the others a
+share is kept, by hash, so that what it gives tells what is lost.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+
+import networkx as nx
+import numpy as np
+
+from joins.batch import Batch
+from joins.one_way_join import OneWayJoin
+from joins.query import JoinQuery
+from joins.semijoins.kept_values import KeptTuples, KeptValues
+from topologies.semijoins.costing import Costing
+from topologies.semijoins.estimate import estimate
+from topologies.semijoins.measuring import Measuring, samples_of, tied_fields
+from topologies.semijoins.parameters import SemijoinParameters
+from topologies.semijoins.plan import LinearPlan
+from topologies.semijoins.reading import JoinPlan
+from topologies.semijoins.statistics import JoinStatistics
+from topologies.semijoins.tree_estimate import estimate_tree
+from topologies.semijoins.unevenness import unevenness
+from topologies.topology import Job, TopologyError
+
+_SPARED = 0.1
+"""Part of a budget that stays free: estimates are near to within 5 %, and streams vary."""
+
+_TO_HALF, _HALVINGS = 8, 16
+"""Shares that are tried: so many from one to its half, and so many halves."""
+
+_LEAST_SHARE = 1 / 8
+"""What must remain possible of the others beside those: of too few no recall can be stated."""
+
+_MOST_KNOWN, _SURE_TUPLES = 32, 50
+"""Values decided on one by one: at most so many, seen in so many tuples of each stream."""
+
+
+_SIMPLE = (OneWayJoin.SP_S, OneWayJoin.SP_D)
+"""Algorithms that ship everything, whatever matches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """A budget for the links of a plan, and what its streams are like.
+
+    Attributes
+    ----------
+    bytes_ps
+        Most bytes a second that any link may carry, both ways together, on average over the run.
+    query, plan, measuring
+        What is joined, and how.
+    samples, statistics
+        First tuples of each stream, and the statistics of all that comes.
+    """
+
+    bytes_ps: int
+    query: JoinQuery
+    plan: JoinPlan
+    measuring: Measuring
+    samples: Sequence[Batch]
+    statistics: JoinStatistics
+
+    def fitting(self) -> KeptValues:
+        """Return what keeps most results within the budget, by estimates.
+
+        Raise :exc:`TopologyError` where next to nothing would be left, naming the busiest link.
+        """
+        everything = KeptValues(share=1.0)
+        if self._fits(everything):
+            return everything
+        known = self._known()
+        # One after the other: by formulas for even values, uneven ones may take more when fewer.
+        for step in range(_TO_HALF * _HALVINGS):
+            values = replace(known, share=2 ** (-step / _TO_HALF))
+            if self._fits(values):
+                return values
+        raise TopologyError(self._too_little())
+
+    def _known(self) -> KeptValues:
+        """Return which of the frequent values are kept: each that there is room for, in turn."""
+        values, results = self._frequent()
+        kept = np.zeros(len(values), bool)
+        for place in range(len(values)):
+            kept[place] = True
+            kept[place] = self._fits(self._deciding(values, results, kept))
+        return self._deciding(values, results, kept)
+
+    def _deciding(self, values: np.ndarray, results: np.ndarray, kept: np.ndarray) -> KeptValues:
+        return KeptValues(
+            share=_LEAST_SHARE,
+            always=tuple(map(float, values[kept])),
+            never=tuple(map(float, values[~kept])),
+            never_results=float(results[~kept].sum()),
+            squared_results=float((self._by_value[2] ** 2).sum() - (results**2).sum()),
+        )
+
+    def _fits(self, values: KeptValues) -> bool:
+        thinned = self._thinned(values)
+        room = self.bytes_ps * (1 - _SPARED)
+        return bool(thinned) and max(self._carried(thinned).values()) <= room
+
+    def _thinned(self, values: KeptValues) -> list[Batch]:
+        """Return the kept tuples of the samples; none where they are too few to measure."""
+        fields = shared_fields(self.query)
+        thinned = [
+            sample.take(KeptTuples(field=field, values=values).of(sample))
+            for field, sample in zip(fields, self.samples, strict=True)
+        ]
+        return thinned if min(len(batch) for batch in thinned) > 1 else []
+
+    def _carried(self, thinned: Sequence[Batch]) -> dict[tuple[int, ...], float]:
+        """Return the bytes a second on every link, by its two sites, for thinned streams."""
+        shares = [len(t) / len(s) for t, s in zip(thinned, self.samples, strict=True)]
+        streams = tuple(
+            replace(
+                stream, rate_tps=stream.rate_tps * share, window_rows=stream.window_rows * share
+            )
+            for stream, share in zip(self.statistics.streams, shares, strict=True)
+        )
+        costing = Costing(replace(self.measuring.statistics(thinned), streams=streams))
+        uneven = unevenness(
+            [self._column(place, batch) for place, batch in enumerate(thinned)], streams
+        )
+        carried: dict[tuple[int, ...], float] = defaultdict(float)
+        for ends, algorithm, nbytes in _shipped(costing, self.plan):
+            carried[tuple(sorted(ends))] += nbytes * (1 if algorithm in _SIMPLE else uneven)
+        return carried
+
+    def _column(self, place: int, batch: Batch) -> np.ndarray:
+        return batch.fields[shared_fields(self.query)[place]]
+
+    def _frequent(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the values that have most results, and the share of all results that each has.
+
+        They are in the order of results a byte, most first; bytes are taken to be those of full
+        tuples, whichever algorithm would ship fewer.
+        """
+        values, seen, results = self._by_value
+        bytes_of_one = [
+            stream.rate_tps * stream.full_bytes / len(sample)
+            for stream, sample in zip(self.statistics.streams, self.samples, strict=True)
+        ]
+        worth = results / (np.array(bytes_of_one) @ seen)
+        most = np.argsort(-results, kind="stable")
+        most = most[seen.min(axis=0)[most] >= _SURE_TUPLES][:_MOST_KNOWN]
+        most = most[np.argsort(-worth[most], kind="stable")]
+        return values[most], results[most]
+
+    @cached_property
+    def _by_value(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The values of all streams, how often each stream has them, and their share of results.
+
+        Results of a value are as the product of its frequencies.
+        """
+        columns = [self._column(place, sample) for place, sample in enumerate(self.samples)]
+        values = reduce(np.intersect1d, columns)
+        seen = np.stack([_seen(column, values) for column in columns])
+        results = seen.prod(axis=0, dtype=np.float64)
+        return values, seen, results / max(results.sum(), 1.0)
+
+    def _too_little(self) -> str:
+        carried = self._carried(self.samples)
+        (a, b), nbytes = max(carried.items(), key=lambda link: link[1])
+        names = self.statistics.names
+        return (
+            f"byte_budget = {self.bytes_ps}: so few bytes a second leave next to nothing of the "
+            f"streams; the busiest link, {names[a]} - {names[b]}, would carry {nbytes:,.0f} with "
+            "all of them"
+        )
+
+
+def within_budget(
+    job: Job,
+    plan: JoinPlan,
+    network: nx.Graph,
+    statistics: JoinStatistics,
+    parameters: SemijoinParameters,
+) -> KeptValues:
+    """Return what is kept of *job*'s streams under the budget that *parameters* say.
+
+    Raise :exc:`TopologyError` where next to nothing would be left.
+    """
+    assert parameters.byte_budget is not None  # else there is nothing to be within
+    return Budget(
+        bytes_ps=parameters.byte_budget,
+        query=job.query,
+        plan=plan,
+        measuring=Measuring.of_job(job, network, job.query.streams, **parameters.timing),
+        samples=samples_of(job),
+        statistics=statistics,
+    ).fitting()
+
+
+def shared_fields(query: JoinQuery) -> tuple[str, ...]:
+    """Return the field of each stream that equalities make one join attribute of all streams.
+
+    Raise :exc:`TopologyError` where there is none, or where a window counts tuples.
+    """
+    for name, window in zip(query.streams, query.windows, strict=True):
+        if window.kind == "count":
+            raise TopologyError(
+                f"byte_budget, kept: the window of {name} holds the latest {window.length} tuples; "
+                "without those that are shed it would hold others. Give it a time"
+            )
+    for fields in tied_fields(query):
+        if len(fields) == len(query.streams):
+            return tuple(fields[stream] for stream in range(len(query.streams)))
+    raise TopologyError(
+        "byte_budget, kept: tuples are shed by the value of a join attribute that all streams "
+        f"share; in {query} no equalities make one of a field of each stream"
+    )
+
+
+def _shipped(costing: Costing, plan: JoinPlan) -> list[tuple[tuple[int, int], OneWayJoin, float]]:
+    """Return the two sites of every one-way join, its algorithm, and its bytes a second."""
+    if isinstance(plan, LinearPlan):
+        linear = estimate(costing, plan).steps
+        return [((s.site, s.step.stream), s.step.algorithm, s.nbytes) for s in linear]
+    tree = estimate_tree(costing, plan).steps
+    return [((s.source, s.destination), s.algorithm, s.nbytes) for s in tree]
+
+
+def _seen(column: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return how often each of some ascending *values* is in a column."""
+    known = column[np.isin(column, values)]
+    return np.bincount(np.searchsorted(values, known), minlength=len(values))

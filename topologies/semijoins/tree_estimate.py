@@ -1,0 +1,103 @@
+"""What a whole join tree is estimated to cost, one-way join by one-way join."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from joins.one_way_join import OneWayJoin
+from topologies.semijoins.costing import Costing
+from topologies.semijoins.tree_costing import TreeCosting
+from topologies.semijoins.tree_plan import Tree, TreePlan, joins_of, leaves, site_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeStepEstimate:
+    """A one-way join of a tree; every figure is per second of arrivals.
+
+    Attributes
+    ----------
+    one, two
+        Streams in S_1 and in S_2.
+    source, destination
+        Sites of the two.
+    algorithm
+        By which it is computed.
+    seconds_by
+        Estimated time by each algorithm there is, between the same sites.
+    nbytes
+        Bytes shipped with the messages' headers.
+    rate_in_tps
+        Tuples a second that come into the step.
+    """
+
+    one: tuple[int, ...]
+    two: tuple[int, ...]
+    source: int
+    destination: int
+    algorithm: OneWayJoin
+    seconds_by: dict[OneWayJoin, float]
+    nbytes: float
+    rate_in_tps: float
+
+    @property
+    def seconds(self) -> float:
+        """Estimated time by the algorithm chosen."""
+        return self.seconds_by[self.algorithm]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeEstimate:
+    """A tree and what it is estimated to cost, per second of arrivals."""
+
+    plan: TreePlan
+    steps: tuple[TreeStepEstimate, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Total execution time: of processing at all sites, and of all transmissions."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def nbytes(self) -> float:
+        """Bytes shipped."""
+        return sum(step.nbytes for step in self.steps)
+
+
+def estimate_tree(costing: Costing, plan: TreePlan) -> TreeEstimate:
+    """Return what *plan* costs."""
+    pricing = TreeCosting(Costing(costing.statistics, tuple(OneWayJoin)))
+    steps = []
+    for join in joins_of(plan.root):
+        steps += [
+            _step(pricing, join.left, join.right, join.down),
+            _step(pricing, join.right, join.left, join.up),
+        ]
+    return TreeEstimate(plan=plan, steps=tuple(steps))
+
+
+def _step(pricing: TreeCosting, one: Tree, two: Tree, algorithm: OneWayJoin) -> TreeStepEstimate:
+    costing = pricing.costing
+    sets = [np.isin(range(len(costing.statistics.streams)), leaves(tree)) for tree in (one, two)]
+    ones, twos = sets[0][None], sets[1][None]
+    costs = pricing.one_way(ones, twos)
+    at = costing.algorithms.index(algorithm)
+    sites = np.array([site_of(one)]), np.array([site_of(two)])
+    headers = costs.shipments[0, 0, at] * costing.statistics.header_bytes
+    return TreeStepEstimate(
+        one=leaves(one),
+        two=leaves(two),
+        source=site_of(one),
+        destination=site_of(two),
+        algorithm=algorithm,
+        seconds_by=dict(
+            zip(
+                costing.algorithms,
+                pricing.seconds(costs, 0, 0, *sites)[0, 0].tolist(),
+                strict=True,
+            )
+        ),
+        nbytes=float(costs.shipped_bytes[0, 0, at] + headers),
+        rate_in_tps=float(costing.outputs.rates(pricing.outputs(ones)).sum()),
+    )
