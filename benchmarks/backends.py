@@ -21,13 +21,13 @@ _REPEATS = 5
 _PROCESSES = 2
 
 _DEMO: dict[str, Any] = {}
-# Fourteen segments of 8,000 tuples on eight PEs: tens of milliseconds of work in every message.
+# Twelve segments of 16,000 tuples on eight PEs: tens of milliseconds of work in every message.
 _COMPUTE_BOUND = {
-    "rows": 130_000,
-    "bind.W": 120_000,
-    "bind.D": 8_000,
+    "rows": 200_000,
+    "bind.W": 192_000,
+    "bind.D": 16_000,
     "po_join_pes": 8,
-    "feeding.batch_rows": 8_000,
+    "feeding.batch_rows": 16_000,
     "feeding.rate_tps": 50_000,
     "network.preset": "infiniband",
 }
