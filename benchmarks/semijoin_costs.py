@@ -32,8 +32,8 @@ from netsim.network import Latency, Link, full_mesh
 from netsim.trace import Trace
 from scenarios.planning.measured import Measured, measured_cost
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
-from topologies.semijoins.costing import Costing
-from topologies.semijoins.estimate import estimate
+from topologies.semijoins.costs.costing import Costing
+from topologies.semijoins.costs.estimate import estimate
 from topologies.semijoins.random_queries import FIELD_BYTES, QueryValues
 from topologies.topology import Job
 

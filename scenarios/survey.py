@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from topologies.semijoins.costing import Costing
-from topologies.semijoins.estimate import estimate
+from topologies.semijoins.costs.costing import Costing
+from topologies.semijoins.costs.estimate import estimate
+from topologies.semijoins.costs.statistics import JOIN_GRAPHS
 from topologies.semijoins.exhaustive import exhaustive_plan
 from topologies.semijoins.greedy import greedy_plan
 from topologies.semijoins.random_queries import QueryValues, random_query
-from topologies.semijoins.statistics import JOIN_GRAPHS
 
 _ROUNDING = 1e-9
 

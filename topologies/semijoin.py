@@ -43,16 +43,16 @@ from joins.query import JoinQuery
 from joins.semijoins.kept_values import KeptTuples, KeptValues
 from topologies.semijoins.carrying_out import carrying_out
 from topologies.semijoins.choosing import SEARCHES
-from topologies.semijoins.costing import Costing
+from topologies.semijoins.costs.costing import Costing
+from topologies.semijoins.costs.measuring import Measuring, measured_statistics
+from topologies.semijoins.costs.sizes import sized
+from topologies.semijoins.costs.statistics import JoinStatistics
 from topologies.semijoins.delays import longest_path
-from topologies.semijoins.measuring import Measuring, measured_statistics
 from topologies.semijoins.parameters import SemijoinParameters, plan_of
 from topologies.semijoins.plan import LinearPlan
 from topologies.semijoins.reading import JoinPlan
 from topologies.semijoins.replanning import GreedyPlans
 from topologies.semijoins.shedding import shared_fields, within_budget
-from topologies.semijoins.sizes import sized
-from topologies.semijoins.statistics import JoinStatistics
 from topologies.topology import (
     ActorGraph,
     Approximation,

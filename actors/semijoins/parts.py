@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from actors.semijoins.bloom_d import BloomDDestination, BloomDSource
-from actors.semijoins.bloom_s import BloomSDestination, BloomSSource
+from actors.semijoins.one_way.bloom_d import BloomDDestination, BloomDSource
+from actors.semijoins.one_way.bloom_s import BloomSDestination, BloomSSource
+from actors.semijoins.one_way.sm_d1 import SmD1Destination, SmD1Source
+from actors.semijoins.one_way.sm_d2 import SmD2Destination, SmD2Source
+from actors.semijoins.one_way.sm_s1 import SmS1Destination, SmS1Source
+from actors.semijoins.one_way.sm_s2 import SmS2Destination, SmS2Source
+from actors.semijoins.one_way.sp_d import SpDDestination, SpDSource
+from actors.semijoins.one_way.sp_s import SpSDestination, SpSSource
 from actors.semijoins.part import DestinationPart, SourcePart
-from actors.semijoins.sm_d1 import SmD1Destination, SmD1Source
-from actors.semijoins.sm_d2 import SmD2Destination, SmD2Source
-from actors.semijoins.sm_s1 import SmS1Destination, SmS1Source
-from actors.semijoins.sm_s2 import SmS2Destination, SmS2Source
-from actors.semijoins.sp_d import SpDDestination, SpDSource
-from actors.semijoins.sp_s import SpSDestination, SpSSource
 from joins.one_way_join import OneWayJoin
 
 PARTS: dict[OneWayJoin, tuple[type[SourcePart], type[DestinationPart]]] = {

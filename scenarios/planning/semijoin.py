@@ -17,15 +17,15 @@ from scenarios.planning.planner import Cost, Planner, Proposal, Table
 from scenarios.run import Report
 from topologies.semijoin import Semijoin, plan_of, replanning_of
 from topologies.semijoins.choosing import EXHAUSTIVE_STREAMS, SEARCHES
-from topologies.semijoins.costing import Costing
-from topologies.semijoins.estimate import Estimate, estimate
+from topologies.semijoins.costs.costing import Costing
+from topologies.semijoins.costs.estimate import Estimate, estimate
+from topologies.semijoins.costs.sizes import sized
+from topologies.semijoins.costs.statistics import JoinStatistics
 from topologies.semijoins.foreseen import foreseen
 from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
 from topologies.semijoins.reading import JoinPlan
 from topologies.semijoins.replanning import GreedyPlans
-from topologies.semijoins.sizes import sized
-from topologies.semijoins.statistics import JoinStatistics
-from topologies.semijoins.tree_estimate import TreeEstimate, estimate_tree
+from topologies.semijoins.trees.estimate import TreeEstimate, estimate_tree
 
 _SITE = "site"
 _BYTES, _TIME = "bytes shipped", "execution time"

@@ -16,7 +16,7 @@ from topologies.semijoins.parameters import SemijoinParameters
 from topologies.semijoins.plan import LinearPlan
 from topologies.semijoins.reading import JoinPlan
 from topologies.semijoins.steps import one_way_steps
-from topologies.semijoins.tree_steps import tree_steps
+from topologies.semijoins.trees.steps import tree_steps
 
 
 @dataclass(frozen=True, kw_only=True)

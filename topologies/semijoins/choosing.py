@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from topologies.semijoins.costing import Costing
+from topologies.semijoins.costs.costing import Costing
 from topologies.semijoins.exhaustive import exhaustive_plan
 from topologies.semijoins.greedy import greedy_plan
 from topologies.semijoins.plan import LinearPlan
 from topologies.semijoins.reading import JoinPlan
-from topologies.semijoins.tree_search import exhaustive_tree, greedy_tree
+from topologies.semijoins.trees.search import exhaustive_tree, greedy_tree
 
 EXHAUSTIVE_STREAMS = 8
 """Most streams whose plans are searched exhaustively in less than a second."""

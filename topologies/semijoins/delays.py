@@ -10,7 +10,7 @@ import networkx as nx
 from joins.one_way_join import OneWayJoin
 from netsim.network import link_between
 from topologies.semijoins.reading import JoinPlan
-from topologies.semijoins.tree_plan import TreePlan, joins_of, site_of
+from topologies.semijoins.trees.plan import TreePlan, joins_of, site_of
 
 _CROSSINGS = {
     OneWayJoin.SP_S: 0,

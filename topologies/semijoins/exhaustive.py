@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topologies.semijoins.costing import Costing, Frontier
+from topologies.semijoins.costs.costing import Costing, Frontier
 from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
 
 

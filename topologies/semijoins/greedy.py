@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topologies.semijoins.costing import Costing, Frontier
+from topologies.semijoins.costs.costing import Costing, Frontier
 from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topologies.semijoins.statistics import (
+from topologies.semijoins.costs.statistics import (
     JoinStatistics,
     Prices,
     StreamStatistics,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from joins.one_way_join import OneWayJoin
 from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
-from topologies.semijoins.tree_plan import Tree, TreePlan, TwoWayJoin
+from topologies.semijoins.trees.plan import Tree, TreePlan, TwoWayJoin
 from topologies.topology import TopologyError
 
 JoinPlan = LinearPlan | TreePlan

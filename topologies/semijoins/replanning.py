@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from actors.semijoins.part import OneWayStep
 from actors.semijoins.replanning import Observed
 from actors.source import NS_PER_S
-from topologies.semijoins.costing import Costing
-from topologies.semijoins.estimate import Estimate, estimate
+from topologies.semijoins.costs.costing import Costing
+from topologies.semijoins.costs.estimate import Estimate, estimate
+from topologies.semijoins.costs.measuring import Measuring
+from topologies.semijoins.costs.statistics import JoinStatistics
 from topologies.semijoins.greedy import greedy_plan
-from topologies.semijoins.measuring import Measuring
 from topologies.semijoins.plan import LinearPlan
 from topologies.semijoins.reading import read_plan
-from topologies.semijoins.statistics import JoinStatistics
 from topologies.semijoins.steps import one_way_steps
 
 WORTH_A_CHANGE = 0.9

@@ -21,15 +21,15 @@ from joins.batch import Batch
 from joins.one_way_join import OneWayJoin
 from joins.query import JoinQuery
 from joins.semijoins.kept_values import KeptTuples, KeptValues
-from topologies.semijoins.costing import Costing
-from topologies.semijoins.estimate import estimate
-from topologies.semijoins.measuring import Measuring, samples_of, tied_fields
+from topologies.semijoins.costs.costing import Costing
+from topologies.semijoins.costs.estimate import estimate
+from topologies.semijoins.costs.measuring import Measuring, samples_of, tied_fields
+from topologies.semijoins.costs.statistics import JoinStatistics
+from topologies.semijoins.costs.unevenness import unevenness
 from topologies.semijoins.parameters import SemijoinParameters
 from topologies.semijoins.plan import LinearPlan
 from topologies.semijoins.reading import JoinPlan
-from topologies.semijoins.statistics import JoinStatistics
-from topologies.semijoins.tree_estimate import estimate_tree
-from topologies.semijoins.unevenness import unevenness
+from topologies.semijoins.trees.estimate import estimate_tree
 from topologies.topology import Job, TopologyError
 
 _SPARED = 0.1

@@ -8,8 +8,8 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-from topologies.semijoins.attributes import JoinAttribute, NestedAttribute
-from topologies.semijoins.statistics import (
+from topologies.semijoins.costs.attributes import JoinAttribute, NestedAttribute
+from topologies.semijoins.costs.statistics import (
     JOIN_GRAPHS,
     JoinStatistics,
     OtherPredicate,

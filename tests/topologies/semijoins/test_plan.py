@@ -15,7 +15,7 @@ from topologies.semijoins.plan import (
     uniform_plan,
 )
 from topologies.semijoins.reading import read_plan
-from topologies.semijoins.tree_plan import TreePlan, TwoWayJoin, joins_of, leaves
+from topologies.semijoins.trees.plan import TreePlan, TwoWayJoin, joins_of, leaves
 from topologies.topology import TopologyError
 
 ABC = ("A", "B", "C")

@@ -24,9 +24,9 @@ from tests.properties.test_hosts import RestoringHost
 from tests.topologies.test_semijoin import TOPOLOGY, job, plans
 from topologies import semijoin
 from topologies.semijoin import SemijoinParameters, plan_of, replanning_of
+from topologies.semijoins.costs.sizes import sized
 from topologies.semijoins.foreseen import foreseen
 from topologies.semijoins.replanning import GreedyPlans
-from topologies.semijoins.sizes import sized
 from topologies.topology import TopologyError
 
 TWO_WAY = "SELECT * FROM A, B WHERE A.y = B.y WINDOW AS (SLIDE INTERVAL '1' ON '40')"

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from joins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from tests.topologies.semijoins.random_statistics import alike, joins
-from topologies.semijoins.attributes import NestedAttribute
-from topologies.semijoins.costing import Costing
-from topologies.semijoins.estimate import estimate
+from topologies.semijoins.costs.attributes import NestedAttribute
+from topologies.semijoins.costs.costing import Costing
+from topologies.semijoins.costs.estimate import estimate
+from topologies.semijoins.costs.statistics import JOIN_GRAPHS, JoinStatistics, OtherPredicate
 from topologies.semijoins.exhaustive import exhaustive_plan
 from topologies.semijoins.greedy import greedy_plan
 from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
-from topologies.semijoins.statistics import JOIN_GRAPHS, JoinStatistics, OtherPredicate
 from topologies.topology import TopologyError
 
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from joins.one_way_join import OneWayJoin
 from tests.topologies.semijoins.random_statistics import joins
-from topologies.semijoins.costing import Costing
-from topologies.semijoins.estimate import estimate
+from topologies.semijoins.costs.costing import Costing
+from topologies.semijoins.costs.estimate import estimate
+from topologies.semijoins.costs.statistics import JoinStatistics
 from topologies.semijoins.exhaustive import exhaustive_plan
-from topologies.semijoins.statistics import JoinStatistics
-from topologies.semijoins.tree_estimate import estimate_tree
-from topologies.semijoins.tree_plan import TreePlan, TwoWayJoin, joins_of, leaves
-from topologies.semijoins.tree_search import exhaustive_tree, greedy_tree
+from topologies.semijoins.trees.estimate import estimate_tree
+from topologies.semijoins.trees.plan import TreePlan, TwoWayJoin, joins_of, leaves
+from topologies.semijoins.trees.search import exhaustive_tree, greedy_tree
 from topologies.topology import TopologyError
 
 FEW = (OneWayJoin.SP_S, OneWayJoin.SP_D, OneWayJoin.SM_D1)

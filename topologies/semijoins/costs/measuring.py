@@ -15,14 +15,14 @@ from joins.batch import Batch, Schema
 from joins.query import JoinQuery, Predicate
 from joins.windows import Window
 from netsim.network import link_between
-from topologies.semijoins.attributes import JoinAttribute, measured_attribute
-from topologies.semijoins.plan import join_graph
-from topologies.semijoins.statistics import (
+from topologies.semijoins.costs.attributes import JoinAttribute, measured_attribute
+from topologies.semijoins.costs.statistics import (
     JoinStatistics,
     OtherPredicate,
     Prices,
     StreamStatistics,
 )
+from topologies.semijoins.plan import join_graph
 from topologies.topology import Job, TopologyError
 
 _SAMPLE_ROWS = 262_144

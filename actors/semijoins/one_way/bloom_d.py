@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.semijoins.bloom_s import BITS_PER_VALUE, probe_keys, stored_keys
+from actors.semijoins.one_way.bloom_s import BITS_PER_VALUE, probe_keys, stored_keys
 from actors.semijoins.part import Desk, DestinationPart, OneWayStep, SourcePart
 from actors.semijoins.payloads import Combinations, Filter
 from joins.batch import Batch

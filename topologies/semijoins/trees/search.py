@@ -15,9 +15,9 @@ import networkx as nx
 import numpy as np
 
 from joins.one_way_join import OneWayJoin
-from topologies.semijoins.costing import Costing
-from topologies.semijoins.tree_costing import TreeCosting
-from topologies.semijoins.tree_plan import Tree, TreePlan, TwoWayJoin, leaves, site_of
+from topologies.semijoins.costs.costing import Costing
+from topologies.semijoins.trees.costing import TreeCosting
+from topologies.semijoins.trees.plan import Tree, TreePlan, TwoWayJoin, leaves, site_of
 
 
 @dataclass(frozen=True, kw_only=True)

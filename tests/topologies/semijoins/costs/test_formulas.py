@@ -9,11 +9,11 @@ import pytest
 
 from joins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from tests.topologies.semijoins.random_statistics import alike, with_stream
-from topologies.semijoins.costing import Costing, Frontier
-from topologies.semijoins.estimate import StepEstimate, estimate
-from topologies.semijoins.operands import distinct_among
+from topologies.semijoins.costs.costing import Costing, Frontier
+from topologies.semijoins.costs.estimate import StepEstimate, estimate
+from topologies.semijoins.costs.operands import distinct_among
+from topologies.semijoins.costs.statistics import JoinStatistics, one_attribute
 from topologies.semijoins.plan import uniform_plan
-from topologies.semijoins.statistics import JoinStatistics, one_attribute
 
 
 def step(statistics: JoinStatistics, algorithm: OneWayJoin) -> StepEstimate:

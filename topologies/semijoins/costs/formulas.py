@@ -36,7 +36,7 @@ from collections.abc import Callable
 import numpy as np
 
 from joins.one_way_join import OneWayJoin
-from topologies.semijoins.operands import Figure, Operands, Term
+from topologies.semijoins.costs.operands import Figure, Operands, Term
 
 
 def _simple_at_source(o: Operands) -> list[Term]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from topologies.semijoins.statistics import Prices
+from topologies.semijoins.costs.statistics import Prices
 
 COUNT_BYTES = 8
 """Size of a count in v_C."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topologies.semijoins.operands import distinct_among
-from topologies.semijoins.statistics import StreamStatistics
-from topologies.semijoins.unevenness import unevenness
+from topologies.semijoins.costs.operands import distinct_among
+from topologies.semijoins.costs.statistics import StreamStatistics
+from topologies.semijoins.costs.unevenness import unevenness
 
 STREAMS = tuple(
     StreamStatistics(name=name, rate_tps=100, window_rows=200, full_bytes=100) for name in "AB"

@@ -16,10 +16,10 @@ import numpy as np
 
 from actors.semijoins.parts import PARTS
 from joins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
-from topologies.semijoins.bloom_formulas import FORMULAS
-from topologies.semijoins.operands import Operands, Term
-from topologies.semijoins.outputs import Outputs, OutputStatistics
-from topologies.semijoins.statistics import JoinStatistics
+from topologies.semijoins.costs.bloom_formulas import FORMULAS
+from topologies.semijoins.costs.operands import Operands, Term
+from topologies.semijoins.costs.outputs import Outputs, OutputStatistics
+from topologies.semijoins.costs.statistics import JoinStatistics
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topologies.semijoins.bloom_formulas import FORMULAS
-from topologies.semijoins.costing import Costing, Frontier, probes_late
-from topologies.semijoins.operands import Term
+from topologies.semijoins.costs.bloom_formulas import FORMULAS
+from topologies.semijoins.costs.costing import Costing, Frontier, probes_late
+from topologies.semijoins.costs.operands import Term
 from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
 
 

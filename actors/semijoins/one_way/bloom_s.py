@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from actors.semijoins.one_way.sm_s1 import SmS1Destination, SmS1Source
 from actors.semijoins.part import Desk
 from actors.semijoins.payloads import Filter, Shipment
-from actors.semijoins.sm_s1 import SmS1Destination, SmS1Source
 from joins.semijoins.attributes import JoinAttributes
 from joins.semijoins.bloom_filter import BloomFilter
 

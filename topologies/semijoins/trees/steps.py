@@ -21,7 +21,7 @@ from joins.semijoins.attributes import JoinAttributes
 from joins.semijoins.operand import Operand
 from joins.semijoins.operand_window import OperandWindow
 from topologies.semijoins.steps import check_filter
-from topologies.semijoins.tree_plan import Tree, TreePlan, TwoWayJoin, joins_of, leaves, site_of
+from topologies.semijoins.trees.plan import Tree, TreePlan, TwoWayJoin, joins_of, leaves, site_of
 from topologies.topology import TopologyError
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 
-from topologies.semijoins.attributes import JoinAttribute, NestedAttribute
+from topologies.semijoins.costs.attributes import JoinAttribute, NestedAttribute
 from topologies.topology import TopologyError
 
 

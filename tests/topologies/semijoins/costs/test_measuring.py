@@ -12,8 +12,8 @@ from actors.source import NS_PER_S, Feeding
 from joins.batch import Schema
 from joins.parser import parse_query
 from netsim.network import PRESETS, Latency, Link, full_mesh
-from topologies.semijoins.measuring import measured_statistics
-from topologies.semijoins.statistics import JoinStatistics
+from topologies.semijoins.costs.measuring import measured_statistics
+from topologies.semijoins.costs.statistics import JoinStatistics
 from topologies.topology import Job, TopologyError
 
 QUERY = """

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topologies.semijoins.bloom_formulas import FORMULAS
-from topologies.semijoins.costing import Costing, probes_late
-from topologies.semijoins.operands import Term
-from topologies.semijoins.outputs import Outputs
+from topologies.semijoins.costs.bloom_formulas import FORMULAS
+from topologies.semijoins.costs.costing import Costing, probes_late
+from topologies.semijoins.costs.operands import Term
+from topologies.semijoins.costs.outputs import Outputs
 
 _OWN_BYTES, _KEY_BYTES = 24, 8
 """What a tuple of an output stream has of its own (`joins.semijoins.operand`), and does not have of

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topologies.semijoins.operands import Operands, distinct_among
-from topologies.semijoins.statistics import JoinStatistics
+from topologies.semijoins.costs.operands import Operands, distinct_among
+from topologies.semijoins.costs.statistics import JoinStatistics
 
 _NEVER = 1e-300
 """Least selectivity: its logarithm must be finite."""

@@ -12,8 +12,8 @@ from itertools import permutations
 
 import numpy as np
 
-from topologies.semijoins.operands import distinct_among
-from topologies.semijoins.statistics import StreamStatistics
+from topologies.semijoins.costs.operands import distinct_among
+from topologies.semijoins.costs.statistics import StreamStatistics
 
 
 def unevenness(columns: Sequence[np.ndarray], streams: Sequence[StreamStatistics]) -> float:
