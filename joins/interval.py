@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from joins.field import Field
 from joins.windows import WindowError, read_extent
-
-if TYPE_CHECKING:
-    from joins.query import Field
 
 TIME_FIELD = "ts"
 """How a query spells a tuple's event time, whatever column of the raw data it came from."""

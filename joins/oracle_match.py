@@ -10,10 +10,11 @@ import numpy as np
 from numba import njit
 
 from joins.batch import Batch
+from joins.field import Field
 from joins.hashing import mix
 from joins.matches import Matches
 from joins.oracle_sorted import match_near
-from joins.query import Field, JoinQuery, Predicate
+from joins.query import JoinQuery, Predicate
 
 _ROWS_AT_ONCE = 256
 _CELLS_AT_ONCE = 1 << 24

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from joins.batch import Schema
 from joins.conditions import MIRRORED, Condition
+from joins.field import Field
 from joins.interval import Interval, IntervalClause, IntervalError
 from joins.window_clause import StreamWindows, WindowClause
 from joins.windows import Window, WindowError
@@ -15,29 +16,6 @@ from joins.windows import Window, WindowError
 
 class QueryError(ValueError):
     """A query that cannot be evaluated; names the part and what is allowed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Field:
-    """A field of one side of a predicate.
-
-    Attributes
-    ----------
-    stream
-        Position of its stream in the query.
-    name
-        The column.
-    role
-        In a self join 1 for the newer tuple, which probes, and 2 for the earlier one, which is
-        stored; 0 in a join of several streams.
-    text
-        As the query spells it.
-    """
-
-    stream: int
-    name: str
-    role: int
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True)

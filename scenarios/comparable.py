@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from joins.query import Field, JoinQuery, Predicate
+from joins.field import Field
+from joins.query import JoinQuery, Predicate
 from scenarios.config import ConfigError
 from spark_bridge.prepared import PreparedStream
 

@@ -19,7 +19,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.window import Window as Over
 
 from joins.batch import Schema
-from joins.query import Field, JoinQuery, Predicate
+from joins.field import Field
+from joins.query import JoinQuery, Predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

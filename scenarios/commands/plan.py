@@ -7,7 +7,7 @@ from dataclasses import replace
 from scenarios import config as configs
 from scenarios.commands.options import RunOptions, configuration, replay_command
 from scenarios.commands.output import exit_code, print_json
-from scenarios.commands.run import prepared, run_prepared
+from scenarios.commands.single import prepared, run_prepared
 from scenarios.config import ConfigError
 from scenarios.failures import EXIT_PASS
 from scenarios.planning.planner import Planner

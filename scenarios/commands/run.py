@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from scenarios import config as configs
-from scenarios.commands.options import (
-    RunOptions,
-    check_address,
-    configuration,
-    replay_command,
-)
+from scenarios.commands.options import RunOptions, configuration, replay_command
 from scenarios.commands.output import exit_code, print_json
+from scenarios.commands.single import run_one
+from scenarios.commands.study import run_study
 from scenarios.config import ConfigError
-from scenarios.datasets import prepare_streams
 from scenarios.failures import EXIT_FAIL
-from scenarios.plan import Plan, make_plan
-from scenarios.report.page import write_report
-from scenarios.run import Report, execute
-from scenarios.run_config import RunConfig
-from scenarios.run_directory import new_run_directory
-from scenarios.run_json import summary, write_run_json
+from scenarios.run_json import summary
 from scenarios.terminal import Terminal
-from scenarios.terminal.run_view import backends_compared, closing, opening
+from scenarios.terminal.run_view import backends_compared
 
 DEMO_SCENARIO = "spo-q3"
 
@@ -48,8 +37,6 @@ def demo(*, json_output: bool) -> int:
 def run(options: RunOptions) -> int:
     """Run what *options* say, a single run or a study; return the exit code."""
     if _is_study(options):
-        from scenarios.commands.study import run_study
-
         return run_study(options)
     if options.point is not None:
         raise ConfigError(f"--point {options.point}: only a study has points")
@@ -65,41 +52,6 @@ def run(options: RunOptions) -> int:
     if options.json_output:
         print_json(summary(report))
     return exit_code(report.verdict.passed)
-
-
-def run_one(
-    config: RunConfig,
-    terminal: Terminal,
-    *,
-    replay: str,
-    out: Path | None = None,
-    address: str | None = None,
-) -> Report:
-    """Run *config*, say what came out, and leave it in a run directory."""
-    check_address(config, address)
-    return run_prepared(
-        prepared(config, terminal, address=address), terminal, replay=replay, out=out
-    )
-
-
-def prepared(config: RunConfig, terminal: Terminal, *, address: str | None = None) -> Plan:
-    """Look up what *config* names and prepare its streams, showing how far that is."""
-    with terminal.preparing() as progress:
-        return make_plan(
-            config, address=address, prepare=partial(prepare_streams, progress=progress)
-        )
-
-
-def run_prepared(plan: Plan, terminal: Terminal, *, replay: str, out: Path | None = None) -> Report:
-    """Run *plan*, say what came out, and leave it in a run directory."""
-    directory = new_run_directory(plan.config.name, plan.config.seed, out)
-    opening(terminal.out, plan)
-    with terminal.running(plan) as display:
-        report = execute(plan, directory, on_run=display.on_run, on_judge=display.on_judge)
-    write_run_json(report, replay)
-    write_report(report, replay)
-    closing(terminal.out, report, replay)
-    return report
 
 
 def _is_study(options: RunOptions) -> bool:

@@ -8,7 +8,7 @@ from scenarios import config as configs
 from scenarios.batch import Preparation
 from scenarios.commands.options import RunOptions, replay_command, settings_of
 from scenarios.commands.output import exit_code, print_json, worst
-from scenarios.commands.run import run_one
+from scenarios.commands.single import run_one
 from scenarios.config import ConfigError
 from scenarios.failures import EXIT_STOPPED
 from scenarios.run_config import RunConfig
