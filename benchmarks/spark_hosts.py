@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from actors.feed import StreamFile
-from actors.protocol import Actor, ActorSpec, Context, Message, State
+from actors.protocol import Actor, Context, Message, State
 from actors.source import Feeding, Source
 from benchmarks.inequality_work import taxi_work
 from benchmarks.measure import Result, report
@@ -153,9 +153,8 @@ def _panjoin(folder: Path, spark: SparkSession) -> list[Result]:
     )
     feeding = Feeding(batch_rows=_SUBWINDOW // 2)
     empty = ActorGraph()
-    source = ActorSpec(actor=Source, arguments={"files": streams, "feeding": feeding})
-    empty.add_actor("source", role="source", spec=source)
-    empty.add_actor("discard", role="discard", spec=ActorSpec(actor=_Discard))
+    empty.add("source", "source", Source, files=streams, feeding=feeding)
+    empty.add("discard", "discard", _Discard)
     empty.connect("source", "out", "discard")
     _run(query, streams, folder, "warm-empty", spark, empty, pairs=False)
     discarded = _run(query, streams, folder, "empty", spark, empty, pairs=False)

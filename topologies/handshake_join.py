@@ -17,14 +17,14 @@ whom, and tells. What flows past unseen costs a comparison of positions and no m
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic.dataclasses import dataclass
 
 from actors.handshake.core import Core
 from actors.handshake.driver import Driver
 from actors.handshake.resting import RestingCore
-from actors.protocol import FEEDBACK, ActorSpec
+from actors.protocol import FEEDBACK
 from actors.results import Sink
 from actors.source import Source
 from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology
@@ -65,17 +65,12 @@ class HandshakeJoin(Topology):
         query = job.query
         graph = ActorGraph()
 
-        def add(role: str, name: str, actor: type, **arguments: Any) -> str:
-            return graph.add_actor(
-                name, role=role, spec=ActorSpec(actor=actor, arguments=arguments)
-            )
-
-        source = add("source", "source", Source, files=job.files, feeding=job.feeding)
-        driver = add(
+        source = graph.add("source", "source", Source, files=job.files, feeding=job.feeding)
+        driver = graph.add(
             "driver", "driver", Driver, windows=query.windows, self_join=query.is_self_join
         )
         cores = [
-            add(
+            graph.add(
                 "core",
                 f"core.{core}",
                 self.core,
@@ -88,7 +83,7 @@ class HandshakeJoin(Topology):
             )
             for core in range(parameters.pes)
         ]
-        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        sink = graph.add("sink", "sink", Sink, only_emits=True)
         graph.connect(source, "out", driver)
         graph.connect(driver, "first", cores[0])
         graph.connect(driver, "last", cores[-1])

@@ -15,7 +15,7 @@ from actors.interval_join.calibration import CalibratingEmitter
 from actors.interval_join.distribution import BySplitKey
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.master import Master
-from actors.protocol import FEEDBACK, ActorSpec
+from actors.protocol import FEEDBACK
 from topologies.dp_oij import DpOij
 from topologies.interval_join import CollectedParameters, KeyedParameters, OijParameters
 from topologies.topology import STRICT, ActorGraph, Pes
@@ -78,20 +78,16 @@ class HpOij(DpOij):
         p = _of_this(parameters)
         if p.splitting is not None:
             return
-        master = graph.add_actor(
+        master = graph.add(
             "master",
-            role="master",
-            spec=ActorSpec(
-                actor=Master,
-                arguments={
-                    "channels": len(emitters),
-                    "homes": p.homes,
-                    "heuristic": p.heuristic,
-                    "threshold": p.threshold,
-                    "max_splitting": p.max_splitting or p.replicas,
-                },
-            ),
+            "master",
+            Master,
             site=replicas[0],
+            channels=len(emitters),
+            homes=p.homes,
+            heuristic=p.heuristic,
+            threshold=p.threshold,
+            max_splitting=p.max_splitting or p.replicas,
         )
         for emitter in emitters:
             graph.connect(emitter, "master", master)

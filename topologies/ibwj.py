@@ -24,7 +24,6 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.ibwj.machine import Machine
-from actors.protocol import ActorSpec
 from actors.results import Sink
 from actors.source import Source
 from joins.indexes.pim_tree.index import WIDTH
@@ -133,23 +132,19 @@ class Ibwj(Topology):
                 f"threads = {p.threads}: an index of {p.index} is not made for several threads; "
                 f"leave threads at 0, or share one of {', '.join(SHARED)}"
             )
-        arguments = {
-            "query": job.query,
-            "schemas": tuple(file.schema for file in job.files),
-            "making": making_of(p),
-            "unit_ps": job.profile.unit_ps,
-            "pairs": job.pairs,
-        }
         graph = ActorGraph()
-        source = graph.add_actor(
-            "source",
-            role="source",
-            spec=ActorSpec(actor=Source, arguments={"files": job.files, "feeding": job.feeding}),
+        source = graph.add("source", "source", Source, files=job.files, feeding=job.feeding)
+        machine = graph.add(
+            "machine",
+            "machine",
+            Machine,
+            query=job.query,
+            schemas=tuple(file.schema for file in job.files),
+            making=making_of(p),
+            unit_ps=job.profile.unit_ps,
+            pairs=job.pairs,
         )
-        machine = graph.add_actor(
-            "machine", role="machine", spec=ActorSpec(actor=Machine, arguments=arguments)
-        )
-        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        sink = graph.add("sink", "sink", Sink, only_emits=True)
         graph.connect(source, "out", machine)
         graph.connect(machine, "sink", sink)
         return graph

@@ -21,7 +21,6 @@ from actors.interval_join.distribution import Homes, KeyHash
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.replica import Replica
 from actors.interval_join.source import StreamSource
-from actors.protocol import ActorSpec
 from actors.results import Sink
 from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology
 
@@ -118,24 +117,20 @@ class OijPattern(IntervalJoinTopology):
         actor, of_pattern = self.emitter(p)
         emitters = add_emitters(graph, job, p, actor, of_pattern | self.batching(p))
         replicas = [
-            graph.add_actor(
+            graph.add(
+                "oij",
                 f"oij.{replica}",
-                role="oij",
-                spec=ActorSpec(
-                    actor=Replica,
-                    arguments={
-                        "query": query,
-                        "schemas": tuple(file.schema for file in job.files),
-                        "replica": replica,
-                        "channels": len(emitters),
-                        "collector": self.collector(p),
-                        "pairs": job.pairs,
-                    },
-                ),
+                Replica,
+                query=query,
+                schemas=tuple(file.schema for file in job.files),
+                replica=replica,
+                channels=len(emitters),
+                collector=self.collector(p),
+                pairs=job.pairs,
             )
             for replica in range(p.replicas)
         ]
-        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        sink = graph.add("sink", "sink", Sink, only_emits=True)
         for emitter in emitters:
             graph.connect(emitter, "replicas", *replicas)
         for one in replicas:
@@ -179,31 +174,26 @@ def add_emitters(
     emitters = []
     for channel, (stream, replica) in enumerate(_alternating(query.reach.base, replicas)):
         number = f"{query.streams[stream]}.{replica}"
-        reads = {
-            "files": job.files,
-            "feeding": job.feeding,
-            "stream": stream,
-            "replica": replica,
-            "replicas": replicas[stream],
-        }
-        distributes = {
-            "query": query,
-            "schemas": tuple(file.schema for file in job.files),
-            "stream": stream,
-            "channel": channel,
-            **arguments,
-        }
-        source = graph.add_actor(
+        source = graph.add(
+            "source",
             f"source.{number}",
-            role="source",
-            spec=ActorSpec(actor=StreamSource, arguments=reads),
+            StreamSource,
+            files=job.files,
+            feeding=job.feeding,
+            stream=stream,
+            replica=replica,
+            replicas=replicas[stream],
         )
-        # Beside its source, as an engine chains the two into one thread.
-        emitter = graph.add_actor(
+        emitter = graph.add(
+            "emitter",
             f"emitter.{number}",
-            role="emitter",
-            spec=ActorSpec(actor=actor, arguments=distributes),
-            site=source,
+            actor,
+            site=source,  # as an engine chains the two into one thread
+            query=query,
+            schemas=tuple(file.schema for file in job.files),
+            stream=stream,
+            channel=channel,
+            **arguments,
         )
         graph.connect(source, "out", emitter)
         emitters.append(emitter)

@@ -17,7 +17,7 @@ too, for tuples that are late.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
@@ -28,7 +28,7 @@ from actors.panjoin.out_of_order import OutOfOrderManager, OutOfOrderWorker
 from actors.panjoin.prefilter import Prefilter, Spreader
 from actors.panjoin.sides import Sides
 from actors.panjoin.worker import Worker
-from actors.protocol import FEEDBACK, ActorSpec
+from actors.protocol import FEEDBACK
 from actors.results import Sink
 from actors.source import Source
 from joins.indexes.panjoin.accelerator import Accelerator
@@ -126,22 +126,17 @@ class PanJoin(Topology):
         watermarks = _watermarks(job, p)
         graph = ActorGraph()
 
-        def add(role: str, name: str, actor: type, **arguments: object) -> str:
-            site = "source" if role == "spreader" else None
-            spec = ActorSpec(actor=actor, arguments=arguments)
-            return graph.add_actor(name, role=role, spec=spec, site=site)
-
-        ahead = add("source", "source", Source, files=job.files, feeding=job.feeding)
+        ahead = graph.add("source", "source", Source, files=job.files, feeding=job.feeding)
         entrances = [ahead]
         if p.prefilters:
-            spreader = add("spreader", "spreader", Spreader)
+            spreader = graph.add("spreader", "spreader", Spreader, site=ahead)
             entrances = [
-                add("prefilter", f"prefilter.{i}", Prefilter, query=query)
+                graph.add("prefilter", f"prefilter.{i}", Prefilter, query=query)
                 for i in range(p.prefilters)
             ]
             graph.connect(ahead, "out", spreader)
             graph.connect(spreader, "prefilter", *entrances)
-        manager = add(
+        manager = graph.add(
             "manager",
             "manager",
             OutOfOrderManager if watermarks else Manager,
@@ -156,7 +151,7 @@ class PanJoin(Topology):
             **watermarks,
         )
         workers = [
-            add(
+            graph.add(
                 "worker",
                 f"worker.{i}",
                 OutOfOrderWorker if watermarks else Worker,
@@ -171,7 +166,7 @@ class PanJoin(Topology):
             )
             for i in range(p.workers)
         ]
-        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        sink = graph.add("sink", "sink", Sink, only_emits=True)
         for entrance in entrances:
             graph.connect(entrance, "manager" if p.prefilters else "out", manager)
         graph.connect(manager, "worker", *workers)
@@ -239,7 +234,7 @@ def _accelerator(p: PanJoinParameters) -> Accelerator | None:
     return Accelerator()
 
 
-def _watermarks(job: Job, p: PanJoinParameters) -> dict[str, int | None]:
+def _watermarks(job: Job, p: PanJoinParameters) -> dict[str, Any]:
     """Return what a manager must know of watermarks; nothing where streams arrive in order."""
     if job.feeding.disorder is None:
         return {}

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from actors.interval_join.source import StreamSource
 from actors.window_join.scale_gate import ScaleGate
 from topologies.split_join import StoringInTurns
+from topologies.stream_sources import add_stream_sources
 from topologies.topology import ActorGraph, Job
 from topologies.window_join import Layout, WindowJoin
 
@@ -43,19 +43,7 @@ class ScaleJoin(WindowJoin):
 
     def add_entrance(self, graph: ActorGraph, job: Job, add: Callable[..., str]) -> str:
         """Add a source for each stream, and the gate that merges them."""
-        sources = [
-            add(
-                "source",
-                f"source.{name}",
-                StreamSource,
-                files=job.files,
-                feeding=job.feeding,
-                stream=stream,
-                replica=0,
-                replicas=1,
-            )
-            for stream, name in enumerate(job.query.streams)
-        ]
+        sources = add_stream_sources(job, add)
         schemas = tuple(file.schema for file in job.files)
         gate = add("gate", "gate", ScaleGate, schemas=schemas, sources=tuple(sources))
         for source in sources:

@@ -19,7 +19,6 @@ from pydantic.dataclasses import dataclass
 from actors.interval_join.distribution import ByKey, Homes
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.shared_memory import SharedMemoryJoin
-from actors.protocol import ActorSpec
 from actors.results import Sink
 from topologies.interval_join import IntervalJoinTopology, OijParameters, add_emitters
 from topologies.topology import STRICT, ActorGraph, Job, Pes
@@ -70,24 +69,20 @@ class ScaleOij(IntervalJoinTopology):
             Emitter,
             {"distribution": ByKey(Homes(1)), "batch_rows": _WHOLE_TURN, "linger_turns": 0},
         )
-        machine = graph.add_actor(
+        machine = graph.add(
             "oij",
-            role="oij",
-            spec=ActorSpec(
-                actor=SharedMemoryJoin,
-                arguments={
-                    "query": job.query,
-                    "schemas": tuple(file.schema for file in job.files),
-                    "channels": len(emitters),
-                    "threads": p.replicas,
-                    "contention": p.contention,
-                    "schedule_messages": p.schedule_messages,
-                    "threshold": p.threshold,
-                    "pairs": job.pairs,
-                },
-            ),
+            "oij",
+            SharedMemoryJoin,
+            query=job.query,
+            schemas=tuple(file.schema for file in job.files),
+            channels=len(emitters),
+            threads=p.replicas,
+            contention=p.contention,
+            schedule_messages=p.schedule_messages,
+            threshold=p.threshold,
+            pairs=job.pairs,
         )
-        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        sink = graph.add("sink", "sink", Sink, only_emits=True)
         for emitter in emitters:
             graph.connect(emitter, "replicas", machine)
         graph.connect(machine, "sink", sink)

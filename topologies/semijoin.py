@@ -32,7 +32,7 @@ from typing import Any
 
 import networkx as nx
 
-from actors.protocol import FEEDBACK, ActorSpec
+from actors.protocol import FEEDBACK
 from actors.results import Sink
 from actors.semijoins.adaptive_site import AdaptiveSite
 from actors.semijoins.coordinator import Coordinator
@@ -163,45 +163,33 @@ class Semijoin(Topology):
         carried_out = carrying_out(query, plan, [file.schema for file in files], parameters)
         graph = ActorGraph()
         for stream, name in enumerate(query.streams):
-            graph.add_actor(
+            graph.add(
+                "source",
                 f"source.{name}",
-                role="source",
+                SiteSource,
                 site=name,
-                spec=ActorSpec(
-                    actor=SiteSource,
-                    arguments={
-                        "files": files,
-                        "stream": stream,
-                        "feeding": job.feeding,
-                        "interval_ns": parameters.tau,
-                    },
-                ),
+                files=files,
+                stream=stream,
+                feeding=job.feeding,
+                interval_ns=parameters.tau,
             )
         for stream, name in enumerate(query.streams):
-            graph.add_actor(
+            steps = {"replanning": replanning, "schema": files[stream].schema}
+            graph.add(
+                "site",
                 f"site.{name}",
-                role="site",
+                AdaptiveSite if replanning else carried_out.actor,
                 site=name,
-                spec=ActorSpec(
-                    actor=AdaptiveSite if replanning else carried_out.actor,
-                    arguments={
-                        "stream": stream,
-                        "streams": len(query.streams),
-                        "window": query.windows[stream],
-                        "execution": carried_out.execution,
-                        "pairs": job.pairs,
-                        "kept": approximation.kept[stream] if approximation else None,
-                    }
-                    | (
-                        {"replanning": replanning, "schema": files[stream].schema}
-                        if replanning
-                        else carried_out.steps
-                    ),
-                ),
+                stream=stream,
+                streams=len(query.streams),
+                window=query.windows[stream],
+                execution=carried_out.execution,
+                pairs=job.pairs,
+                kept=approximation.kept[stream] if approximation else None,
+                **(steps if replanning else carried_out.steps),
             )
         for name in query.streams:
-            spec = ActorSpec(actor=Sink, only_emits=True)
-            graph.add_actor(f"sink.{name}", role="sink", site=name, spec=spec)
+            graph.add("sink", f"sink.{name}", Sink, site=name, only_emits=True)
             graph.connect(f"source.{name}", "out", f"site.{name}")
             graph.connect(f"site.{name}", "sink", f"sink.{name}")
             others = [f"site.{other}" for other in query.streams if other != name]
@@ -239,18 +227,14 @@ def replanning_of(job: Job, plan: JoinPlan, parameters: SemijoinParameters) -> R
 
 def _add_coordinator(graph: ActorGraph, streams: Sequence[str], replanning: Replanning) -> None:
     sites = [f"site.{name}" for name in streams]
-    graph.add_actor(
+    graph.add(
         "coordinator",
-        role="coordinator",
+        "coordinator",
+        Coordinator,
         site=streams[0],
-        spec=ActorSpec(
-            actor=Coordinator,
-            arguments={
-                "book": replanning.book,
-                "plan": replanning.plan,
-                "streams": len(streams),
-            },
-        ),
+        book=replanning.book,
+        plan=replanning.plan,
+        streams=len(streams),
     )
     graph.connect("coordinator", FEEDBACK, *sites)
     for site in sites:

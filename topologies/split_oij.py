@@ -21,12 +21,11 @@ from pydantic.dataclasses import dataclass
 
 from actors.interval_join.replica import Replica
 from actors.interval_join.sequencer import Sequencer
-from actors.interval_join.source import StreamSource
-from actors.protocol import ActorSpec
 from actors.results import Sink
 from actors.window_join.relay import Relay
 from topologies.interval_join import BatchRows, IntervalJoinTopology
 from topologies.split_join import SplitJoin
+from topologies.stream_sources import add_stream_sources
 from topologies.topology import STRICT, ActorGraph, Job, Pes
 from topologies.window_join import grow_tree
 
@@ -64,24 +63,8 @@ class SplitOij(IntervalJoinTopology):
         schemas = tuple(file.schema for file in job.files)
         graph = ActorGraph()
 
-        def add(role: str, name: str, actor: type, **arguments: object) -> str:
-            spec = ActorSpec(actor=actor, arguments=arguments)
-            return graph.add_actor(name, role=role, spec=spec)
-
-        sources = [
-            add(
-                "source",
-                f"source.{name}",
-                StreamSource,
-                files=job.files,
-                feeding=job.feeding,
-                stream=stream,
-                replica=0,
-                replicas=1,
-            )
-            for stream, name in enumerate(query.streams)
-        ]
-        sequencer = add(
+        sources = add_stream_sources(job, graph.add)
+        sequencer = graph.add(
             "sequencer",
             "sequencer",
             Sequencer,
@@ -92,7 +75,7 @@ class SplitOij(IntervalJoinTopology):
             batch_rows=p.batch_rows,
         )
         replicas = [
-            add(
+            graph.add(
                 "oij",
                 f"oij.{number}",
                 Replica,
@@ -106,12 +89,14 @@ class SplitOij(IntervalJoinTopology):
             for number in range(p.replicas)
         ]
         heads, spread = grow_tree(
-            replicas, p.fanout, lambda place: add("distributor", f"distributor.{place}", Relay)
+            replicas,
+            p.fanout,
+            lambda place: graph.add("distributor", f"distributor.{place}", Relay),
         )
         tails, gather = grow_tree(
-            replicas, p.fanout, lambda place: add("collector", f"collector.{place}", Relay)
+            replicas, p.fanout, lambda place: graph.add("collector", f"collector.{place}", Relay)
         )
-        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        sink = graph.add("sink", "sink", Sink, only_emits=True)
         for source in sources:
             graph.connect(source, "out", sequencer)
         graph.connect(sequencer, "replicas", *heads)

@@ -26,7 +26,6 @@ from typing import Annotated, Any, Literal
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
-from actors.protocol import ActorSpec
 from actors.results import Sink
 from actors.source import Source
 from actors.spo_join.logical import LogicalPE
@@ -151,8 +150,7 @@ class SpoJoin(Topology):
 
         def add_one(name: str, role: str, actor: type, **arguments: Any) -> str:
             site = f"node.{len(graph) % p.nodes}" if p.nodes else None
-            spec = ActorSpec(actor=actor, arguments=arguments)
-            return graph.add_actor(name, role=role, spec=spec, site=site)
+            return graph.add(role, name, actor, site=site, **arguments)
 
         source = add_one("source", "source", Source, files=job.files, feeding=job.feeding)
         router = add_one("router", "router", Router, **joins, threshold=threshold)
@@ -205,7 +203,7 @@ class SpoJoin(Topology):
             for pe, window in enumerate(window_states)
         ]
         cache = [add_one("cache", "cache", Cache)] if p.window_state == "cache" else []
-        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        sink = graph.add("sink", "sink", Sink, only_emits=True)
 
         graph.connect(source, "out", router)
         graph.connect(router, "po_join", *po_join_pes)

@@ -12,7 +12,7 @@ import networkx as nx
 from annotated_types import Interval
 from pydantic import ConfigDict
 
-from actors.protocol import ActorSpec, Wiring
+from actors.protocol import Actor, ActorSpec, Wiring
 from actors.source import Feeding, StreamFile
 from joins.batch import Schema
 from joins.parser import parse_query
@@ -89,8 +89,21 @@ class ActorGraph(nx.MultiDiGraph):
     port's receivers are indexed in the order they were connected.
     """
 
-    def add_actor(self, name: str, *, role: str, spec: ActorSpec, site: str | None = None) -> str:
-        """Add an actor, by default on a site of its own, and return its name."""
+    def add(
+        self,
+        role: str,
+        name: str,
+        actor: type[Actor],
+        *,
+        site: str | None = None,
+        only_emits: bool = False,
+        **arguments: object,
+    ) -> str:
+        """Add an actor of a class and its *arguments*, and return its name.
+
+        It lives on *site*, by default one of its own. *only_emits* is `ActorSpec`'s.
+        """
+        spec = ActorSpec(actor=actor, arguments=arguments, only_emits=only_emits)
         self.add_node(name, role=role, spec=spec, site=site or name)
         return name
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from pydantic.dataclasses import dataclass as validated
 
-from actors.protocol import ActorSpec
 from actors.results import Sink
 from actors.source import Source
 from actors.window_join.joiner import Joiner
@@ -116,10 +115,9 @@ class WindowJoin(Topology):
         names = [(role, f"{role}.{i}") for role, pes in layout.joiners.items() for i in range(pes)]
         graph = ActorGraph()
 
-        def add(role: str, name: str, actor: type, **arguments: object) -> str:
+        def add(role: str, name: str, actor: type, **arguments: Any) -> str:
             site = f"node.{len(graph) % layout.nodes}" if layout.nodes else None
-            spec = ActorSpec(actor=actor, arguments=arguments)
-            return graph.add_actor(name, role=role, spec=spec, site=site)
+            return graph.add(role, name, actor, site=site, **arguments)
 
         def relay(role: str) -> Callable[[str], str]:
             return lambda place: add(role, f"{role}.{place}", Relay)
@@ -151,7 +149,7 @@ class WindowJoin(Topology):
         ]
         heads, spread = grow_tree(joiners, layout.fanout, relay("distributor"))
         tails, gather = grow_tree(joiners, layout.fanout, relay("collector"))
-        sink = graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink, only_emits=True))
+        sink = graph.add("sink", "sink", Sink, only_emits=True)
 
         graph.connect(entrance, "out", router)
         graph.connect(router, "joiner", *heads)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from actors.feed import StreamFile
 from actors.hosting.inline import InlineHost
-from actors.protocol import Actor, ActorSpec, Context, Message, State
+from actors.protocol import Actor, Context, Message, State
 from actors.results import Answers, Sink
 from actors.source import Fed, Source
 from joins.batch import Schema
@@ -99,20 +99,13 @@ class ToySystem(Topology):
 
     def assemble(self, job: Job, parameters: ToyParameters) -> ActorGraph:
         graph = ActorGraph()
-        source = ActorSpec(actor=Source, arguments={"files": job.files, "feeding": job.feeding})
-        graph.add_actor("source", role="source", spec=source)
-        graph.add_actor("router", role="router", spec=ActorSpec(actor=Router))
+        graph.add("source", "source", Source, files=job.files, feeding=job.feeding)
+        graph.add("router", "router", Router)
         joiners = [
-            graph.add_actor(
-                f"joiner.{index}",
-                role="joiner",
-                spec=ActorSpec(
-                    actor=Joiner, arguments={"index": index, "joiners": parameters.joiners}
-                ),
-            )
+            graph.add("joiner", f"joiner.{index}", Joiner, index=index, joiners=parameters.joiners)
             for index in range(parameters.joiners)
         ]
-        graph.add_actor("sink", role="sink", spec=ActorSpec(actor=Sink))
+        graph.add("sink", "sink", Sink)
         graph.connect("source", "out", "router")
         graph.connect("router", "work", *joiners)
         for joiner in joiners:

@@ -19,7 +19,7 @@ from scenarios.run_directory import OutputError
 from topologies import TOPOLOGIES
 from topologies.topology import ActorGraph
 
-SPEC: Any = None
+ACTOR: Any = None
 """A drawing does not ask what an actor does."""
 
 
@@ -29,7 +29,7 @@ def graphs(draw: st.DrawFn, *, pes_most: int = 5) -> ActorGraph:
     counts = draw(st.lists(st.integers(1, pes_most), min_size=1, max_size=6))
     graph = ActorGraph()
     pes = [
-        [graph.add_actor(f"op{i}.{pe}", role=f"op{i}", spec=SPEC) for pe in range(count)]
+        [graph.add(f"op{i}", f"op{i}.{pe}", ACTOR) for pe in range(count)]
         for i, count in enumerate(counts)
     ]
     operator = st.integers(0, len(counts) - 1)
@@ -89,7 +89,7 @@ def test_without_cycles_an_operator_stands_right_of_all_that_feed_it(
 ) -> None:
     graph = ActorGraph()
     for name in sorted(names):
-        graph.add_actor(f"a{name}", role=f"r{name}", spec=SPEC)
+        graph.add(f"r{name}", f"a{name}", ACTOR)
     for a, b in sorted(wires):
         if a < b:  # in the order of a permutation: any graph without cycles
             graph.connect(f"a{names[a]}", "out", f"a{names[b]}")
@@ -149,8 +149,8 @@ def test_the_drawing_of_a_topology_names_its_pes_operators_ports_and_title(
 
 def small() -> ActorGraph:
     graph = ActorGraph()
-    graph.add_actor("a$_1$", role="<source & co>", spec=SPEC)
-    graph.add_actor("b", role="sink", spec=SPEC)
+    graph.add("<source & co>", "a$_1$", ACTOR)
+    graph.add("sink", "b", ACTOR)
     graph.connect("a$_1$", "out", "b")
     return graph
 
@@ -176,7 +176,7 @@ def test_odd_names_are_drawn_as_they_are(tmp_path: Path) -> None:
 def test_machines_are_named_where_pes_share_them(tmp_path: Path) -> None:
     graph = ActorGraph()
     for i in range(3):
-        graph.add_actor(f"pe.{i}", role="pe", spec=SPEC, site=f"node.{i % 2}")
+        graph.add("pe", f"pe.{i}", ACTOR, site=f"node.{i % 2}")
     draw(graph, "", tmp_path / "shared.svg")
     assert {"on node.0", "on node.1"} <= words(tmp_path / "shared.svg")
 
@@ -184,7 +184,7 @@ def test_machines_are_named_where_pes_share_them(tmp_path: Path) -> None:
 def test_operators_that_share_a_box_are_named_below_the_drawing(tmp_path: Path) -> None:
     graph = ActorGraph()
     for i in range(90):
-        graph.add_actor(f"pe.{i}", role="pe", spec=SPEC)
+        graph.add("pe", f"pe.{i}", ACTOR)
     draw(graph, "", tmp_path / "many.svg")
     told = " ".join(words(tmp_path / "many.svg"))
     assert "90 PEs" in told
