@@ -11,5 +11,5 @@ def main() -> None:
         from scenarios.cli import main as run
     except KeyboardInterrupt:
         print("joinsim: stopped", file=sys.stderr)
-        sys.exit(3)
+        sys.exit(3)  # `failures.EXIT_STOPPED`, which is not imported yet
     run()

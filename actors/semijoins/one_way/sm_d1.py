@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from actors.semijoins.part import Desk, DestinationPart, OneWayStep, SourcePart
+from actors.semijoins.one_way.valued_destination import ValuedDestination
+from actors.semijoins.part import Desk, OneWayStep, SourcePart
 from actors.semijoins.payloads import Combinations, WindowUpdate
 from joins.batch import Batch
 from joins.semijoins.copied_values import CopiedValues
-from joins.semijoins.distinct_values import DistinctValues, ValueChanges
+from joins.semijoins.distinct_values import ValueChanges
 from joins.semijoins.joined import Joined
-
-_NONE = np.empty(0, np.int64)
 
 
 class SmD1Source(SourcePart):
@@ -55,44 +54,17 @@ class SmD1Source(SourcePart):
         self.heard = state["heard"]
 
 
-class SmD1Destination(DestinationPart):
-    """Tells of the changes of V_2, and joins what comes."""
+class SmD1Destination(ValuedDestination):
+    """Tells of the changes of V_2 (lines 8 and 9), and joins what comes."""
 
-    def __init__(self, step: OneWayStep) -> None:
-        super().__init__(step)
-        fields = step.schema.fields
-        self._values = DistinctValues([fields[field] for field in step.attributes.stored])
-        self._entry = _NONE
-
-    def insert(self, batch: Batch, tick: int, keep_from: int, desk: Desk) -> None:
-        """Update W_2 and V_2, and tell (lines 8 and 9)."""
-        gone = len(self.update(batch, keep_from, desk))
-        changes, entries, _ = self._values.update(
-            self.step.attributes.of_stored(batch), self._entry[:gone]
-        )
-        self._entry = np.concatenate([self._entry[gone:], entries])
-        if len(batch) or gone or desk.execution.ships_nothing:
-            self.ship(self._told(changes, tick), desk)
-
-    def _told(self, changes: ValueChanges, tick: int) -> WindowUpdate:
+    def _told(
+        self, changes: ValueChanges, shipped: Batch, batch: Batch, tick: int, keep_from: int
+    ) -> WindowUpdate:
+        none = np.empty(0, np.int64)
         return WindowUpdate(
-            step=self.step.number, tick=tick, values=changes, keep_from=0, ids=_NONE, ts=_NONE
+            step=self.step.number, tick=tick, values=changes, keep_from=0, ids=none, ts=none
         )
 
     def hear(self, payload: Combinations, desk: Desk) -> None:
         """Join (line 5)."""
         self.join(payload, desk)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the window, V_2, and the entry of each tuple."""
-        return {
-            **super().snapshot(),
-            "values": self._values.snapshot(),
-            "entry": self._entry,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a snapshot."""
-        super().restore(state)
-        self._values.restore(state["values"])
-        self._entry = state["entry"]

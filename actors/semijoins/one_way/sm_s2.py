@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from actors.semijoins.asked import Asked, Queue
-from actors.semijoins.part import Desk, DestinationPart, OneWayStep, SourcePart
+from actors.semijoins.one_way.valued_destination import ValuedDestination
+from actors.semijoins.part import Desk, OneWayStep, SourcePart
 from actors.semijoins.payloads import FullTuples, PartialTuples, WindowUpdate
 from actors.semijoins.updates import follow, window_update
 from joins.batch import Batch
-from joins.semijoins.distinct_values import DistinctValues
+from joins.semijoins.distinct_values import ValueChanges
 from joins.semijoins.horizon import Timeline
 from joins.semijoins.joined import Joined
 from joins.semijoins.mixed_window import MixedWindow
@@ -101,27 +102,13 @@ class SmS2Source(SourcePart):
         self.heard = state["heard"]
 
 
-class SmS2Destination(DestinationPart):
-    """Keeps V_2 and tells of its changes; ships the tuples of the values asked for."""
+class SmS2Destination(ValuedDestination):
+    """Tells of the changes of V_2 (lines 11 and 12); ships the tuples of the values asked for."""
 
-    def __init__(self, step: OneWayStep) -> None:
-        super().__init__(step)
-        fields = step.schema.fields
-        self._values = DistinctValues([fields[field] for field in step.attributes.stored])
-        self._entry = np.empty(0, np.int64)
-
-    def insert(self, batch: Batch, tick: int, keep_from: int, desk: Desk) -> None:
-        """Update W_2 and V_2, and tell (lines 11 and 12)."""
-        gone = len(self.update(batch, keep_from, desk))
-        changes, entries, flagged = self._values.update(
-            self.step.attributes.of_stored(batch), self._entry[:gone]
-        )
-        self._entry = np.concatenate([self._entry[gone:], entries])
-        if len(batch) or gone or desk.execution.ships_nothing:
-            update = window_update(
-                self.step, tick, batch, keep_from, values=changes, tuples=batch.take(flagged)
-            )
-            self.ship(update, desk)
+    def _told(
+        self, changes: ValueChanges, shipped: Batch, batch: Batch, tick: int, keep_from: int
+    ) -> WindowUpdate:
+        return window_update(self.step, tick, batch, keep_from, values=changes, tuples=shipped)
 
     def hear(self, payload: PartialTuples, desk: Desk) -> None:
         """Ship the tuples of values that have not been shipped (lines 5 and 6)."""
@@ -140,17 +127,3 @@ class SmS2Destination(DestinationPart):
             self.ship(answer, desk)
         if payload.final:
             self.done = payload.tick
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the window, V_2, and the entry of each tuple."""
-        return {
-            **super().snapshot(),
-            "values": self._values.snapshot(),
-            "entry": self._entry,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a snapshot."""
-        super().restore(state)
-        self._values.restore(state["values"])
-        self._entry = state["entry"]

@@ -44,16 +44,16 @@ LINE = 8
     PAGE,
     SEEN,
     NEW,
-    TODO,
+    PENDING,
     RANDOM,
     SCRATCH,
 ) = range(13)
 """A thread's own row: records and pages that it was given and has not published; its next
 compare-and-swap, see `PUT`, of a page, from the address it saw to a new one; how many changes it
 still has to publish; and the state of its pauses. From `SCRATCH` on come these changes (level,
-kind, key, position and child, the next one last), `TODO_MAX` at the most, and room for the deltas
-of a chain."""
-TODO_MAX, TODO_WORDS = 32, 5
+kind, key, position and child, the next one last), `PENDING_MAX` at the most, and room for the
+deltas of a chain."""
+PENDING_MAX, PENDING_WORDS = 32, 5
 PUT, CONSOLIDATE, SPLIT, GROW = range(4)
 """Steps: a delta before the chain; a base node in the chain's place, or two; or two below the root.
 """
@@ -102,8 +102,8 @@ def make_pages(
     seed: int,
 ) -> Pages:
     """Return memory of which nothing is used."""
-    own = np.full((threads, SCRATCH + TODO_MAX * TODO_WORDS + chain), NONE, np.int64)
-    own[:, TODO] = 0
+    own = np.full((threads, SCRATCH + PENDING_MAX * PENDING_WORDS + chain), NONE, np.int64)
+    own[:, PENDING] = 0
     own[:, RANDOM] = seed * threads + np.arange(1, threads + 1)
     return Pages(
         mapping=np.zeros((pages, 1), np.int64),

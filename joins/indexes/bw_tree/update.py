@@ -39,6 +39,9 @@ from joins.indexes.bw_tree.pages import (
     NONE,
     PAGE,
     PAGES,
+    PENDING,
+    PENDING_MAX,
+    PENDING_WORDS,
     POSITION,
     PUT,
     RANDOM,
@@ -55,9 +58,6 @@ from joins.indexes.bw_tree.pages import (
     SPARE_TOP,
     SPLIT,
     STEP,
-    TODO,
-    TODO_MAX,
-    TODO_WORDS,
     Pages,
 )
 from joins.indexes.bw_tree.search import (
@@ -94,7 +94,7 @@ def begin_change(
 @kernel
 def is_changing(pages: Pages, thread: int) -> bool:
     """Tell whether a thread has something left to publish."""
-    return pages.own[thread, TODO] > 0
+    return pages.own[thread, PENDING] > 0
 
 
 @kernel
@@ -102,17 +102,17 @@ def _owe(
     pages: Pages, thread: int, level: int, kind: int, key: int, position: int, child: int
 ) -> None:
     own = pages.own
-    at = SCRATCH + TODO_WORDS * own[thread, TODO]
+    at = SCRATCH + PENDING_WORDS * own[thread, PENDING]
     own[thread, at], own[thread, at + 1], own[thread, at + 2] = level, kind, key
     own[thread, at + 3], own[thread, at + 4] = position, child
-    own[thread, TODO] += 1
+    own[thread, PENDING] += 1
 
 
 @kernel
 def prepare(pages: Pages, thread: int, counters: np.ndarray) -> None:
     """Make what a thread's next compare-and-swap publishes, where nobody else can see it yet."""
     own, deltas = pages.own, pages.deltas
-    at = SCRATCH + TODO_WORDS * (own[thread, TODO] - 1)
+    at = SCRATCH + PENDING_WORDS * (own[thread, PENDING] - 1)
     level, kind, key = own[thread, at], own[thread, at + 1], own[thread, at + 2]
     position, child = own[thread, at + 3], own[thread, at + 4]
     page, address = find_page(pages, level, key, position, counters)
@@ -141,7 +141,7 @@ def swap(pages: Pages, thread: int, counters: np.ndarray) -> None:
     step, node = own[thread, STEP], own[thread, SPARE_NODE]
     if step == PUT:
         own[thread, SPARE_DELTA] = NONE
-        own[thread, TODO] -= 1
+        own[thread, PENDING] -= 1
         return
     own[thread, SPARE_NODE] = NONE
     if step == CONSOLIDATE:
@@ -180,7 +180,7 @@ def merge_chain(pages: Pages, thread: int, address: int, target: int, counters: 
         nodes[target, i] = nodes[source, i]
     for column in range(ENTRIES, ENTRIES + 3 * room, room):
         move_entries(nodes, source, column, target, column, size)
-    path = SCRATCH + TODO_MAX * TODO_WORDS
+    path = SCRATCH + PENDING_MAX * PENDING_WORDS
     for i in range(length):
         own[thread, path + i] = address
         address = deltas[address, NEXT]
