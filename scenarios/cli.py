@@ -240,7 +240,7 @@ def show(
         Path | None, typer.Option(help="Draw it into a file: .svg, .png or .pdf.")
     ] = None,
 ) -> None:
-    """Show who talks to whom in a topology."""
+    """Show who talks to whom in a topology, and what may be set of it."""
     catalog.show(topology, settings or [], out)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from annotated_types import Interval
-from pydantic import BeforeValidator, GetCoreSchemaHandler
+from pydantic import BeforeValidator, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from joins.windows import WindowError, read_extent
@@ -61,5 +61,10 @@ def _nanoseconds(value: object) -> object:
     return size
 
 
-Duration = Annotated[int, BeforeValidator(_nanoseconds), Interval(ge=1, le=_DAY_NS)]
+Duration = Annotated[
+    int,
+    BeforeValidator(_nanoseconds),
+    Interval(ge=1, le=_DAY_NS),
+    WithJsonSchema({"type": ["string", "integer"], "format": "duration"}),
+]
 """For parameters: a time such as "25 ms", or whole nanoseconds; at least 1 ns, at most a day."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from scenarios.study.config import Study, load_study
 from scenarios.terminal import Terminal
 from scenarios.terminal.catalog_view import show_catalog, show_topology
 from topologies import TOPOLOGIES, Topology, find_topology
+from topologies.parameters import describe
 
 
 def list_all(*, json_output: bool) -> None:
@@ -30,7 +31,7 @@ def list_all(*, json_output: bool) -> None:
 
 
 def show(name: str, settings: list[str], out: Path | None) -> None:
-    """Show a topology in the terminal, or draw it into a file."""
+    """Show a topology and its parameters in the terminal, or draw it into a file."""
     topology = find_topology(name)
     parameters = make_parameters(topology, parse_settings(settings))
     graph = topology.build(topology.example(), parameters)
@@ -61,5 +62,5 @@ def _topology(topology: Topology) -> dict[str, Any]:
         "title": topology.title,
         "exact": topology.exact,
         "paper": topology.paper,
-        "parameters": [parameter.name for parameter in fields(topology.parameters_type)],
+        "parameters": [asdict(parameter) for parameter in describe(topology)],
     }

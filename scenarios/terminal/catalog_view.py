@@ -11,6 +11,7 @@ from rich.tree import Tree
 
 from spark_bridge.prepared import REJECTED, PreparedStream
 from topologies import Topology
+from topologies.parameters import describe
 from topologies.topology import ActorGraph
 
 
@@ -51,6 +52,16 @@ def show_topology(out: Console, topology: Topology, graph: ActorGraph) -> None:
     out.print(tree)
     out.print(f"{len(graph)} actors on {len(set(graph.placement.values()))} sites")
     out.print(f"from: {topology.paper}")
+    show_parameters(out, topology)
+
+
+def show_parameters(out: Console, topology: Topology) -> None:
+    """List what may be set of a topology."""
+    table = Table("parameter", "by default", "allowed", "what it is")
+    for parameter in describe(topology):
+        table.add_row(parameter.name, parameter.default, parameter.allowed, Text(parameter.meaning))
+    if table.row_count:
+        out.print(table)
 
 
 def show_prepared(out: Console, stream: PreparedStream) -> None:

@@ -1,0 +1,55 @@
+"""What `joinsim show` says of parameters."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from pydantic import TypeAdapter
+
+from topologies import TOPOLOGIES, find_topology
+from topologies.parameters import describe
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_every_parameter_of_every_topology_has_a_meaning(name: str) -> None:
+    """And its class documents nothing that cannot be set."""
+    described = describe(find_topology(name))
+    assert {one.name for one in described} == {
+        field.name for field in fields(find_topology(name).parameters_type)
+    }
+    assert all(one.meaning.endswith(".") for one in described)
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_defaults_are_told_as_they_would_be_set(name: str) -> None:
+    """Setting every default as it is told changes nothing."""
+    parameters_type = find_topology(name).parameters_type
+    told = {one.name: one.default for one in describe(find_topology(name))}
+    told = {name: value for name, value in told.items() if value not in ("none", "{}")}
+    assert TypeAdapter(parameters_type).validate_python(told) == parameters_type()
+
+
+@pytest.mark.parametrize(
+    ("topology", "parameter", "allowed"),
+    [
+        ("panjoin", "workers", "1 to 1,000"),
+        ("panjoin", "structure", "bi_sort, rap_table, wib_tree, auto"),
+        ("panjoin", "collecting_time", "a time, such as '25 ms'"),
+        ("hp_oij", "max_splitting", "1 to 1,000; or none"),
+        ("ibwj", "merge_ratio", "above 0, up to 1"),
+        ("spo_join", "hash_table", "true, false"),
+        ("semijoin", "kept", "a table; or none"),
+    ],
+)
+def test_what_is_allowed_is_told_in_words(topology: str, parameter: str, allowed: str) -> None:
+    """Ranges with their ends, choices by name, quantities as people write them."""
+    (found,) = [one for one in describe(find_topology(topology)) if one.name == parameter]
+    assert found.allowed == allowed
+
+
+def test_an_inherited_parameter_has_the_meaning_its_base_gives() -> None:
+    """HP-OIJ documents what is its own; replicas are every pattern's."""
+    meanings = {one.name: one.meaning for one in describe(find_topology("hp_oij"))}
+    assert meanings["replicas"] == "Replicas of the join."
+    assert meanings["threshold"].startswith("θ: how far above the average")

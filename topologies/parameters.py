@@ -1,0 +1,88 @@
+"""What may be set of a topology: each parameter's meaning, default, and the values allowed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from docstring_parser import DocstringStyle, parse
+from pydantic import TypeAdapter
+from quantiphy import Quantity
+
+from topologies.topology import Topology
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """One parameter of a topology.
+
+    Attributes
+    ----------
+    name, meaning
+        As its class documents it, in the words there.
+    default
+        The value where none is set, as a person would set it.
+    allowed
+        In words.
+    """
+
+    name: str
+    meaning: str
+    default: str
+    allowed: str
+
+
+def describe(topology: Topology) -> list[Described]:
+    """Return the parameters of *topology*, those that it shares with others first."""
+    meanings = dict(_meanings(topology.parameters_type))
+    defaults = topology.parameters_type()
+    schema = TypeAdapter(topology.parameters_type).json_schema()
+    return [
+        Described(
+            name=name,
+            meaning=meanings[name],
+            default=_written(getattr(defaults, name), values),
+            allowed=_allowed(values),
+        )
+        for name, values in schema["properties"].items()
+    ]
+
+
+def _meanings(parameters_type: type) -> Iterator[tuple[str, str]]:
+    """Yield what the docstrings of a class and its bases say of each field."""
+    for documented in reversed(parameters_type.__mro__):
+        for entry in parse(documented.__doc__ or "", DocstringStyle.NUMPYDOC).params:
+            told = re.sub(r"``|\*", "", " ".join((entry.description or "").split()))
+            for name in entry.arg_name.split(", "):
+                yield name, told
+
+
+def _written(value: Any, schema: dict[str, Any]) -> str:
+    if value is None:
+        return "none"
+    if schema.get("format") == "duration":
+        return Quantity(value / 1e9, "s").render()
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _allowed(schema: dict[str, Any]) -> str:
+    """Say what a JSON schema admits, as far as parameters use it."""
+    match schema:
+        case {"anyOf": [one, {"type": "null"}]}:
+            return f"{_allowed(one)}; or none"
+        case {"enum": words}:
+            return ", ".join(words)
+        case {"format": "duration"}:
+            return "a time, such as '25 ms'"
+        case {"type": "boolean"}:
+            return "true, false"
+        case {"exclusiveMinimum": above, "maximum": most}:
+            return f"above {above:,}, up to {most:,}"
+        case {"minimum": least, "maximum": most}:
+            return f"{least:,} to {most:,}"
+        case {"type": "string"}:
+            return "text"
+        case _:
+            return "a table"
