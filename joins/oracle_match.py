@@ -128,7 +128,8 @@ def evaluate(predicate: Predicate, left: np.ndarray, right: np.ndarray) -> np.nd
         )
         width = Decimal(predicate.epsilon)
         return compare(distance, math.ceil(width) if predicate.operator == "<" else int(width))
-    with np.errstate(over="ignore"):  # an infinite distance is rightly outside
+    # An infinite distance is rightly outside, and so is one between two infinities, which is none.
+    with np.errstate(over="ignore", invalid="ignore"):
         return compare(np.abs(left - right), float(predicate.epsilon))
 
 

@@ -179,6 +179,21 @@ class RunConfig(Section):
     scales: dict[Literal[SCALES], dict[str, Any]] = {}  # type: ignore[valid-type]
 
     @model_validator(mode="after")
+    def _streams_of_their_own(self) -> RunConfig:
+        """Refuse two synthetic streams with fields in common: a join of a stream with a copy."""
+        drawn: dict[int, int] = {}
+        for place, stream in enumerate(self.streams):
+            for seed in stream.synthetic.seeds if stream.synthetic else ():
+                other = drawn.setdefault(seed, place)
+                if other != place:
+                    raise ValueError(
+                        f"streams {other + 1} and {place + 1} both draw a field from seed {seed} "
+                        "(each field has the next seed), so that its values are the same in both: "
+                        "set seeds that are farther apart"
+                    )
+        return self
+
+    @model_validator(mode="after")
     def _live_on_ray(self) -> RunConfig:
         if self.clock == "live" and self.backend != "ray":
             raise ValueError(

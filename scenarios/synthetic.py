@@ -74,13 +74,17 @@ class SyntheticStream(BaseModel):
         self.columns(rows=1)
         return self
 
+    @property
+    def seeds(self) -> range:
+        """The seeds of its fields."""
+        return range(self.seed, self.seed + len(self.fields))
+
     def columns(self, rows: int | None = None) -> dict[str, np.ndarray]:
         """Return event times and fields of all tuples, or of the first *rows*."""
         i = np.arange(rows or self.rows)
         columns = {TIME: self.start + i * self.every}
-        for place, (name, text) in enumerate(self.fields.items()):
+        for seed, (name, text) in zip(self.seeds, self.fields.items(), strict=True):
             function, arguments = _parse(text)
-            seed = self.seed + place
             if function == "opposed":
                 columns[name] = self._opposed(name, arguments, columns, _bits(seed, i))
             elif function == "drifting":

@@ -68,7 +68,7 @@ def plans(
                     "query": f"SELECT * FROM A, B {where}",
                     "bind": bind,
                     "topology": topology,
-                    "streams": [_stream(1, rows, "0 s"), _stream(2, rows, "501 us")],
+                    "streams": [_stream(1, rows, "0 s"), _stream(11, rows, "501 us")],
                     "feeding": {"batch_rows": batch_rows},
                     "network": {"preset": "same-host"},
                 }

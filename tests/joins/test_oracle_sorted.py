@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def _batch(values: np.ndarray) -> Batch:
     return Batch(id=ids, ts=ids, key=np.zeros_like(ids), fields={"x": values})
 
 
+@pytest.mark.filterwarnings("error")
 @given(
     whole=st.booleans(),
     predicate=st.sampled_from(["R.x = S.x", "ABS(R.x - S.x) <= 2", "ABS(S.x - R.x) < 0.3"]),

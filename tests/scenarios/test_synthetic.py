@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from scenarios.run_config import RunConfig
 from scenarios.synthetic import SyntheticStream
 
 MASK = 2**64 - 1
@@ -118,3 +120,17 @@ def test_a_drifting_mean_stays_moves_steadily_and_stays() -> None:
     assert values[:4000].std() == pytest.approx(1, abs=0.05)
     with pytest.raises(ValidationError, match="deviation must be above 0"):
         stream(10, x="drifting(5, 0, 40, 1, 2)")
+
+
+@pytest.mark.parametrize(("second", "refused"), [(11, True), (12, True), (10, True), (13, False)])
+def test_two_streams_with_a_field_in_common_are_refused(second: int, refused: bool) -> None:
+    """Field k has the seed s + k, so neighbouring seeds would join a field with its own copy."""
+    fields = {"a": "uniform(0, 9)", "b": "uniform(0, 9)"}
+    values = {
+        "query": "SELECT R.id FROM R, S WHERE R.a < S.a WINDOW AS (SLIDE INTERVAL '1' ON '9')",
+        "streams": [
+            {"synthetic": {"rows": 9, "seed": seed, "fields": fields}} for seed in (11, second)
+        ],
+    }
+    with pytest.raises(ValidationError, match="streams 1 and 2") if refused else nullcontext():
+        RunConfig.model_validate(values)
