@@ -10,13 +10,20 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from netsim.cost import LOCAL, OPERATORS, CostProfile, load_profile, profile_path
 
-_UNITS = ("message_ps", "row_ps", "byte_ps")
+GROUPS = {
+    "search_percent": ("comparison_ps", "insert_ps", "move_ps", "atomic_ps"),
+    "bits_percent": ("bit_ps", "copied_byte_ps"),
+    "matches_percent": ("match_ps",),
+}
+"""Which units of work an operator has one factor for. Their prices differ between operators by more
+than one factor could say: a comparison in a vector from one along pointers, a match that is counted
+from one that is mispredicted, listed and sent on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +36,15 @@ class OperatorCost:
         Each message or timer, picoseconds.
     row_ps
         Each tuple that it receives or, as a source, sends.
-    work_percent
-        Its work, in percent of the units' prices.
+    search_percent, bits_percent, matches_percent
+        Its work, in percent of the prices of the units in each of the `GROUPS`.
     """
 
     message_ps: int
     row_ps: int
-    work_percent: int
+    search_percent: int
+    bits_percent: int
+    matches_percent: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +66,9 @@ class OperatorProfile(CostProfile):
     def of(cls, base: CostProfile, local_ps: int, cost: OperatorCost) -> OperatorProfile:
         """Return *base* as it is for an operator of *cost*; *local_ps* is a local message's."""
         units = {
-            unit.name: getattr(base, unit.name) * cost.work_percent // 100
-            for unit in fields(CostProfile)
-            if unit.name not in ("name", *_UNITS)
+            unit: getattr(base, unit) * getattr(cost, group) // 100
+            for group, members in GROUPS.items()
+            for unit in members
         }
         return cls(
             name=base.name,

@@ -12,10 +12,10 @@ from actors.state import plain, revive
 from joins.batch import Batch, Schema
 from joins.conditions import Condition
 from joins.found import Found
-from joins.hashing import mix
 from joins.indexes.window_index import WindowIndex
 from joins.indexes.window_indexes import WINDOW_INDEXES
 from joins.matches import Matches
+from joins.turned_round import turn_round
 from joins.work import Work
 
 END = int(np.iinfo(np.int64).max)
@@ -146,13 +146,9 @@ class Segment:
 
     def _turned_round(self, arrived: np.ndarray, found: Found, pairs: bool) -> Sighting:
         """Return what tuples *arrived* have *found* here as what tuples here see of them."""
-        assert found.match_id is not None  # they were listed
-        order = np.argsort(found.match_id, kind="stable")
-        seen_ids = np.repeat(arrived, found.count)[order]
-        ids, first, count = np.unique(found.match_id[order], return_index=True, return_counts=True)
-        sums = np.add.reduceat(mix(seen_ids), first) if len(ids) else np.empty(0, np.uint64)
+        ids, count, fingerprint, match_id = turn_round(arrived, found, enumerate=pairs)
         rows = np.searchsorted(self.tuples.batch.id, ids)
-        return Sighting(self.tuples.take(rows), count, sums, seen_ids if pairs else None)
+        return Sighting(self.tuples.take(rows), count, fingerprint, match_id)
 
     def snapshot(self) -> State:
         """Return the tuples and the index as plain data."""

@@ -2,8 +2,10 @@
 
 A profile for all systems at once would have to explain with one price a comparison what some do in
 vectors and others along pointers. So the units keep the prices of the default profile, and each
-operator of each system gets a factor for its own work beside what a message and a tuple cost in the
-code around it. The transport of messages is fitted to live runs, over all systems together.
+operator of each system gets factors for its own work, one for each group of units, beside what a
+message and a tuple cost in the code around it. Where runs do not tell the groups apart, their
+factors stay as near to 1 as may be. The transport of messages is fitted to live runs, over all
+systems together.
 """
 
 from __future__ import annotations
@@ -13,13 +15,17 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import nnls
 
 from netsim.cost import LOCAL, OPERATORS, CostProfile, load_profile
-from netsim.operator_cost import OperatorCost
+from netsim.operator_cost import GROUPS, OperatorCost
 from scenarios.calibration.observe import Observed
 from scenarios.calibration.transport import Carried
 
 _PS_PER_S = 1e12
+_PULL = 0.001
+"""Weight of a factor's distance from 1 beside a run's relative error: it decides where these do
+not."""
 COSTS = tuple(cost.name for cost in fields(CostProfile) if cost.name != "name")
 """What a profile prices."""
 
@@ -85,51 +91,45 @@ def fit(
 def fit_operator(base: CostProfile, runs: Sequence[Observed]) -> OperatorCost:
     """Return the cost nearest to what an operator took in some *runs*, each weighing the same."""
     counts = np.array([_counts(base, run) for run in runs], np.float64)
-    message_ps, row_ps, work = _relative_fit(counts, np.array([run.seconds for run in runs]))
-    return OperatorCost(message_ps=message_ps, row_ps=row_ps, work_percent=round(work / 10))
+    factors = np.zeros((len(GROUPS), counts.shape[1]))
+    factors[:, -len(GROUPS) :] = np.eye(len(GROUPS)) * 1e9  # nanoseconds as seconds
+    message_ps, row_ps, *of_groups = _relative_fit(
+        counts, np.array([run.seconds for run in runs]), near_one=factors
+    )
+    percents = {group: round(ps / 10) for group, ps in zip(GROUPS, of_groups, strict=True)}
+    return OperatorCost(message_ps=message_ps, row_ps=row_ps, **percents)
 
 
 def seconds(base: CostProfile, cost: OperatorCost, run: Observed) -> float:
     """Return what *cost* makes of an operator's part in a run."""
-    prices = [cost.message_ps, cost.row_ps, cost.work_percent * 10]
-    return float(np.dot(_counts(base, run), prices)) / _PS_PER_S
+    factors = [getattr(cost, group) * 10 for group in GROUPS]
+    return float(np.dot(_counts(base, run), [cost.message_ps, cost.row_ps, *factors])) / _PS_PER_S
 
 
 def _counts(base: CostProfile, run: Observed) -> list[float]:
-    """Return messages, tuples, and work in nanoseconds of the profile's."""
-    return [run.messages, run.rows, base.work_ns(run.work)]
+    """Return messages, tuples, and work in nanoseconds of the profile's, by group."""
+    everything = {unit: 0 for units in GROUPS.values() for unit in units}
+    alone = [{unit: getattr(base, unit) for unit in units} for units in GROUPS.values()]
+    work = [replace(base, **(everything | units)).work_ns(run.work) for units in alone]
+    return [run.messages, run.rows, *work]
 
 
-def _relative_fit(counts: np.ndarray, took: np.ndarray) -> list[int]:
-    """Return picoseconds of each column's unit; runs that took no time say nothing."""
+def _relative_fit(
+    counts: np.ndarray, took: np.ndarray, near_one: np.ndarray | None = None
+) -> list[int]:
+    """Return picoseconds of each column's unit; runs that took no time say nothing.
+
+    Rows of *near_one*, times the units' seconds, are pulled towards 1.
+    """
     counts, took = counts[took > 0], took[took > 0]
-    found = least_squares(counts / took[:, None], np.ones(len(took)))
-    return [round(cost * _PS_PER_S) for cost in found.tolist()]
-
-
-def least_squares(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return x of 0 or more that brings ``rows @ x`` nearest to *wanted* (Lawson and Hanson)."""
-    scale = np.linalg.norm(rows, axis=0)
+    rows, wanted = counts / took[:, None], np.ones(len(took))
+    if near_one is not None:
+        rows = np.vstack([rows, near_one * _PULL])
+        wanted = np.append(wanted, np.full(len(near_one), _PULL))
+    scale = np.linalg.norm(rows, axis=0)  # a message and a comparison are far apart
     scale[scale == 0] = 1.0
-    scaled = rows / scale
-    x, free = np.zeros(rows.shape[1]), np.zeros(rows.shape[1], bool)
-    for _ in range(3 * len(x)):
-        pull = scaled.T @ (wanted - scaled @ x)
-        pull[free] = 0.0
-        if pull.max(initial=0.0) < 1e-9:
-            break
-        free[pull.argmax()] = True
-        while True:
-            best = np.zeros_like(x)
-            best[free] = np.linalg.lstsq(scaled[:, free], wanted, rcond=None)[0]
-            below = free & (best <= 0)
-            if not below.any():
-                break
-            step = (x[below] / np.maximum(x[below] - best[below], 1e-300)).min()
-            x = np.maximum(x + step * (best - x), 0.0)
-            free &= x > 1e-15
-        x = best
-    return x / scale
+    costs, _ = nnls(rows / scale, wanted)
+    return [round(cost * _PS_PER_S) for cost in (costs / scale).tolist()]
 
 
 def write(profile: Calibrated, path: Path, told: str) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from netsim.cost import CostProfile, load_profile
+from netsim.operator_cost import GROUPS
 from scenarios.calibration.fit import COSTS, Calibrated
 from scenarios.calibration.validate import Prediction
 
@@ -31,13 +32,14 @@ def show_profile(out: Console, profile: CostProfile, path: Path) -> None:
 def show_operators(out: Console, measured: Calibrated) -> None:
     """Print what each operator costs beside the transport of its messages."""
     table = Table("system", "operator", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for title in ("us a message", "ns a tuple", "% of its work"):
+    for title in ("us a message", "ns a tuple", "search %", "bits %", "matches %"):
         table.add_column(title, justify="right")
     for system, roles in measured.operators.items():
         for role, cost in roles.items():
             told = (f"{cost.message_ps / 1e6:,.3g}", f"{cost.row_ps / 1e3:,.3g}")
-            table.add_row(system, role, *told, f"{cost.work_percent}")
+            table.add_row(system, role, *told, *(str(getattr(cost, group)) for group in GROUPS))
     out.print(table)
+    out.print("search, bits, matches: of what such work costs in the default profile")
     out.print(f"a message within a process: {measured.local_message_ps / 1e6:,.3g} us")
 
 

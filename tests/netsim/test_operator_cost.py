@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from joins.work import Work
 from netsim.cost import load_profile
 from netsim.operator_cost import OperatorCost, OperatorProfile, operator_profiles
 
-COST = OperatorCost(message_ps=7_000_000, row_ps=2_000, work_percent=50)
+COST = OperatorCost(
+    message_ps=7_000_000, row_ps=2_000, search_percent=50, bits_percent=100, matches_percent=300
+)
 
 
 def test_a_profile_without_operators_has_none() -> None:
@@ -29,10 +32,19 @@ def test_a_local_message_costs_no_bytes() -> None:
     assert profile.sent_ns(500) == 1_000
 
 
+def test_every_group_of_units_has_a_factor_of_its_own() -> None:
+    default = load_profile()
+    profile = OperatorProfile.of(default, 1_000_000, COST)
+    work = Work(comparisons=1_000, inserts=10, bits=4_000, matches=500)
+    alone = [Work(comparisons=1_000, inserts=10), Work(bits=4_000), Work(matches=500)]
+    search, bits, matches = (default.work_ns(part) for part in alone)
+    assert profile.work_ns(work) == search // 2 + bits + 3 * matches
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[operators.hash_join."a"]\nmessage_ps = 1\nrow_ps = 1\n', "work_percent"),
+        ('[operators.hash_join."a"]\nmessage_ps = 1\nrow_ps = 1\n', "search_percent"),
         ('[operators.hash_join."a"]\nweight = 1\n', "weight"),
     ],
 )

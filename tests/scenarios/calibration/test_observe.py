@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from netsim.cost import load_profile
-from netsim.operator_cost import OperatorCost
+from netsim.operator_cost import GROUPS, OperatorCost
 from scenarios.calibration.fit import Calibrated, write
 from scenarios.calibration.observe import observe
 from scenarios.plan import make_plan
@@ -28,7 +28,7 @@ def test_an_operator_that_costs_more_takes_longer(split_join: RunConfig, tmp_pat
     took = {}
     for row_ps in (0, 1_000_000):
         path = tmp_path / f"{row_ps}.toml"
-        cost = OperatorCost(message_ps=0, row_ps=row_ps, work_percent=0)
+        cost = OperatorCost(message_ps=0, row_ps=row_ps, **dict.fromkeys(GROUPS, 0))
         operators = {"split_join": {"source": cost}}
         measured = Calibrated(base=load_profile(), local_message_ps=0, operators=operators)
         write(measured, path, "for a test")
