@@ -48,7 +48,7 @@ class Findings:
         said = [
             paper
             for paper in self.study.section.paper
-            if paper.panel in (None, chart.panel.name) and all(name in curves for name in paper.of)
+            if self.study.section.speaks_of(paper, chart.panel)
         ]
         return [
             (
@@ -65,9 +65,8 @@ class Findings:
         found = []
         for claim in self.study.section.claims:
             for chart in self.study.charts:
-                curves = self.curves(chart)
-                about = claim.panel in (None, chart.panel.name)
-                if about and all(name in curves for name in claim.of):
+                if self.study.section.speaks_of(claim, chart.panel):
+                    curves = self.curves(chart)
                     found.append(judge_claim(claim, chart.panel.name, curves, chart.axis.places))
         return found
 

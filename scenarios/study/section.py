@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from scenarios.run_config import Section
 
 Subject = Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
 """A variant, or two of them: the first over the second."""
+
+
+def _listed(name: object) -> object:
+    return (name,) if isinstance(name, str) else name
+
+
+PanelNames = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+"""Of one panel, or of several; none stands for every panel that has what is spoken of."""
 
 
 class Axis(Section):
@@ -107,7 +115,7 @@ class Paper(Section):
 
     of: Subject
     values: tuple[float, ...]
-    panel: str | None = None
+    panel: PanelNames = ()
 
 
 class Claim(Section):
@@ -134,7 +142,7 @@ class Claim(Section):
 
     text: str
     of: Subject
-    panel: str | None = None
+    panel: PanelNames = ()
     at: tuple[int, ...] = ()
     above: bool = False
     rises: bool = False
@@ -188,20 +196,40 @@ class StudySection(Section):
         statements: list[Paper | Claim] = [*self.paper, *self.claims]
         for said in statements:
             named += said.of
-            if said.panel is not None and said.panel not in panels:
-                raise ValueError(f"there is no panel {said.panel!r}; there are {sorted(panels)}")
-        for paper in self.paper:
-            for panel in self.panels:
-                axis = panel.axis or self.axis
-                about = paper.panel in (None, panel.name)
-                if about and len(paper.values) != len(axis.values):
-                    raise ValueError(
-                        f"paper, {' / '.join(paper.of)}: {len(paper.values)} figures for "
-                        f"{len(axis.values)} values of the axis; nan where there is none"
-                    )
+            for name in said.panel:
+                if name not in panels:
+                    raise ValueError(f"there is no panel {name!r}; there are {sorted(panels)}")
         for name in named:
             if name not in self.variants:
                 raise ValueError(
                     f"there is no variant {name!r}; there are {', '.join(self.variants)}"
                 )
         return self
+
+    @model_validator(mode="after")
+    def _claims_of_one_measure(self) -> StudySection:
+        for claim in self.claims:
+            measures = {panel.measure for panel in self.panels if self.speaks_of(claim, panel)}
+            if len(measures) > 1:
+                raise ValueError(
+                    f"claim {claim.text!r} is about panels that measure different things: say "
+                    f"which panel is meant, of {sorted(panel.name for panel in self.panels)}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _a_figure_for_each_value(self) -> StudySection:
+        for paper in self.paper:
+            for panel in self.panels:
+                axis = panel.axis or self.axis
+                if self.speaks_of(paper, panel) and len(paper.values) != len(axis.values):
+                    raise ValueError(
+                        f"paper, {' / '.join(paper.of)}: {len(paper.values)} figures for "
+                        f"{len(axis.values)} values of the axis; nan where there is none"
+                    )
+        return self
+
+    def speaks_of(self, said: Paper | Claim, panel: Panel) -> bool:
+        """Return whether *said* is about *panel*: it is meant, and has what is spoken of."""
+        meant = not said.panel or panel.name in said.panel
+        return meant and set(said.of) <= set(panel.variants or self.variants)

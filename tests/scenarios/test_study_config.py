@@ -128,3 +128,32 @@ def test_every_point_of_the_catalog_has_a_system_with_its_parameters(name: str, 
     points = [point.config for point in study.points] if study else [configs.load(name)]
     for config in points:
         make_parameters(find_topology(config.topology), config.parameters)
+
+
+TWO_PANELS = (
+    STUDY
+    + """
+[[study.panels]]
+name = "a"
+[[study.panels]]
+name = "b"
+measure = "throughput_tps"
+[[study.panels]]
+name = "c"
+measure = "throughput_tps"
+[[study.claims]]
+text = "plain is best"
+of = ["plain"]
+rises = true
+"""
+)
+
+
+def test_a_claim_over_panels_that_measure_different_things_is_refused(tmp_path: Path) -> None:
+    """A higher latency is worse, a higher throughput better: a claim holds of one of them."""
+    with pytest.raises(ConfigError, match=r"'plain is best' .* which panel is meant, .*'a', 'b'"):
+        load(tmp_path, BASE + TWO_PANELS)
+    study = load(tmp_path, BASE + TWO_PANELS + 'panel = ["b", "c"]')
+    (claim,) = study.section.claims
+    about = [panel.name for panel in study.section.panels if study.section.speaks_of(claim, panel)]
+    assert about == ["b", "c"]
