@@ -25,8 +25,8 @@ _LOG_FROM_RATIO = 30
 def study_figure(findings: Findings) -> Figure:
     """Return a figure of all panels of a study."""
     study = findings.study
-    columns = min(_MOST_COLUMNS, len(study.charts))
-    rows = ceil(len(study.charts) / columns)
+    rows = ceil(len(study.charts) / _MOST_COLUMNS)
+    columns = ceil(len(study.charts) / rows)  # four are two and two
     height = rows * _PANEL_HEIGHT + 0.35
     figure = Figure(figsize=(_WIDTH, height), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
