@@ -6,9 +6,9 @@ too. Probes that list come a hundred at a time, as a PE gets them. On the taxi w
 is let go before the next one; on the uniform work all pairs are held at the end, as a database
 returns them. Sealing starts from sorted runs.
 
-Structures take turns, and a ratio is that of one turn. Counts and fingerprints of all must be
-equal. Times are processor times, which other programs on the machine disturb less; but threads are
-measured by the clock on the wall.
+Structures take turns, and a ratio is that of one turn; probes find in the caches what the same
+probes left there. Counts and fingerprints of all must be equal. Times are processor times, which
+other programs on the machine disturb less; but threads are measured by the clock on the wall.
 
 Run: ``python -m benchmarks.immutable_probe [--json]``
 """
@@ -66,16 +66,23 @@ def take_turns(
     runs: dict[str, Callable[[], Any]],
     turns: int,
     clock: Callable[[], float] = time.process_time,
+    *,
+    warm: bool = True,
 ) -> dict[str, np.ndarray]:
-    """Return the seconds of every run in every turn, after a first one that does not count."""
+    """Return the seconds of every run in every turn, after a first one that does not count.
+
+    *warm*: a turn is two runs, of which the second counts. The first brings back into the caches
+    what the others' turns have driven out, as it is at a PE that has been probing all along.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()
-    for _ in range(turns):
+    for turn in range(turns + 1):
         for name, run in runs.items():
+            if warm:
+                run()
             started = clock()
             run()
-            seconds[name].append(clock() - started)
+            if turn:
+                seconds[name].append(clock() - started)
     return {name: np.array(values) for name, values in seconds.items()}
 
 
@@ -107,7 +114,8 @@ def probe_costs(work: InequalityWork) -> list[Result]:
     segments = checked_segments(work, NumpyScan(work).count())
     counting = measure_structures(segments, lambda segment: count_all(segment, work))
     listing = measure_structures(segments, lambda segment: list_batches(segment, work))
-    sealing = take_turns({name: seal(segment) for name, segment in segments.items()}, _TURNS)
+    builds = {name: seal(segment) for name, segment in segments.items()}
+    sealing = take_turns(builds, _TURNS, warm=False)  # A segment is sealed once.
     results = []
     for kind, measured in (("count", counting), ("list", listing)):
         for name, seconds in measured.items():

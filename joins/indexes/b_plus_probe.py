@@ -12,8 +12,8 @@ from joins.indexes.b_plus_nodes import FIRST_LEAF, NONE, Nodes, count_below, fin
 from joins.machine import inlined, kernel
 from joins.work import BITS, COMPARISONS, MATCHES
 
-_WORD_SHIFT = 6
-_BIT_MASK = 63
+_WORD_SHIFT = np.uint64(6)
+_BIT_MASK = np.uint64(63)
 _ONE = np.uint64(1)
 
 
@@ -38,7 +38,7 @@ def mark_all(nodes: Nodes, base: int, bits: int, row: np.ndarray, counters: np.n
             bit = nodes.leaf_positions[leaf, i] - base
             if bit < 0 or bit >= bits:
                 return False
-            row[bit >> _WORD_SHIFT] |= _ONE << np.uint64(bit & _BIT_MASK)
+            row[np.uint64(bit) >> _WORD_SHIFT] |= _ONE << (np.uint64(bit) & _BIT_MASK)
         counters[BITS] += nodes.leaf_size[leaf]
         leaf = nodes.leaf_next[leaf]
     return True
@@ -58,24 +58,26 @@ def mark_ranges(
 
     Return False when a position is not within *bits* of *base*.
     """
-    for row in range(len(lo)):
+    for row in range(np.uint64(len(lo))):
         key_max = hi[row]
         if not lo[row] <= key_max:  # written so that a NaN bound makes an empty range
             continue
-        leaf, i = find_first(nodes, lo[row], counters)
+        leaf, begin = find_first(nodes, lo[row], counters)
         while leaf != NONE:
-            begin, size = i, nodes.leaf_size[leaf]
-            while i < size and nodes.leaf_keys[leaf, i] <= key_max:
-                bit = nodes.leaf_positions[leaf, i] - base
-                if bit < 0 or bit >= bits:
+            # Unsigned, or every index would be tested for counting from the end: 1.4 times as slow.
+            i, size = np.uint64(begin), np.uint64(nodes.leaf_size[leaf])
+            while i < size and nodes.leaf_keys[np.uint64(leaf), i] <= key_max:
+                bit = np.uint64(nodes.leaf_positions[np.uint64(leaf), i] - base)
+                if bit >= np.uint64(bits):  # A position before the base is a huge number, too.
                     return False
-                rows[row, bit >> _WORD_SHIFT] ^= _ONE << np.uint64(bit & _BIT_MASK)
-                i += 1
-            counters[BITS] += i - begin
-            counters[COMPARISONS] += i - begin + (i < size)
+                rows[row, bit >> _WORD_SHIFT] ^= _ONE << (bit & _BIT_MASK)
+                i += _ONE
+            marked = np.int64(i) - begin
+            counters[BITS] += marked
+            counters[COMPARISONS] += marked + (i < size)
             if i < size:
                 break
-            leaf, i = nodes.leaf_next[leaf], 0
+            leaf, begin = nodes.leaf_next[leaf], 0
     return True
 
 

@@ -32,6 +32,8 @@ NODE_KEYS = 8
 """Separators of an inner node and keys of a leaf: 64 bytes, a cache line."""
 FANOUT = NODE_KEYS + 1
 
+_ROOT, _KNOWN = 0, -1  # Where a search begins; what stands for a place that needs none.
+
 
 class CssNodes(NamedTuple):
     """The arrays of a tree that a search reads.
@@ -119,34 +121,53 @@ def _last_key(dtype: np.dtype) -> float:
 
 
 @kernel
-def descend(nodes: CssNodes, value: float, after: bool, depth: int, counters: np.ndarray) -> int:
-    """Return the node of level *depth* (0: the root) that `find_place` comes through."""
-    node = 0
-    for level in range(depth):
-        row = np.uint64(nodes.level[level] + node)
-        child = 0
-        # All separators are compared, without a branch: cheaper than guessing where to stop.
-        for slot in range(np.uint64(NODE_KEYS)):
-            key = nodes.inner[row, slot]
-            child += (key < value) | (after & (key == value))
-        # Past the last child only when all keys are passed: fillers count as passed too, then.
-        node = min(node * FANOUT + child, nodes.width[level + 1] - 1)
-    counters[COMPARISONS] += depth * NODE_KEYS
-    return node
+def child(nodes: CssNodes, level: int, node: int, value: float, after: bool) -> int:
+    """Return the node of the next level that a search for *value* comes through."""
+    row = np.uint64(nodes.level[level] + node)
+    passed = 0
+    # All separators are compared, without a branch: cheaper than guessing where to stop.
+    for slot in range(np.uint64(NODE_KEYS)):
+        key = nodes.inner[row, slot]
+        passed += (key < value) | (after & (key == value))
+    # Past the last child only when all keys are passed: fillers count as passed too, then.
+    return min(node * FANOUT + passed, nodes.width[level + 1] - 1)
 
 
 @kernel
-def find_place(nodes: CssNodes, value: float, after: bool, counters: np.ndarray) -> int:
-    """Return the first place with a key of at least *value*, or *after*: greater than it."""
-    leaf = descend(nodes, value, after, len(nodes.level), counters)
+def _place_in_leaf(nodes: CssNodes, leaf: int, value: float, after: bool) -> int:
+    """Return the first place of a leaf, or behind it, with a key that `_descend` looks for."""
     begin = leaf * NODE_KEYS
-    end = min(begin + NODE_KEYS, len(nodes.keys))
     place = begin
-    for i in range(np.uint64(begin), np.uint64(end)):
+    for i in range(np.uint64(begin), np.uint64(_leaf_end(nodes, leaf))):
         key = nodes.keys[i]
         place += (key < value) | (after & (key == value))
-    counters[COMPARISONS] += end - begin
     return place
+
+
+@kernel
+def _leaf_end(nodes: CssNodes, leaf: int) -> int:
+    return min((leaf + 1) * NODE_KEYS, len(nodes.keys))
+
+
+@kernel
+def _descend(
+    nodes: CssNodes, values: np.ndarray, after: bool, places: np.ndarray, counters: np.ndarray
+) -> None:
+    """Turn `_ROOT` into the first place with a key of at least values[i], or *after*: greater.
+
+    All searches go down together, a level at a time. Which node is next depends on the one before
+    it, so a search alone waits for each of its cache lines; searches wait for theirs at once.
+    """
+    for level in range(len(nodes.level)):
+        for i in range(len(values)):
+            if places[i] != _KNOWN:
+                places[i] = child(nodes, level, places[i], values[i], after)
+                counters[COMPARISONS] += NODE_KEYS
+    for i in range(len(values)):
+        if places[i] != _KNOWN:
+            leaf = places[i]
+            counters[COMPARISONS] += _leaf_end(nodes, leaf) - leaf * NODE_KEYS
+            places[i] = _place_in_leaf(nodes, leaf, values[i], after)
 
 
 @kernel
@@ -164,12 +185,15 @@ def find_ranges_in_tree(
     """
     n = len(nodes.keys)
     for i in range(len(lo)):
-        begin[i] = end[i] = 0
-        if n == 0 or lo[i] > hi[i]:
-            continue
-        counters[COMPARISONS] += 2
-        if lo[i] > nodes.keys[0]:
-            begin[i] = find_place(nodes, lo[i], False, counters)
-        end[i] = n
-        if hi[i] < nodes.keys[n - 1]:
-            end[i] = find_place(nodes, hi[i], True, counters)
+        begin[i] = end[i] = _KNOWN
+        if n > 0 and lo[i] <= hi[i]:
+            counters[COMPARISONS] += 2
+            begin[i] = _ROOT if lo[i] > nodes.keys[0] else _KNOWN
+            end[i] = _ROOT if hi[i] < nodes.keys[n - 1] else _KNOWN
+    _descend(nodes, lo, False, begin, counters)
+    _descend(nodes, hi, True, end, counters)
+    for i in range(len(lo)):
+        if begin[i] == _KNOWN:
+            begin[i] = 0
+        if end[i] == _KNOWN:
+            end[i] = n if lo[i] <= hi[i] else 0

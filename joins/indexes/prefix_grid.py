@@ -43,6 +43,7 @@ from joins.indexes.prefix_grid_build import (
 from joins.indexes.prefix_grid_probe import count_rows, list_rows
 from joins.indexes.segment_probes import Probes, make_output
 from joins.indexes.tree_searched import TreeSearchedSegment
+from joins.machine import LANES
 from joins.work import Work
 
 _BLOCK_BITS_MIN = 6
@@ -73,11 +74,11 @@ class PrefixGridSegment(TreeSearchedSegment):
             from_lead=np.empty(n, dtype),
             below=np.empty((blocks + 1, blocks + 1), dtype),
             sum_below=np.empty((blocks + 1, blocks + 1), np.uint64),
-            run=np.empty((levels_for(blocks), n), dtype),
+            run=np.empty((levels_for(blocks), n + LANES), dtype),
         )
         fill_axes(self._grid, self.lead, self.first)
         fill_table(self._grid, self.first)
-        fill_runs(self._grid, np.empty(blocks, np.int64))
+        fill_runs(self._grid, np.empty((len(self._grid.run), blocks), np.int64))
         for other in range(1, len(self.to_lead)):
             self._grid.id[other + 1] = self._grid.id[0][self.to_lead[other]]
         for place, ids in zip(self._grid.place, self._grid.id, strict=False):
@@ -99,17 +100,18 @@ class PrefixGridSegment(TreeSearchedSegment):
         return [*others, *shared, grid.below, grid.sum_below, grid.run, *searched]
 
     def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> Found:
-        candidates = np.empty(len(self), np.int64)
+        candidates = np.empty(len(self) + LANES, np.int64)
         output = make_output(len(probes.start))
         count_rows(self._grid, self.first, probes, candidates, output, counters)
         if enumerate:
-            output = output._replace(match_id=np.empty(int(output.matches.sum()), np.int64))
+            room = np.empty(int(output.matches.sum()) + LANES, np.int64)
+            output = output._replace(match_id=room)
             # Matches are charged by their number: a run that keeps its pairs is the same run.
             uncharged = np.zeros_like(counters)
             list_rows(self._grid, self.first, probes, candidates, output, uncharged)
         return Found(
             count=output.matches,
             fingerprint=output.fingerprint,
-            match_id=output.match_id if enumerate else None,
+            match_id=output.match_id[:-LANES] if enumerate else None,
             work=Work.from_counters(counters),
         )

@@ -33,8 +33,8 @@ class Grid(NamedTuple):
         uint64 sum of ``splitmix64(position)`` over them. The lead axis comes last, so that the
         ranks of neighbouring groups of blocks lie side by side.
     run
-        Shape (levels, n): ids by groups of ``1 << GROUP_BITS * level`` blocks of the lead axis,
-        within a group in the order of the other axis.
+        Shape (levels, n + `LANES`): ids by groups of ``1 << GROUP_BITS * level`` blocks of the lead
+        axis, within a group in the order of the other axis; and what is read behind the last one.
     """
 
     block_bits: int
@@ -70,19 +70,18 @@ def fill_axes(grid: Grid, lead: np.ndarray, first: int) -> None:
 @kernel
 def fill_table(grid: Grid, first: int) -> None:
     """Fill in the prefix counts and sums, block by block of the other axis."""
-    n = len(grid.to_lead)
-    bits = np.uint64(grid.block_bits)
-    columns = grid.below.shape[1]
-    for column in range(columns):
-        grid.below[0, column] = 0
-        grid.sum_below[0, column] = np.uint64(0)
-    for row in range(1, len(grid.below)):
+    n = np.uint64(len(grid.to_lead))
+    bits, one = np.uint64(grid.block_bits), np.uint64(1)
+    rows, columns = np.uint64(len(grid.below)), np.uint64(grid.below.shape[1])
+    for row in range(rows):
         for column in range(columns):
             grid.below[row, column] = 0
             grid.sum_below[row, column] = np.uint64(0)
-        begin = (row - 1) << grid.block_bits
-        for place in range(np.uint64(begin), np.uint64(min(row << grid.block_bits, n))):
-            block = (np.uint64(grid.to_lead[place]) >> bits) + np.uint64(1)
+        if row == 0:
+            continue
+        before = row - one
+        for place in range(before << bits, min(row << bits, n)):
+            block = (np.uint64(grid.to_lead[place]) >> bits) + one
             grid.below[row, block] += 1
             grid.sum_below[row, block] += splitmix64(first + grid.id[1, place])
         count = 0
@@ -90,18 +89,23 @@ def fill_table(grid: Grid, first: int) -> None:
         for column in range(columns):
             count += grid.below[row, column]
             total += grid.sum_below[row, column]
-            grid.below[row, column] = grid.below[row - 1, column] + count
-            grid.sum_below[row, column] = grid.sum_below[row - 1, column] + total
+            grid.below[row, column] = grid.below[before, column] + count
+            grid.sum_below[row, column] = grid.sum_below[before, column] + total
 
 
 @kernel
 def fill_runs(grid: Grid, filled: np.ndarray) -> None:
-    """Fill in the runs of every level; *filled* has room for an int64 per block."""
-    for level in range(len(grid.run)):
-        bits = grid.block_bits + GROUP_BITS * level
-        for group in range(len(filled)):
-            filled[group] = group << bits
-        for place in range(np.uint64(grid.run.shape[1])):
-            own = np.uint64(grid.to_lead[place]) >> np.uint64(bits)
-            grid.run[level, np.uint64(filled[own])] = grid.id[1, place]
-            filled[own] += 1
+    """Fill in the runs of all levels; *filled* has room for an int64 per level and block."""
+    levels, groups = np.uint64(len(filled)), np.uint64(filled.shape[1])
+    bits, more = np.uint64(grid.block_bits), np.uint64(GROUP_BITS)
+    for level in range(levels):
+        for group in range(groups):
+            filled[level, group] = group << (bits + more * level)
+    # All levels in one pass: neighbours often go to one wide group, whose count must be written
+    # before it is read again, and the other levels are filled meanwhile.
+    for place in range(np.uint64(len(grid.to_lead))):
+        own = np.uint64(grid.to_lead[place]) >> bits
+        for level in range(levels):
+            grid.run[level, np.uint64(filled[level, own])] = grid.id[1, place]
+            filled[level, own] += 1
+            own >>= more

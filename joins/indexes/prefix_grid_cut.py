@@ -9,7 +9,7 @@ import numpy as np
 
 from joins.hashing import splitmix64
 from joins.indexes.prefix_grid_build import GROUP_BITS, Grid
-from joins.machine import inlined, kernel
+from joins.machine import LANES, inlined, kernel, widen_lanes
 from joins.work import COMPARISONS
 
 _CORNERS = 4  # Cells of the table per rectangle or run; a cell read counts as a comparison.
@@ -121,11 +121,8 @@ def _list_strip(
     listed: int,
 ) -> int:
     """List the points of a strip of one *axis* that are in a range of the other."""
-    size = len(out)
+    # No branch on what is found: a point that is not wanted is overwritten by the next one.
     for i in range(np.uint64(strip[0]), np.uint64(strip[1])):
-        # No branch on what is found; but the last match of all has no entry behind it to spoil.
-        if listed == size:
-            break
         out[np.uint64(listed)] = first + np.int64(ids[axis, i])
         listed += int((inside[0] <= place[i]) & (place[i] < inside[1]))
     return listed
@@ -141,10 +138,10 @@ def _copy_run(
     right = min((group + 1) << bits, len(grid.below) - 1)
     below = int(grid.below[y[0], right]) - int(grid.below[y[0], left])
     up_to = int(grid.below[y[1], right]) - int(grid.below[y[1], left])
-    source = np.uint64((left << grid.block_bits) + below)
-    target = np.uint64(listed)
-    for i in range(np.uint64(up_to - below)):
-        out[target + i] = first + np.int64(grid.run[level, source + i])
+    source = (left << grid.block_bits) + below
+    # Whole lanes, the last ones too: what they copy too much is overwritten by what comes next.
+    for i in range(0, up_to - below, LANES):
+        widen_lanes(grid.run, level, source + i, out, listed + i, first)
     return listed + up_to - below
 
 
@@ -189,7 +186,10 @@ def list_rectangle(
     listed: int,
     counters: np.ndarray,
 ) -> int:
-    """List the ids of a rectangle's points, plus *first*; return how many are listed then."""
+    """List the ids of a rectangle's points, plus *first*; return how many are listed then.
+
+    *out* has room for `LANES` entries more, which may be written to.
+    """
     n = len(grid.to_lead)
     left, right, x_begin, x_end = _whole_blocks(x[0], x[1], grid.block_bits, n)
     bottom, top, y_begin, y_end = _whole_blocks(y[0], y[1], grid.block_bits, n)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.css_tree import FANOUT, NODE_KEYS, CssTree, descend, find_ranges_in_tree
+from joins.indexes.css_tree import FANOUT, NODE_KEYS, CssTree, child, find_ranges_in_tree
 from joins.work import COMPARISONS, COUNTERS
 from tests.joins.indexes.segment_cases import ENDS
 
@@ -47,16 +47,15 @@ def test_an_empty_range_begins_and_ends_at_the_same_place():
 
 
 @pytest.mark.parametrize("n", [1, 100, 5000])
-def test_the_levels_descend_to_are_those_of_a_full_search(n):
-    """A node at depth d covers the keys of a contiguous stretch, the same for all values in it."""
+def test_a_node_covers_a_contiguous_stretch_of_keys(n):
     keys = np.arange(n)
     tree = CssTree(keys)
-    counters = np.zeros(len(COUNTERS), np.int64)
-    for depth in range(tree.depth + 1):
-        nodes = [descend(tree.nodes, key, False, depth, counters) for key in keys.tolist()]
-        stretch = NODE_KEYS * FANOUT ** (tree.depth - depth)
-        assert nodes == (keys // stretch).tolist()
-        assert tree.nodes.width[depth] == nodes[-1] + 1
+    nodes = np.zeros(n, np.int64)
+    for level in range(tree.depth):
+        nodes = np.array([child(tree.nodes, level, nodes[key], key, False) for key in keys])
+        stretch = NODE_KEYS * FANOUT ** (tree.depth - level - 1)
+        assert nodes.tolist() == (keys // stretch).tolist()
+        assert tree.nodes.width[level + 1] == nodes[-1] + 1
 
 
 def test_a_search_compares_one_node_per_level_and_nodes_are_cache_lines():

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from joins.indexes.prefix_grid import PrefixGridSegment, block_bits
-from joins.work import Work
+from joins.indexes.prefix_grid_cut import list_rectangle
+from joins.machine import LANES
+from joins.work import COMPARISONS, COUNTERS, Work
 
 
 def probe_quadrants(n, share, **options):
@@ -33,12 +35,19 @@ def test_counting_compares_no_more_than_four_strips():
     assert work.comparisons <= 50 * 4 * (1 << block_bits(n)) + searches_and_cells
 
 
-def test_listing_costs_a_logarithm_of_runs_more_than_counting():
+def test_listing_costs_four_strips_and_a_logarithm_of_runs():
     n = 40_000
-    counted, listed = (probe_quadrants(n, 0.6, enumerate=e) for e in (False, True))
-    groups = 2 * 3 * 5
-    extra = listed.work.comparisons - counted.work.comparisons
-    assert extra <= 50 * 4 * ((1 << block_bits(n)) + groups)
+    rng = np.random.default_rng(6)
+    grid = PrefixGridSegment.from_columns([rng.permutation(n), rng.permutation(n)])._grid
+    groups = 2 * 3 * len(grid.run)
+    for begin, end in ((0, n), (1000, 30_000), (77, 39_999), (20_000, 20_100)):
+        counters = np.zeros(len(COUNTERS), np.int64)
+        out = np.empty(n + LANES, np.int64)
+        listed = list_rectangle(grid, (begin, end), (begin, end), 7, out, 0, counters)
+        inside = grid.to_lead[begin:end]
+        assert listed == ((begin <= inside) & (inside < end)).sum()
+        assert len(np.unique(out[:listed])) == listed
+        assert counters[COMPARISONS] <= 4 * ((1 << block_bits(n)) + groups)
 
 
 def test_one_predicate_has_its_window_as_an_axis():
