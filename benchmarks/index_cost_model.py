@@ -7,10 +7,8 @@ is given what a unit of work costs, the window and the match rate. Its figure is
 counted cost
     that of virtual time: the work that the kernels counted, at the default profile's unit costs;
 processor time
-    of the core that did it, caches and all. Three constants an index are calibrated at windows of
-    2^12, 2^16 and 2^20: what the model's nanosecond takes on this machine, what each doubling of
-    the window adds as trees outgrow one cache after the other, and what it adds beyond 2^18, where
-    they have outgrown the last. None of them is negative. The other windows are predicted.
+    of the core that did it, caches and all. The machine's constants (`joins.window_join
+    .machine_times`) are calibrated at windows of 2^12, 2^16 and 2^20; the others are predicted.
 
 Run: ``python -m benchmarks.index_cost_model [--most-bits 22] [--json]``
 """
@@ -18,29 +16,18 @@ Run: ``python -m benchmarks.index_cost_model [--most-bits 22] [--json]``
 from __future__ import annotations
 
 import argparse
-import itertools
-import time
 from dataclasses import dataclass
 from typing import get_args
-
-import numpy as np
 
 from benchmarks.measure import Result, report
 from benchmarks.pim_tree import make_work
 from joins.window_join.drivers import IndexName, Making
+from joins.window_join.machine_times import CALIBRATED_BITS, fit_times
 from joins.window_join.prediction import predict
 from netsim.cost import load_profile
+from scenarios.calibration.window_joins import time_join, tuples_to_time
 
 LEAST_BITS = 12
-CALIBRATED_BITS = (12, 16, 20)
-_CACHED_BITS = 18
-"""Windows of so many tuples, and their indexes, just fit into the last cache."""
-_TUPLES = 400_000
-_PERIODS = {"pim_tree": 1.0, "im_tree": 1.0, "b_chain": 2.0, "ib_chain": 2.0, "bw_tree": 0.25}
-"""Tuples, in windows, after which both sides have merged, archived or rebuilt once."""
-_BATCH = 65_536
-_SCANNED = 1e9
-"""Pairs that a nested loop is given to compare at the most."""
 _WITHIN = 0.3
 
 
@@ -77,56 +64,33 @@ def main() -> None:
 
 def measure(index: IndexName, bits: int) -> Point:
     """Return what an index costs at one window, as the model, the counters and the clock say."""
-    window, profile = 1 << bits, load_profile()
-    tuples = max(_TUPLES, int(_PERIODS.get(index, 0) * window))
-    if index == "nested_loop":
-        tuples = min(tuples, int(_SCANNED / window))
-    rows = make_work(tuples, window)
-    # Those that fill the windows see nothing yet: a nested loop would take days over them.
-    rows = rows._replace(stop=np.where(np.arange(len(rows.side)) < 2 * window, 0, rows.stop))
-    join = Making(index=index).make(self_join=False, unit_ps=profile.unit_ps)
-    counted_ns = matches = seconds = 0.0
-    cuts = [*range(0, 2 * window, _BATCH), *range(2 * window, 2 * window + tuples, _BATCH)]
-    for begin, end in itertools.pairwise([*cuts, 2 * window + tuples]):
-        started = time.thread_time()
-        found = join.join(rows.part(begin, end))
-        if begin >= 2 * window:
-            seconds += time.thread_time() - started
-            counted_ns += profile.work_ns(found.work)
-            matches += found.work.matches
+    window, profile, making = 1 << bits, load_profile(), Making(index=index)
+    rows = make_work(tuples_to_time(index, window), window)
+    join = making.make(self_join=False, unit_ps=profile.unit_ps)
+    timed = time_join(join, rows, 2 * window)
     predicted = predict(
-        Making(index=index), window=window, match_rate=matches / tuples, unit_ps=profile.unit_ps
+        making,
+        window=window,
+        match_rate=timed.work.matches / timed.tuples,
+        unit_ps=profile.unit_ps,
     )
     return Point(
         bits=bits,
         predicted_ns=predicted.tuple_ns,
-        counted_ns=counted_ns / tuples,
-        processor_ns=seconds / tuples * 1e9,
+        counted_ns=profile.work_ns(timed.work) / timed.tuples,
+        processor_ns=timed.tuple_ns,
     )
 
 
 def calibrated(points: list[Point]) -> list[float]:
     """Return what the model says of processor time, ns a tuple, calibrated at some of *points*."""
-    bits = np.array([point.bits for point in points])
-    predicted_ns = [point.predicted_ns for point in points]
-    terms = np.stack([predicted_ns, bits - LEAST_BITS, np.maximum(bits - _CACHED_BITS, 0)], axis=1)
-    took_ns = np.array([[point.processor_ns] for point in points])
-    known = np.isin(bits, CALIBRATED_BITS)
-    # Relative errors, for the largest window must not outweigh the others.
-    return (terms @ _not_negative(terms[known] / took_ns[known])).tolist()
-
-
-def _not_negative(terms: np.ndarray) -> np.ndarray:
-    """Return the factors, none negative, with which the columns of *terms* come closest to 1."""
-    best, least = np.zeros(terms.shape[1]), np.inf
-    for chosen in itertools.product((False, True), repeat=terms.shape[1]):
-        factors = np.zeros(terms.shape[1])
-        columns = terms[:, chosen]
-        factors[list(chosen)] = np.linalg.lstsq(columns, np.ones(len(terms)), rcond=None)[0]
-        off = float(np.square(terms @ factors - 1).sum())
-        if factors.min() >= 0 and off < least:
-            best, least = factors, off
-    return best
+    known = [point for point in points if point.bits in CALIBRATED_BITS]
+    times = fit_times(
+        [1 << point.bits for point in known],
+        [point.predicted_ns for point in known],
+        [point.processor_ns for point in known],
+    )
+    return [times.tuple_ns(point.predicted_ns, 1 << point.bits) for point in points]
 
 
 def _off(name: str, ratio: float, note: str) -> Result:

@@ -1,11 +1,14 @@
 """Index-based window joins on one core and on two: PIM-Tree and what it is compared with.
 
 The work of `benchmarks.b_plus_tree_join`: two streams in turn, uniform 30-bit keys, windows by
-count, about two matches a tuple. Each join fills its windows first; the rest is cut into parts, and
-each part is timed with every join before the next part, so that a noisy neighbour hits all of them.
-Every tuple's count and fingerprint are compared with a join computed by numpy.
+count, about two matches a tuple. What a tuple costs comes and goes with the trees that fill up and
+are merged or archived, at the slowest once a window: a rate is that of as many arrivals as replace
+both windows. Each join fills its windows and replaces them once first, so that its memory is not
+new. Then the arrivals are cut into parts, and each part is timed with every join before the next
+part, so that a noisy neighbour hits all of them: processor time where one thread works, wall time
+where two do. Every tuple's count and fingerprint are compared with a join computed by numpy.
 
-Run: ``python -m benchmarks.pim_tree [--window-bits 20] [--tuples 1500000] [--sweep] [--json]``
+Run: ``python -m benchmarks.pim_tree [--window-bits 20] [--rounds 3] [--sweep] [--json]``
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import time
+from typing import Any
 
 import numpy as np
 
@@ -20,15 +24,18 @@ from benchmarks.b_plus_tree_join import band_of, make_keys
 from benchmarks.measure import Result, report
 from joins.hashing import mix
 from joins.indexes.pim_tree.chain import Chain
-from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
+from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, ImTree, PimTree
+from joins.memory import keep_freed_memory
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.bw_tree import BwTreeJoin
 from joins.window_join.ibwj import IndexJoin
 from joins.window_join.live import LiveJoin
-from joins.window_join.rows import Rows, make_rows
+from joins.window_join.rows import Rows
 from joins.window_join.sorted_runs import SortedRunsJoin
+from scenarios.calibration.window_joins import band_join
 
-PARTS = 5
+PARTS = 8
+"""Of the arrivals that replace both windows."""
 TUNED_CPP = 1.7e6
 """Tuples a second of a tuned B+-tree in C++ on this kind of machine, windows of 2^20."""
 _FILL_BATCH = 65_536
@@ -38,20 +45,7 @@ _BATCH = 8_192
 
 def make_work(tuples: int, window: int) -> Rows:
     """Return the arrivals: windows of *window* tuples, and *tuples* more."""
-    keys, band = make_keys(2 * window + tuples), band_of(window)
-    row = np.arange(len(keys))
-    side, position = row & 1, row >> 1
-    stop = position + side  # tuples of the other stream that arrived before
-    start = np.maximum(0, stop - window)
-    return make_rows(
-        side=side,
-        position=position,
-        key=keys,
-        low=keys - band,
-        high=keys + band,
-        start=start,
-        stop=stop,
-    )
+    return band_join(make_keys(2 * window + tuples), band_of(window), window)
 
 
 def expected(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
@@ -77,7 +71,7 @@ def expected(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
 def measure(
     rows: Rows, window: int, joins: dict[str, tuple[object, int]]
 ) -> tuple[dict[str, list[float]], int]:
-    """Return the rates of each join (with the size of its batches) in *PARTS* parts, and the pairs.
+    """Return the rates of each join (with the size of its batches), one a round, and the pairs.
 
     Stop when one of them finds something else than numpy does.
     """
@@ -86,13 +80,14 @@ def measure(
     rates: dict[str, list[float]] = {name: [] for name in joins}
 
     def run(name: str, begin: int, end: int, batch: int) -> float:
+        clock = time.perf_counter if name.startswith("live") else time.thread_time
         seconds = 0.0
         for at in range(begin, end, batch):
             until = min(at + batch, end)
             part = rows.part(at, until)
-            started = time.perf_counter()
+            started = clock()
             found = joins[name][0].join(part)  # type: ignore[attr-defined]
-            seconds += time.perf_counter() - started
+            seconds += clock() - started
             if not (
                 np.array_equal(found.count, right[0][at:until])
                 and np.array_equal(found.fingerprint, right[1][at:until])
@@ -101,16 +96,21 @@ def measure(
         return seconds
 
     for name in joins:
-        run(name, 0, 2 * window, _FILL_BATCH)
-    cuts = np.linspace(2 * window, n, PARTS + 1).astype(int).tolist()
-    for begin, end in itertools.pairwise(cuts):
-        for name, (_, batch) in joins.items():
-            rates[name].append((end - begin) / run(name, begin, end, batch))
+        run(name, 0, 4 * window, _FILL_BATCH)
+    for begin in range(4 * window, n, 2 * window):
+        seconds = dict.fromkeys(joins, 0.0)
+        cuts = np.linspace(begin, begin + 2 * window, PARTS + 1).astype(int).tolist()
+        for part in itertools.pairwise(cuts):
+            for name, (_, batch) in joins.items():
+                seconds[name] += run(name, *part, batch)
+        for name in joins:
+            rates[name].append(2 * window / seconds[name])
     return rates, int(right[0].sum())
 
 
-def contenders(two: dict[str, int]) -> dict[str, tuple[object, int]]:
+def contenders(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
     """Return the joins that are compared, and the size of the batches each is given."""
+    shared = two | {"merge_ratio": SHARED_MERGE_RATIO}
     return {
         "B+-tree": (BPlusTreeJoin(), _BATCH),
         "B-chain, length 2": (IndexJoin(Chain(immutable=False, **two)), _BATCH),
@@ -122,12 +122,12 @@ def contenders(two: dict[str, int]) -> dict[str, tuple[object, int]]:
         "sorted runs, batch 65,536": (SortedRunsJoin(), 65_536),
         "live Bw-Tree, 1 thread": (BwTreeJoin(threads=1), _FILL_BATCH),
         "live Bw-Tree, 2 threads": (BwTreeJoin(threads=2), _FILL_BATCH),
-        "live PIM-Tree, 1 thread": (LiveJoin(PimTree(**two), threads=1), _FILL_BATCH),
-        "live PIM-Tree, 2 threads": (LiveJoin(PimTree(**two), threads=2), _FILL_BATCH),
+        "live PIM-Tree, 1 thread": (LiveJoin(PimTree(**shared), threads=1), _FILL_BATCH),
+        "live PIM-Tree, 2 threads": (LiveJoin(PimTree(**shared), threads=2), _FILL_BATCH),
     }
 
 
-def sweep(two: dict[str, int]) -> dict[str, tuple[object, int]]:
+def sweep(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
     """Return PIM-Trees of several merge ratios, depths and node widths."""
     return {
         f"m {ratio}, D_I {depth}, nodes of {run} and {tree}": (
@@ -142,7 +142,7 @@ def sweep(two: dict[str, int]) -> dict[str, tuple[object, int]]:
             ),
             _BATCH,
         )
-        for ratio in (1 / 16, 1 / 4, 1 / 2, 1)
+        for ratio in (1 / 16, 1 / 8, 1 / 4, 1 / 2)
         for depth in (1, 2)
         for run, tree in ((32, 16), (32, 32), (16, 16))
     }
@@ -152,12 +152,13 @@ def main() -> None:
     """Measure, verify and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--window-bits", type=int, default=20, help="window length 2^BITS (20)")
-    parser.add_argument("--tuples", type=int, default=1_500_000, help="tuples timed (1500000)")
+    parser.add_argument("--rounds", type=int, default=3, help="times windows are replaced (3)")
     parser.add_argument("--sweep", action="store_true", help="try parameters of the PIM-Tree")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
+    keep_freed_memory()
     window = 1 << options.window_bits
-    rows = make_work(options.tuples, window)
+    rows = make_work((1 + options.rounds) * 2 * window, window)
     two = {"sides": 2}
     rates, pairs = measure(rows, window, sweep(two) if options.sweep else contenders(two))
     results = [Result.of(name, values, unit="tuples/s") for name, values in rates.items()]
@@ -168,7 +169,7 @@ def main() -> None:
 
 
 def targets(rates: dict[str, list[float]]) -> list[Result]:
-    """Return what the rates were to reach, part by part against the same part of another."""
+    """Return what the rates were to reach, round by round against the same round of another."""
 
     def ratio(name: str, over: str, target: float) -> Result:
         values = [a / b for a, b in zip(rates[name], rates[over], strict=True)]

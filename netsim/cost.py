@@ -12,6 +12,8 @@ PROFILES = Path(__file__).parent / "profiles"
 
 LOCAL, OPERATORS = "local_message_ps", "operators"
 """Keys of a profile that was measured operator by operator (see `netsim.operator_cost`)."""
+WINDOW_JOINS = "window_joins"
+"""Key of what window joins take on the machine that the profile was measured on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +102,7 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
     """
     path = profile_path(name_or_path)
     values = tomllib.loads(path.read_text())
-    for key in (LOCAL, OPERATORS):
+    for key in (LOCAL, OPERATORS, WINDOW_JOINS):
         values.pop(key, None)
     try:
         return CostProfile(**{"name": path.stem, **values})

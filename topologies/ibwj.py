@@ -28,7 +28,7 @@ from actors.results import Sink
 from actors.source import Source
 from joins.indexes.pim_tree.index import WIDTH
 from joins.indexes.pim_tree.layout import LEVELS_MAX, inner_levels
-from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO
+from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, SHARED_MERGE_RATIO
 from joins.query import JoinQuery
 from joins.window_join.cores import TASK_ROWS
 from joins.window_join.cores_time import SHARED_CORE_PERCENT
@@ -54,7 +54,8 @@ class IbwjParameters:
     merge
         What the other threads do while one merges: wait, or go on.
     merge_ratio
-        m, part of the window that a PIM-Tree or IM-Tree takes in between two merges.
+        m, part of the window that a PIM-Tree or IM-Tree takes in between two merges; None is an
+        eighth for one thread, and all of it for threads that share the index.
     insertion_depth
         D_I, the depth of the PIM-Tree's subindexes; one that is deeper than the tree stands for
         the deepest level.
@@ -67,7 +68,7 @@ class IbwjParameters:
     cores: Pes | None = None
     task_rows: Annotated[int, Interval(ge=1, le=1_000_000)] = TASK_ROWS
     merge: Literal["nonblocking", "blocking"] = "nonblocking"
-    merge_ratio: Annotated[float, Interval(gt=0, le=1)] = MERGE_RATIO
+    merge_ratio: Annotated[float, Interval(gt=0, le=1)] | None = None
     insertion_depth: Annotated[int, Interval(ge=0, le=LEVELS_MAX)] = INSERTION_DEPTH
     chain_length: Annotated[int, Interval(ge=2, le=1000)] = 2
 
@@ -75,9 +76,10 @@ class IbwjParameters:
 def making_of(parameters: IbwjParameters) -> Making:
     """Return the window join that *parameters* stand for."""
     p = parameters
+    usual = SHARED_MERGE_RATIO if p.threads else MERGE_RATIO
     return Making(
         index=p.index,
-        merge_ratio=p.merge_ratio,
+        merge_ratio=usual if p.merge_ratio is None else p.merge_ratio,
         insertion_depth=p.insertion_depth,
         chain_length=p.chain_length,
         threads=p.threads,

@@ -44,8 +44,8 @@ class Rows(NamedTuple):
     start: np.ndarray
     stop: np.ndarray
 
-    def part(self, begin: int, end: int) -> Rows:
-        """Return rows *begin* to *end* - 1 as views."""
+    def part(self, begin: int, end: int | None) -> Rows:
+        """Return rows *begin* to *end* - 1, or all from *begin* on, as views."""
         return Rows(*(values[begin:end] for values in self))
 
 

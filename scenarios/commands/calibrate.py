@@ -16,12 +16,14 @@ from scenarios.calibration.jobs import measurable, plans
 from scenarios.calibration.observe import Observed, observe
 from scenarios.calibration.transport import carry
 from scenarios.calibration.validate import validate
+from scenarios.calibration.window_joins import append_times, calibrate_window_joins
 from scenarios.commands.output import print_json
 from scenarios.config import ConfigError
 from scenarios.failures import EXIT_FAIL, EXIT_PASS
 from scenarios.terminal import Terminal
 from scenarios.terminal.calibration_view import show_operators, show_predictions, show_profile
 from topologies import TOPOLOGIES, find_topology
+from topologies.ibwj import Ibwj
 
 _REPEATS = 3
 
@@ -41,9 +43,13 @@ def calibrate(
     Return the exit code: fail where a run that was compared was not exact.
     """
     terminal = Terminal(quiet=json_output)
-    names = measurable([find_topology(name).name for name in topologies] or list(TOPOLOGIES))
+    wanted = [find_topology(name).name for name in topologies] or list(TOPOLOGIES)
+    names = measurable(wanted)
     if profile is None:
         measured = _measured(terminal, rows, out, names, processes)
+        if Ibwj.name in wanted:
+            terminal.note("window joins over every index, windows of 2^12 to 2^20")
+            append_times(calibrate_window_joins(), out)
         used, path = measured.base, out
         show_operators(terminal.out, measured)
     else:

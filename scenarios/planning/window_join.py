@@ -1,13 +1,15 @@
 """Plans of one machine's window joins: which index, how often to merge, how deep, how many trees.
 
 PIM-Tree's equations (`joins.cost_model`) say what each index costs a tuple, given the window and
-the match rate; the rate is that of a sample of the streams' first tuples.
+the match rate; the rate is that of a sample of the streams' first tuples. A calibrated profile says
+what that takes on this machine, and then decides which index is cheapest. Beside it stands what it
+took: with the run, every index joins the streams once in real time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,15 +18,18 @@ from actors.disorder import open_feed
 from joins.window_join.drivers import Making
 from joins.window_join.prediction import Prediction, predict, predict_all
 from netsim.cost import load_profile
+from scenarios.calibration.window_joins import read_times
 from scenarios.measures import record
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal, Table
+from scenarios.planning.stream_times import time_on_streams
 from scenarios.run import Report
 from topologies import TopologyError
 from topologies.ibwj import making_of
 
 _SAMPLE_ROWS = 4_096
 _TIME = "work per tuple"
+_OWN = "this run"
 
 
 class WindowJoinPlanner(Planner):
@@ -36,33 +41,97 @@ class WindowJoinPlanner(Planner):
 
     def propose(self, plan: Plan) -> Proposal:
         """Return the settings that should cost least, and what those of the run should cost."""
-        lengths = [window.length for window in plan.query.windows if window.kind == "count"]
-        if not lengths:
-            raise TopologyError(
-                f"the cost model counts tuples; the window {plan.query.window} is one of time"
-            )
-        load = {"window": float(np.mean(lengths)), "match_rate": _match_rate(plan, lengths)}
-        unit_ps = load_profile(plan.config.profile).unit_ps
-        own = predict(making_of(plan.parameters), unit_ps=unit_ps, **load)
-        ranked = predict_all(unit_ps=unit_ps, **load)
+        costs = _costs(plan)
         return Proposal(
             plan=(
-                f"window of {load['window']:,.0f} tuples, {load['match_rate']:,.3g} matches each",
-                f"cheapest: {' '.join(f'--set {one}' for one in _settings(ranked[0].making))}",
+                f"window of {costs.window:,.0f} tuples, {costs.match_rate:,.3g} matches each",
+                f"cheapest: {' '.join(f'--set {one}' for one in _settings(costs.best.making))}",
             ),
-            tables=(_alternatives(own, ranked),),
-            costs=(Cost(name=_TIME, unit="ns", estimated=own.tuple_ns),),
+            tables=(_alternatives(costs), *_on_this_machine(costs, {})),
+            costs=(Cost(name=_TIME, unit="ns", estimated=costs.own.tuple_ns),),
         )
 
     def measure(self, report: Report, proposal: Proposal) -> Proposal:
-        """Return *proposal* with the machine's time; several threads' is not that of their work."""
-        if report.plan.parameters.threads:
+        """Return *proposal* with the simulated machine's time, and this machine's.
+
+        The time of several threads is not that of their work, so that nothing is said of it.
+        """
+        plan, costs = report.plan, _costs(report.plan)
+        took_ns = time_on_streams(plan, {name: one.making for name, one in costs.named.items()})
+        proposal = replace(
+            proposal, tables=(_alternatives(costs), *_on_this_machine(costs, took_ns))
+        )
+        if plan.parameters.threads:
             return proposal
         busy_s = record(report)["busy_seconds"]["total"]
         measured = busy_s * 1e9 / max(report.outcome.tuples, 1)
         return replace(
             proposal, costs=tuple(replace(cost, measured=measured) for cost in proposal.costs)
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Costs:
+    """What the model says of a query.
+
+    Attributes
+    ----------
+    window, match_rate
+        What it was told.
+    own
+        The run's own join.
+    ranked
+        Every index at its best, the cheapest first.
+    machine_ns
+        Processor time of a tuple on this machine, by name as in `named`, of the indexes that were
+        calibrated; not of the run's own join if several threads share it.
+    """
+
+    window: float
+    match_rate: float
+    own: Prediction
+    ranked: list[Prediction]
+    machine_ns: dict[str, float]
+
+    @property
+    def named(self) -> dict[str, Prediction]:
+        """The rows of a table."""
+        return {_OWN: self.own} | {one.making.index: one for one in self.ranked}
+
+    @property
+    def best(self) -> Prediction:
+        """What is cheapest on this machine, or by the model where it was not measured."""
+        known = [one for one in self.ranked if one.making.index in self.machine_ns]
+        return min(
+            known or self.ranked,
+            key=lambda one: self.machine_ns.get(one.making.index, one.tuple_ns),
+        )
+
+
+def _costs(plan: Plan) -> _Costs:
+    lengths = [window.length for window in plan.query.windows if window.kind == "count"]
+    if not lengths:
+        raise TopologyError(
+            f"the cost model counts tuples; the window {plan.query.window} is one of time"
+        )
+    window, match_rate = float(np.mean(lengths)), _match_rate(plan, lengths)
+    unit_ps = load_profile(plan.config.profile).unit_ps
+    load: Any = {"window": window, "match_rate": match_rate, "unit_ps": unit_ps}
+    own, ranked = predict(making_of(plan.parameters), **load), predict_all(**load)
+    times = read_times(plan.config.profile)
+    named = [(_OWN, own)] if not plan.parameters.threads else []
+    named += [(one.making.index, one) for one in ranked]
+    return _Costs(
+        window=window,
+        match_rate=match_rate,
+        own=own,
+        ranked=ranked,
+        machine_ns={
+            name: times[one.making.index].tuple_ns(one.tuple_ns, window)
+            for name, one in named
+            if one.making.index in times
+        },
+    )
 
 
 def _match_rate(plan: Plan, lengths: list[int]) -> float:
@@ -90,9 +159,8 @@ def _settings(making: Making) -> list[str]:
     return settings
 
 
-def _alternatives(own: Prediction, ranked: list[Prediction]) -> Table:
+def _alternatives(costs: _Costs) -> Table:
     parts = ("search", "scan", "delete", "merge", "insert")
-    rows = [("this run", own), *((one.making.index, one) for one in ranked)]
     return Table(
         title="every index at its best, ns a tuple by the terms of its equation",
         columns=("index", "settings", *parts, "together"),
@@ -103,6 +171,27 @@ def _alternatives(own: Prediction, ranked: list[Prediction]) -> Table:
                 *(f"{one.terms[part]:,.0f}" if part in one.terms else "" for part in parts),
                 f"{one.tuple_ns:,.0f}",
             )
-            for name, one in rows
+            for name, one in costs.named.items()
+        ),
+    )
+
+
+def _on_this_machine(costs: _Costs, took_ns: dict[str, float]) -> tuple[Table, ...]:
+    """Return what is known of processor time: nothing without calibration before a run."""
+    if not costs.machine_ns and not took_ns:
+        return ()
+
+    def told(ns: float | None) -> str:
+        return "-" if ns is None else f"{ns:,.0f}"
+
+    return (
+        Table(
+            title="processor time on this machine, ns a tuple"
+            + ("" if costs.machine_ns else " (estimated with a profile of joinsim calibrate)"),
+            columns=("index", "estimated", "measured"),
+            rows=tuple(
+                (name, told(costs.machine_ns.get(name)), told(took_ns.get(name)))
+                for name in costs.named
+            ),
         ),
     )

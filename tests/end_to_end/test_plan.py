@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from joins.window_join.machine_times import MachineTimes
+from netsim.cost import PROFILES
+from scenarios.calibration.window_joins import append_times
 from tests.end_to_end.conftest import Command, write_prepared
 
 QUERY = """
@@ -98,3 +102,37 @@ def test_a_survey_says_that_it_is_one(joinsim: Command) -> None:
     assert said.code == 3
     assert "semijoin-table3 is a survey" in said.err
     assert "joinsim run semijoin-table3" in said.err
+
+
+def test_window_joins_are_timed_and_estimated_for_this_machine(
+    joinsim: Command, data: list[str], tmp_path: Path
+) -> None:
+    profile = tmp_path / "mine.toml"
+    shutil.copy(PROFILES / "default.toml", profile)
+    times = {"b_chain": MachineTimes(work_percent=1, doubling_ps=0, uncached_ps=0)}
+    append_times(times, profile)
+    query = "SELECT * FROM A, B WHERE A.x = B.x WINDOW AS (SLIDE INTERVAL '1' ON '100')"
+    said = joinsim(
+        "plan", "--query", query, *data[:4], "--topology", "ibwj",
+        "--set", f"profile={profile}", "--json",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    assert said.json["plan"][1] == "cheapest: --set index=b_chain --set chain_length=2"
+    model, machine = said.json["tables"]
+    predicted = {row[0]: float(row[-1]) for row in model["rows"]}
+    told = {row[0]: row[1:] for row in machine["rows"]}
+    assert machine["columns"] == ["index", "estimated", "measured"]
+    assert list(told) == list(predicted)
+    assert float(told["b_chain"][0]) == round(predicted["b_chain"] / 100)
+    assert told["pim_tree"][0] == "-"
+    for name in told:
+        assert float(told[name][1].replace(",", "")) > 0
+
+
+def test_without_a_run_nothing_is_timed(joinsim: Command, data: list[str]) -> None:
+    query = "SELECT * FROM A, B WHERE A.x = B.x WINDOW AS (SLIDE INTERVAL '1' ON '100')"
+    said = joinsim(
+        "plan", "--query", query, *data[:4], "--topology", "ibwj", "--no-simulate", "--json"
+    )
+    assert said.code == 0, said.err
+    assert len(said.json["tables"]) == 1

@@ -11,6 +11,7 @@ from scenarios.config import ConfigError
 from scenarios.plan import make_parameters
 from tests.properties.jobs import RandomJob, jobs
 from topologies import TOPOLOGIES, TopologyError
+from topologies.ibwj import making_of
 
 IBWJ = TOPOLOGIES["ibwj"]
 QUERY = "SELECT R.x FROM R, S WHERE ABS(R.x - S.x) <= 2 WINDOW AS (SLIDE INTERVAL '1' ON '{}')"
@@ -54,6 +55,14 @@ def test_what_says_less_than_it_seems_to_is_noted(
     notes = IBWJ.notes(parse_query(QUERY.format(window)), make_parameters(IBWJ, values))
     assert len(notes) == len(says)
     assert all(part in note for part, note in zip(says, notes, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("values", "ratio"),
+    [({}, 1 / 8), ({"threads": 2}, 1), ({"threads": 2, "merge_ratio": 0.25}, 0.25)],
+)
+def test_threads_that_share_an_index_merge_rarely(values: dict[str, float], ratio: float) -> None:
+    assert making_of(make_parameters(IBWJ, values)).merge_ratio == ratio
 
 
 @settings(max_examples=15)

@@ -37,7 +37,7 @@ def test_defaults_are_told_as_they_would_be_set(name: str) -> None:
         ("panjoin", "structure", "bi_sort, rap_table, wib_tree, auto"),
         ("panjoin", "collecting_time", "a time, such as '25 ms'"),
         ("hp_oij", "max_splitting", "1 to 1,000; or none"),
-        ("ibwj", "merge_ratio", "above 0, up to 1"),
+        ("ibwj", "merge_ratio", "above 0, up to 1; or none"),
         ("spo_join", "hash_table", "true, false"),
         ("semijoin", "kept", "a table; or none"),
     ],

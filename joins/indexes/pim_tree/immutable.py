@@ -15,17 +15,21 @@ from joins.indexes.pim_tree.layout import (
     RUN_WIDTH,
     Forest,
 )
-from joins.machine import inlined, kernel
+from joins.machine import LANES, inlined, kernel, lanes_less
 from joins.work import COMPARISONS, MOVES
 
 
 @inlined
 def count_less(rows: np.ndarray, row: int, begin: int, width: int, key: int) -> int:
-    """Count the slots from *begin*, *width* of them, that are less than *key*; no branches."""
-    r, at = np.uint64(row), np.uint64(begin)
-    less = 0
-    for i in range(np.uint64(width)):
-        less += rows[r, at + i] < key
+    """Count the slots from *begin*, *width* of them, that are less than *key*; no branches.
+
+    Vectors of `LANES` slots, whose counts are single bits: the compiler's own vectors add up words.
+    """
+    less, vectors = 0, width - width % LANES
+    for i in range(0, vectors, LANES):
+        less += lanes_less(rows, row, begin + i, key)
+    for i in range(vectors, width):
+        less += rows[row, begin + i] < key
     return less
 
 

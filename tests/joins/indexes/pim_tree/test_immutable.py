@@ -39,7 +39,7 @@ def tree_of(keys, width):
     seed=st.integers(0, 2**32 - 1),
     n=st.one_of(st.integers(0, 40), st.integers(0, 3000)),
     spread=st.sampled_from([1, 10, 10**6]),
-    width=st.sampled_from([4, 6, 16]),
+    width=st.sampled_from([4, 6, 16, 20]),
     depth=st.integers(0, 8),
 )
 def test_searching_from_any_depth_finds_the_first_place(seed, n, spread, width, depth):
