@@ -7,6 +7,7 @@ is one too.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 from joins.arrivals import Arrivals, merged_places
 from joins.batch import Batch, Schema
 
-_READ_ROWS = 16_384
+_READ_ROWS = 65_536
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,9 @@ class StreamFile:
                 if position + file.metadata.num_rows <= start:
                     position += file.metadata.num_rows
                     continue
-                for block in file.iter_batches(_READ_ROWS, columns=columns):
+                # One thread: handing columns to others and back costs more than they save, and
+                # other actors have use for other cores.
+                for block in file.iter_batches(_READ_ROWS, columns=columns, use_threads=False):
                     # An id is its tuple's position: counted faster than read.
                     ids = pa.array(np.arange(position, position + len(block)))
                     batch = Batch.from_arrow(block.add_column(0, "id", ids), self.schema)
@@ -90,10 +93,8 @@ class Feed:
         """Go to where *position* tuples of each stream have been taken."""
         self._taken = list(position)
         self._readers = [
-            file.batches(start) for file, start in zip(self._files, position, strict=True)
+            _Reader(file, start) for file, start in zip(self._files, position, strict=True)
         ]
-        self._held = [Batch.empty(file.schema) for file in self._files]
-        self._ended = [False] * len(self._files)
 
     def snapshot(self) -> list[int]:
         """Return where to go on."""
@@ -105,25 +106,40 @@ class Feed:
 
     def take(self, rows: int) -> Arrivals | None:
         """Return the next *rows* arrivals (fewer at the very end), or None when all are taken."""
-        for stream in range(len(self._files)):
-            self._fill(stream, rows)
-        places = merged_places([batch.ts[:rows] for batch in self._held])
+        places = merged_places([reader.times(rows) for reader in self._readers], rows)
         if not any(map(len, places)):
             return None
         number = sum(self._taken)
-        parts, numbers = [], []
-        for stream, (batch, place) in enumerate(zip(self._held, places, strict=True)):
-            count = int(place.searchsorted(rows))
-            parts.append(batch.slice(0, count))
-            numbers.append(place[:count] + number)
-            self._held[stream] = batch.slice(count, len(batch))
-            self._taken[stream] += count
-        return Arrivals(parts=tuple(parts), seq=tuple(numbers))
+        parts = []
+        for stream, (reader, place) in enumerate(zip(self._readers, places, strict=True)):
+            parts.append(reader.take(len(place)))
+            self._taken[stream] += len(place)
+        return Arrivals(parts=tuple(parts), seq=tuple(place + number for place in places))
 
-    def _fill(self, stream: int, rows: int) -> None:
-        while len(self._held[stream]) < rows and not self._ended[stream]:
-            batch = next(self._readers[stream], None)
-            if batch is None:
-                self._ended[stream] = True
-            else:
-                self._held[stream] = Batch.concat([self._held[stream], batch])
+
+class _Reader:
+    """What has been read of a stream and not been taken: some blocks, the first in part."""
+
+    def __init__(self, file: StreamFile, start: int) -> None:
+        self._blocks = file.batches(start)
+        self._held = deque([Batch.empty(file.schema)])
+
+    def times(self, rows: int) -> np.ndarray:
+        """Return the event times of the next *rows* tuples, fewer at the very end."""
+        held = sum(map(len, self._held))
+        while held < rows and (block := next(self._blocks, None)) is not None:
+            self._held.append(block)
+            held += len(block)
+        first = self._held[0].ts
+        times = first if len(first) >= rows else np.concatenate([block.ts for block in self._held])
+        return times[:rows]
+
+    def take(self, rows: int) -> Batch:
+        """Take the next *rows* tuples, of those whose times have been looked at."""
+        parts = [self._held[0].slice(0, rows)]
+        while (rows := rows - len(parts[-1])) > 0:
+            self._held.popleft()
+            parts.append(self._held[0].slice(0, rows))
+        block = self._held[0]
+        self._held[0] = block.slice(len(parts[-1]), len(block))
+        return Batch.concat(parts)

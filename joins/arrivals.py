@@ -52,27 +52,37 @@ class Arrivals:
         )
 
 
-def merged_places(times: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return where each stream's tuples stand when all are merged by event time.
+def merged_places(times: Sequence[np.ndarray], rows: int) -> list[np.ndarray]:
+    """Return which of the first *rows* places each stream's tuples take, merged by event time.
 
     Tuples of equal time stand in the order of their streams. *times* are int64 columns, each in
     order; so are the places.
     """
-    places = [np.arange(len(column)) for column in times]
-    for stream, place in enumerate(places):
-        for other, column in enumerate(times):
+    places = []
+    for stream, column in enumerate(times):
+        place = np.arange(min(rows, len(column)))
+        for other, others in enumerate(times):
             if other != stream:
-                _count_before(times[stream], column, other < stream, place)
+                place = place[: _count_before(column, others, other < stream, rows, place)]
+        places.append(place)
     return places
 
 
 @kernel
-def _count_before(times: np.ndarray, others: np.ndarray, ties: bool, place: np.ndarray) -> None:
-    """Add to each place how many of *others* are earlier, or with *ties* at the same time."""
+def _count_before(
+    times: np.ndarray, others: np.ndarray, ties: bool, rows: int, place: np.ndarray
+) -> int:
+    """Add to each place how many of *others* are earlier, or with *ties* at the same time.
+
+    Return how many places that leaves before *rows*.
+    """
     before = 0
-    for i in range(len(times)):
+    for i in range(len(place)):
         while before < len(others) and (
             others[before] < times[i] or (ties and others[before] == times[i])
         ):
             before += 1
         place[i] += before
+        if place[i] >= rows:
+            return i
+    return len(place)

@@ -29,6 +29,9 @@ TIME = "ts"
 _CALL = re.compile(r"\s*(\w+)\s*\(([^()]*)\)\s*")
 _MILLIONTHS = 6
 _MAX_SEED = 2**15
+_MAX_ROWS = 10**10
+"""A stream is generated to its end before a run, and a generator has no end of its own."""
+_BLOCK_ROWS = 2**20
 
 
 class SyntheticStream(BaseModel):
@@ -54,7 +57,7 @@ class SyntheticStream(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    rows: Annotated[int, Field(ge=1)]
+    rows: Annotated[int, Field(ge=1, le=_MAX_ROWS)]
     seed: Annotated[int, Field(ge=0, lt=_MAX_SEED)] = 1
     fields: Annotated[dict[str, str], Field(min_length=1)]
     every: Annotated[Nanoseconds, Field(ge=1)] = 1_000_000
@@ -71,6 +74,11 @@ class SyntheticStream(BaseModel):
 
     @model_validator(mode="after")
     def _drawable(self) -> SyntheticStream:
+        if self.start + self.rows * self.every > 2**63:
+            raise ValueError(
+                "the last event time is beyond the year 2262, where nanoseconds end: take fewer "
+                "rows, less time between them (every), or an earlier start"
+            )
         self.columns(rows=1)
         return self
 
@@ -79,9 +87,9 @@ class SyntheticStream(BaseModel):
         """The seeds of its fields."""
         return range(self.seed, self.seed + len(self.fields))
 
-    def columns(self, rows: int | None = None) -> dict[str, np.ndarray]:
-        """Return event times and fields of all tuples, or of the first *rows*."""
-        i = np.arange(rows or self.rows)
+    def columns(self, first: int = 0, rows: int = _MAX_ROWS) -> dict[str, np.ndarray]:
+        """Return event times and fields of *rows* tuples from *first* on, fewer at the end."""
+        i = np.arange(first, min(first + rows, self.rows))
         columns = {TIME: self.start + i * self.every}
         for seed, (name, text) in zip(self.seeds, self.fields.items(), strict=True):
             function, arguments = _parse(text)
@@ -118,7 +126,10 @@ class SyntheticStream(BaseModel):
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
             fresh = path.with_suffix(f".{os.getpid()}")
-            pq.write_table(pa.table(self.columns()), fresh, compression="zstd")
+            schema = pa.table(self.columns(rows=1)).schema
+            with pq.ParquetWriter(fresh, schema, compression="zstd") as writer:
+                for first in range(0, self.rows, _BLOCK_ROWS):
+                    writer.write_table(pa.table(self.columns(first, _BLOCK_ROWS)))
             fresh.replace(path)
         return path
 

@@ -109,6 +109,7 @@ def write_segments(
         .option("compression", "zstd")
         .option("maxRecordsPerFile", segment_rows)
         .option("parquet.block.row.count.limit", ROW_GROUP_ROWS)
+        .option("parquet.writer.version", "v2")  # times as differences: a fourth of the decoding
         .parquet(str(scratch))
     )
     back = int(disorder.get["back"] or 0)

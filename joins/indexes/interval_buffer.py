@@ -17,6 +17,7 @@ import numpy as np
 
 from joins.indexes.interval_kernels import Keys, Pool, expire, rebuild, reserve, store
 from joins.indexes.interval_probe import (
+    Found,
     Probes,
     Ranges,
     find_probes,
@@ -26,6 +27,7 @@ from joins.indexes.interval_probe import (
     sum_up,
 )
 from joins.indexes.key_groups import KeyGroups
+from joins.machine import LOOKAHEAD
 from joins.work import COUNTERS, MATCHES, Work
 
 _LEAST_KEYS = 16
@@ -119,11 +121,8 @@ class IntervalBuffer:
         counters = np.zeros(len(COUNTERS), np.int64)
         begin, end = np.empty((2, len(groups.order)), np.int64)
         find_stored(self._keys, self._pool, groups, probes, begin, end, counters)
-        ranges, pool = Ranges(groups.order, begin, end, True), self._pool
-        kept, _, *found = self._match(
-            ranges, pool.sums, pool.id, groups, probes, counters, enumerate
-        )
-        return Partners(groups.ids[kept], groups.order[kept], *found)
+        ranges, pool = Ranges(groups.order, groups.ids, begin, end, True), self._pool
+        return self._match(ranges, pool.sums, pool.id, groups, probes, counters, enumerate)
 
     def probe_stored(
         self, groups: KeyGroups, probes: Probes, *, enumerate: bool = False
@@ -132,11 +131,10 @@ class IntervalBuffer:
         counters = np.zeros(len(COUNTERS), np.int64)
         first, past = np.empty((2, len(groups.keys)), np.int64)
         reached = find_reached(self._keys, self._pool, groups, probes, first, past, counters)
-        place, begin, end = np.empty((3, reached), np.int64)
-        find_probes(self._pool, groups, probes, first, past, place, begin, end, counters)
-        ranges, sums, ids = Ranges(place, begin, end, False), groups.sums, groups.ids
-        kept, earliest, *found = self._match(ranges, sums, ids, groups, probes, counters, enumerate)
-        return Partners(self._pool.id[place[kept]], groups.order[earliest], *found)
+        place, stored, begin, end = np.empty((4, reached), np.int64)
+        ranges = Ranges(place, stored, begin, end, False)
+        find_probes(self._pool, groups, probes, first, past, ranges, counters)
+        return self._match(ranges, groups.sums, groups.ids, groups, probes, counters, enumerate)
 
     def expire(self, horizon: int) -> Work:
         """Let go of all tuples before *horizon*."""
@@ -151,7 +149,7 @@ class IntervalBuffer:
         columns = [pool.ts, pool.id, pool.sums.view(np.int64), *pool.values]
         return {
             "conditions": self._conditions,
-            "room": [len(self._keys.key), len(pool.ts)],
+            "room": [len(self._keys.key), len(pool.id)],
             "table": self._keys.table.copy(),
             "slots": np.stack([array[:slots] for array in self._keys[1:-1]]),
             "places": int(places),
@@ -191,19 +189,24 @@ class IntervalBuffer:
         probes: Probes,
         counters: np.ndarray,
         enumerate: bool,
-    ) -> tuple[Any, ...]:
-        """Return which ranges have a match, the first of each, and the last four of `Partners`."""
+    ) -> Partners:
+        """Return what the ranges found, of tuples with *sums* and *ids*."""
         values, order = self._pool.values, groups.order
-        kept, earliest, count = np.empty((3, len(ranges.of)), np.int64)
-        fingerprint = np.empty(len(ranges.of), np.uint64)
-        columns = kept, earliest, count, fingerprint
-        rows = sum_up(ranges, sums, values, probes, order, *columns, counters)
+        of, row, count = np.empty((3, len(ranges.of)), np.int64)
+        found = Found(of, row, count, np.empty(len(ranges.of), np.uint64))
+        rows = sum_up(ranges, sums, values, probes, order, found, counters)
         match_id = None
         if enumerate:
             match_id = np.empty(counters[MATCHES], np.int64)
             list_matches(ranges, ids, values, probes, order, match_id)
-        work = Work.from_counters(counters)
-        return *(column[:rows] for column in columns), match_id, work
+        return Partners(
+            ids=of[:rows],
+            row=row[:rows],
+            count=count[:rows],
+            fingerprint=found.fingerprints[:rows],
+            match_id=match_id,
+            work=Work.from_counters(counters),
+        )
 
     def _pack(self, floor: int, groups: KeyGroups, counters: np.ndarray) -> None:
         """Move into arrays with room for *groups*, of any keys, and for growth."""
@@ -231,7 +234,7 @@ class IntervalBuffer:
             np.zeros(2, np.int64),
         )
         self._pool = Pool(
-            np.zeros(tuples, np.int64),
+            np.zeros(tuples + LOOKAHEAD, np.int64),
             np.zeros(tuples, np.int64),
             np.zeros(tuples, np.uint64),
             np.zeros((self._conditions, tuples), np.int64),

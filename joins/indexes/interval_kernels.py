@@ -8,8 +8,8 @@ import numpy as np
 
 from joins.hashing import splitmix64
 from joins.indexes.key_groups import KeyGroups
-from joins.indexes.search import lower_bound
-from joins.machine import kernel
+from joins.indexes.search import gallop
+from joins.machine import copy_entries, kernel
 from joins.work import BYTES_COPIED, COMPARISONS, INSERTS, MOVES
 
 
@@ -44,7 +44,8 @@ class Pool(NamedTuple):
     Attributes
     ----------
     ts, id
-        int64 columns.
+        int64 columns. Of times there are `LOOKAHEAD` more, of no meaning, so that a kernel may look
+        past the end before it asks where the end is.
     sums
         uint64, the wrapping sum of the hashes of the ids before a place in its key's stretch, from
         an arbitrary start; there is one at the tail too. So the fingerprint of any range is a
@@ -103,18 +104,18 @@ def reserve(
             keys.key[slot] = groups.keys[g]
             keys.begin[slot] = keys.head[slot] = keys.tail[slot] = keys.end[slot] = 0
         slots[g] = slot
-        while keys.head[slot] < keys.tail[slot] and pool.ts[keys.head[slot]] < horizon:
-            keys.head[slot] += 1
+        keys.head[slot] = gallop(pool.ts, keys.head[slot], keys.tail[slot], horizon, counters)
         live = keys.tail[slot] - keys.head[slot]
         if keys.tail[slot] + more < keys.end[slot]:
             continue
-        # Twice what is needed: then a stretch slides or grows once per as many insertions. A power
-        # of two: then it is seldom outgrown by a little.
-        if 2 * (live + more) >= keys.end[slot] - keys.begin[slot]:
+        # Room for what is held twice over: then it is moved once per as many insertions. Not more,
+        # since what is filled anew is still in the cache. A power of two: then it is seldom
+        # outgrown by a little.
+        if 2 * live + more >= keys.end[slot] - keys.begin[slot]:
             room = 2
-            while room <= 2 * (live + more):
+            while room <= 2 * live + more:
                 room *= 2
-            if keys.used[1] + room > len(pool.ts):
+            if keys.used[1] + room > len(pool.id):
                 return False
             keys.begin[slot] = keys.used[1]
             keys.used[1] += room
@@ -128,13 +129,11 @@ def reserve(
 @kernel
 def move(source: Pool, begin: int, target: Pool, to: int, count: int, counters: np.ndarray) -> None:
     """Copy *count* tuples to another place, in the same pool only towards its start or apart."""
-    for i in range(count):
-        target.ts[to + i] = source.ts[begin + i]
-        target.id[to + i] = source.id[begin + i]
-        target.sums[to + i] = source.sums[begin + i]
-        for c in range(len(source.values)):
-            target.values[c, to + i] = source.values[c, begin + i]
-    target.sums[to + count] = source.sums[begin + count]
+    copy_entries(source.ts, begin, target.ts, to, count)
+    copy_entries(source.id, begin, target.id, to, count)
+    copy_entries(source.sums, begin, target.sums, to, count + 1)
+    for c in range(len(source.values)):
+        copy_entries(source.values[c], begin, target.values[c], to, count)
     counters[BYTES_COPIED] += count * 8 * (3 + len(source.values))
 
 
@@ -143,7 +142,7 @@ def expire(keys: Keys, pool: Pool, horizon: int, counters: np.ndarray) -> int:
     """Let go of all tuples before *horizon*; return how many are left."""
     live = np.int64(0)
     for slot in range(keys.used[0]):
-        keys.head[slot] = lower_bound(pool.ts, keys.head[slot], keys.tail[slot], horizon, counters)
+        keys.head[slot] = gallop(pool.ts, keys.head[slot], keys.tail[slot], horizon, counters)
         live += keys.tail[slot] - keys.head[slot]
     return int(live)
 
@@ -186,14 +185,14 @@ def store(
         if tail > head and pool.ts[tail - 1] > groups.ts[begin]:
             merge(pool, head, tail, groups, begin, end, values, counters)
         else:
+            copy_entries(groups.ts, begin, pool.ts, tail, end - begin)
+            copy_entries(groups.ids, begin, pool.id, tail, end - begin)
             shift = pool.sums[tail] - groups.sums[begin]
-            for k in range(begin, end):
-                place = tail + k - begin
-                pool.ts[place] = groups.ts[k]
-                pool.id[place] = groups.ids[k]
-                pool.sums[place + 1] = groups.sums[k + 1] + shift
-                for c in range(len(values)):
-                    pool.values[c, place] = values[c, groups.order[k]]
+            for i in range(end - begin):
+                pool.sums[tail + i + 1] = groups.sums[begin + i + 1] + shift
+            for c in range(len(values)):
+                for i in range(end - begin):
+                    pool.values[c, tail + i] = values[c, groups.order[begin + i]]
         begin = end
     counters[INSERTS] += len(groups.order)
 

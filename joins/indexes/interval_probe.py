@@ -15,8 +15,8 @@ import numpy as np
 
 from joins.indexes.interval_kernels import Keys, Pool, find_slot
 from joins.indexes.key_groups import KeyGroups
-from joins.indexes.search import lower_bound
-from joins.machine import inlined, kernel
+from joins.indexes.search import gallop
+from joins.machine import LOOKAHEAD, inlined, kernel, leading_less
 from joins.work import COMPARISONS, MATCHES
 
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
@@ -43,6 +43,8 @@ class Ranges(NamedTuple):
     ----------
     of
         int64: rows of probes when *of_probes*, else places of stored tuples.
+    ids
+        int64, the ids of those.
     begin, end
         int64: places of stored tuples when *of_probes*, else of probes in their groups' order.
     of_probes
@@ -50,25 +52,19 @@ class Ranges(NamedTuple):
     """
 
     of: np.ndarray
+    ids: np.ndarray
     begin: np.ndarray
     end: np.ndarray
     of_probes: bool
 
 
-@kernel
-def gallop(times: np.ndarray, begin: int, end: int, value: int, counters: np.ndarray) -> int:
-    """Return the first place from *begin* to *end* with a time of at least *value*, or *end*.
+class Found(NamedTuple):
+    """Room for what ranges with a match found, as the columns of `Partners`."""
 
-    The cost is logarithmic in how far it lies from *begin*.
-    """
-    step = 1
-    place = begin
-    while place < end and times[place] < value:
-        begin = place + 1
-        place += step
-        step *= 2
-        counters[COMPARISONS] += 1
-    return int(lower_bound(times, begin, min(place, end), value, counters))
+    ids: np.ndarray
+    rows: np.ndarray
+    counts: np.ndarray
+    fingerprints: np.ndarray
 
 
 @inlined
@@ -77,21 +73,20 @@ def first_from(
 ) -> int:
     """Return the first place from *begin* to *end* at *time* + *by* or later, or *end*.
 
-    *times* has a value at *end*. Sums beyond the ends of int64 are taken for what they are.
+    *times* has `LOOKAHEAD` values from *end* on. Sums beyond the ends of int64 are taken for what
+    they are.
     """
     if by > 0 and time > _LATEST - by:
         return end
     if by < 0 and time < _EARLIEST - by:
         return begin
     value = time + by
-    # The place is mostly at most two further, at random: looked up side by side, since a branch
-    # that cannot be foreseen costs more than all three comparisons.
-    second, third = min(begin + 1, end), min(begin + 2, end)
-    place = begin + int((begin < end) & (times[begin] < value))
-    place += int((second < end) & (times[second] < value))
-    if (third < end) & (times[third] < value):
-        place = gallop(times, third, end, value, counters)
-    return place
+    # The place is mostly some few further, at random: all of those are looked at, since a branch
+    # that cannot be foreseen costs more.
+    place = begin + leading_less(times, begin, value)
+    if place == begin + LOOKAHEAD and place < end:
+        place = gallop(times, place, end, value, counters)
+    return min(place, end)
 
 
 @kernel
@@ -119,7 +114,7 @@ def find_stored(
                 continue
             time = groups.ts[k]
             first = first_from(pool.ts, first, tail, time, probes.lower, counters)
-            past = first_from(pool.ts, max(first, past), tail, time, probes.past, counters)
+            past = first_from(pool.ts, past, tail, time, probes.past, counters)
             begin[k] = first
             end[k] = past
             k += 1
@@ -159,9 +154,7 @@ def find_probes(
     probes: Probes,
     first: np.ndarray,
     past: np.ndarray,
-    of: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
+    ranges: Ranges,
     counters: np.ndarray,
 ) -> None:
     """Fill in the places of *first* to *past* of each group, and the probes that reach each."""
@@ -172,10 +165,11 @@ def find_probes(
         for place in range(first[g], past[g]):
             time = pool.ts[place]
             low = first_from(groups.ts, low, stop, time, 1 - probes.past, counters)
-            high = first_from(groups.ts, max(low, high), stop, time, 1 - probes.lower, counters)
-            of[r] = place
-            begin[r] = low
-            end[r] = high
+            high = first_from(groups.ts, high, stop, time, 1 - probes.lower, counters)
+            ranges.of[r] = place
+            ranges.ids[r] = pool.id[place]
+            ranges.begin[r] = low
+            ranges.end[r] = high
             r += 1
         low = stop
     counters[COMPARISONS] += 6 * r
@@ -199,37 +193,34 @@ def sum_up(
     values: np.ndarray,
     probes: Probes,
     order: np.ndarray,
-    kept: np.ndarray,
-    earliest: np.ndarray,
-    count: np.ndarray,
-    fingerprint: np.ndarray,
+    found: Found,
     counters: np.ndarray,
 ) -> int:
-    """List the ranges with a match, the first and the number of each, and the sum of their hashes.
+    """Fill in what the ranges with a match found, and return how many there are.
 
     *sums* are running sums of the hashes of what the ranges are ranges of, *order* the groups'.
-    Return how many there are.
     """
     listed = 0
     matches = np.int64(0)
     for r in range(len(ranges.of)):
         begin, end = ranges.begin[r], ranges.end[r]
-        found, total = end - begin, sums[end] - sums[begin]
+        count, total = end - begin, sums[end] - sums[begin]
         if len(values):
-            counters[COMPARISONS] += found
-            found, total = 0, np.uint64(0)
+            counters[COMPARISONS] += count
+            count, total = 0, np.uint64(0)
             for x in range(end - 1, begin - 1, -1):
                 place, i = (x, ranges.of[r]) if ranges.of_probes else (ranges.of[r], order[x])
                 if satisfies(values, place, probes, i):
                     begin = x
-                    found += 1
+                    count += 1
                     total += sums[x + 1] - sums[x]
-        kept[listed] = r
-        earliest[listed] = begin
-        count[listed] = found
-        fingerprint[listed] = total
-        listed += found > 0
-        matches += found
+        if count:
+            found.ids[listed] = ranges.ids[r]
+            found.rows[listed] = ranges.of[r] if ranges.of_probes else order[begin]
+            found.counts[listed] = count
+            found.fingerprints[listed] = total
+            listed += 1
+            matches += count
     counters[MATCHES] += matches
     return listed
 

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.machine import kernel
+from joins.machine import LOOKAHEAD, kernel
+
+_PADDING = np.zeros(LOOKAHEAD, np.int64)
 
 
 class KeyGroups(NamedTuple):
@@ -22,8 +24,8 @@ class KeyGroups(NamedTuple):
     order
         int64 rows of the batch; those of equal key and time as in the batch.
     ts, ids
-        int64, their event times and ids. Of times there is one more, of no meaning, so that a
-        kernel may look past the end before it asks where the end is.
+        int64, their event times and ids. Of times there are `LOOKAHEAD` more, of no meaning, so
+        that a kernel may look past the end before it asks where the end is.
     sums
         uint64, the wrapping sum of the hashes of all ids before each row, and of all.
     """
@@ -40,24 +42,35 @@ class KeyGroups(NamedTuple):
         kept = np.flatnonzero(chosen[self.order])
         sums = np.concatenate([[np.uint64(0)], np.cumsum(np.diff(self.sums)[kept])])
         ends = np.searchsorted(kept, self.ends)
-        ts = self.ts[np.append(kept, 0)]
+        ts = np.append(self.ts[kept], _PADDING)
         return KeyGroups(self.keys, ends, self.order[kept], ts, self.ids[kept], sums)
 
 
 def group_by_key(key: np.ndarray, ts: np.ndarray, ids: np.ndarray) -> KeyGroups:
-    """Group the rows of three int64 columns; keys come as they first occur."""
+    """Group the rows of three int64 columns; keys come as they first occur in the order of time."""
     rows = len(key)
-    table = np.zeros(max(2, 1 << (2 * rows - 1).bit_length()), np.int32)
-    keys, ends, group, order, ids_in_order = np.empty((5, rows), np.int64)
-    ts_in_order, sums = np.zeros(rows + 1, np.int64), np.zeros(rows + 1, np.uint64)
+    if not _in_time(ts):
+        by_time = np.argsort(ts, kind="stable")
+        groups = group_by_key(key[by_time], ts[by_time], ids[by_time])
+        return groups._replace(order=by_time[groups.order])
+    table = np.zeros(max(2, 1 << (2 * rows - 1).bit_length()), np.uint32)
+    group = np.empty(rows, np.uint32)
+    keys, ends, order, ids_in_order = (np.empty(rows, np.int64) for _ in range(4))
+    ts_in_order, sums = np.empty(rows + LOOKAHEAD, np.int64), np.empty(rows + 1, np.uint64)
     count = _number_keys(key, table, keys, ends, group)
     keys, ends = keys[:count], ends[:count]
-    _deal_rows(group, ts, ids, ends, order, ts_in_order, ids_in_order)
-    if not _in_time(ends, ts_in_order):
-        order = order[np.lexsort((ts[order], group[order]))]
-        ts_in_order[:rows], ids_in_order = ts[order], ids[order]
-    _sum_hashes(ids_in_order, sums)
+    _deal_rows(group, ts, ids, ends, order, ts_in_order, ids_in_order, sums)
     return KeyGroups(keys, ends, order, ts_in_order, ids_in_order, sums)
+
+
+@kernel
+def _in_time(ts: np.ndarray) -> bool:
+    latest = np.int64(-(2**63))
+    for time in ts:
+        if time < latest:
+            return False
+        latest = time
+    return True
 
 
 @kernel
@@ -65,18 +78,19 @@ def _number_keys(
     key: np.ndarray, table: np.ndarray, keys: np.ndarray, sizes: np.ndarray, group: np.ndarray
 ) -> int:
     """Give each key a number, by open addressing in *table*, and return how many there are."""
-    mask = len(table) - 1
+    # Unsigned, since numba lets signed places count from the end, at the price of a test each.
+    mask, one = np.uint64(len(table) - 1), np.uint32(1)
     count = 0
     for i in range(len(key)):
-        place = np.int64(splitmix64(key[i]) & np.uint64(mask))
-        while table[place] and keys[table[place] - 1] != key[i]:
-            place = (place + 1) & mask
+        place = splitmix64(key[i]) & mask
+        while table[place] and keys[table[place] - one] != key[i]:
+            place = (place + np.uint64(1)) & mask
         if not table[place]:
             keys[count] = key[i]
             sizes[count] = 0
             count += 1
             table[place] = count
-        number = table[place] - 1
+        number = table[place] - one
         group[i] = number
         sizes[number] += 1
     return count
@@ -91,37 +105,20 @@ def _deal_rows(
     order: np.ndarray,
     ts_in_order: np.ndarray,
     ids_in_order: np.ndarray,
+    sums: np.ndarray,
 ) -> None:
-    """Turn sizes into ends, and put rows and columns into their groups."""
+    """Turn sizes into ends, put rows and columns into their groups, and sum up the hashes."""
     begin = 0
     for g in range(len(ends)):
         size = ends[g]
         ends[g] = begin
         begin += size
     for i in range(len(group)):
-        k = ends[group[i]]
-        ends[group[i]] = k + 1
-        order[k] = i
-        ts_in_order[k] = ts[i]
-        ids_in_order[k] = ids[i]
-
-
-@kernel
-def _in_time(ends: np.ndarray, ts: np.ndarray) -> bool:
-    """Return whether each group is in the order of time."""
-    begin = 0
-    for g in range(len(ends)):
-        for k in range(begin + 1, ends[g]):
-            if ts[k] < ts[k - 1]:
-                return False
-        begin = ends[g]
-    return True
-
-
-@kernel
-def _sum_hashes(ids: np.ndarray, sums: np.ndarray) -> None:
-    """Fill in the running sums of hashes; the first is 0 already."""
-    total = np.uint64(0)
+        place = np.uint64(ends[group[i]])
+        ends[group[i]] = place + np.uint64(1)
+        order[place] = i
+        ts_in_order[place] = ts[i]
+        ids_in_order[place] = ids[i]
+    sums[0] = 0
     for k in range(len(ids)):
-        total += splitmix64(ids[k])
-        sums[k + 1] = total
+        sums[k + 1] = sums[k] + splitmix64(ids_in_order[k])

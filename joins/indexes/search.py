@@ -70,6 +70,19 @@ def upper_bound(keys: np.ndarray, begin: int, end: int, value: float, counters: 
 
 
 @kernel
+def gallop(keys: np.ndarray, begin: int, end: int, value: float, counters: np.ndarray) -> int:
+    """Do what `lower_bound` does, at a cost logarithmic in how far the place is from *begin*."""
+    step = 1
+    place = begin
+    while place < end and keys[place] < value:
+        begin = place + 1
+        place += step
+        step *= 2
+        counters[COMPARISONS] += 1
+    return int(lower_bound(keys, begin, min(place, end), value, counters))
+
+
+@kernel
 def find_ranges(
     keys: np.ndarray,
     lo: np.ndarray,

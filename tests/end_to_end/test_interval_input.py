@@ -100,6 +100,11 @@ def test_a_source_that_never_starts_leaves_nothing_to_join(
     assert said.json["verdict"]["produced"] == 0
 
 
+def test_a_generator_without_an_end_in_sight_is_refused(joinsim: Command) -> None:
+    said = joinsim("run", "oij-w1", "--set", "streams.0.synthetic.rows=1000000000000000", "--json")
+    refused(said, "streams.0.synthetic.rows", "less than or equal to 10000000000")
+
+
 def test_a_source_that_may_never_end_is_refused(
     joinsim: Command, streams: tuple[object, ...], tmp_path: Path
 ) -> None:

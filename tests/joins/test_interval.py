@@ -18,6 +18,7 @@ from joins.indexes.interval_probe import first_from
 from joins.indexes.key_groups import group_by_key
 from joins.interval import Interval
 from joins.interval_join import IntervalJoin, join_keys
+from joins.machine import LOOKAHEAD
 from joins.matches import Matches
 from joins.oracle import expected
 from joins.parser import parse_query
@@ -204,7 +205,8 @@ def test_offsets_and_horizon_are_exact_at_the_ends_of_time(
 ) -> None:
     interval = Interval(base=0, lower_ns=bounds[0], upper_ns=bounds[1])
     lower, upper = interval.offsets(stream)
-    beside, counters = np.array([other, 0]), np.zeros(len(COUNTERS), np.int64)
+    beside = np.append(other, np.zeros(LOOKAHEAD, np.int64))
+    counters = np.zeros(len(COUNTERS), np.int64)
     for t in ts:
         base, probe = (t, other) if stream == 0 else (other, t)
         joins = base + bounds[0] <= probe <= base + bounds[1]

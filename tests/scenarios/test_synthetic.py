@@ -2,12 +2,15 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from scenarios import synthetic
 from scenarios.run_config import RunConfig
 from scenarios.synthetic import SyntheticStream
 
@@ -110,6 +113,23 @@ def test_the_file_is_named_after_what_is_in_it(tmp_path: Path) -> None:
 def test_what_cannot_be_drawn_is_refused(fields: dict[str, str], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         stream(10, **fields)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [({"rows": 10**10 + 1}, "less than or equal"), ({"rows": 10**8, "every": "3600 s"}, "2262")],
+)
+def test_a_stream_without_an_end_in_sight_is_refused(changed: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        SyntheticStream(fields={"a": "uniform(0, 9)"}, **changed)
+
+
+def test_a_stream_is_written_block_by_block(tmp_path: Path) -> None:
+    said = stream(1000, a="normal(0, 1)", b="opposed(a, 0.1)", c="drifting(0, 1, 9, 90, 700)")
+    with mock.patch.object(synthetic, "_BLOCK_ROWS", 300):
+        written = pq.read_table(said.write(tmp_path))
+    for name, values in said.columns().items():
+        assert written[name].to_numpy().tolist() == values.tolist()
 
 
 def test_a_drifting_mean_stays_moves_steadily_and_stays() -> None:

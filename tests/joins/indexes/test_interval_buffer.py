@@ -14,6 +14,7 @@ from joins.hashing import mix
 from joins.indexes.interval_buffer import IntervalBuffer, Partners
 from joins.indexes.interval_probe import Probes, first_from
 from joins.indexes.key_groups import KeyGroups, group_by_key
+from joins.machine import LOOKAHEAD
 from joins.work import COUNTERS
 
 INT64 = np.iinfo(np.int64)
@@ -168,7 +169,7 @@ def test_groups_hold_each_row_once_by_key_and_time(keys: list[int], data: st.Dat
 def test_the_first_place_from_a_time_is_found_from_anywhere_before_it(
     times: list[int], value: int, begin: int
 ) -> None:
-    column, end = np.array([*sorted(times), 0], np.int64), len(times)
+    column, end = np.array([*sorted(times), *[0] * LOOKAHEAD], np.int64), len(times)
     begin = min(begin, end)
     counters = np.zeros(len(COUNTERS), np.int64)
     place = first_from(column, begin, end, value, 0, counters)
