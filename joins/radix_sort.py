@@ -1,4 +1,8 @@
-"""Sorting int64 keys with the rows they are of, digit by digit from the least."""
+"""Sorting int64 keys with the rows they are of, digit by digit from the least.
+
+What is moved is one word for each key: 32 bits of it, and its row. Keys that lie no farther apart
+than that are sorted in one go; others by their lower half first, then by the upper one.
+"""
 
 from __future__ import annotations
 
@@ -7,73 +11,91 @@ import numpy as np
 from joins.machine import kernel
 from joins.work import MOVES
 
-_FEW_ROWS = 8192
-_NARROW, _WIDE = 8, 11
-"""Bits of a digit: with few rows, clearing and adding up many counters would cost more than a pass
-saves."""
-COUNTERS_MAX = 1 << _WIDE
-_SIGN = np.uint64(1 << 63)
+_DIGIT = 11
+COUNTERS_MAX = 1 << _DIGIT
+_HALF = 32
+_ROW = np.uint64((1 << _HALF) - 1)
 
 
 @kernel
 def sort_rows(
     keys: np.ndarray,
+    ordered: np.ndarray,
     rows: np.ndarray,
-    spare_keys: np.ndarray,
-    spare_rows: np.ndarray,
+    words: np.ndarray,
+    spare: np.ndarray,
     n: int,
     digits: np.ndarray,
     counters: np.ndarray,
 ) -> None:
-    """Sort the first *n* *keys* and bring *rows* into the same order; stable.
+    """Write the first *n* *keys* in ascending order, and which row each one is from; stable.
 
-    Digits in which all keys agree take no pass. The spare arrays are as long as the others;
-    *digits* has room for `COUNTERS_MAX` numbers.
+    Parameters
+    ----------
+    keys
+        int64.
+    ordered, rows
+        int64, at least *n* long, and other arrays than *keys*.
+    words, spare
+        uint64, at least *n* long: working memory.
+    n
+        At most 2^32.
+    digits
+        Working memory of `COUNTERS_MAX` numbers.
+    counters
+        A word moved is counted as a move.
     """
-    differing = np.uint64(0)
+    if n == 0:
+        return
+    least = greatest = keys[0]
     for i in range(np.uint64(n)):
-        differing |= np.uint64(keys[i]) ^ np.uint64(keys[0])
-    bits = _NARROW if n < _FEW_ROWS else _WIDE
-    shift = 0
-    swapped = False
-    while shift < 64:
-        if (differing >> np.uint64(shift)) & np.uint64((1 << bits) - 1):
-            if swapped:
-                _pass(spare_keys, spare_rows, keys, rows, n, shift, bits, digits)
-            else:
-                _pass(keys, rows, spare_keys, spare_rows, n, shift, bits, digits)
-            swapped = not swapped
-            counters[MOVES] += n
-        shift += bits
-    if swapped:
+        least, greatest = min(least, keys[i]), max(greatest, keys[i])
+        words[i] = i
+    span = np.uint64(greatest) - np.uint64(least)
+    for done in range(0, 64, _HALF):
+        below = np.uint64(done)
+        bits = 0
+        while bits < _HALF and span >> below >> np.uint64(bits):
+            bits += 1
+        if bits == 0:
+            break
         for i in range(np.uint64(n)):
-            keys[i] = spare_keys[i]
-            rows[i] = spare_rows[i]
+            row = words[i] & _ROW
+            offset = np.uint64(keys[row]) - np.uint64(least)
+            words[i] = offset >> below << np.uint64(_HALF) | row
+        passes = -(-bits // _DIGIT)
+        width = -(-bits // passes)
+        for shift in range(_HALF, _HALF + bits, width):
+            _pass(words, spare, n, shift, width, digits)
+            words, spare = spare, words
+        counters[MOVES] += n * passes
+    for i in range(np.uint64(n)):
+        row = words[i] & _ROW
+        rows[i] = row
+        ordered[i] = keys[row]
 
 
 @kernel
 def _pass(
-    keys: np.ndarray,
-    rows: np.ndarray,
-    to_keys: np.ndarray,
-    to_rows: np.ndarray,
+    words: np.ndarray,
+    moved: np.ndarray,
     n: int,
     shift: int,
     bits: int,
     digits: np.ndarray,
 ) -> None:
+    """Move the words into the order of the digit of *bits* bits from bit *shift* on."""
     mask, by = np.uint64((1 << bits) - 1), np.uint64(shift)
     digits[: 1 << bits] = 0
     for i in range(np.uint64(n)):
-        digits[((np.uint64(keys[i]) ^ _SIGN) >> by) & mask] += 1
+        digits[(words[i] >> by) & mask] += 1
     begin = 0
     for value in range(np.uint64(1 << bits)):
         count = digits[value]
         digits[value] = begin
         begin += count
     for i in range(np.uint64(n)):
-        digit = ((np.uint64(keys[i]) ^ _SIGN) >> by) & mask
+        digit = (words[i] >> by) & mask
         to = np.uint64(digits[digit])
         digits[digit] += 1
-        to_keys[to] = keys[i]
-        to_rows[to] = rows[i]
+        moved[to] = words[i]

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.indexes.panjoin.answering import Output, Probes, Stored
-from joins.indexes.panjoin.bi_sort_matches import Scratch as BlockScratch
 from joins.indexes.panjoin.bi_sort_matches import probe_runs
 from joins.machine import kernel
 from joins.radix_sort import sort_rows
@@ -35,35 +34,35 @@ class Scratch(NamedTuple):
 
     Attributes
     ----------
-    row, order
-        Shape (sides, as long as a batch, and one more): the row of each tuple, and the tuples in
-        the order of their keys.
+    row, keys, order
+        Shape (sides, as long as a batch, and one more): the row and the key of each tuple, and the
+        tuples in the order of their keys.
     asked
         Shape (sides, as long as a batch, and one more, 4): range and window of each tuple, side by
         side, as they are read in the order of keys.
-    keys, tuples, at, matches, fingerprint
+    tuples, at, matches, fingerprint
         As long as a batch, and one more.
-    spare_keys, spare_tuples
-        As long as a batch, for sorting.
+    ordered, ranks, words, spare, digits
+        As long as a batch, and one more, but `COUNTERS_MAX` digits: for sorting.
     upper_keys, upper_places
         As long as all runs of a side together, of the types that a stack has.
-    digits
-        `COUNTERS_MAX` numbers.
     """
 
     row: np.ndarray
+    keys: np.ndarray
     order: np.ndarray
     asked: np.ndarray
-    keys: np.ndarray
     tuples: np.ndarray
     at: np.ndarray
     matches: np.ndarray
     fingerprint: np.ndarray
-    spare_keys: np.ndarray
-    spare_tuples: np.ndarray
+    ordered: np.ndarray
+    ranks: np.ndarray
+    words: np.ndarray
+    spare: np.ndarray
+    digits: np.ndarray
     upper_keys: np.ndarray
     upper_places: np.ndarray
-    digits: np.ndarray
 
 
 class Asking(NamedTuple):
@@ -75,13 +74,13 @@ class Asking(NamedTuple):
         Columns that are filled in for each side in turn.
     columns
         Further fields, of which there are none.
-    block
+    ranges
         Working memory for a block of probes.
     """
 
     probes: Probes
     columns: np.ndarray
-    block: BlockScratch
+    ranges: np.ndarray
 
 
 @kernel
@@ -104,16 +103,20 @@ def join_batch(
     *first* and *last* are the stacks of the sides; of a self join the one stack, twice. A row sees
     its predecessors in the batch and nothing after it, because *stop* says so. *match_id* is empty.
     """
-    for row in range(len(rows.side) - 1, -1, -1):
-        probed = rows.side[row] if self_join else 1 - rows.side[row]
-        horizon[probed] = rows.start[row]
-    n = _store(first, rows, 0, ratio, horizon[0], scratch, counters)
-    m = 0 if self_join else _store(last, rows, 1, ratio, horizon[1], scratch, counters)
+    tuples = _split(rows, scratch)
     for side in range(2):
-        stack, probes = (last, n) if side == 0 else (first, m)
-        _probe(stack, side, probes, scratch, asking, match_id, count, counters)
-        for i in range(probes):
-            row = scratch.row[side, scratch.tuples[i]]
+        if tuples[side]:
+            horizon[side if self_join else 1 - side] = scratch.asked[side, 0, START]
+    for side in range(2):
+        if tuples[side]:
+            stack = last if side else first
+            oldest = rows.position[scratch.row[side, 0]]
+            _store(stack, side, tuples[side], oldest, ratio, horizon[side], scratch, counters)
+    for side in range(2):
+        stack = first if side else last
+        _probe(stack, side, tuples[side], scratch, asking, match_id, count, counters)
+        for i in range(np.uint64(tuples[side])):
+            row = np.uint64(scratch.row[side, np.uint64(scratch.tuples[i])])
             count[row] = scratch.matches[i]
             fingerprint[row] = scratch.fingerprint[i]
 
@@ -137,37 +140,45 @@ def list_batch(
 
 
 @kernel
+def _split(rows: Rows, scratch: Scratch) -> tuple[np.int64, np.int64]:
+    """Part a batch by sides; return how many tuples each has."""
+    first = last = np.uint64(0)
+    for row in range(np.uint64(len(rows.side))):
+        side = np.uint64(rows.side[row])
+        number = last if side else first
+        scratch.row[side, number] = row
+        scratch.keys[side, number] = rows.key[row]
+        scratch.asked[side, number, LOW] = rows.low[row]
+        scratch.asked[side, number, HIGH] = rows.high[row]
+        scratch.asked[side, number, START] = rows.start[row]
+        scratch.asked[side, number, STOP] = rows.stop[row]
+        last += side
+        first += np.uint64(1) - side
+    return np.int64(first), np.int64(last)
+
+
+@kernel
 def _store(
     stack: Stack,
-    rows: Rows,
     side: int,
+    n: int,
+    oldest: int,
     ratio: int,
     horizon: int,
     scratch: Scratch,
     counters: np.ndarray,
-) -> int:
-    """Sort the tuples of one side of a batch, lay them on its stack as a run, and merge.
+) -> None:
+    """Sort the *n* tuples of one side of a batch, lay them on its stack as a run, and merge.
 
-    Return how many they are.
+    *oldest* is the position of the first one.
     """
-    asked = scratch.asked[side]
-    n = 0
-    for row in range(len(rows.side)):
-        scratch.row[side, n] = row
-        scratch.keys[n] = rows.key[row]
-        scratch.tuples[n] = n
-        asked[n, LOW], asked[n, HIGH] = rows.low[row], rows.high[row]
-        asked[n, START], asked[n, STOP] = rows.start[row], rows.stop[row]
-        n += rows.side[row] == side
-    if n == 0:
-        return 0
-    oldest = rows.position[scratch.row[side, 0]]
-    _sort(scratch, n, counters)
+    order = scratch.order[side]
+    _sort(scratch, side, n, order, counters)
     begin = stack_top(stack)
-    for i in range(n):
-        stack.keys[begin + i] = scratch.keys[i]
-        stack.places[begin + i] = oldest - stack.state[BASE] + scratch.tuples[i]
-        scratch.order[side, i] = scratch.tuples[i]
+    to, place = np.uint64(begin), oldest - stack.state[BASE]
+    for i in range(np.uint64(n)):
+        stack.keys[to + i] = scratch.ordered[i]
+        stack.places[to + i] = place + order[i]
     run = stack.state[HELD]
     stack.runs[run, BEGIN] = begin
     stack.runs[run, ENTRIES] = n
@@ -176,16 +187,17 @@ def _store(
     counters[INSERTS] += n
     live = oldest + n - horizon
     settle(stack, ratio, horizon, live, scratch.upper_keys, scratch.upper_places, counters)
-    return n
 
 
 @kernel
-def _sort(scratch: Scratch, n: int, counters: np.ndarray) -> None:
+def _sort(scratch: Scratch, side: int, n: int, order: np.ndarray, counters: np.ndarray) -> None:
+    """Find the *order* of a side's ``scratch.keys``; ``scratch.ordered`` holds them in it."""
     sort_rows(
-        scratch.keys,
-        scratch.tuples,
-        scratch.spare_keys,
-        scratch.spare_tuples,
+        scratch.keys[side],
+        scratch.ordered,
+        order,
+        scratch.words,
+        scratch.spare,
         n,
         scratch.digits,
         counters,
@@ -197,11 +209,14 @@ def _fill_in(scratch: Scratch, asking: Asking, side: int, n: int) -> int:
     """Fill in the probes of a side in the order of ``scratch.tuples``; count its descents."""
     asked, probes = scratch.asked[side], asking.probes
     descents = 0
-    for i in range(n):
-        number = scratch.tuples[i]
-        probes.low[i], probes.high[i] = asked[number, LOW], asked[number, HIGH]
+    before = asked[scratch.tuples[0], LOW]
+    for i in range(np.uint64(n)):
+        number = np.uint64(scratch.tuples[i])
+        low = asked[number, LOW]
+        probes.low[i], probes.high[i] = low, asked[number, HIGH]
         probes.start[i], probes.stop[i] = asked[number, START], asked[number, STOP]
-        descents += probes.low[max(i - 1, 0)] > probes.low[i]
+        descents += before > low
+        before = low
     return descents
 
 
@@ -221,13 +236,17 @@ def _probe(
     Where that is the order of their keys, as in a band join, it is known already. The matches are
     counted in *scratch*, or if *match_id* has room listed there from ``begins[row]`` on.
     """
+    if n == 0:
+        return
     for i in range(n):
         scratch.tuples[i] = scratch.order[side, i]
     counters[COMPARISONS] += n
     if _fill_in(scratch, asking, side, n):
         for i in range(n):
-            scratch.keys[i] = asking.probes.low[i]
-        _sort(scratch, n, counters)
+            scratch.keys[side, i] = asking.probes.low[i]
+        _sort(scratch, side, n, scratch.ranks, counters)
+        for i in range(n):
+            scratch.tuples[i] = scratch.order[side, scratch.ranks[i]]
         _fill_in(scratch, asking, side, n)
     scratch.matches[:n] = 0
     scratch.fingerprint[:n] = 0
@@ -238,4 +257,4 @@ def _probe(
     stored = Stored(stack.state[BASE], PLACES_MOST, asking.columns)
     for run in range(stack.state[HELD]):
         view = run_of(stack, run)
-        probe_runs(view, asking.block, asking.probes, stored, 0, n, output, counters)
+        probe_runs(view, asking.ranges, asking.probes, stored, 0, n, output, counters)

@@ -15,7 +15,7 @@ import numpy as np
 
 from joins.found import Found
 from joins.indexes.panjoin.answering import Probes
-from joins.indexes.panjoin.bi_sort_matches import make_scratch
+from joins.indexes.panjoin.bi_sort_matches import make_ranges
 from joins.indexes.panjoin.bi_sort_runs import fits
 from joins.radix_sort import COUNTERS_MAX
 from joins.window_join.batch_kernels import Asking, Scratch, join_batch, list_batch
@@ -98,7 +98,7 @@ class SortedRunsJoin:
     @property
     def nbytes(self) -> int:
         """Bytes that the runs and the working memory occupy."""
-        parts = (*self._stacks, self._scratch, self._asking.probes, self._asking.block)
+        parts = (*self._stacks, self._scratch, self._asking.probes, [self._asking.ranges])
         return sum(a.nbytes for part in parts for a in part if isinstance(a, np.ndarray))
 
     def snapshot(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class SortedRunsJoin:
             if rows.position.max() - stack.state[BASE] > PLACES_MOST:
                 self._move_base(side, rows.position[rows.side == side])
         spare = max(len(stack.keys) for stack in self._stacks)
-        longest = len(self._scratch.keys) - 1
+        longest = len(self._scratch.ordered) - 1
         if n > longest or (spare, dtype) != (
             len(self._scratch.upper_keys),
             self._scratch.upper_keys.dtype,
@@ -158,23 +158,25 @@ class SortedRunsJoin:
         n, sides = rows + 1, 2
         self._scratch = Scratch(
             row=column(sides, n),
+            keys=column(sides, n),
             order=column(sides, n),
             asked=column(sides, n, 4),
-            keys=column(n),
             tuples=column(n),
             at=column(n),
             matches=column(n),
             fingerprint=np.empty(n, np.uint64),
-            spare_keys=column(n),
-            spare_tuples=column(n),
+            ordered=column(n),
+            ranks=column(n),
+            words=np.empty(n, np.uint64),
+            spare=np.empty(n, np.uint64),
+            digits=column(COUNTERS_MAX),
             upper_keys=np.empty(spare, self._stacks[0].keys.dtype),
             upper_places=np.empty(spare, np.int32),
-            digits=column(COUNTERS_MAX),
         )
         nothing = column(0, 0)
         unfiltered = np.empty(0, np.bool_)
         self._asking = Asking(
             Probes(column(n), column(n), False, column(n), column(n), nothing, nothing, unfiltered),
             nothing,
-            make_scratch(),
+            make_ranges(),
         )

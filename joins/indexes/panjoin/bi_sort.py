@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from joins.indexes.panjoin.answering import Output, Probes, Stored, new_counters, work_of
-from joins.indexes.panjoin.bi_sort_matches import make_scratch, probe_runs, report_ranges
+from joins.indexes.panjoin.bi_sort_matches import make_ranges, probe_runs, report_ranges
 from joins.indexes.panjoin.bi_sort_runs import fits, make_runs, merge, sample, widest
 from joins.indexes.panjoin.bi_sort_search import search_runs
 from joins.work import MOVES, Work
@@ -109,7 +109,7 @@ class BiSort:
     ) -> np.ndarray:
         """Answer probes *begin* to *end*; return the counters."""
         counters = new_counters()
-        probe_runs(self._runs, make_scratch(), probes, stored, begin, end, output, counters)
+        probe_runs(self._runs, make_ranges(), probes, stored, begin, end, output, counters)
         return counters
 
     def search(self, probes: Probes) -> tuple[np.ndarray, Work]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from joins.hashing import splitmix64
@@ -22,32 +20,13 @@ from joins.indexes.panjoin.threads import BLOCK
 from joins.machine import kernel
 from joins.work import COMPARISONS, MATCHES
 
-FEW = 4
-"""Tuples of a range that are counted without a branch."""
+FEW = 8
+"""Tuples of a range that are looked at without a branch."""
 
 
-class Scratch(NamedTuple):
-    """Working memory for a block of probes.
-
-    Attributes
-    ----------
-    ranges
-        Shape (4, `BLOCK`).
-    rows, found
-        Matches of ranges with at most `FEW` tuples: whose they are, and where in the array.
-    """
-
-    ranges: np.ndarray
-    rows: np.ndarray
-    found: np.ndarray
-
-
-def make_scratch() -> Scratch:
-    """Return working memory."""
-    room = (BLOCK + 1) * FEW
-    return Scratch(
-        np.empty((4, BLOCK), np.int64), np.empty(room, np.int32), np.empty(room, np.int32)
-    )
+def make_ranges() -> np.ndarray:
+    """Return room for the ranges of a block of probes."""
+    return np.empty((4, BLOCK), np.int64)
 
 
 @kernel
@@ -57,7 +36,6 @@ def _count_block(
     size: int,
     begins: np.ndarray,
     ends: np.ndarray,
-    scratch: Scratch,
     probes: Probes,
     stored: Stored,
     begin: int,
@@ -67,32 +45,36 @@ def _count_block(
 ) -> None:
     """Count the matches of plain probes, whose ranges and windows are all there is to hold.
 
-    How many tuples are in a short range no branch would guess right. So `FEW` are written down for
-    each, the next range's over those beyond its end, and the list is gone through without a branch.
+    How many tuples are in a short range no branch would guess right. So `FEW` are looked at for
+    each, several in an instruction, and those that do not count are masked.
     """
     find_near_ends(keys, size, begins, probes, begin, end, ends)
-    listed = read = 0
-    for column in range(end - begin):
+    # A number that the compiler does not know: else it would unroll the loop over it.
+    few = min(FEW, places.shape[1])
+    last = places.shape[1] - few
+    read, total = 0, np.int64(0)
+    for column in range(np.uint64(end - begin)):
         first, count = begins[column], max(ends[column] - begins[column], 0)
-        row = begin + column
+        row = np.uint64(begin) + column
         read += count + 1
-        if count > FEW:
+        if count > few:
             take_all(places, 0, first, first + count, probes, stored, row, output, counters)
             continue
-        for i in range(FEW):
-            scratch.rows[np.uint64(listed + i)] = row
-            scratch.found[np.uint64(listed + i)] = first + i
-        listed += count
+        base = min(first, last)
+        skipped, past = np.uint64(first - base), np.uint64(first - base + count)
+        start, stop = probes.start[row], probes.stop[row]
+        matches, fingerprint = np.uint64(0), np.uint64(0)
+        for i in range(np.uint64(few)):
+            position = stored.first + places[0, np.uint64(base) + i]
+            inside = np.uint64(i >= skipped) & np.uint64(i < past)
+            seen = inside & np.uint64(position >= start) & np.uint64(position < stop)
+            matches += seen
+            fingerprint += splitmix64(position) & (np.uint64(0) - seen)
+        output.matches[row] += np.int64(matches)
+        output.fingerprint[row] += fingerprint
+        total += np.int64(matches)
     counters[COMPARISONS] += read
-    matches = np.int64(0)
-    for i in range(np.uint64(listed)):
-        by = np.uint64(scratch.rows[i])
-        position = stored.first + places[0, np.uint64(scratch.found[i])]
-        seen = np.uint64(position >= probes.start[by]) & np.uint64(position < probes.stop[by])
-        output.matches[by] += np.int64(seen)
-        output.fingerprint[by] += splitmix64(position) & (np.uint64(0) - seen)
-        matches += np.int64(seen)
-    counters[MATCHES] += matches
+    counters[MATCHES] += total
 
 
 @kernel
@@ -128,7 +110,7 @@ def report_ranges(
 @kernel
 def probe_runs(
     runs: Runs,
-    scratch: Scratch,
+    ranges: np.ndarray,
     probes: Probes,
     stored: Stored,
     begin: int,
@@ -136,9 +118,11 @@ def probe_runs(
     output: Output,
     counters: np.ndarray,
 ) -> None:
-    """Answer probes *begin* to *end*; *begin* is a multiple of `BLOCK`."""
+    """Answer probes *begin* to *end*; *begin* is a multiple of `BLOCK`.
+
+    *ranges* is working memory, see `make_ranges`.
+    """
     is_counted = not probes.negated and len(probes.filter_negated) + len(output.match_id) == 0
-    ranges = scratch.ranges
     for block in range(begin, end, BLOCK):
         block_end = min(block + BLOCK, end)
         find_begins(runs, probes, block, block_end, ranges, counters)
@@ -146,7 +130,7 @@ def probe_runs(
             find_ends(runs, probes, block, block_end, ranges, counters)
             report_ranges(runs, ranges, block, probes, stored, block, block_end, output, counters)
             continue
-        rows = (scratch, probes, stored, block, block_end, output, counters)
+        rows = (probes, stored, block, block_end, output, counters)
         main = ranges[MAIN_BEGIN], ranges[MAIN_END]
         _count_block(runs.keys, runs.places, runs.size, *main, *rows)
         if runs.buffered:

@@ -6,12 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.machine import LANES, kernel
+from joins.machine import LANES, kernel, lanes_greater, move_lanes
 from joins.memory import aligned
 from joins.work import COMPARISONS, MOVES
 
 CHUNK = LANES
 """Keys that a scan compares without a branch in between; partitions are whole numbers of them."""
+
+_NARROW = np.iinfo(np.int32)
 
 
 class Runs(NamedTuple):
@@ -55,11 +57,10 @@ def fits(codes: np.ndarray, dtype: np.dtype) -> bool:
 
     The greatest int32 is no key, but stands for all codes beyond: none that is stored is as great.
     """
-    limits = np.iinfo(np.int32)
     return (
         dtype == np.int64
         or not len(codes)
-        or bool(limits.min <= codes[0] and codes[-1] < limits.max)
+        or bool(_NARROW.min <= codes[0] and codes[-1] < _NARROW.max)
     )
 
 
@@ -88,10 +89,25 @@ def merge(
     new: int,
     counters: np.ndarray,
 ) -> None:
-    """Merge *new* sorted entries into *size* sorted ones, in place from the greatest down."""
+    """Merge *new* sorted entries into *size* sorted ones, in place from the greatest down.
+
+    What lies between two new entries moves up by the lanes. More is moved than lies there: what is
+    too much lands where the next entries go. With fewer than `LANES` of these it would land on
+    entries that are still to be moved, which therefore go one by one.
+    """
     i, to = size - 1, size + new - 1
     for j in range(new - 1, -1, -1):
         key, place = new_keys[0, j], new_places[0, j]
+        greater = LANES
+        while greater == LANES and i >= LANES - 1:
+            lanes = i - LANES + 1
+            greater = lanes_greater(keys, 0, lanes, key)
+            if greater < LANES and j < LANES:
+                break
+            move_lanes(keys, 0, lanes, to - LANES + 1)
+            move_lanes(places, 0, lanes, to - LANES + 1)
+            i -= greater
+            to -= greater
         while i >= 0 and keys[0, i] > key:
             keys[0, np.uint64(to)] = keys[0, np.uint64(i)]
             places[0, np.uint64(to)] = places[0, np.uint64(i)]

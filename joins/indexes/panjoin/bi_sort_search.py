@@ -6,7 +6,7 @@ import numpy as np
 
 from joins.indexes.panjoin.answering import Probes
 from joins.indexes.panjoin.bi_sort_runs import CHUNK, Runs
-from joins.indexes.panjoin.rebound import rebound, rebound_all
+from joins.indexes.panjoin.rebound import AT_ONCE, as_key, rebound, rebound_all
 from joins.indexes.panjoin.threads import BLOCK
 from joins.machine import LANES, inlined, kernel, lanes_less, prefetch_entry
 from joins.work import COMPARISONS
@@ -17,17 +17,10 @@ MAIN_BEGIN, MAIN_END, BUFFER_BEGIN, BUFFER_END = range(4)
 _GREATEST = np.int64(0x7FFFFFFFFFFFFFFF)
 _SCANNED = 4 * CHUNK
 _LINE = 16
+_FEW = 4
+"""Tuples that a range is thought to hold, when its places are asked for."""
 _AHEAD = 8
 """Probes whose partitions are on their way: asking for all at once would lose most requests."""
-_AT_ONCE = 8
-"""Keys that an instruction compares: together they count as one comparison."""
-
-
-@inlined
-def _as_key(keys: np.ndarray, value: int) -> int:
-    """Return *value*, or the nearest one that a key can have, as the integer that keys are."""
-    greatest = np.int64(keys[0, np.uint64(keys.shape[1] - 1)])
-    return keys.dtype.type(min(max(value, -greatest - 1), greatest))
 
 
 @inlined
@@ -46,11 +39,11 @@ def _place_of(runs: Runs, partition: int, target: int, counters: np.ndarray) -> 
         else:
             size = half
     # Counting has no branch to guess, and takes several keys in an instruction.
-    below = 0
-    for i in range(np.uint64(place), np.uint64(place + size)):
-        below += runs.keys[0, i] < target
-    counters[COMPARISONS] += size // _AT_ONCE
-    return place + below
+    counters[COMPARISONS] += size // AT_ONCE
+    found = place
+    for chunk in range(place, place + size, CHUNK):
+        found += lanes_less(runs.keys, 0, chunk, target)
+    return found
 
 
 @inlined
@@ -82,9 +75,10 @@ def find_begins(
     for column in range(count):
         if column + _AHEAD < count:
             _ask_for(runs, begins[column + _AHEAD])
-        low = _as_key(runs.keys, probes.low[begin + column])
+        low = as_key(runs.keys, probes.low[begin + column])
         begins[column] = _place_of(runs, begins[column], low, counters)
         prefetch_entry(runs.places, 0, begins[column])
+        prefetch_entry(runs.places, 0, begins[column] + _FEW)  # It may be in the next line.
     begins = ranges[BUFFER_BEGIN]
     # Without anything in the buffer all of these are 0.
     rebound_all(runs.buffer_keys, runs.buffered, probes.low, begin, end, begins, counters)
@@ -105,7 +99,7 @@ def find_near_ends(
         place, past = begins[column], size
         if probes.high[begin + column] < _GREATEST:
             past = place
-            high = _as_key(keys, probes.high[begin + column] + 1)
+            high = as_key(keys, probes.high[begin + column] + 1)
             less = LANES
             while less == LANES and past < size:
                 less = lanes_less(keys, 0, past, high)
@@ -134,7 +128,7 @@ def find_ends(
             past, first = probes.high[row] + 1, ranges[MAIN_BEGIN, column]
             hint = min(first // runs.step, runs.samples)
             partition = rebound(runs.sampled, 0, runs.samples, hint, past, counters)
-            key = _as_key(runs.keys, past)
+            key = as_key(runs.keys, past)
             ranges[MAIN_END, column] = _place_of(runs, partition, key, counters)
             first = ranges[BUFFER_BEGIN, column]
             ranges[BUFFER_END, column] = rebound(

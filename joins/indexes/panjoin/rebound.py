@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.machine import inlined, kernel
+from joins.machine import LANES, inlined, kernel, lanes_less
 from joins.work import COMPARISONS
 
 
@@ -63,6 +63,56 @@ def rebound(
 GROUP = 64
 """Searches made side by side."""
 
+AT_ONCE = 8
+"""Keys that an instruction compares: together they count as one comparison."""
+
+
+@inlined
+def as_key(keys: np.ndarray, value: int) -> int:
+    """Return *value*, or the nearest one that a key can have, as the integer that keys are."""
+    limits = np.iinfo(keys.dtype)
+    return keys.dtype.type(min(max(value, limits.min), limits.max))
+
+
+@inlined
+def _halve_all(
+    keys: np.ndarray,
+    size: int,
+    targets: np.ndarray,
+    begin: int,
+    columns: tuple[int, int, int],
+    between: tuple[int, int],
+    places: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    """Write into some *columns* of *places* where their targets belong.
+
+    Column i is that of target *begin* + i. All of them belong *between* the same two places, and
+    halve what lies there at the same time, without a branch, until `LANES` keys are left to compare
+    at once.
+    """
+    first, last, step = columns
+    place, length = between[0], between[1] - between[0]
+    searches = (last - first + step - 1) // step
+    for i in range(np.uint64(first), np.uint64(last), np.uint64(step)):
+        places[i] = place
+    last_lanes = size - LANES
+    fewest = LANES if last_lanes >= 0 else 0
+    while length > fewest:
+        half = (length + 1) >> 1
+        for i in range(np.uint64(first), np.uint64(last), np.uint64(step)):
+            middle = np.uint64(places[i] + half - 1)
+            places[i] += half * np.int64(keys[0, middle] < targets[np.uint64(begin) + i])
+        length -= half
+        counters[COMPARISONS] += searches
+    if length > 0:
+        for i in range(np.uint64(first), np.uint64(last), np.uint64(step)):
+            # All keys before the place are less: the lanes may begin there as well.
+            lanes = min(places[i], last_lanes)
+            target = as_key(keys, targets[np.uint64(begin) + i])
+            places[i] = lanes + lanes_less(keys, 0, lanes, target)
+        counters[COMPARISONS] += searches * (LANES // AT_ONCE)
+
 
 @kernel
 def rebound_all(
@@ -77,25 +127,20 @@ def rebound_all(
     """Write into *places*, from 0 on, where ``targets[begin:end]`` belong in ``keys[0, :size]``.
 
     The same places as from one `rebound` after the other. When targets lie far apart, each of those
-    goes wrong at every step in guessing which way to go; here only the ends of a group are searched
-    like that, and all others halve what lies between at the same time, without a branch.
+    goes wrong at every step in guessing which way to go, and waits for a read from memory after the
+    other. Here the first of every group are searched side by side, then all others between them.
     """
-    place = 0
-    for first in range(begin, end, GROUP):
-        last = min(first + GROUP, end)
-        least = most = targets[first]
-        for i in range(np.uint64(first), np.uint64(last)):
-            least = min(least, targets[i])
-            most = max(most, targets[i])
-        place = rebound(keys, 0, size, place, least, counters)
-        length = rebound(keys, 0, size, place, most, counters) - place
-        for i in range(np.uint64(first - begin), np.uint64(last - begin)):
-            places[i] = place
-        while length > 0:
-            half = (length + 1) >> 1
-            for i in range(np.uint64(first - begin), np.uint64(last - begin)):
-                middle = np.uint64(places[i] + half - 1)
-                places[i] += half * np.int64(keys[0, middle] < targets[np.uint64(begin) + i])
-            length -= half
-            counters[COMPARISONS] += last - first
-        place = places[last - begin - 1]
+    count = end - begin
+    if count == 0 or size == 0:
+        places[:count] = 0
+        return
+    _halve_all(keys, size, targets, begin, (0, count, GROUP), (0, size), places, counters)
+    hint = places[(count - 1) // GROUP * GROUP]
+    last_place = rebound(keys, 0, size, hint, targets[end - 1], counters)
+    for first in range(0, count, GROUP):
+        last = min(first + GROUP, count)
+        between = places[first], places[last] if last < count else last_place
+        for i in range(np.uint64(begin + first), np.uint64(min(begin + last, end - 1))):
+            if targets[i] > targets[i + np.uint64(1)]:
+                between = 0, size
+        _halve_all(keys, size, targets, begin, (first, last, 1), between, places, counters)

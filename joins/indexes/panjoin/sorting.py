@@ -22,9 +22,8 @@ def sort_codes(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, Work]:
         What it cost.
     """
     n = len(codes)
-    ordered, order = codes.copy(), np.arange(n)
+    ordered, order = np.empty(n, np.int64), np.empty(n, np.int64)
+    words, spare = np.empty(n, np.uint64), np.empty(n, np.uint64)
     counters = new_counters()
-    spare = np.empty(n, np.int64), np.empty(n, np.int64)
-    if n:
-        sort_rows(ordered, order, *spare, n, np.empty(COUNTERS_MAX, np.int64), counters)
+    sort_rows(codes, ordered, order, words, spare, n, np.empty(COUNTERS_MAX, np.int64), counters)
     return ordered, order, work_of(counters)
