@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from annotated_types import Interval
-from pydantic import BeforeValidator, GetCoreSchemaHandler, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from joins.windows import WindowError, read_extent
@@ -61,10 +60,16 @@ def _nanoseconds(value: object) -> object:
     return size
 
 
+def _at_most_a_day(nanoseconds: int) -> int:
+    if not 1 <= nanoseconds <= _DAY_NS:
+        raise ValueError("must be at least 1 ns and at most a day")
+    return nanoseconds
+
+
 Duration = Annotated[
     int,
     BeforeValidator(_nanoseconds),
-    Interval(ge=1, le=_DAY_NS),
+    AfterValidator(_at_most_a_day),
     WithJsonSchema({"type": ["string", "integer"], "format": "duration"}),
 ]
 """For parameters: a time such as "25 ms", or whole nanoseconds; at least 1 ns, at most a day."""

@@ -47,6 +47,7 @@ from topologies.semijoins.costs.costing import Costing
 from topologies.semijoins.costs.measuring import Measuring, measured_statistics
 from topologies.semijoins.costs.sizes import sized
 from topologies.semijoins.costs.statistics import JoinStatistics
+from topologies.semijoins.costs.thinning import kept_statistics
 from topologies.semijoins.delays import longest_path
 from topologies.semijoins.parameters import SemijoinParameters, plan_of
 from topologies.semijoins.plan import LinearPlan
@@ -127,25 +128,30 @@ class Semijoin(Topology):
             parameters = replace(parameters, plan=str(plan).replace("\n", "; "))
         if parameters.byte_budget is None or parameters.kept is not None:
             return parameters
+        plan = plan_of(job.query, parameters)
+        full = sized(job, parameters.tuple_bytes)
         values = within_budget(
-            replace(job, files=sized(job.files, parameters.tuple_bytes)),
-            plan_of(job.query, parameters),
+            full,
+            plan,
             network,
             self.statistics(job, parameters, network),
             parameters,
+            replanning_of(full, plan, parameters),
         )
         return replace(parameters, kept=values)
 
     def statistics(
         self, job: Job, parameters: SemijoinParameters, network: nx.Graph
     ) -> JoinStatistics:
-        """Return what plans for *job* are costed with, measured from its streams."""
-        return measured_statistics(
-            replace(job, files=sized(job.files, parameters.tuple_bytes)),
-            network,
-            job.query.streams,
-            **parameters.timing,
-        )
+        """Return what plans for *job* are costed with, measured from its streams.
+
+        Of streams of which something is shed, as far as is known by then, from the rest.
+        """
+        full = sized(job, parameters.tuple_bytes)
+        approximation = self.approximation(job.query, parameters)
+        if approximation is None or parameters.kept is None:
+            return measured_statistics(full, network, job.query.streams, **parameters.timing)
+        return kept_statistics(full, network, approximation.kept, **parameters.timing)
 
     def assemble(self, job: Job, parameters: SemijoinParameters) -> ActorGraph:
         """Return sources, sites and sinks.
@@ -156,11 +162,11 @@ class Semijoin(Topology):
         punctuations.
         """
         query = job.query
-        files = sized(job.files, parameters.tuple_bytes)
+        job = sized(job, parameters.tuple_bytes)
         approximation = self.approximation(query, parameters)
         plan = plan_of(query, parameters)
-        replanning = replanning_of(replace(job, files=files), plan, parameters)
-        carried_out = carrying_out(query, plan, [file.schema for file in files], parameters)
+        replanning = replanning_of(job, plan, parameters)
+        carried_out = carrying_out(query, plan, [file.schema for file in job.files], parameters)
         graph = ActorGraph()
         for stream, name in enumerate(query.streams):
             graph.add(
@@ -168,13 +174,13 @@ class Semijoin(Topology):
                 f"source.{name}",
                 SiteSource,
                 site=name,
-                files=files,
+                files=job.files,
                 stream=stream,
                 feeding=job.feeding,
                 interval_ns=parameters.tau,
             )
         for stream, name in enumerate(query.streams):
-            steps = {"replanning": replanning, "schema": files[stream].schema}
+            steps = {"replanning": replanning, "schema": job.files[stream].schema}
             graph.add(
                 "site",
                 f"site.{name}",
@@ -219,7 +225,7 @@ def replanning_of(job: Job, plan: JoinPlan, parameters: SemijoinParameters) -> R
     sites = job.query.streams
     measuring = Measuring.of_job(job, job.network(sites), sites, **parameters.timing)
     return Replanning(
-        book=GreedyPlans(measuring=measuring),
+        book=GreedyPlans(measuring=measuring, budgeted=parameters.byte_budget is not None),
         plan=str(plan).replace("\n", "; "),
         intervals=parameters.replan_every,
     )

@@ -69,7 +69,6 @@ class AdaptiveSite(Site):
     def _end_interval(self, new: NewTuples, desk: Desk, context: Context) -> None:
         super()._end_interval(new, desk, context)
         self._intervals += 1
-        self._tuples += len(new.batch)
         epoch, rest = divmod(self._intervals, self._replanning.intervals)
         if rest:
             return
@@ -96,6 +95,7 @@ class AdaptiveSite(Site):
 
     def _insert(self, stream: int, batch: Batch, tick: int, keep_from: int, desk: Desk) -> None:
         """Take an interval's tuples; where the plan changes, all of the window with them."""
+        self._tuples += len(batch)
         held = Batch.concat([self._window, batch])
         self._window = held.slice(int(np.searchsorted(held.id, keep_from)), len(held))
         name = self._plan()

@@ -22,8 +22,7 @@ LEAD = 2
 SAMPLE_ROWS = 1_024
 """Most tuples of a stream that its site shows the coordinator in an epoch."""
 
-
-_TIMES_BYTES = 16
+_FIELD_BYTES, _TIMES_BYTES = 8, 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +49,8 @@ class Observed:
 
     @property
     def nbytes(self) -> int:
-        """Size on the wire in bytes: the join fields, and the first and the last event time."""
-        return HEADER_BYTES + sum(c.nbytes for c in self.sample.fields.values()) + _TIMES_BYTES
+        """Size on the wire in bytes."""
+        return int(observed_bytes(len(self.sample), len(self.sample.fields)))
 
     @property
     def rows(self) -> int:
@@ -62,6 +61,11 @@ class Observed:
     def span(self) -> tuple[int, int]:
         """Nothing: the tuples are shown, not joined."""
         return NO_SPAN
+
+
+def observed_bytes(rows: float, fields: int) -> float:
+    """Return the size of what a site saw: join fields, and the first and the last event time."""
+    return HEADER_BYTES + rows * fields * _FIELD_BYTES + _TIMES_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

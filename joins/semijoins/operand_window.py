@@ -23,7 +23,9 @@ class OperandWindow:
     a newer tuple sees both: they are left out by the last join only.
 
     Windows of time only: an output stream lacks the tuples that matched nothing, so that those that
-    precede a tuple cannot be counted in it.
+    precede a tuple cannot be counted in it. A linear plan ships the times of one counted stream to
+    the one site that looks into its copy; a tree would have to ship those of every counted stream
+    to the sites of all joins above it, and let these wait for them.
 
     Attributes
     ----------

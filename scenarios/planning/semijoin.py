@@ -21,11 +21,12 @@ from topologies.semijoins.costs.costing import Costing
 from topologies.semijoins.costs.estimate import Estimate, estimate
 from topologies.semijoins.costs.sizes import sized
 from topologies.semijoins.costs.statistics import JoinStatistics
+from topologies.semijoins.estimating import estimate_plan
 from topologies.semijoins.foreseen import foreseen
 from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
 from topologies.semijoins.reading import JoinPlan
 from topologies.semijoins.replanning import GreedyPlans
-from topologies.semijoins.trees.estimate import TreeEstimate, estimate_tree
+from topologies.semijoins.trees.estimate import TreeEstimate
 
 _SITE = "site"
 _BYTES, _TIME = "bytes shipped", "execution time"
@@ -42,7 +43,7 @@ class SemijoinPlanner(Planner):
         """Return the run's plan of joins, with every step's alternatives."""
         costing = _costing(plan)
         chosen = plan_of(plan.query, plan.parameters)
-        cost = _estimate(costing, chosen)
+        cost = estimate_plan(costing, chosen)
         return Proposal(
             plan=tuple(str(chosen).splitlines()),
             tables=(
@@ -120,9 +121,9 @@ def _steps(costing: Costing, cost: Estimate) -> Table:
         rows.append(
             (
                 names[step.head],
-                names[step.step.stream],
-                str(step.step.algorithm),
-                names[step.site if step.step.algorithm.at_source else step.step.stream],
+                names[step.destination],
+                str(step.algorithm),
+                names[step.source if step.algorithm.at_source else step.destination],
                 f"{step.rate_in_tps:,.4g}",
                 f"{step.nbytes:,.0f}",
                 *(f"{seconds * 1e3:,.4g}" for seconds in times),
@@ -188,13 +189,15 @@ def _joins(costing: Costing, cost: TreeEstimate) -> Table:
 
 def _changes(plan: Plan, chosen: JoinPlan) -> list[Table]:
     """Return which plan is in force when, where sites change it while the streams drift."""
-    job, parameters = plan.job(pairs=False), plan.parameters
-    job = replace(job, files=sized(job.files, parameters.tuple_bytes))
+    parameters = plan.parameters
+    job = sized(plan.job(pairs=False), parameters.tuple_bytes)
     replanning = replanning_of(job, chosen, parameters)
     if replanning is None:
         return []
     assert isinstance(replanning.book, GreedyPlans)  # there are no others
-    epochs = foreseen(replanning, job, parameters.tau)
+    approximation = plan.topology.approximation(plan.query, parameters)
+    kept = approximation.kept if approximation else ()
+    epochs = foreseen(replanning, job, parameters.tau, kept)
     rows = []
     for name, under in groupby(epochs, key=lambda epoch: epoch.plan):
         held = list(under)
@@ -224,10 +227,6 @@ def _mean(values: list[float]) -> str:
     return f"{fmean(values):,.4g}" if values else "-"
 
 
-def _estimate(costing: Costing, plan: JoinPlan) -> Estimate | TreeEstimate:
-    return estimate(costing, plan) if isinstance(plan, LinearPlan) else estimate_tree(costing, plan)
-
-
 def _searches(costing: Costing, cost: Estimate | TreeEstimate, query: JoinQuery) -> Table:
     """Return what the searches find; trees where the query's windows are of time."""
     searches = ["greedy"]
@@ -237,7 +236,7 @@ def _searches(costing: Costing, cost: Estimate | TreeEstimate, query: JoinQuery)
         searches += [name.replace("greedy", "exhaustive") for name in searches]
     rows = [
         ("this plan", cost),
-        *((name, _estimate(costing, SEARCHES[name](costing))) for name in searches),
+        *((name, estimate_plan(costing, SEARCHES[name](costing))) for name in searches),
     ]
     return Table(
         title="this plan beside what the searches find",

@@ -37,8 +37,8 @@ MISTAKES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         'network = { links = [{ a = "A", b = "D" }] }',
         ("no site 'D'", "A, B, C"),
     ),
-    "no interval": (QUERY, "parameters = { tau = 0 }", ("tau = 0", "equal to 1")),
-    "no delta": (QUERY, 'parameters = { delta = "0 ms" }', ("delta = '0 ms'", "equal to 1")),
+    "no interval": (QUERY, "parameters = { tau = 0 }", ("tau = 0", "at least 1 ns")),
+    "no delta": (QUERY, 'parameters = { delta = "0 ms" }', ("delta = '0 ms'", "at least 1 ns")),
     "no such field": (QUERY.replace("C.k", "C.v"), "", ("C.v", "'C' has no field 'v'")),
     "no budget": (QUERY, "parameters = { byte_budget = 0 }", ("byte_budget = 0", "equal to 1")),
     "too small a budget": (

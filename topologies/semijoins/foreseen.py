@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from actors.context import RecordingContext
@@ -12,6 +12,7 @@ from actors.semijoins.replanning import LEAD, SAMPLE_ROWS, Observed, Replanning
 from actors.semijoins.site_source import SiteSource
 from joins.batch import Batch
 from joins.semijoins.horizon import Horizon
+from joins.semijoins.kept_values import KeptTuples
 from joins.windows import Window
 from topologies.topology import Job
 
@@ -36,10 +37,13 @@ class Epoch:
     seen: tuple[Observed, ...]
 
 
-def foreseen(replanning: Replanning, job: Job, interval_ns: int) -> Iterator[Epoch]:
+def foreseen(
+    replanning: Replanning, job: Job, interval_ns: int, kept: Sequence[KeptTuples] = ()
+) -> Iterator[Epoch]:
     """Give the epochs of *job*'s streams, as sites see them that are told of all within τ.
 
     Sites that are told later keep what expired a little longer, and may show a few more tuples.
+    *kept* is what sites do not shed of their streams; left out, all.
     """
     streams = range(len(job.query.streams))
     shown = [
@@ -58,6 +62,7 @@ def foreseen(replanning: Replanning, job: Job, interval_ns: int) -> Iterator[Epo
                 break
             for s, interval in enumerate(new):
                 assert interval is not None  # all sources send for the same intervals
+                interval = interval.take(kept[s].of(interval.batch)) if kept else interval
                 windows[s].insert(interval)
                 tuples[s] += len(interval.batch)
                 ends_ns = interval.tick

@@ -45,7 +45,8 @@ class SemijoinParameters:
         δ, the longest accumulated delay that the paper's model allows for.
     replan_every
         Execution intervals, those in which any stream has a tuple, after which the plan is looked
-        at anew and changed where rates or selectivities have drifted; needs *punctuated*.
+        at anew and changed where rates or selectivities have drifted; needs *punctuated*. With a
+        *byte_budget* never to one that ships more over its busiest link.
     tuple_bytes
         Stream to the size of its full tuples, where they carry more than is joined on.
     byte_budget

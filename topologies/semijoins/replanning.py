@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from actors.semijoins.part import OneWayStep
-from actors.semijoins.replanning import Observed
+from actors.semijoins.replanning import (
+    SAMPLE_ROWS,
+    Decision,
+    Observed,
+    Replanning,
+    observed_bytes,
+)
 from actors.source import NS_PER_S
 from topologies.semijoins.costs.costing import Costing
 from topologies.semijoins.costs.estimate import Estimate, estimate
 from topologies.semijoins.costs.measuring import Measuring
-from topologies.semijoins.costs.statistics import JoinStatistics
+from topologies.semijoins.costs.statistics import JoinStatistics, StreamStatistics
 from topologies.semijoins.greedy import greedy_plan
 from topologies.semijoins.plan import LinearPlan
 from topologies.semijoins.reading import read_plan
@@ -32,9 +38,13 @@ class GreedyPlans:
     ----------
     measuring
         What does not change.
+    budgeted
+        Whether links have a byte budget: a plan then gives way to none that ships more on one link
+        than it does itself on its busiest.
     """
 
     measuring: Measuring
+    budgeted: bool = False
 
     def steps(self, plan: str) -> Sequence[OneWayStep]:
         """Return the one-way joins of a plan, numbered from 0."""
@@ -45,17 +55,19 @@ class GreedyPlans:
         costing = self._costing(seen)
         if costing is None:
             return plan
-        found = greedy_plan(costing)
-        present_s = estimate(costing, self._read(plan)).seconds
-        if estimate(costing, found).seconds < WORTH_A_CHANGE * present_s:
-            return str(found).replace("\n", "; ")
-        return plan
+        present, found = self._estimates(plan, costing)
+        if found.seconds >= WORTH_A_CHANGE * present.seconds:
+            return plan
+        if self.budgeted and _busiest(found) > _busiest(present):
+            return plan
+        return str(found.plan).replace("\n", "; ")
 
     def estimates(self, plan: str, seen: Sequence[Observed]) -> tuple[Estimate, Estimate] | None:
         """Return what *plan* and the greedy one cost by what was *seen*; None for too little."""
         costing = self._costing(seen)
-        if costing is None:
-            return None
+        return None if costing is None else self._estimates(plan, costing)
+
+    def _estimates(self, plan: str, costing: Costing) -> tuple[Estimate, Estimate]:
         return estimate(costing, self._read(plan)), estimate(costing, greedy_plan(costing))
 
     def _costing(self, seen: Sequence[Observed]) -> Costing | None:
@@ -76,3 +88,25 @@ class GreedyPlans:
             for stream, one in zip(found.streams, seen, strict=True)
         )
         return replace(found, streams=streams)
+
+
+def told_bytes(
+    replanning: Replanning, measuring: Measuring, streams: Sequence[StreamStatistics]
+) -> dict[tuple[int, int], float]:
+    """Return the bytes a second of what sites and coordinator tell each other, by link, at most.
+
+    The coordinator is at the first site, whose own report crosses no link. The windows that a
+    change ships are not among them.
+    """
+    epoch_s = replanning.intervals * measuring.interval_s
+    decision = Decision(epoch=0, plan=replanning.plan).nbytes
+    told = {}
+    for place in range(1, len(streams)):
+        rows = min(SAMPLE_ROWS, streams[place].window_rows)
+        report = observed_bytes(rows, len(measuring.schemas[place].fields))
+        told[0, place] = (report + decision) / epoch_s
+    return told
+
+
+def _busiest(estimated: Estimate) -> float:
+    return max(estimated.link_bytes().values())

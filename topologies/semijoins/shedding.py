@@ -9,7 +9,6 @@ share is kept, by hash, so that what it gives tells what is lost.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -17,19 +16,19 @@ from functools import cached_property, reduce
 import networkx as nx
 import numpy as np
 
+from actors.semijoins.replanning import Replanning
 from joins.batch import Batch
-from joins.one_way_join import OneWayJoin
 from joins.query import JoinQuery
 from joins.semijoins.kept_values import KeptTuples, KeptValues
 from topologies.semijoins.costs.costing import Costing
-from topologies.semijoins.costs.estimate import estimate
 from topologies.semijoins.costs.measuring import Measuring, samples_of, tied_fields
 from topologies.semijoins.costs.statistics import JoinStatistics
+from topologies.semijoins.costs.thinning import left_of, thinned
 from topologies.semijoins.costs.unevenness import unevenness
+from topologies.semijoins.estimating import estimate_plan
 from topologies.semijoins.parameters import SemijoinParameters
-from topologies.semijoins.plan import LinearPlan
 from topologies.semijoins.reading import JoinPlan
-from topologies.semijoins.trees.estimate import estimate_tree
+from topologies.semijoins.replanning import told_bytes
 from topologies.topology import Job, TopologyError
 
 _SPARED = 0.1
@@ -45,10 +44,6 @@ _MOST_KNOWN, _SURE_TUPLES = 32, 50
 """Values decided on one by one: at most so many, seen in so many tuples of each stream."""
 
 
-_SIMPLE = (OneWayJoin.SP_S, OneWayJoin.SP_D)
-"""Algorithms that ship everything, whatever matches."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Budget:
     """A budget for the links of a plan, and what its streams are like.
@@ -61,6 +56,8 @@ class Budget:
         What is joined, and how.
     samples, statistics
         First tuples of each stream, and the statistics of all that comes.
+    replanning
+        How the plan changes; None where it stays.
     """
 
     bytes_ps: int
@@ -69,6 +66,7 @@ class Budget:
     measuring: Measuring
     samples: Sequence[Batch]
     statistics: JoinStatistics
+    replanning: Replanning | None = None
 
     def fitting(self) -> KeptValues:
         """Return what keeps most results within the budget, by estimates.
@@ -112,28 +110,21 @@ class Budget:
     def _thinned(self, values: KeptValues) -> list[Batch]:
         """Return the kept tuples of the samples; none where they are too few to measure."""
         fields = shared_fields(self.query)
-        thinned = [
-            sample.take(KeptTuples(field=field, values=values).of(sample))
-            for field, sample in zip(fields, self.samples, strict=True)
-        ]
-        return thinned if min(len(batch) for batch in thinned) > 1 else []
+        kept = [KeptTuples(field=field, values=values) for field in fields]
+        left = left_of(self.samples, kept)
+        return left if min(len(batch) for batch in left) > 1 else []
 
-    def _carried(self, thinned: Sequence[Batch]) -> dict[tuple[int, ...], float]:
-        """Return the bytes a second on every link, by its two sites, for thinned streams."""
-        shares = [len(t) / len(s) for t, s in zip(thinned, self.samples, strict=True)]
-        streams = tuple(
-            replace(
-                stream, rate_tps=stream.rate_tps * share, window_rows=stream.window_rows * share
-            )
-            for stream, share in zip(self.statistics.streams, shares, strict=True)
+    def _carried(self, left: Sequence[Batch]) -> dict[tuple[int, int], float]:
+        """Return the bytes a second on every link, by its two sites, for what is left."""
+        statistics = thinned(self.measuring, self.statistics, self.samples, left)
+        columns = [self._column(place, batch) for place, batch in enumerate(left)]
+        carried = estimate_plan(Costing(statistics), self.plan).link_bytes(
+            unevenness(columns, statistics.streams)
         )
-        costing = Costing(replace(self.measuring.statistics(thinned), streams=streams))
-        uneven = unevenness(
-            [self._column(place, batch) for place, batch in enumerate(thinned)], streams
-        )
-        carried: dict[tuple[int, ...], float] = defaultdict(float)
-        for ends, algorithm, nbytes in _shipped(costing, self.plan):
-            carried[tuple(sorted(ends))] += nbytes * (1 if algorithm in _SIMPLE else uneven)
+        if self.replanning is not None:
+            told = told_bytes(self.replanning, self.measuring, statistics.streams)
+            for link, nbytes in told.items():
+                carried[link] = carried.get(link, 0.0) + nbytes
         return carried
 
     def _column(self, place: int, batch: Batch) -> np.ndarray:
@@ -185,6 +176,7 @@ def within_budget(
     network: nx.Graph,
     statistics: JoinStatistics,
     parameters: SemijoinParameters,
+    replanning: Replanning | None,
 ) -> KeptValues:
     """Return what is kept of *job*'s streams under the budget that *parameters* say.
 
@@ -198,6 +190,7 @@ def within_budget(
         measuring=Measuring.of_job(job, network, job.query.streams, **parameters.timing),
         samples=samples_of(job),
         statistics=statistics,
+        replanning=replanning,
     ).fitting()
 
 
@@ -219,15 +212,6 @@ def shared_fields(query: JoinQuery) -> tuple[str, ...]:
         "byte_budget, kept: tuples are shed by the value of a join attribute that all streams "
         f"share; in {query} no equalities make one of a field of each stream"
     )
-
-
-def _shipped(costing: Costing, plan: JoinPlan) -> list[tuple[tuple[int, int], OneWayJoin, float]]:
-    """Return the two sites of every one-way join, its algorithm, and its bytes a second."""
-    if isinstance(plan, LinearPlan):
-        linear = estimate(costing, plan).steps
-        return [((s.site, s.step.stream), s.step.algorithm, s.nbytes) for s in linear]
-    tree = estimate_tree(costing, plan).steps
-    return [((s.source, s.destination), s.algorithm, s.nbytes) for s in tree]
 
 
 def _seen(column: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -20,7 +20,9 @@ from netsim.network import Latency, Link, full_mesh
 from scenarios.run import Report
 from tests.properties.jobs import RandomJob
 from tests.properties.strategies import RandomStream
-from topologies.semijoin import Semijoin, SemijoinParameters
+from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
+from topologies.semijoins.costs.costing import Costing
+from topologies.semijoins.estimating import estimate_plan
 from topologies.topology import Job, TopologyError
 
 TOPOLOGY = Semijoin()
@@ -145,6 +147,18 @@ def test_no_link_carries_more_than_the_budget(directory: Path) -> None:
         assert report.verdict.passed
 
     check()
+
+
+def test_costs_are_those_of_what_is_kept(directory: Path) -> None:
+    """Rates, windows and matches: a plan of what is kept is costed, not of what comes."""
+    streams = (uniform(1, 300), uniform(2, 300))
+    plan = "A: B SM-S1; B: A SP-D"
+    report = run(directory, TWO_WAY, streams, plan=plan, kept=KeptValues(share=0.3))
+    assert report.approximated is not None
+    job = report.plan.job(pairs=False)
+    statistics = TOPOLOGY.statistics(job, report.plan.parameters, network("AB"))
+    estimated = estimate_plan(Costing(statistics), plan_of(job.query, report.plan.parameters))
+    assert estimated.nbytes == pytest.approx(report.approximated.link_bytes_ps, rel=0.1)
 
 
 def test_a_tree_keeps_within_the_budget_too(directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a whole plan is estimated to cost, step by step: C_JEP (equation 1)."""
+"""What a whole linear plan is estimated to cost, step by step."""
 
 from __future__ import annotations
 
@@ -9,50 +9,32 @@ import numpy as np
 from topologies.semijoins.costs.bloom_formulas import FORMULAS
 from topologies.semijoins.costs.costing import Costing, Frontier, probes_late
 from topologies.semijoins.costs.operands import Term
+from topologies.semijoins.costs.plan_estimate import OneWayEstimate, PlanEstimate
 from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepEstimate:
-    """One step of one join sequence; every figure is per second of arrivals.
+class StepEstimate(OneWayEstimate):
+    """One step of one join sequence.
 
     Attributes
     ----------
-    head, site, step
-        The sequence's head, where the output is before the step, and the step.
+    head
+        The sequence's.
     terms
         Of the algorithm's cost formula.
-    seconds, nbytes
-        Estimated time, and bytes shipped with the messages' headers.
-    rate_in_tps
-        Tuples a second that come into the step.
     """
 
     head: int
-    site: int
-    step: Step
     terms: tuple[Term, ...]
-    seconds: float
-    nbytes: float
-    rate_in_tps: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A plan and what it is estimated to cost, per second of arrivals."""
+class Estimate(PlanEstimate):
+    """A linear plan and what it is estimated to cost."""
 
     plan: LinearPlan
     steps: tuple[StepEstimate, ...]
-
-    @property
-    def seconds(self) -> float:
-        """Total execution time: of processing at all sites, and of all transmissions."""
-        return sum(step.seconds for step in self.steps)
-
-    @property
-    def nbytes(self) -> float:
-        """Bytes shipped."""
-        return sum(step.nbytes for step in self.steps)
 
 
 def estimate(costing: Costing, plan: LinearPlan) -> Estimate:
@@ -73,7 +55,7 @@ def _sequence(costing: Costing, sequence: JoinSequence) -> list[StepEstimate]:
 
 def _step(costing: Costing, frontier: Frontier, step: Step) -> StepEstimate:
     statistics = costing.statistics
-    site = int(frontier.site[0])
+    source = int(frontier.site[0])
     shape = frontier.done.shape
 
     def figure(value: object) -> float:
@@ -89,12 +71,13 @@ def _step(costing: Costing, frontier: Frontier, step: Step) -> StepEstimate:
         )
         for term in FORMULAS[step.algorithm](operands)
     )
-    link = site, step.stream
+    link = source, step.stream
     headers = sum(term.shipments or 0.0 for term in terms) * statistics.header_bytes
     return StepEstimate(
         head=int(frontier.head[0]),
-        site=site,
-        step=step,
+        source=source,
+        destination=step.stream,
+        algorithm=step.algorithm,
         terms=terms,
         seconds=float(
             costing.time(terms, statistics.latency_s[link], statistics.bandwidth_bps[link])

@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from actors.feed import StreamFile
 from joins.batch import Batch, Schema
-from topologies.topology import TopologyError
+from topologies.topology import Job, TopologyError
 
 
-def sized(files: Sequence[StreamFile], sizes: dict[str, int]) -> tuple[StreamFile, ...]:
-    """Return the streams with tuples of the given sizes, bytes, by the streams' names.
+def sized(job: Job, sizes: dict[str, int]) -> Job:
+    """Return *job* with tuples of the given sizes, bytes, by the streams' names.
 
     Raise :exc:`TopologyError` for a size smaller than the fields, or of no stream.
     """
-    names = [file.schema.stream for file in files]
+    names = [file.schema.stream for file in job.files]
     for name, size in sizes.items():
         if name not in names:
             raise TopologyError(
                 f"tuple_bytes: there is no stream {name!r}; there are {', '.join(names)}"
             )
-        least = _full_bytes(files[names.index(name)].schema)
+        least = _full_bytes(job.files[names.index(name)].schema)
         if size < least:
             raise TopologyError(
                 f"tuple_bytes.{name} is {size}: what is joined on takes {least} bytes"
             )
-    return tuple(
-        replace(
-            file,
-            schema=replace(
-                file.schema, width_bytes=sizes[file.schema.stream] - _full_bytes(file.schema)
-            ),
-        )
-        if file.schema.stream in sizes
-        else file
-        for file in files
-    )
+    files = tuple(_sized(file, sizes.get(file.schema.stream)) for file in job.files)
+    return replace(job, files=files)
+
+
+def _sized(file: StreamFile, size: int | None) -> StreamFile:
+    if size is None:
+        return file
+    width_bytes = size - _full_bytes(file.schema)
+    return replace(file, schema=replace(file.schema, width_bytes=width_bytes))
 
 
 def _full_bytes(schema: Schema) -> int:

@@ -8,61 +8,34 @@ import numpy as np
 
 from joins.one_way_join import OneWayJoin
 from topologies.semijoins.costs.costing import Costing
+from topologies.semijoins.costs.plan_estimate import OneWayEstimate, PlanEstimate
 from topologies.semijoins.trees.costing import TreeCosting
 from topologies.semijoins.trees.plan import Tree, TreePlan, joins_of, leaves, site_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeStepEstimate:
-    """A one-way join of a tree; every figure is per second of arrivals.
+class TreeStepEstimate(OneWayEstimate):
+    """A one-way join of a tree.
 
     Attributes
     ----------
     one, two
         Streams in S_1 and in S_2.
-    source, destination
-        Sites of the two.
-    algorithm
-        By which it is computed.
     seconds_by
         Estimated time by each algorithm there is, between the same sites.
-    nbytes
-        Bytes shipped with the messages' headers.
-    rate_in_tps
-        Tuples a second that come into the step.
     """
 
     one: tuple[int, ...]
     two: tuple[int, ...]
-    source: int
-    destination: int
-    algorithm: OneWayJoin
     seconds_by: dict[OneWayJoin, float]
-    nbytes: float
-    rate_in_tps: float
-
-    @property
-    def seconds(self) -> float:
-        """Estimated time by the algorithm chosen."""
-        return self.seconds_by[self.algorithm]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeEstimate:
-    """A tree and what it is estimated to cost, per second of arrivals."""
+class TreeEstimate(PlanEstimate):
+    """A tree and what it is estimated to cost."""
 
     plan: TreePlan
     steps: tuple[TreeStepEstimate, ...]
-
-    @property
-    def seconds(self) -> float:
-        """Total execution time: of processing at all sites, and of all transmissions."""
-        return sum(step.seconds for step in self.steps)
-
-    @property
-    def nbytes(self) -> float:
-        """Bytes shipped."""
-        return sum(step.nbytes for step in self.steps)
 
 
 def estimate_tree(costing: Costing, plan: TreePlan) -> TreeEstimate:
@@ -85,19 +58,15 @@ def _step(pricing: TreeCosting, one: Tree, two: Tree, algorithm: OneWayJoin) -> 
     at = costing.algorithms.index(algorithm)
     sites = np.array([site_of(one)]), np.array([site_of(two)])
     headers = costs.shipments[0, 0, at] * costing.statistics.header_bytes
+    seconds = pricing.seconds(costs, 0, 0, *sites)[0, 0].tolist()
     return TreeStepEstimate(
         one=leaves(one),
         two=leaves(two),
         source=site_of(one),
         destination=site_of(two),
         algorithm=algorithm,
-        seconds_by=dict(
-            zip(
-                costing.algorithms,
-                pricing.seconds(costs, 0, 0, *sites)[0, 0].tolist(),
-                strict=True,
-            )
-        ),
+        seconds=seconds[at],
+        seconds_by=dict(zip(costing.algorithms, seconds, strict=True)),
         nbytes=float(costs.shipped_bytes[0, 0, at] + headers),
         rate_in_tps=float(costing.outputs.rates(pricing.outputs(ones)).sum()),
     )
