@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
@@ -22,7 +22,7 @@ from actors.feed import StreamFile
 from joins.query import JoinQuery
 from spark_bridge.errors import SparkFailed, one_line
 from spark_bridge.sql_oracle import EVENT_TIME, expected_pairs
-from spark_bridge.streaming import await_end, found_sink, streaming_session, trigger_times
+from spark_bridge.streaming import await_end, streaming_session, trigger_times
 from spark_bridge.totals import EngineRun, shuffled_bytes, total, versions
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def run_streaming(
             for file in files
         ]
         stream = (
-            found_sink(expected_pairs(query, schemas, frames, bucketed=False), folder / "found")
+            _sink(expected_pairs(query, schemas, frames, bucketed=False), folder / "found")
             .option("checkpointLocation", os.fspath(folder / "checkpoint"))
             .start()
         )
@@ -119,4 +119,17 @@ def _stream(session: SparkSession, file: StreamFile, files_per_trigger: int) -> 
         .option("maxFilesPerTrigger", files_per_trigger)
         .parquet(os.fspath(file.directory))
         .withColumn(EVENT_TIME, sf.timestamp_micros(sf.expr("ts div 1000")) + sf.expr(_SHIFT))
+    )
+
+
+def _sink(found: DataFrame, folder: Path) -> Any:
+    """Return the writer of pairs as Parquet into *folder*, for all that is there to be read.
+
+    Ids hardly repeat: a dictionary of them costs more than all else in writing, and is given up.
+    """
+    return (
+        found.writeStream.format("parquet")
+        .option("path", os.fspath(folder))
+        .option("parquet.enable.dictionary", "false")
+        .trigger(availableNow=True)
     )

@@ -47,7 +47,8 @@ class SessionOptions:
         Heap of the JVM, in Spark's notation (``2g``). Larger data spills to disk.
     quick_start
         Compile the JVM's code once and lightly: seconds saved on small data, throughput lost on
-        large.
+        large where the JVM computes. Where it only hands batches to Python, none is lost, and the
+        compiler takes no core from them.
     extra
         Further Spark settings, by their Spark names; they win over ours.
     """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -11,7 +9,7 @@ from pyspark.errors import PySparkException
 from spark_bridge.errors import SparkFailed, one_line
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 TAKEN = "taken"
 """Name under which a query tells the ``tuples`` of each trigger, where its rows are not tuples."""
@@ -39,19 +37,6 @@ def streaming_session(spark: SparkSession) -> SparkSession:
     for name, value in _SETTINGS.items():
         session.conf.set(name, value)
     return session
-
-
-def found_sink(found: DataFrame, folder: Path) -> Any:
-    """Return the writer of pairs as Parquet into *folder*, for all that is there to be read.
-
-    Ids hardly repeat: a dictionary of them costs more than all else in writing, and is given up.
-    """
-    return (
-        found.writeStream.format("parquet")
-        .option("path", os.fspath(folder))
-        .option("parquet.enable.dictionary", "false")
-        .trigger(availableNow=True)
-    )
 
 
 def await_end(query: Any) -> None:

@@ -52,7 +52,7 @@ class SparkHosted:
         plan = replace(plan, config=plan.config.model_copy(update={"feeding": feeding}))
         write_arrivals(plan.files, plan.feeding, directory / "arrivals", rows=trigger_rows)
         graph = plan.graph(pairs=plan.config.pairs)
-        with _measuring() as (spark, measured):
+        with _measuring(quick_start=True) as (spark, measured):
             run = run_hosted(
                 HostedQuery(
                     text=str(plan.query),
@@ -88,7 +88,7 @@ class SparkNative:
         """Run the query as a stream; where Spark refuses, in batch, with Spark's reason told."""
         from spark_bridge.native import run_batch, run_streaming
 
-        with _measuring() as (spark, measured):
+        with _measuring(quick_start=False) as (spark, measured):
             try:
                 run = run_streaming(plan.query, plan.files, directory, spark=spark)
                 return measured(run, "stream-stream join, pairs written")
@@ -98,11 +98,11 @@ class SparkNative:
 
 
 @contextmanager
-def _measuring() -> Iterator[tuple[Any, Any]]:
+def _measuring(*, quick_start: bool) -> Iterator[tuple[Any, Any]]:
     """Give Spark, and what makes a measurement of a run on it; its failures are the engine's."""
     from spark_bridge.totals import EngineRun, process_id
 
-    with spark_session(SessionOptions(memory=_MEMORY)) as spark:
+    with spark_session(SessionOptions(memory=_MEMORY, quick_start=quick_start)) as spark:
 
         def measured(run: EngineRun, note: str) -> Measured:
             return Measured(

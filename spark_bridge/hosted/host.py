@@ -1,9 +1,9 @@
 """Runs a graph of actors as a query of Spark Structured Streaming, its state in Spark's checkpoint.
 
 The log of arrivals is Spark's source; its batches go to every shard that holds sources. Each stage
-of the graph is one ``transformWithState`` over its shards; results are unpacked and written by
-Spark's file sink, which shows each trigger's files once and whole. Spark commits offsets, state and
-output by trigger, so that a query that was killed goes on without a pair missing or doubled.
+of the graph is one ``transformWithState`` over its shards, which write down what they find (see
+`found`). Spark commits offsets and state by trigger, so that a query that was killed goes on
+without a pair missing or doubled.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from spark_bridge.errors import DataError, SparkUnavailable
 from spark_bridge.hosted import arrival_log, found
 from spark_bridge.hosted.checkpoint import claim
 from spark_bridge.hosted.parcels import ROW
-from spark_bridge.hosted.processor import Hosted, StageProcessor, unpack_results
+from spark_bridge.hosted.processor import Hosted, StageProcessor
 from spark_bridge.hosted.stages import cut
-from spark_bridge.streaming import TAKEN, await_end, found_sink, streaming_session, trigger_times
+from spark_bridge.streaming import TAKEN, await_end, streaming_session, trigger_times
 from spark_bridge.totals import EngineRun, shuffled_bytes, total, versions
 
 if TYPE_CHECKING:
@@ -115,21 +115,26 @@ def run_hosted(
         seed=query.seed,
         stages=stages,
         keys=_keys(session, stages.partitions, partitions),
+        found=folder.resolve() / "found",
         pairs=query.pairs,
     )
+    hosted.found.mkdir(exist_ok=True)
     shuffled = shuffled_bytes(spark)
     start = time.perf_counter()
     stream = (
-        found_sink(_plan(session, query, hosted, arrivals, files_per_trigger), folder / "found")
+        _plan(session, hosted, arrivals, files_per_trigger)
+        .writeStream.format("noop")  # the last stage passes nothing on
+        .trigger(availableNow=True)
         .option("checkpointLocation", os.fspath(folder / "checkpoint" / "spark"))
         .start()
     )
     await_end(stream)
     seconds = time.perf_counter() - start
     triggers = trigger_times(stream)
+    columns = found.PAIRS if query.pairs else found.COUNTS
     return EngineRun(
         engine="spark-hosted",
-        totals=total(session.read.parquet(os.fspath(folder / "found"))),
+        totals=total(session.read.schema(columns).parquet(os.fspath(hosted.found))),
         rows=sum(rows for rows, _ in triggers),
         wall_seconds=seconds,
         shuffled_bytes=shuffled_bytes(spark) - shuffled,
@@ -154,13 +159,9 @@ def need_stateful_operators() -> None:
 
 
 def _plan(
-    session: SparkSession,
-    query: HostedQuery,
-    hosted: Hosted,
-    arrivals: Path,
-    files_per_trigger: int,
+    session: SparkSession, hosted: Hosted, arrivals: Path, files_per_trigger: int
 ) -> DataFrame:
-    rows = (
+    plan = (
         session.readStream.schema(arrival_log.COLUMNS)
         .option("maxFilesPerTrigger", files_per_trigger)
         .parquet(os.fspath(arrivals))
@@ -169,9 +170,8 @@ def _plan(
     )
     for stage in range(len(hosted.stages.actors)):
         processor = StageProcessor(hosted, stage)
-        rows = rows.groupBy("via").transformWithState(processor, ROW, "append", "none")
-    columns = found.PAIRS if query.pairs else found.COUNTS
-    return rows.select("parcel").mapInArrow(unpack_results, columns)
+        plan = plan.groupBy("via").transformWithState(processor, ROW, "append", "none")
+    return plan
 
 
 def _entries(hosted: Hosted) -> list[str]:

@@ -12,7 +12,7 @@ from actors.state import from_bytes, revive, to_bytes
 
 ROW = "via int, stage int, shard int, parcel binary"
 """Columns of what travels: the key of the group that it goes to next, the stage and shard that it
-is for, and the parcel. The stage after the last one is where results leave."""
+is for, and the parcel."""
 
 
 @dataclass(frozen=True, slots=True)

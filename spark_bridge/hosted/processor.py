@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor
 
@@ -42,8 +44,8 @@ class Hosted:
     keys
         Per shard number the key of its groups: Spark hashes keys, and these fall into its
         partitions in turns.
-    pairs
-        Whether results are pairs.
+    found, pairs
+        The folder that receives results, and whether they are pairs.
     """
 
     run: str
@@ -52,6 +54,7 @@ class Hosted:
     seed: int
     stages: Stages
     keys: tuple[int, ...]
+    found: Path
     pairs: bool
 
     def shard(self, home: Home) -> StageShard:
@@ -61,9 +64,18 @@ class Hosted:
 
     def via(self, stage: int, home: Home) -> int:
         """Return the key that takes a row for *home* through *stage*, or to it."""
-        if stage >= len(self.stages.actors):
-            return 0
         return self.keys[home[1] % len(self.stages.actors[stage])]
+
+
+@cache
+def _settle() -> None:
+    """Make this worker process ready for many tasks.
+
+    Spark collects garbage after each, and looking through all that the loaded modules hold takes
+    60 ms: they are put out of its sight.
+    """
+    keep_freed_memory()
+    gc.freeze()
 
 
 class StageProcessor(StatefulProcessor):
@@ -74,7 +86,7 @@ class StageProcessor(StatefulProcessor):
 
     def init(self, handle: Any) -> None:
         """Find the state variable."""
-        keep_freed_memory()
+        _settle()
         self._kept = Kept(handle)
 
     def handleInputRows(  # noqa: N802  (Spark's name)
@@ -109,9 +121,9 @@ class StageProcessor(StatefulProcessor):
         outcome = shard.deliver(unpack(parcels))
         kept = self._kept.keep(head, secrets.randbits(62), parcels, shard)
         _live[self._hosted.run, home] = (kept, shard)
+        name = f"{kept.trigger:06d}-{home[0]}-{home[1]}.parquet"
+        found.write(outcome.emitted, self._hosted.found / name, pairs=self._hosted.pairs)
         yield from self._parcels(outcome)
-        for batch in found.columns(outcome.emitted, pairs=self._hosted.pairs):
-            yield self._row((len(self._hosted.stages.actors), home[1]), _as_ipc(batch))
 
     def _parcels(self, outcome: Outcome) -> Iterator[Row]:
         wrapped: dict[int, bytes] = {}  # a payload for several shards is turned into bytes once
@@ -127,17 +139,3 @@ class StageProcessor(StatefulProcessor):
     def _row(self, home: Home, parcel: bytes) -> Row:
         via = self._hosted.via(self._stage + 1, home)
         return Row(via=via, stage=home[0], shard=home[1], parcel=parcel)
-
-
-def _as_ipc(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
-
-
-def unpack_results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn rows for the stage after the last one into the rows of the output."""
-    for batch in batches:
-        for parcel in batch["parcel"]:
-            yield from pa.ipc.open_stream(parcel.as_buffer())

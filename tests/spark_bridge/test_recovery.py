@@ -50,7 +50,8 @@ def kill_when(folder: Path, reached: Path) -> None:
 def test_killed_within_and_between_triggers(spark: Any, tmp_path: Path) -> None:
     query, files = to_be_killed(tmp_path)
     log = tmp_path / "run" / "checkpoint" / "spark"
-    kill_when(tmp_path, log / "offsets" / "1")  # a trigger has begun
+    written = tmp_path / "run" / "found" / "000002-1-0.parquet"
+    kill_when(tmp_path, written)  # a trigger has written some of its results
     assert not (log / "commits" / "1").exists()
     kill_when(tmp_path, log / "commits" / "3")  # a trigger has been committed
     run = run_hosted(query, tmp_path / "arrivals", tmp_path / "run", spark=spark)
