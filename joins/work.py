@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Work:
     """Counters of one or more index operations; a cost profile turns them into nanoseconds.
 
@@ -59,7 +59,7 @@ class Work:
     @classmethod
     def from_counters(cls, counters: np.ndarray) -> Work:
         """Read the counters a kernel filled in, in the order of `COUNTERS`."""
-        return cls(**dict(zip(COUNTERS, counters.tolist(), strict=True)))
+        return cls(*counters.tolist())
 
 
 COUNTERS = tuple(f.name for f in fields(Work))
