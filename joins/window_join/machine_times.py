@@ -6,11 +6,11 @@ constants an index, none of them negative, make it a machine's own.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import nnls
 
 CALIBRATED_BITS = (12, 16, 20)
 """Windows of 2^BITS tuples that the constants are fitted at; others are predicted."""
@@ -51,9 +51,8 @@ def fit_times(
 
     Errors are relative, for the largest window must not outweigh the others.
     """
-    work, doubling_ns, uncached_ns = _not_negative(
-        _terms(predicted_ns, windows) / np.array(took_ns)[:, np.newaxis]
-    )
+    terms = _terms(predicted_ns, windows) / np.array(took_ns)[:, np.newaxis]
+    (work, doubling_ns, uncached_ns), _ = nnls(terms, np.ones(len(terms)))
     return MachineTimes(
         work_percent=round(100 * work),
         doubling_ps=round(1000 * doubling_ns),
@@ -65,16 +64,3 @@ def _terms(predicted_ns: Sequence[float], windows: Sequence[float]) -> np.ndarra
     bits = np.log2(np.maximum(windows, 1))
     beyond = [np.maximum(bits - least, 0) for least in (_LEAST_BITS, _CACHED_BITS)]
     return np.stack([predicted_ns, *beyond], axis=1)
-
-
-def _not_negative(terms: np.ndarray) -> np.ndarray:
-    """Return the factors, none negative, with which the columns of *terms* come closest to 1."""
-    best, least = np.zeros(terms.shape[1]), np.inf
-    for chosen in itertools.product((False, True), repeat=terms.shape[1]):
-        factors = np.zeros(terms.shape[1])
-        columns = terms[:, chosen]
-        factors[list(chosen)] = np.linalg.lstsq(columns, np.ones(len(terms)), rcond=None)[0]
-        off = float(np.square(terms @ factors - 1).sum())
-        if factors.min() >= 0 and off < least:
-            best, least = factors, off
-    return best
