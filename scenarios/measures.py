@@ -12,8 +12,9 @@ Beside the stable keys of `run_json.summary` a record has, per operator and per 
 ``capacity_tps``
     tuples per virtual second it could take: all of them over the time its busiest PE was at work;
     ``total`` is what the system could take if results did not have to meet in one sink
-``balance``
-    mean over greatest of the times that its PEs were at work; 1 is perfectly balanced
+``balance``, ``row_balance``
+    mean over greatest of the times that its PEs were at work, and of the tuples that they received
+    (on the same arrivals); 1 is perfectly balanced
 ``copies``
     tuples that its PEs received, per tuple of the streams: how many PEs each goes to
 ``transmission``
@@ -70,7 +71,8 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
     trace = pq.read_table(report.directory / "trace.parquet", columns=_COLUMNS)
     busy_s = _busy_seconds(trace, roles)
     measured = report.plan.config.measured
-    busy_measured_s = busy_s if measured is None else _busy_seconds(_about(trace, *measured), roles)
+    about = trace if measured is None else _about(trace, *measured)
+    busy_measured_s = _busy_seconds(about, roles)
     tuples = report.outcome.tuples
     merges_ms = merge_times_ms(trace, roles)
     every = {"total": tuple(operators)}
@@ -83,6 +85,7 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
         ),
         "transmission": _transmission(trace, busy_s, roles, named),
         "balance": _balance(busy_measured_s, roles, named),
+        "row_balance": _balance(_received(about, roles), roles, named),
         "copies": _copies(trace, tuples, roles, named),
         "execution": _execution(report, graph, operators),
         "answer_ms": _answers(trace, roles, named, report.plan.config.feeding.rate_tps),
@@ -135,25 +138,27 @@ def _busy_seconds(trace: pa.Table, roles: Mapping[str, str]) -> dict[str, float]
     return {actor: float(spent_ns[receiver == actor].sum()) / NS_PER_S for actor in roles}
 
 
+def _received(trace: pa.Table, roles: Mapping[str, str]) -> dict[str, int]:
+    receiver, rows = _names(trace["receiver"]), trace["rows"].to_numpy()
+    return {actor: int(rows[receiver == actor].sum()) for actor in roles}
+
+
 def _balance(
-    busy_s: Mapping[str, float], roles: Mapping[str, str], parts: Parts
+    loads: Mapping[str, float], roles: Mapping[str, str], parts: Parts
 ) -> dict[str, float | None]:
     balance: dict[str, float | None] = {}
     for part, operators in parts.items():
-        spent_s = [busy_s[actor] for actor in _members(operators, roles)]
-        busiest_s = max(spent_s, default=0.0)
-        balance[part] = sum(spent_s) / len(spent_s) / busiest_s if busiest_s else None
+        shares = [loads[actor] for actor in _members(operators, roles)]
+        greatest = max(shares, default=0)
+        balance[part] = sum(shares) / len(shares) / greatest if greatest else None
     return balance
 
 
 def _copies(
     trace: pa.Table, tuples: int, roles: Mapping[str, str], parts: Parts
 ) -> dict[str, float | None]:
-    receiver, rows = _names(trace["receiver"]), trace["rows"].to_numpy()
-    received = {actor: int(rows[receiver == actor].sum()) for actor in roles}
-    return {
-        part: n / tuples if tuples else None for part, n in _summed(received, roles, parts).items()
-    }
+    received = _summed(_received(trace, roles), roles, parts)
+    return {part: n / tuples if tuples else None for part, n in received.items()}
 
 
 def _capacity(

@@ -43,6 +43,15 @@ def test_a_part_may_be_a_single_pe(tmp_path: Path) -> None:
     assert busy_s["pe0"] + busy_s["pe1"] + busy_s["pe2"] == pytest.approx(busy_s["joiner"])
 
 
+def test_pes_that_receive_alike_may_work_unevenly(tmp_path: Path) -> None:
+    """The toy's joiners share tuples by hash; joiner i is charged i + 1 parts of the work."""
+    pes = {f"pe{i}": (f"joiner.{i}",) for i in range(3)}
+    found = record(toy_report(tmp_path, [range(3000)]), pes)
+    copies = [found["copies"][pe] for pe in pes]
+    assert found["row_balance"]["joiner"] == pytest.approx(np.mean(copies) / max(copies))
+    assert found["balance"]["joiner"] < 0.75 < found["row_balance"]["joiner"]
+
+
 def test_a_run_measures_the_arrivals_it_is_asked_to(tmp_path: Path) -> None:
     whole = record(toy_report(tmp_path / "whole", [range(3000)]))
     parts = []
