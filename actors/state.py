@@ -101,9 +101,10 @@ def to_bytes(value: Any) -> bytes:
     layout = _flatten(plain(value), arrays)
     shapes = {name: [a.dtype.str, list(a.shape)] for name, a in arrays.items()}
     head = json.dumps([layout, shapes]).encode()
-    parts = [len(head).to_bytes(_ALIGNMENT, "little"), head]
+    parts: list[bytes | memoryview] = [len(head).to_bytes(_ALIGNMENT, "little"), head]
     for array in arrays.values():
-        parts += [bytes(-len(parts[-1]) % _ALIGNMENT), array.tobytes()]
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        parts += [bytes(-len(parts[-1]) % _ALIGNMENT), data]
     return b"".join(parts)
 
 

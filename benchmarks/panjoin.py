@@ -17,8 +17,8 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -30,13 +30,14 @@ from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.probing import encode_probes, probe_subwindows
 from joins.indexes.panjoin.sorting import sort_codes
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape
+from joins.indexes.panjoin.threads import side_by_side
+from joins.machine import kernel
 from joins.memory import keep_freed_memory
 
 INT = ("int64",)
 KEY_RANGE = 1 << 30
 TARGETS = {("bi_sort", 1_024): 5e6, ("bi_sort", 65_536): 15e6}
 SELECTIVITIES = (1, 64, 1_024, 4_096)
-_POOL = ThreadPoolExecutor(2)
 
 
 @dataclass
@@ -90,32 +91,51 @@ def join(
     sides = [Side(kind, shape), Side(kind, shape)]
     streams = [keys[0::2], keys[1::2]]
     pairs, fingerprint = 0, 0
-    # Threads share the probes of a stream, and before that the streams.
-    side_by_side = map if threads == 1 else _POOL.map
 
-    def take(stream: int, first: int) -> Probes:
+    def take(first: int, stream: int) -> Probes:
         values, positions = sides[stream].take(streams[stream][first : first + batch], first)
-        stop = positions + stream  # of the other stream's tuples, so many came before
-        return encode_probes(
-            INT,
-            [values - band],
-            [values + band],
-            negated=[False],
-            start=np.maximum(stop - window, 0),
-            stop=stop,
-        )
+        low, high, start, stop = asked = np.empty((4, len(values)), np.int64)
+        _ask(values, positions, stream, band, window, asked)
+        return encode_probes(INT, [low], [high], negated=[False], start=start, stop=stop)
 
     started = _now()
     for first in range(0, len(streams[0]), batch):
         if first == window // batch * batch:
             started = _now()
-        for stream, probes in enumerate(list(side_by_side(take, (0, 1), (first, first)))):
+        # Threads share the streams, and then the probes of one and of the other.
+        for stream, probes in enumerate(side_by_side(partial(take, first), (0, 1), threads)):
             found = probe_subwindows(sides[1 - stream].chain, probes, threads=threads)
-            pairs += int(found.count.sum())
-            fingerprint += int(found.fingerprint.sum(dtype=np.uint64))
+            counted, mixed = _add_up(found.count, found.fingerprint)
+            pairs, fingerprint = pairs + counted, fingerprint + int(mixed)
         for side in sides:
             side.expire(first + batch - window)
     return _now() - started, pairs, fingerprint % (1 << 64)
+
+
+@kernel
+def _ask(
+    values: np.ndarray,
+    positions: np.ndarray,
+    stream: int,
+    band: int,
+    window: int,
+    asked: np.ndarray,
+) -> None:
+    """Fill in ranges and windows: the ends of both, a row each."""
+    for i in range(len(values)):
+        before = positions[i] + stream  # of the other stream's tuples, so many came before
+        asked[0, i], asked[1, i] = values[i] - band, values[i] + band
+        asked[2, i], asked[3, i] = max(before - window, 0), before
+
+
+@kernel
+def _add_up(count: np.ndarray, fingerprint: np.ndarray) -> tuple[int, np.uint64]:
+    """Return the sum of each; two sums by numpy take longer than a small batch deserves."""
+    pairs, total = 0, np.uint64(0)
+    for i in range(len(count)):
+        pairs += count[i]
+        total += fingerprint[i]
+    return pairs, total
 
 
 def _now() -> np.ndarray:

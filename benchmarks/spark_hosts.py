@@ -1,11 +1,10 @@
-"""The same operators inside Spark against Spark's own joins, and against an operator that is empty.
+"""The same operators inside Spark against Spark's own joins.
 
 W1 is the keyed interval join: a million tuples of each of two streams, all pairs written. Q3 joins
-100,000 taxi trips over windows of 10,000, pairs counted. Both ways find equal pairs. PanJoin's
-Figures 15g and 15h compare it with a system that receives tuples and discards them, subwindows of
-a million tuples, a match a tuple. Rates are those of a second pass after its first trigger: in the
-first pass Java compiles itself, and each pass begins with a plan. Of the batches, the bucketed one
-runs twice, and the better run counts; so the plain one, after it, finds Java warm as well.
+100,000 taxi trips over windows of 10,000, pairs counted. Both ways find equal pairs. Rates are
+those of a second pass after its first trigger: in the first pass Java compiles itself, and each
+pass begins with a plan. Of the batches, the bucketed one runs twice, and the better run counts; so
+the plain one, after it, finds Java warm as well.
 
 What bounds operators inside Spark is Spark: per trigger some tenths of a second for its plan, its
 tasks and their state variables, whatever the trigger holds; then the copies of each batch between
@@ -27,8 +26,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from actors.feed import StreamFile
-from actors.protocol import Actor, Context, Message, State
-from actors.source import Feeding, Source
+from actors.source import Feeding
 from benchmarks.inequality_work import taxi_work
 from benchmarks.measure import Result, report
 from joins.batch import Schema
@@ -54,30 +52,27 @@ _Q3 = (
     "SELECT * FROM T WHERE T.distance1 > T.distance2 AND T.fare1 < T.fare2 "
     "WINDOW AS (SLIDE INTERVAL '1' ON '10000')"
 )
-_EQUI = "SELECT * FROM R, S WHERE R.v = S.v WINDOW AS (SLIDE INTERVAL '1' ON '1048576')"
-_SUBWINDOW = 1 << 20
 _PLACE = ("id", "ts")
 _FOR_NATIVE = SessionOptions(memory="4g")
-_FOR_HOSTED = replace(_FOR_NATIVE, quick_start=True)
+FOR_HOSTED = replace(_FOR_NATIVE, quick_start=True)
 """Each with its best settings: hosted operators leave the JVM little that is worth compiling."""
 
 
 def main() -> None:
-    """Run all works on both hosts, and print the table."""
+    """Run both works on both hosts, and print the table."""
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
         results = [
             *_interval_join(base / "w1"),
             *_inequality_join(base / "q3"),
-            *_panjoin(base / "panjoin"),
         ]
     report("Operators inside Spark", results)
 
 
 def _interval_join(folder: Path) -> list[Result]:
     query, files = parse_query(_W1), _w1_streams(folder, _W1_ROWS)
-    with spark_session(_FOR_HOSTED) as spark:
-        hosted = _host(
+    with spark_session(FOR_HOSTED) as spark:
+        hosted = host(
             query,
             files,
             folder,
@@ -94,15 +89,15 @@ def _interval_join(folder: Path) -> list[Result]:
             _must_be_w1(folder / run / "found", spark)
     _must_equal(hosted, native)
     return [
-        _rate("W1, operators inside Spark, two stages, all pairs written", hosted, target=400_000),
-        _rate("W1, Spark's own stream-stream join, all pairs written", native),
+        rate("W1, operators inside Spark, two stages, all pairs written", hosted, target=400_000),
+        rate("W1, Spark's own stream-stream join, all pairs written", native),
     ]
 
 
 def _inequality_join(folder: Path) -> list[Result]:
     query, files = parse_query(_Q3), _trips(folder)
-    with spark_session(_FOR_HOSTED) as spark:
-        hosted = _host(query, files, folder, spark, "ie_join", 25_000, pairs=False)
+    with spark_session(FOR_HOSTED) as spark:
+        hosted = host(query, files, folder, spark, "ie_join", 25_000, pairs=False)
     with spark_session(_FOR_NATIVE) as spark:
         bucketed = [run_batch(query, files, spark=spark, bucketed=True) for _ in range(2)]
         plain = run_batch(query, files, spark=spark)
@@ -112,7 +107,7 @@ def _inequality_join(folder: Path) -> list[Result]:
     assert hosted.steady_tps is not None
     took = plain.rows / hosted.steady_tps
     return [
-        _rate("Q3 over windows of 10,000 trips, operators inside Spark", hosted),
+        rate("Q3 over windows of 10,000 trips, operators inside Spark", hosted),
         Result.rate(
             "the same, Spark's own theta join", plain.rows, [plain.wall_seconds], unit="tuples/s"
         ),
@@ -127,62 +122,7 @@ def _inequality_join(folder: Path) -> list[Result]:
     ]
 
 
-class _Discard(Actor):
-    """The empty system: receives tuples, and does nothing with them."""
-
-    def receive(self, message: Message, context: Context) -> None:
-        pass
-
-    def snapshot(self) -> State:
-        return {}
-
-    def restore(self, state: State) -> None:
-        pass
-
-
-def _panjoin(folder: Path) -> list[Result]:
-    i = np.arange(2 * _SUBWINDOW)
-    files = []
-    for name, seed in (("R", 3), ("S", 4)):
-        values = (mix((np.int64(seed) << 48) ^ i) % np.uint64(_SUBWINDOW)).astype(np.int64)
-        columns = {"id": i, "ts": 1_000 * i, "v": values}
-        files.append(write_stream(name, columns, folder / name, len(i)))
-    query, streams = parse_query(_EQUI), tuple(files)
-    empty = ActorGraph()
-    feeding = Feeding(batch_rows=_SUBWINDOW // 2)
-    empty.add("source", "source", Source, files=streams, feeding=feeding)
-    empty.add("discard", "discard", _Discard)
-    empty.connect("source", "out", "discard")
-    with spark_session(_FOR_HOSTED) as spark:
-        joined = _host(
-            query,
-            streams,
-            folder,
-            spark,
-            "panjoin",
-            _SUBWINDOW // 2,
-            pairs=False,
-            workers=1,  # all of them would be in one stage with the manager
-            subwindow=_SUBWINDOW,
-            batch_count=65_536,
-        )
-        _run(query, streams, folder, "warm-empty", spark, empty, pairs=False)
-        discarded = _run(query, streams, folder, "empty", spark, empty, pairs=False)
-    assert joined.steady_tps is not None
-    assert discarded.steady_tps is not None
-    return [
-        _rate("PanJoin, equi-join of S = 1, subwindows of 2^20, counted", joined),
-        _rate("an empty operator in its place", discarded),
-        Result.of(
-            "PanJoin over the empty operator",
-            [joined.steady_tps / discarded.steady_tps],
-            unit="",
-            target=0.9,
-        ),
-    ]
-
-
-def _host(
+def host(
     query: JoinQuery,
     files: tuple[StreamFile, ...],
     folder: Path,
@@ -193,16 +133,20 @@ def _host(
     pairs: bool = True,
     **parameters: int,
 ) -> EngineRun:
+    """Run a system of ours over *files* inside Spark, triggers of *trigger_rows*; the second pass.
+
+    Its arrivals are left in ``folder/arrivals``.
+    """
     system = TOPOLOGIES[topology]
     feeding = Feeding(batch_rows=trigger_rows)
     job = Job(query=query, files=files, feeding=feeding, pairs=pairs)
     graph = system.build(job, system.parameters_type(**parameters))
     write_arrivals(files, feeding, folder / "arrivals", rows=trigger_rows)
-    _run(query, files, folder, "warm", spark, graph, pairs=pairs)
-    return _run(query, files, folder, "hosted", spark, graph, pairs=pairs)
+    run_graph(query, files, folder, "warm", spark, graph, pairs=pairs)
+    return run_graph(query, files, folder, "hosted", spark, graph, pairs=pairs)
 
 
-def _run(
+def run_graph(
     query: JoinQuery,
     files: tuple[StreamFile, ...],
     folder: Path,
@@ -260,7 +204,8 @@ def write_stream(
     return StreamFile(schema=Schema(stream=name, fields=fields), directory=folder)
 
 
-def _rate(name: str, run: EngineRun, *, target: float | None = None) -> Result:
+def rate(name: str, run: EngineRun, *, target: float | None = None) -> Result:
+    """Return the tuples a second of each trigger after the first."""
     rates = [rows / seconds for rows, seconds in run.triggers[1:] if rows]
     return Result.of(
         name, rates, unit="tuples/s", target=target, note=f"{run.shuffled_bytes >> 20} MiB shuffled"

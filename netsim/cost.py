@@ -5,12 +5,13 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import ClassVar
 
 from joins.work import Work
 
 PROFILES = Path(__file__).parent / "profiles"
 
-LOCAL, OPERATORS = "local_message_ps", "operators"
+TRANSPORT, OPERATORS = "transport", "operators"
 """Keys of a profile that was measured operator by operator (see `netsim.operator_cost`)."""
 WINDOW_JOINS = "window_joins"
 """Key of what window joins take on the machine that the profile was measured on."""
@@ -47,6 +48,9 @@ class CostProfile:
     match_ps: int
     atomic_ps: int
 
+    charges_senders: ClassVar[bool] = False
+    """Whether `sent_ns` can be more than 0."""
+
     def __post_init__(self) -> None:
         for cost in fields(self)[1:]:
             value = getattr(self, cost.name)
@@ -64,8 +68,8 @@ class CostProfile:
         """Return the least that a message from the same site costs to receive: no less."""
         return self.floor_ns(rows, nbytes)
 
-    def sent_ns(self, rows: int) -> int:
-        """Return what sending *rows* tuples costs a source: it is in what their receivers pay."""
+    def sent_ns(self, rows: int, messages: int, nbytes: int) -> int:
+        """Return what sending costs: it is in what the receivers pay."""
         return 0
 
     def work_ns(self, work: Work) -> int:
@@ -102,7 +106,7 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
     """
     path = profile_path(name_or_path)
     values = tomllib.loads(path.read_text())
-    for key in (LOCAL, OPERATORS, WINDOW_JOINS):
+    for key in (TRANSPORT, OPERATORS, WINDOW_JOINS):
         values.pop(key, None)
     try:
         return CostProfile(**{"name": path.stem, **values})

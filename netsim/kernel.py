@@ -30,7 +30,7 @@ import networkx as nx
 import numpy as np
 import simpy
 
-from actors.protocol import FEEDBACK, START, TIMER, Host, Reply, Wiring
+from actors.protocol import FEEDBACK, START, TIMER, Host, Reply, Sent, Wiring
 from joins.work import NO_WORK
 from netsim.cost import CostProfile
 from netsim.network import NetworkError, link_between
@@ -350,12 +350,22 @@ class Kernel:
         letter.reply = reply = self._host.reply(letter.ticket)
         profile = letter.receiver.profile
         extra_ns = profile.work_ns(reply.work)
-        if letter.receiver.is_source:
-            extra_ns += profile.sent_ns(sum(sent.rows for sent in reply.sends))
+        if profile.charges_senders:
+            extra_ns += self._sending_ns(letter.receiver, reply.sends)
         if extra_ns:
             self._at(self._env.now + extra_ns, self._complete, letter)
         else:
             self._complete(event)
+
+    def _sending_ns(self, node: Node, sends: list[Sent]) -> int:
+        rows = sum(sent.rows for sent in sends) if node.is_source else 0
+        leaving = [
+            sent.nbytes
+            for sent in sends
+            for name in sent.receivers
+            if self._nodes[name].site is not node.site
+        ]
+        return node.profile.sent_ns(rows, len(leaving), sum(leaving))
 
     def _complete_unfetched(self, letter: Letter) -> None:
         self._end_ns = self._env.now

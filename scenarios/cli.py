@@ -34,6 +34,13 @@ data_app = typer.Typer(help="Raw files in, prepared streams out.", no_args_is_he
 app.add_typer(data_app, name="data")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Scenario = Annotated[
+    str | None, typer.Argument(help="A scenario's name (see `joinsim list`) or a TOML file.")
+]
+Query = Annotated[str | None, typer.Option(help="The join, as SQL; instead of a scenario.")]
+Topologies = Annotated[
+    str | None, typer.Option(help="Systems to run, with commas between; by default all.")
+]
 Seed = Annotated[int | None, typer.Option(help="Seed of the run.")]
 Out = Annotated[Path | None, typer.Option(help="Directory to write to.")]
 Scale = Annotated[
@@ -70,12 +77,8 @@ def list_(json_output: Json = False) -> None:
 
 @app.command()
 def run(
-    scenario: Annotated[
-        str | None, typer.Argument(help="A scenario's name (see `joinsim list`) or a TOML file.")
-    ] = None,
-    query: Annotated[
-        str | None, typer.Option(help="The join, as SQL; instead of a scenario.")
-    ] = None,
+    scenario: Scenario = None,
+    query: Query = None,
     data: Data = None,
     topology: Annotated[str | None, typer.Option(help="The system to run it on.")] = None,
     settings: Settings = None,
@@ -123,9 +126,7 @@ def compare(
         str, typer.Argument(help="A query, as SQL, or a scenario's name, or a TOML file.")
     ],
     data: Data = None,
-    topologies: Annotated[
-        str | None, typer.Option(help="Systems to compare, with commas between; by default all.")
-    ] = None,
+    topologies: Topologies = None,
     engines: Annotated[
         str | None,
         typer.Option(help="Compare real engines instead, with commas between, or all."),
@@ -154,7 +155,7 @@ def compare(
         scale=scale,
         json_output=json_output,
     )
-    names = [name.strip() for name in (topologies or "").split(",") if name.strip()]
+    names = _names(topologies)
     if engines is not None:
         raise _Finished(compare_engines_command.compare(options, engines, names))
     raise _Finished(compare_command.compare(options, names))
@@ -162,12 +163,8 @@ def compare(
 
 @app.command()
 def plan(
-    scenario: Annotated[
-        str | None, typer.Argument(help="A scenario's name (see `joinsim list`) or a TOML file.")
-    ] = None,
-    query: Annotated[
-        str | None, typer.Option(help="The join, as SQL; instead of a scenario.")
-    ] = None,
+    scenario: Scenario = None,
+    query: Query = None,
     data: Data = None,
     topology: Annotated[str | None, typer.Option(help="The system to plan for.")] = None,
     settings: Settings = None,
@@ -206,9 +203,7 @@ def calibrate(
     profile: Annotated[
         Path | None, typer.Option(help="Take this cost profile instead of measuring one.")
     ] = None,
-    topologies: Annotated[
-        str | None, typer.Option(help="Systems to run, with commas between; by default all.")
-    ] = None,
+    topologies: Topologies = None,
     rows: Annotated[int, typer.Option(min=1_000, help="Tuples of each stream.")] = 20_000,
     processes: Annotated[int, typer.Option(min=1, help="Ray processes of live runs.")] = 2,
     out: Annotated[Path, typer.Option(help="TOML file to write the profile to.")] = Path(
@@ -222,7 +217,7 @@ def calibrate(
         out=out,
         check=validate,
         profile=profile,
-        topologies=[name.strip() for name in (topologies or "").split(",") if name.strip()],
+        topologies=_names(topologies),
         processes=processes,
         json_output=json_output,
     )
@@ -270,6 +265,10 @@ def prepare(
             json_output=json_output,
         )
     )
+
+
+def _names(listed: str | None) -> list[str]:
+    return [name.strip() for name in (listed or "").split(",") if name.strip()]
 
 
 _INTERRUPTED = 130  # the parser's code for Ctrl-C, of which it says nothing

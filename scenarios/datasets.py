@@ -16,8 +16,9 @@ from spark_bridge.prepared import SUMMARY, PreparedStream, check_order, load_str
 from spark_bridge.source import StreamSource
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PREPARED = Path("prepared")
 DATA_VARIABLE = "JOINSIM_DATA"
+PREPARED = Path(os.environ.get("JOINSIM_PREPARED", "prepared"))
+"""Where prepared streams are kept: on a cluster, a folder that every node reaches."""
 
 
 def data_folders() -> list[Path]:

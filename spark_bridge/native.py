@@ -13,20 +13,19 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from actors.feed import StreamFile
 from joins.query import JoinQuery
-from spark_bridge.errors import SparkFailed, one_line
 from spark_bridge.sql_oracle import EVENT_TIME, expected_pairs
-from spark_bridge.streaming import await_end, streaming_session, trigger_times
-from spark_bridge.totals import EngineRun, shuffled_bytes, total, versions
+from spark_bridge.streaming import in_sparks_words, run_to_end, streaming_session
+from spark_bridge.totals import PAIRS, EngineRun, shuffled_bytes, total, versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter
 
 _SHIFT = "interval 1 day"
 """Spark's first watermark is the epoch, and what is not after it is late: synthetic streams begin
@@ -49,12 +48,10 @@ def run_batch(
     session = streaming_session(spark)
     schemas = [file.schema for file in files]
     shuffled, start = shuffled_bytes(spark), time.perf_counter()
-    try:
+    with in_sparks_words():
         frames = [session.read.parquet(os.fspath(file.directory)) for file in files]
         rows = sum(frame.count() for frame in frames)
         totals = total(expected_pairs(query, schemas, frames, bucketed=bucketed))
-    except PySparkException as error:
-        raise SparkFailed(one_line(error)) from error
     return EngineRun(
         engine="native-spark-bucketed" if bucketed else "native-spark-batch",
         totals=totals,
@@ -84,30 +81,20 @@ def run_streaming(
     """
     session = streaming_session(spark)
     schemas = [file.schema for file in files]
-    shuffled, start = shuffled_bytes(spark), time.perf_counter()
-    try:
+    with in_sparks_words():
         frames = [
             _stream(session, file, files_per_trigger).withWatermark(EVENT_TIME, watermark)
             for file in files
         ]
-        stream = (
-            _sink(expected_pairs(query, schemas, frames, bucketed=False), folder / "found")
-            .option("checkpointLocation", os.fspath(folder / "checkpoint"))
-            .start()
-        )
-    except PySparkException as error:
-        raise SparkFailed(one_line(error)) from error
-    await_end(stream)
-    seconds = time.perf_counter() - start
-    triggers = trigger_times(stream)
-    return EngineRun(
-        engine="native-spark",
-        totals=total(session.read.parquet(os.fspath(folder / "found"))),
-        rows=sum(rows for rows, _ in triggers),
-        wall_seconds=seconds,
-        shuffled_bytes=shuffled_bytes(spark) - shuffled,
-        versions=versions(spark),
-        triggers=triggers,
+        pairs = expected_pairs(query, schemas, frames, bucketed=False)
+    found = folder / "found"
+    return run_to_end(
+        "native-spark",
+        _writer(pairs, found),
+        session=session,
+        checkpoint=folder / "checkpoint",
+        found=found,
+        columns=PAIRS,
     )
 
 
@@ -122,14 +109,13 @@ def _stream(session: SparkSession, file: StreamFile, files_per_trigger: int) -> 
     )
 
 
-def _sink(found: DataFrame, folder: Path) -> Any:
-    """Return the writer of pairs as Parquet into *folder*, for all that is there to be read.
+def _writer(pairs: DataFrame, folder: Path) -> DataStreamWriter:
+    """Return the writer of pairs as Parquet into *folder*.
 
     Ids hardly repeat: a dictionary of them costs more than all else in writing, and is given up.
     """
     return (
-        found.writeStream.format("parquet")
+        pairs.writeStream.format("parquet")
         .option("path", os.fspath(folder))
         .option("parquet.enable.dictionary", "false")
-        .trigger(availableNow=True)
     )

@@ -1,15 +1,22 @@
-"""What Spark's streaming queries share: a session with their settings, their end, their times."""
+"""What Spark's streaming queries share: a session with their settings, and a run to the end."""
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
 from spark_bridge.errors import SparkFailed, one_line
+from spark_bridge.totals import EngineRun, shuffled_bytes, total, versions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import DataStreamWriter
 
 TAKEN = "taken"
 """Name under which a query tells the ``tuples`` of each trigger, where its rows are not tuples."""
@@ -39,24 +46,61 @@ def streaming_session(spark: SparkSession) -> SparkSession:
     return session
 
 
-def await_end(query: Any) -> None:
-    """Wait for a streaming query, and stop it whatever happens meanwhile.
-
-    Raise :exc:`SparkFailed` with Spark's own complaint when it fails.
-    """
+@contextmanager
+def in_sparks_words() -> Iterator[None]:
+    """Turn what Spark complains of into :exc:`SparkFailed`."""
     try:
-        query.awaitTermination()
+        yield
     except PySparkException as error:
         raise SparkFailed(one_line(error)) from error
-    finally:
-        query.stop()
 
 
-def trigger_times(query: Any) -> tuple[tuple[int, float], ...]:
-    """Return tuples and seconds of each trigger of a query that has ended."""
-    return tuple(
+def run_to_end(
+    engine: str,
+    writer: DataStreamWriter,
+    *,
+    session: SparkSession,
+    checkpoint: Path,
+    found: Path,
+    columns: str,
+    note: str | None = None,
+) -> EngineRun:
+    """Run a streaming query until it has taken all that is there, and say what it came to.
+
+    Parameters
+    ----------
+    checkpoint
+        Spark's own, of the query.
+    found, columns
+        The folder that receives its results as Parquet, and their columns.
+
+    Raises
+    ------
+    SparkFailed
+        The query failed, or Spark refuses it; in Spark's own words.
+    """
+    shuffled, start = shuffled_bytes(session), time.perf_counter()
+    writer = writer.trigger(availableNow=True).option("checkpointLocation", os.fspath(checkpoint))
+    with in_sparks_words():
+        query = writer.start()
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+    seconds = time.perf_counter() - start
+    triggers = tuple(
         (_tuples(progress), progress.durationMs["triggerExecution"] / 1000)
         for progress in query.recentProgress
+    )
+    return EngineRun(
+        engine=engine,
+        totals=total(session.read.schema(columns).parquet(os.fspath(found))),
+        rows=sum(rows for rows, _ in triggers),
+        wall_seconds=seconds,
+        shuffled_bytes=shuffled_bytes(session) - shuffled,
+        versions=versions(session),
+        triggers=triggers,
+        note=note,
     )
 
 

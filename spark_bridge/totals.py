@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
+PAIRS = "probe_stream byte, probe_id bigint, match_id bigint"
+COUNTS = "probe_stream byte, probe_id bigint, count bigint, fingerprint bigint"
+"""Columns of what is found, as Spark spells them: a row per pair, or per probing tuple and joiner
+with matches counted (the fingerprint as its signed twin: Spark has no unsigned numbers). A null in
+the third column says that the tuple was dropped as late."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Totals:
     """How many pairs there are, and which.
@@ -75,7 +82,7 @@ class EngineRun:
 
 
 def total(found: DataFrame) -> Totals:
-    """Add up rows of ``probe_id`` and ``match_id``, or of ``probe_id, count, fingerprint``.
+    """Add up rows of `PAIRS`, or of `COUNTS`.
 
     The session must compute as machines do: with ``spark.sql.ansi.enabled`` false sums wrap.
     """

@@ -97,54 +97,46 @@ class Chain:
         """
         self.choice.store(codes)
         commands: list[tuple[int, Create | None, Insert]] = []
-        left = np.argsort(batch.id)  # positions are in the order of event times
+        left = batch
         while len(left):
             closed = [link for link in self._links if not self._takes_more(link)]
-            home = np.searchsorted([link.newest_id for link in closed], batch.id[left])
+            home = np.searchsorted([link.newest_id for link in closed], left.id)
             for place in np.unique(home[home < len(closed)]).tolist():
-                late = self._insert(closed[place], batch, left[home == place], late=True)
-                commands.append((closed[place].worker, None, late))
-            left = left[home == len(closed)]
+                link, late = closed[place], _only(left, home == place)
+                insert = Insert(self._stream, link.number, late, fills=False, late=True)
+                commands.append((link.worker, None, insert))
+            left = _only(left, home == len(closed))
             if len(left):
-                link, created, rows = self._fill(batch, left)
-                left = left[len(rows) :]
+                link, created, new, left = self._fill(left)
                 fills = link.tuples == self._rule.capacity or len(left) > 0
-                commands.append(
-                    (link.worker, created, self._insert(link, batch, rows, fills=fills))
-                )
+                insert = Insert(self._stream, link.number, new, fills=fills, late=False)
+                commands.append((link.worker, created, insert))
         return commands
 
     def _takes_more(self, link: _Link) -> bool:
         return link is self._links[-1] and link.tuples < self._rule.capacity
 
-    def _fill(self, batch: Batch, rows: np.ndarray) -> tuple[_Link, Create | None, np.ndarray]:
-        """Give *rows*, in order and newer than all closed subwindows, to one that takes more.
+    def _fill(self, batch: Batch) -> tuple[_Link, Create | None, Batch, Batch]:
+        """Give a batch, newer than all closed subwindows, to one that takes more.
 
-        Return it, its creation if it is new, and which rows it takes.
+        Return it, its creation if it is new, the earliest tuples, which it takes, and the rest.
         """
         created = None
-        stretches = self._stretches(batch.ts[rows])
+        stretches = self._stretches(batch.ts)
+        first = int(stretches.min())
         link = self._links[-1] if self._links else None
-        if link is None or not self._takes_more(link) or link.stretch < stretches[0]:
-            link, created = self._create(int(stretches[0]))
-        in_stretch = int(np.searchsorted(stretches, link.stretch, "right"))
-        rows = rows[: min(in_stretch, self._rule.capacity - link.tuples)]
-        link.tuples += len(rows)
-        self._stored += len(rows)
-        link.newest_id = max(link.newest_id, int(batch.id[rows[-1]]))
-        link.newest_ns = max(link.newest_ns, int(batch.ts[rows[-1]]))
-        return link, created, rows
-
-    def _insert(
-        self,
-        link: _Link,
-        batch: Batch,
-        rows: np.ndarray,
-        *,
-        fills: bool = False,
-        late: bool = False,
-    ) -> Insert:
-        return Insert(self._stream, link.number, batch.take(np.sort(rows)), fills, late)
+        if link is None or not self._takes_more(link) or link.stretch < first:
+            link, created = self._create(first)
+        taken = stretches <= link.stretch
+        room = self._rule.capacity - link.tuples
+        if np.count_nonzero(taken) > room:  # positions are in the order of event times
+            taken = batch.id < np.partition(batch.id, room)[room]
+        new = _only(batch, taken)
+        link.tuples += len(new)
+        self._stored += len(new)
+        link.newest_id = max(link.newest_id, int(new.id.max()))
+        link.newest_ns = max(link.newest_ns, int(new.ts.max()))
+        return link, created, new, _only(batch, ~taken)
 
     def expire(self, before: int) -> list[tuple[int, Expire]]:
         """Let go of subwindows all of whose tuples lie before position *before*.
@@ -194,3 +186,8 @@ class Chain:
         self._created, self._stored = state["created"], state["stored"]
         self._splitters = state["splitters"]
         self.choice.restore(state["choice"])
+
+
+def _only(batch: Batch, rows: np.ndarray) -> Batch:
+    """Return the *rows* of a batch, a mask, in their order: mostly all of them, and no copy."""
+    return batch if rows.all() else batch.take(rows)

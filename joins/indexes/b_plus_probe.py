@@ -9,6 +9,7 @@ import numpy as np
 
 from joins.hashing import splitmix64
 from joins.indexes.b_plus_nodes import FIRST_LEAF, NONE, Nodes, count_below, find_leaf_of_key
+from joins.indexes.search import lower_bound, upper_bound
 from joins.machine import inlined, kernel
 from joins.work import BITS, COMPARISONS, MATCHES
 
@@ -30,18 +31,29 @@ def find_first(nodes: Nodes, key: float, counters: np.ndarray) -> tuple[int, int
 
 
 @kernel
-def mark_all(nodes: Nodes, base: int, bits: int, row: np.ndarray, counters: np.ndarray) -> bool:
-    """Set the bit of every entry; False when a position is not within *bits* of *base*."""
+def all_within(nodes: Nodes, base: int, bits: int) -> bool:
+    """Tell whether every entry's position is less than *bits* from *base* on, so that it has a bit.
+
+    Asked once for many probes, it costs less than a test of every bit that they mark.
+    """
+    outside = 0
     leaf = FIRST_LEAF
     while leaf != NONE:
-        for i in range(nodes.leaf_size[leaf]):
-            bit = nodes.leaf_positions[leaf, i] - base
-            if bit < 0 or bit >= bits:
-                return False
-            row[np.uint64(bit) >> _WORD_SHIFT] |= _ONE << (np.uint64(bit) & _BIT_MASK)
-        counters[BITS] += nodes.leaf_size[leaf]
+        for i in range(np.uint64(nodes.leaf_size[leaf])):
+            # Unsigned, a position before the base is a huge number, too.
+            bit = np.uint64(nodes.leaf_positions[np.uint64(leaf), i] - base)
+            outside += int(bit >= np.uint64(bits))
         leaf = nodes.leaf_next[leaf]
-    return True
+    return outside == 0
+
+
+@kernel
+def mark_all(nodes: Nodes, base: int, rows: np.ndarray, counters: np.ndarray) -> None:
+    """Flip in row 0 the bit of every entry, counted from position *base* on."""
+    leaf = FIRST_LEAF
+    while leaf != NONE:
+        _flip(nodes, leaf, 0, nodes.leaf_size[leaf], base, rows, 0, counters)
+        leaf = nodes.leaf_next[leaf]
 
 
 @kernel
@@ -50,35 +62,49 @@ def mark_ranges(
     lo: np.ndarray,
     hi: np.ndarray,
     base: int,
-    bits: int,
     rows: np.ndarray,
     counters: np.ndarray,
-) -> bool:
+) -> None:
     """Flip in row i the bit of every entry with ``lo[i] <= key <= hi[i]``.
 
-    Return False when a position is not within *bits* of *base*.
+    Only the two leaves where the range begins and ends are searched, by bisection; of one between
+    them the last key is compared, and all its entries are marked without a look at theirs.
     """
-    for row in range(np.uint64(len(lo))):
+    for row in range(len(lo)):
         key_max = hi[row]
         if not lo[row] <= key_max:  # written so that a NaN bound makes an empty range
             continue
-        leaf, begin = find_first(nodes, lo[row], counters)
-        while leaf != NONE:
-            # Unsigned, or every index would be tested for counting from the end: 1.4 times as slow.
-            i, size = np.uint64(begin), np.uint64(nodes.leaf_size[leaf])
-            while i < size and nodes.leaf_keys[np.uint64(leaf), i] <= key_max:
-                bit = np.uint64(nodes.leaf_positions[np.uint64(leaf), i] - base)
-                if bit >= np.uint64(bits):  # A position before the base is a huge number, too.
-                    return False
-                rows[row, bit >> _WORD_SHIFT] ^= _ONE << (bit & _BIT_MASK)
-                i += _ONE
-            marked = np.int64(i) - begin
-            counters[BITS] += marked
-            counters[COMPARISONS] += marked + (i < size)
-            if i < size:
-                break
+        leaf = find_leaf_of_key(nodes, lo[row], counters)
+        size = nodes.leaf_size[leaf]
+        begin = lower_bound(nodes.leaf_keys[leaf], 0, size, lo[row], counters)
+        goes_on = True
+        while goes_on and leaf != NONE:
+            end = nodes.leaf_size[leaf]
+            goes_on = end > 0 and nodes.leaf_keys[leaf, end - 1] <= key_max
+            counters[COMPARISONS] += 1
+            if not goes_on:
+                end = upper_bound(nodes.leaf_keys[leaf], begin, end, key_max, counters)
+            _flip(nodes, leaf, begin, end, base, rows, row, counters)
             leaf, begin = nodes.leaf_next[leaf], 0
-    return True
+
+
+@inlined
+def _flip(
+    nodes: Nodes,
+    leaf: int,
+    begin: int,
+    end: int,
+    base: int,
+    rows: np.ndarray,
+    row: int,
+    counters: np.ndarray,
+) -> None:
+    """Flip the bits of a leaf's entries *begin* to *end* - 1."""
+    # Unsigned, or every index would be tested for counting from the end: 1.4 times as slow.
+    for i in range(np.uint64(begin), np.uint64(end)):
+        bit = np.uint64(nodes.leaf_positions[np.uint64(leaf), i] - base)
+        rows[np.uint64(row), bit >> _WORD_SHIFT] ^= _ONE << (bit & _BIT_MASK)
+    counters[BITS] += end - begin
 
 
 @kernel

@@ -24,7 +24,13 @@ from joins.indexes.b_plus_nodes import (
     make_nodes,
     reset,
 )
-from joins.indexes.b_plus_probe import copy_entries, mark_all, mark_ranges, probe_ranges
+from joins.indexes.b_plus_probe import (
+    all_within,
+    copy_entries,
+    mark_all,
+    mark_ranges,
+    probe_ranges,
+)
 from joins.indexes.b_plus_update import delete_entries, insert_entries
 from joins.indexes.columns import column, key_dtype, keys_column, window_columns
 from joins.work import COUNTERS, Work
@@ -126,19 +132,21 @@ class BPlusTree:
         Raises
         ------
         ValueError
-            When a position to mark has no bit.
+            When the tree holds a position that has no bit.
         """
         lo = column(lo, self.dtype, "lo")
         hi = column(hi, self.dtype, "hi", len(lo))
         counters = np.zeros(len(COUNTERS), np.int64)
-        everything = np.zeros(words_for(bits), np.uint64)
-        fits = not negated or mark_all(self.nodes, base, bits, everything, counters)
-        rows = np.tile(everything, (len(lo), 1))
-        if not (fits and mark_ranges(self.nodes, lo, hi, base, bits, rows, counters)):
+        if not all_within(self.nodes, base, bits):
             raise ValueError(
                 f"the tree holds positions outside {base} to {base + bits - 1}, "
                 f"which {bits} bits from {base} on can mark"
             )
+        everything = np.zeros((1, words_for(bits)), np.uint64)
+        if negated:
+            mark_all(self.nodes, base, everything, counters)
+        rows = np.repeat(everything, len(lo), axis=0)
+        mark_ranges(self.nodes, lo, hi, base, rows, counters)
         work = Work.from_counters(counters)
         return rows, work + Work(bytes_copied=rows.nbytes if negated else 0)
 

@@ -23,8 +23,9 @@ from joins.indexes.window_tuples import WindowProbes, WindowTuples
 from joins.machine import kernel, trailing_zeros
 from joins.work import BITS, NO_WORK, Work
 
-_MARKED_BYTES_MAX = 1 << 22
-"""Bit arrays of one predicate that are marked at a time; a row of a large window is a large one."""
+_MARKED_BYTES_MAX = 1 << 19
+"""Bit arrays of one predicate that are marked at a time: they are still in the cache when they are
+intersected and read."""
 
 _ONE = np.uint64(1)
 

@@ -6,137 +6,114 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.panjoin.answering import Output, Probes, Stored
-from joins.indexes.panjoin.bi_sort_matches import probe_runs
-from joins.machine import kernel
+from joins.machine import inlined, kernel
 from joins.radix_sort import sort_rows
 from joins.window_join.rows import Rows
-from joins.window_join.run_kernels import (
+from joins.window_join.run_kernels import Upper, store
+from joins.window_join.run_probe import BLOCK, Block, count_block, find_chunks, list_block
+from joins.window_join.run_stacks import (
     BASE,
-    BEGIN,
-    ENTRIES,
-    HELD,
-    OLDEST,
+    HALF,
+    HORIZON,
+    PLACE,
     PLACES_MOST,
-    Stack,
-    run_of,
-    settle,
-    stack_top,
+    Stacks,
+    is_narrow,
+    least_word,
+    stored_key,
 )
 from joins.work import COMPARISONS, INSERTS
 
-LOW, HIGH, START, STOP = range(4)
+LOW, HIGH, WINDOW, ROW = range(4)
 """Places in what a tuple asks for, see `Scratch.asked`."""
 
 
 class Scratch(NamedTuple):
-    """Working memory; a side's tuples are numbered as they arrive.
+    """Working memory for a batch; a side's tuples are numbered as they arrive.
 
     Attributes
     ----------
     row, keys, order
-        Shape (sides, as long as a batch, and one more): the row and the key of each tuple, and the
-        tuples in the order of their keys.
+        Shape (2, as long as a batch): the row and the key of each tuple, and the tuples in the
+        order in which they probe.
     asked
-        Shape (sides, as long as a batch, and one more, 4): range and window of each tuple, side by
-        side, as they are read in the order of keys.
-    tuples, at, matches, fingerprint
-        As long as a batch, and one more.
-    ordered, ranks, words, spare, digits
-        As long as a batch, and one more, but `COUNTERS_MAX` digits: for sorting.
-    upper_keys, upper_places
-        As long as all runs of a side together, of the types that a stack has.
+        Shape (as long as a batch, 4): of the side that probes, the range of each tuple, its window
+        (two places in a word) and its row, side by side, as they are read in the order of keys.
+    ordered, words, spare, digits
+        As long as a batch, but `COUNTERS_MAX` digits: for sorting.
+    upper
+        As long as all runs of a side together.
+    block
+        The probes at work.
     """
 
     row: np.ndarray
     keys: np.ndarray
     order: np.ndarray
     asked: np.ndarray
-    tuples: np.ndarray
-    at: np.ndarray
-    matches: np.ndarray
-    fingerprint: np.ndarray
     ordered: np.ndarray
-    ranks: np.ndarray
     words: np.ndarray
     spare: np.ndarray
     digits: np.ndarray
-    upper_keys: np.ndarray
-    upper_places: np.ndarray
-
-
-class Asking(NamedTuple):
-    """What a stack is probed with.
-
-    Attributes
-    ----------
-    probes
-        Columns that are filled in for each side in turn.
-    columns
-        Further fields, of which there are none.
-    ranges
-        Working memory for a block of probes.
-    """
-
-    probes: Probes
-    columns: np.ndarray
-    ranges: np.ndarray
+    upper: Upper
+    block: Block
 
 
 @kernel
 def join_batch(
-    first: Stack,
-    last: Stack,
+    stacks: Stacks,
     rows: Rows,
-    horizon: np.ndarray,
     ratio: int,
-    self_join: bool,
+    spread: float,
     scratch: Scratch,
-    asking: Asking,
     count: np.ndarray,
     fingerprint: np.ndarray,
-    match_id: np.ndarray,
     counters: np.ndarray,
 ) -> None:
     """Store a batch, then count its matches.
 
-    *first* and *last* are the stacks of the sides; of a self join the one stack, twice. A row sees
-    its predecessors in the batch and nothing after it, because *stop* says so. *match_id* is empty.
+    A row sees its predecessors in the batch and nothing after it, because *stop* says so.
     """
     tuples = _split(rows, scratch)
     for side in range(2):
         if tuples[side]:
-            horizon[side if self_join else 1 - side] = scratch.asked[side, 0, START]
+            stacks.state[_probed(stacks, side), HORIZON] = rows.start[scratch.row[side, 0]]
     for side in range(2):
         if tuples[side]:
-            stack = last if side else first
-            oldest = rows.position[scratch.row[side, 0]]
-            _store(stack, side, tuples[side], oldest, ratio, horizon[side], scratch, counters)
+            _store(stacks, side, tuples[side], rows, ratio, spread, scratch, counters)
     for side in range(2):
-        stack = first if side else last
-        _probe(stack, side, tuples[side], scratch, asking, match_id, count, counters)
-        for i in range(np.uint64(tuples[side])):
-            row = np.uint64(scratch.row[side, np.uint64(scratch.tuples[i])])
-            count[row] = scratch.matches[i]
-            fingerprint[row] = scratch.fingerprint[i]
+        _ask(stacks, side, tuples[side], rows, scratch, counters)
+        for begin in range(0, tuples[side], BLOCK):
+            probes = _fill_in(scratch, side, begin, tuples[side])
+            probed, block = _probed(stacks, side), scratch.block
+            find_chunks(stacks, probed, block, probes, counters)
+            count_block(stacks, probed, block, probes, count, fingerprint, counters)
 
 
 @kernel
 def list_batch(
-    first: Stack,
-    last: Stack,
+    stacks: Stacks,
     rows: Rows,
     scratch: Scratch,
-    asking: Asking,
     match_id: np.ndarray,
     begins: np.ndarray,
     counters: np.ndarray,
 ) -> None:
     """Write the matches of the batch stored last, those of row i from ``begins[i]`` on."""
-    n = len(rows.side) - rows.side.sum()
+    tuples = _split(rows, scratch)
     for side in range(2):
-        stack, probes = (last, n) if side == 0 else (first, len(rows.side) - n)
-        _probe(stack, side, probes, scratch, asking, match_id, begins, counters)
+        _ask(stacks, side, tuples[side], rows, scratch, counters)
+        for begin in range(0, tuples[side], BLOCK):
+            probes = _fill_in(scratch, side, begin, tuples[side])
+            probed, block = _probed(stacks, side), scratch.block
+            find_chunks(stacks, probed, block, probes, counters)
+            list_block(stacks, probed, block, probes, match_id, begins)
+
+
+@inlined
+def _probed(stacks: Stacks, side: int) -> int:
+    """Return the side that is probed by tuples of *side*."""
+    return 1 - side if len(stacks.state) == 2 else 0
 
 
 @kernel
@@ -148,10 +125,6 @@ def _split(rows: Rows, scratch: Scratch) -> tuple[np.int64, np.int64]:
         number = last if side else first
         scratch.row[side, number] = row
         scratch.keys[side, number] = rows.key[row]
-        scratch.asked[side, number, LOW] = rows.low[row]
-        scratch.asked[side, number, HIGH] = rows.high[row]
-        scratch.asked[side, number, START] = rows.start[row]
-        scratch.asked[side, number, STOP] = rows.stop[row]
         last += side
         first += np.uint64(1) - side
     return np.int64(first), np.int64(last)
@@ -159,43 +132,39 @@ def _split(rows: Rows, scratch: Scratch) -> tuple[np.int64, np.int64]:
 
 @kernel
 def _store(
-    stack: Stack,
+    stacks: Stacks,
     side: int,
     n: int,
-    oldest: int,
+    rows: Rows,
     ratio: int,
-    horizon: int,
+    spread: float,
     scratch: Scratch,
     counters: np.ndarray,
 ) -> None:
-    """Sort the *n* tuples of one side of a batch, lay them on its stack as a run, and merge.
-
-    *oldest* is the position of the first one.
-    """
-    order = scratch.order[side]
-    _sort(scratch, side, n, order, counters)
-    begin = stack_top(stack)
-    to, place = np.uint64(begin), oldest - stack.state[BASE]
+    """Sort the *n* tuples of one side of a batch and store them as a run."""
+    order, upper = scratch.order[side], scratch.upper
+    _sort(scratch, side, n, counters)
+    oldest = rows.position[scratch.row[side, 0]]
+    place = oldest - stacks.state[side, BASE]
     for i in range(np.uint64(n)):
-        stack.keys[to + i] = scratch.ordered[i]
-        stack.places[to + i] = place + order[i]
-    run = stack.state[HELD]
-    stack.runs[run, BEGIN] = begin
-    stack.runs[run, ENTRIES] = n
-    stack.runs[run, OLDEST] = oldest
-    stack.state[HELD] = run + 1
+        upper.words[0, i] = least_word(stacks, scratch.ordered[i])
+    if is_narrow(stacks):
+        for i in range(np.uint64(n)):
+            upper.words[0, i] |= place + order[i]
+    else:
+        for i in range(np.uint64(n)):
+            upper.places[0, i] = place + order[i]
     counters[INSERTS] += n
-    live = oldest + n - horizon
-    settle(stack, ratio, horizon, live, scratch.upper_keys, scratch.upper_places, counters)
+    store(stacks, side, upper, n, oldest, ratio, spread, counters)
 
 
 @kernel
-def _sort(scratch: Scratch, side: int, n: int, order: np.ndarray, counters: np.ndarray) -> None:
-    """Find the *order* of a side's ``scratch.keys``; ``scratch.ordered`` holds them in it."""
+def _sort(scratch: Scratch, side: int, n: int, counters: np.ndarray) -> None:
+    """Find the order of a side's ``scratch.keys``; ``scratch.ordered`` holds them in it."""
     sort_rows(
         scratch.keys[side],
         scratch.ordered,
-        order,
+        scratch.order[side],
         scratch.words,
         scratch.spare,
         n,
@@ -205,56 +174,43 @@ def _sort(scratch: Scratch, side: int, n: int, order: np.ndarray, counters: np.n
 
 
 @kernel
-def _fill_in(scratch: Scratch, asking: Asking, side: int, n: int) -> int:
-    """Fill in the probes of a side in the order of ``scratch.tuples``; count its descents."""
-    asked, probes = scratch.asked[side], asking.probes
-    descents = 0
-    before = asked[scratch.tuples[0], LOW]
-    for i in range(np.uint64(n)):
-        number = np.uint64(scratch.tuples[i])
-        low = asked[number, LOW]
-        probes.low[i], probes.high[i] = low, asked[number, HIGH]
-        probes.start[i], probes.stop[i] = asked[number, START], asked[number, STOP]
-        descents += before > low
-        before = low
-    return descents
+def _ask(
+    stacks: Stacks, side: int, n: int, rows: Rows, scratch: Scratch, counters: np.ndarray
+) -> None:
+    """Write down what the *n* tuples of a side ask for, and put them in the order of their ranges.
+
+    Where that is the order of their keys, as in a band join, it is known already. A glance at the
+    first tuples is enough to tell: the answer does not depend on the order, only the speed does.
+    """
+    asked, order = scratch.asked, scratch.order[side]
+    base = stacks.state[_probed(stacks, side), BASE]
+    for number in range(np.uint64(n)):
+        row = np.uint64(scratch.row[side, number])
+        asked[number, LOW] = stored_key(stacks, rows.low[row])
+        asked[number, HIGH] = stored_key(stacks, rows.high[row])
+        start = min(max(rows.start[row] - base, 0), PLACES_MOST)
+        stop = min(max(rows.stop[row] - base, start), PLACES_MOST)
+        asked[number, WINDOW] = start << HALF | stop
+        asked[number, ROW] = row
+    glance = min(n, BLOCK)
+    for i in range(1, glance):
+        if asked[order[i - 1], LOW] > asked[order[i], LOW]:
+            for number in range(n):
+                scratch.keys[side, number] = asked[number, LOW]
+            _sort(scratch, side, n, counters)
+            break
+    counters[COMPARISONS] += glance
 
 
 @kernel
-def _probe(
-    stack: Stack,
-    side: int,
-    n: int,
-    scratch: Scratch,
-    asking: Asking,
-    match_id: np.ndarray,
-    begins: np.ndarray,
-    counters: np.ndarray,
-) -> None:
-    """Probe a stack with the *n* tuples of one side, in the order of their lower ends.
-
-    Where that is the order of their keys, as in a band join, it is known already. The matches are
-    counted in *scratch*, or if *match_id* has room listed there from ``begins[row]`` on.
-    """
-    if n == 0:
-        return
-    for i in range(n):
-        scratch.tuples[i] = scratch.order[side, i]
-    counters[COMPARISONS] += n
-    if _fill_in(scratch, asking, side, n):
-        for i in range(n):
-            scratch.keys[side, i] = asking.probes.low[i]
-        _sort(scratch, side, n, scratch.ranks, counters)
-        for i in range(n):
-            scratch.tuples[i] = scratch.order[side, scratch.ranks[i]]
-        _fill_in(scratch, asking, side, n)
-    scratch.matches[:n] = 0
-    scratch.fingerprint[:n] = 0
-    if len(match_id):
-        for i in range(n):
-            scratch.at[i] = begins[scratch.row[side, scratch.tuples[i]]]
-    output = Output(scratch.matches, scratch.fingerprint, scratch.at, match_id)
-    stored = Stored(stack.state[BASE], PLACES_MOST, asking.columns)
-    for run in range(stack.state[HELD]):
-        view = run_of(stack, run)
-        probe_runs(view, asking.ranges, asking.probes, stored, 0, n, output, counters)
+def _fill_in(scratch: Scratch, side: int, begin: int, n: int) -> int:
+    """Fill in a block of the *n* tuples of a side, from the one at *begin* on; return its size."""
+    asked, order, block = scratch.asked, scratch.order[side], scratch.block
+    probes = min(BLOCK, n - begin)
+    for i in range(np.uint64(probes)):
+        number = np.uint64(order[np.uint64(begin) + i])
+        block.low[i], block.high[i] = asked[number, LOW], asked[number, HIGH]
+        window = asked[number, WINDOW]
+        block.start[i], block.stop[i] = window >> HALF, window & PLACE
+        block.row[i] = asked[number, ROW]
+    return probes

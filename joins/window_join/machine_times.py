@@ -1,22 +1,24 @@
 """From the model's cost of a tuple to the processor time that it takes on one machine.
 
-`joins.window_join.prediction` adds up work at the price of its units: it knows no caches. Three
-constants an index, none of them negative, make it a machine's own.
+`joins.window_join.prediction` adds up work at the price of its units: it knows no caches. How much
+longer a machine takes depends on which of its memories holds the windows and their index, and on
+whether the join waits for it (a tree) or only reads it faster than it comes (nested loops). So an
+index is timed at windows of several sizes, and what lies between two of them is interpolated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
 
 import numpy as np
-from scipy.optimize import nnls
 
-CALIBRATED_BITS = (12, 16, 20)
-"""Windows of 2^BITS tuples that the constants are fitted at; others are predicted."""
-_LEAST_BITS = 12
-_CACHED_BITS = 18
-"""Windows of so many tuples, and their indexes, just fit into the last cache."""
+CALIBRATED_WINDOWS = tuple(1 << bits for bits in (12, 15, 18, 20, 22))
+"""Windows, in tuples, that an index is timed at; others are predicted.
+
+They lie closest where windows and their indexes outgrow the last cache.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,42 +27,30 @@ class MachineTimes:
 
     Attributes
     ----------
-    work_percent
-        The model's time, in percent.
-    doubling_ps
-        What each doubling of the window beyond 2^12 tuples adds to a tuple, as trees outgrow one
-        cache after the other, picoseconds.
-    uncached_ps
-        What it adds on top beyond 2^18 tuples, where they have outgrown the last.
+    windows
+        Lengths in tuples that it was timed at, ascending.
+    ratios
+        At each of them, processor time over the model's.
+
+    Raise :exc:`ValueError` when they do not belong together.
     """
 
-    work_percent: int
-    doubling_ps: int
-    uncached_ps: int
+    windows: tuple[int, ...]
+    ratios: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.windows or len(self.windows) != len(self.ratios):
+            raise ValueError(f"{len(self.ratios)} ratios for {len(self.windows)} windows")
+        if any(later <= earlier for earlier, later in pairwise((0, *self.windows))):
+            raise ValueError(f"windows {self.windows} do not ascend from 1")
+        if not all(0 < ratio < inf for ratio in self.ratios):
+            raise ValueError(f"ratios {self.ratios} are not all above 0 and finite")
 
     def tuple_ns(self, predicted_ns: float, window: float) -> float:
-        """Return the processor time of a tuple, given the model's, ns."""
-        constants = [self.work_percent / 100, self.doubling_ps / 1000, self.uncached_ps / 1000]
-        return float((_terms([predicted_ns], [window]) @ constants).item())
+        """Return the processor time of a tuple, given the model's, ns.
 
-
-def fit_times(
-    windows: Sequence[float], predicted_ns: Sequence[float], took_ns: Sequence[float]
-) -> MachineTimes:
-    """Return the constants that bring the model nearest to what tuples *took*, window by window.
-
-    Errors are relative, for the largest window must not outweigh the others.
-    """
-    terms = _terms(predicted_ns, windows) / np.array(took_ns)[:, np.newaxis]
-    (work, doubling_ns, uncached_ns), _ = nnls(terms, np.ones(len(terms)))
-    return MachineTimes(
-        work_percent=round(100 * work),
-        doubling_ps=round(1000 * doubling_ns),
-        uncached_ps=round(1000 * uncached_ns),
-    )
-
-
-def _terms(predicted_ns: Sequence[float], windows: Sequence[float]) -> np.ndarray:
-    bits = np.log2(np.maximum(windows, 1))
-    beyond = [np.maximum(bits - least, 0) for least in (_LEAST_BITS, _CACHED_BITS)]
-    return np.stack([predicted_ns, *beyond], axis=1)
+        Between two windows the ratio changes by the same factor with each doubling; beyond the
+        smallest and the largest it stays.
+        """
+        known = np.log(self.windows), np.log(self.ratios)
+        return predicted_ns * float(np.exp(np.interp(np.log(window), *known)))

@@ -1,10 +1,7 @@
-"""Sorted runs on a stack, merged by their sizes, and probed as a BI-Sort's main array is.
+"""Storing a sorted run on a stack: neighbours are merged by their sizes.
 
-A side's runs lie one above the other in two columns, the oldest at the bottom, each beginning at a
-block of `BLOCK` entries and with a block or more of the greatest key behind it. Merging two
-neighbours sets the upper one aside and fills the room from its end, so no second stack is needed.
-The first key of every block is sampled: that is the index array by which
-`joins.indexes.panjoin.bi_sort_search` finds its way.
+Merging two neighbours sets the upper one aside and fills the room from its end, so no second stack
+is needed.
 """
 
 from __future__ import annotations
@@ -13,177 +10,127 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.panjoin.bi_sort_runs import Runs, merge, sample
-from joins.machine import inlined, kernel, part_of
-from joins.memory import aligned
+from joins.indexes.panjoin.bi_sort_runs import merge
+from joins.machine import kernel
+from joins.window_join.run_stacks import (
+    BASE,
+    BEGIN,
+    ENTRIES,
+    HELD,
+    HORIZON,
+    OLDEST,
+    Stacks,
+    finish_run,
+    is_narrow,
+    line,
+    place_at,
+    stack_top,
+)
 from joins.work import MOVES
 
-BLOCK = 32
-_SHIFT = 5
 
-BEGIN, ENTRIES, OLDEST = 0, 1, 2
-"""Columns of `Stack.runs`: where a run begins, its entries, and its least position."""
-RUNS_MAX = 64
-PLACES_MOST = 2**31 - 1
-"""Positions that a stack's entries may be apart."""
+class Upper(NamedTuple):
+    """The upper one of two runs; one row each of words and, unless they hold them, places."""
 
-
-class Stack(NamedTuple):
-    """The runs of one side.
-
-    Attributes
-    ----------
-    keys, places
-        Entries in key order within a run: keys are int32 while all fit, which halves what is read,
-        else int64; places are positions less the base, as int32.
-    sampled
-        The first key of every block.
-    runs
-        A row per run, oldest first, see `BEGIN`.
-    state
-        How many runs there are, and the base of places, see `HELD`.
-    """
-
-    keys: np.ndarray
+    words: np.ndarray
     places: np.ndarray
-    sampled: np.ndarray
-    runs: np.ndarray
-    state: np.ndarray
-
-
-HELD, BASE = 0, 1
-"""Places in `Stack.state`."""
-
-
-def make_stack(room: int, dtype: np.dtype) -> Stack:
-    """Return an empty stack with room for *room* entries and two more blocks per run."""
-    room = (room // BLOCK + 2 * RUNS_MAX + 1) * BLOCK
-    return Stack(
-        aligned((room,), dtype),
-        aligned((room,), "int32"),
-        aligned((room // BLOCK,), dtype),
-        np.zeros((RUNS_MAX, 3), np.int64),
-        np.zeros(2, np.int64),
-    )
-
-
-@inlined
-def _run_end(stack: Stack, run: int) -> int:
-    """Return where the blocks of a run end, those behind its last entry included."""
-    end = stack.runs[run, BEGIN] + stack.runs[run, ENTRIES]
-    return ((end + BLOCK - 1) & ~(BLOCK - 1)) + BLOCK
-
-
-@part_of
-def _line(column: np.ndarray, begin: int, end: int) -> np.ndarray:
-    """Return a part of a column as the one row of a matrix."""
-    return column[begin:end].reshape((1, end - begin))
-
-
-@part_of
-def run_of(stack: Stack, run: int) -> Runs:
-    """Return a run as the main array of a BI-Sort whose insertion buffer is empty."""
-    begin, end = stack.runs[run, BEGIN], _run_end(stack, run)
-    blocks = (end - begin) >> _SHIFT
-    first = begin >> _SHIFT
-    return Runs(
-        _line(stack.keys, begin, end),
-        _line(stack.places, begin, end),
-        stack.runs[run, ENTRIES],
-        _line(stack.sampled, first, first + blocks),
-        BLOCK,
-        blocks - 1,
-        _line(stack.keys, begin, begin),
-        _line(stack.places, begin, begin),
-        0,
-    )
 
 
 @kernel
-def stack_top(stack: Stack) -> int:
-    """Return where the next run would begin."""
-    count = stack.state[HELD]
-    return _run_end(stack, count - 1) if count else 0
+def _copy(source: np.ndarray, begin: int, target: np.ndarray, to: int, count: int) -> None:
+    for i in range(np.uint64(count)):
+        target[np.uint64(to) + i] = source[np.uint64(begin) + i]
 
 
 @kernel
-def finish_run(stack: Stack, run: int, counters: np.ndarray) -> None:
-    """Fill up a run's last blocks and sample it."""
-    begin, entries = stack.runs[run, BEGIN], stack.runs[run, ENTRIES]
-    stack.keys[begin + entries : _run_end(stack, run)] = np.iinfo(stack.keys.dtype).max
-    view = run_of(stack, run)
-    sample(view.keys, entries, BLOCK, view.sampled, counters)
+def _lay(stacks: Stacks, side: int, upper: Upper, new: int, oldest: int) -> None:
+    """Lay *new* entries on a stack, as a run."""
+    begin, run = stack_top(stacks, side), stacks.state[side, HELD]
+    _copy(upper.words[0], 0, stacks.words[side], begin, new)
+    if not is_narrow(stacks):
+        _copy(upper.places[0], 0, stacks.places[side], begin, new)
+    stacks.runs[side, run, BEGIN] = begin
+    stacks.runs[side, run, ENTRIES] = new
+    stacks.runs[side, run, OLDEST] = oldest
+    stacks.state[side, HELD] = run + 1
 
 
 @kernel
-def _drop_expired(stack: Stack, run: int, horizon: int, counters: np.ndarray) -> None:
-    """Close up a run over its entries below *horizon*."""
-    begin, entries = stack.runs[run, BEGIN], stack.runs[run, ENTRIES]
-    if stack.runs[run, OLDEST] >= horizon:
+def _lift(stacks: Stacks, side: int, upper: Upper) -> None:
+    """Take the run on top off its stack."""
+    run = stacks.state[side, HELD] - 1
+    begin, entries = stacks.runs[side, run, BEGIN], stacks.runs[side, run, ENTRIES]
+    _copy(stacks.words[side], begin, upper.words[0], 0, entries)
+    if not is_narrow(stacks):
+        _copy(stacks.places[side], begin, upper.places[0], 0, entries)
+    stacks.state[side, HELD] = run
+
+
+@kernel
+def _drop_expired(stacks: Stacks, side: int, run: int, counters: np.ndarray) -> None:
+    """Close up a run over its entries below the horizon."""
+    begin, entries = stacks.runs[side, run, BEGIN], stacks.runs[side, run, ENTRIES]
+    horizon = stacks.state[side, HORIZON]
+    if stacks.runs[side, run, OLDEST] >= horizon:
         return
-    first = horizon - stack.state[BASE]
+    first = horizon - stacks.state[side, BASE]
     kept = np.uint64(begin)
-    for place in range(np.uint64(begin), np.uint64(begin + entries)):
-        stack.keys[kept] = stack.keys[place]
-        stack.places[kept] = stack.places[place]
-        kept += np.uint64(stack.places[place] >= first)
-    stack.runs[run, ENTRIES] = np.int64(kept) - begin
-    stack.runs[run, OLDEST] = horizon
+    for i in range(np.uint64(begin), np.uint64(begin + entries)):
+        # Written in any case, and overwritten by the next when it has expired: no branch.
+        place = place_at(stacks, side, i)
+        stacks.words[side, kept] = stacks.words[side, i]
+        if not is_narrow(stacks):
+            stacks.places[side, kept] = place
+        kept += np.uint64(place >= first)
+    stacks.runs[side, run, ENTRIES] = np.int64(kept) - begin
+    stacks.runs[side, run, OLDEST] = horizon
     counters[MOVES] += entries
 
 
 @kernel
-def _merge_upper_two(
-    stack: Stack, spare_keys: np.ndarray, spare_places: np.ndarray, counters: np.ndarray
+def _merge_into(
+    stacks: Stacks, side: int, run: int, upper: Upper, new: int, counters: np.ndarray
 ) -> None:
-    """Merge the run on top into the one below it; the spare columns have room for the upper one."""
-    lower = stack.state[HELD] - 2
-    begin, held = stack.runs[lower, BEGIN], stack.runs[lower, ENTRIES]
-    above, new = stack.runs[lower + 1, BEGIN], stack.runs[lower + 1, ENTRIES]
-    for i in range(np.uint64(new)):
-        spare_keys[i] = stack.keys[np.uint64(above) + i]
-        spare_places[i] = stack.places[np.uint64(above) + i]
-    counters[MOVES] += new
+    """Merge *new* entries into the run on top."""
+    begin, held = stacks.runs[side, run, BEGIN], stacks.runs[side, run, ENTRIES]
     end = begin + held + new
-    merge(
-        _line(stack.keys, begin, end),
-        _line(stack.places, begin, end),
-        held,
-        _line(spare_keys, 0, new),
-        _line(spare_places, 0, new),
-        new,
-        counters,
-    )
-    stack.runs[lower, ENTRIES] = held + new
-    stack.runs[lower, OLDEST] = min(stack.runs[lower, OLDEST], stack.runs[lower + 1, OLDEST])
-    stack.state[HELD] = lower + 1
+    words, places = line(stacks.words, side, begin, end), line(stacks.places, side, begin, end)
+    merge(words, places, held, upper.words, upper.places, new, counters)
+    stacks.runs[side, run, ENTRIES] = held + new
 
 
 @kernel
-def settle(
-    stack: Stack,
+def store(
+    stacks: Stacks,
+    side: int,
+    upper: Upper,
+    new: int,
+    oldest: int,
     ratio: int,
-    horizon: int,
-    live: int,
-    spare_keys: np.ndarray,
-    spare_places: np.ndarray,
+    spread: float,
     counters: np.ndarray,
 ) -> None:
-    """Merge the new run on top downwards while the run below has at most *ratio* times its size.
+    """Store *new* entries, the first of which arrived at position *oldest*.
 
-    When more than half of the entries have expired (*live* have not), everything is merged.
+    They are merged downwards while the run below has at most *ratio* times their number, and with
+    all runs when there are more than *spread* times as many entries as have not expired.
     """
-    top = stack.state[HELD] - 1
-    total = 0
-    for run in range(top + 1):
-        total += stack.runs[run, ENTRIES]
-    overfull = total > 2 * live
-    while top > 0 and (
-        overfull or stack.runs[top - 1, ENTRIES] <= ratio * stack.runs[top, ENTRIES]
-    ):
-        _drop_expired(stack, top - 1, horizon, counters)
-        _merge_upper_two(stack, spare_keys, spare_places, counters)
-        top -= 1
-    if overfull:
-        _drop_expired(stack, top, horizon, counters)
-    finish_run(stack, top, counters)
+    total = new
+    for run in range(stacks.state[side, HELD]):
+        total += stacks.runs[side, run, ENTRIES]
+    overfull = total > spread * (oldest + new - stacks.state[side, HORIZON])
+    entries, is_stored = new, False
+    while stacks.state[side, HELD] > is_stored:
+        below = stacks.state[side, HELD] - 1 - is_stored
+        if not overfull and stacks.runs[side, below, ENTRIES] > ratio * entries:
+            break
+        if is_stored:
+            _lift(stacks, side, upper)
+            counters[MOVES] += entries
+        _drop_expired(stacks, side, below, counters)
+        _merge_into(stacks, side, below, upper, entries, counters)
+        entries, is_stored = stacks.runs[side, below, ENTRIES], True
+    if not is_stored:
+        _lay(stacks, side, upper, new, oldest)
+        counters[MOVES] += new
+    finish_run(stacks, side, stacks.state[side, HELD] - 1)

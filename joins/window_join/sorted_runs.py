@@ -2,9 +2,8 @@
 
 Not from a paper: the batch is sorted once, and everything it touches is then touched in order. Each
 side keeps few sorted runs of growing age and size; the new batch becomes one, and neighbours are
-merged when the older is at most *ratio* times as large as the younger. A run is merged
-and probed by the kernels of a BI-Sort's main array. Positions carry the order of arrival, so every
-tuple sees exactly its window, the earlier tuples of its own batch included.
+merged when the older is at most *ratio* times as large as the younger. Positions carry the order of
+arrival, so every tuple sees exactly its window, the earlier tuples of its own batch included.
 """
 
 from __future__ import annotations
@@ -14,27 +13,48 @@ from typing import Any
 import numpy as np
 
 from joins.found import Found
-from joins.indexes.panjoin.answering import Probes
-from joins.indexes.panjoin.bi_sort_matches import make_ranges
-from joins.indexes.panjoin.bi_sort_runs import fits
+from joins.machine import kernel
 from joins.radix_sort import COUNTERS_MAX
-from joins.window_join.batch_kernels import Asking, Scratch, join_batch, list_batch
+from joins.window_join.batch_kernels import Scratch, join_batch, list_batch
 from joins.window_join.rows import Rows
-from joins.window_join.run_kernels import (
+from joins.window_join.run_kernels import Upper
+from joins.window_join.run_probe import make_block
+from joins.window_join.run_stacks import (
     BASE,
-    BLOCK,
+    CHUNK,
     ENTRIES,
     HELD,
+    KEYS_MOST,
     PLACES_MOST,
-    Stack,
-    finish_run,
-    make_stack,
+    Stacks,
+    grown,
+    is_narrow,
+    make_stacks,
+    move_base,
     stack_top,
 )
 from joins.work import COUNTERS, Work
 
-RATIO = 8
+RATIO = 12
 """More runs make probing dearer, fewer make merging dearer; see benchmarks/pim_tree.py."""
+SPREAD = 1.25
+"""Entries per one that has not expired, at which all runs are merged: every entry read is a line of
+memory, and windows of 2^20 tuples are about what the cache holds."""
+
+
+@kernel
+def _extent(stacks: Stacks, keys: np.ndarray, positions: np.ndarray) -> tuple[int, bool, int]:
+    """Return where the highest stack ends, whether *keys* fit, and the greatest of *positions*."""
+    top = 0
+    for side in range(len(stacks.state)):
+        top = max(top, stack_top(stacks, side))
+    least = greatest = keys[0]
+    last = positions[0]
+    for i in range(np.uint64(len(keys))):
+        least, greatest = min(least, keys[i]), max(greatest, keys[i])
+        last = max(last, positions[i])
+    fit = not is_narrow(stacks) or (least > -KEYS_MOST and greatest < KEYS_MOST)
+    return top, fit, last
 
 
 class SortedRunsJoin:
@@ -53,9 +73,8 @@ class SortedRunsJoin:
             raise ValueError(f"ratio is {ratio}, must be at least 1")
         self._ratio = ratio
         self._self_join = self_join
-        self._stacks = [make_stack(0, np.dtype(np.int32)) for _ in range(1 if self_join else 2)]
-        self._horizon = np.zeros(2, np.int64)
-        self._make_scratch(0, 0)
+        self._stacks = make_stacks(1 if self_join else 2, 0, narrow=True)
+        self._make_scratch(0)
 
     def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
@@ -63,28 +82,22 @@ class SortedRunsJoin:
         count, fingerprint = np.zeros(n, np.int64), np.zeros(n, np.uint64)
         counters = np.zeros(len(COUNTERS), np.int64)
         self._make_room(rows)
-        stacks = (self._stacks[0], self._stacks[-1])
         join_batch(
-            *stacks,
+            self._stacks,
             rows,
-            self._horizon,
             self._ratio,
-            self._self_join,
+            SPREAD,
             self._scratch,
-            self._asking,
             count,
             fingerprint,
-            np.empty(0, np.int64),
             counters,
         )
         match_id = None
         if enumerate:
             # Probing twice is cheaper than growing a list per row.
             match_id = np.empty(int(count.sum()), np.int64)
-            if len(match_id):
-                begins = np.cumsum(count) - count
-                again = np.zeros_like(counters)
-                list_batch(*stacks, rows, self._scratch, self._asking, match_id, begins, again)
+            begins, again = np.cumsum(count) - count, np.zeros_like(counters)
+            list_batch(self._stacks, rows, self._scratch, match_id, begins, again)
         return Found(
             count=count,
             fingerprint=fingerprint,
@@ -93,90 +106,76 @@ class SortedRunsJoin:
         )
 
     def __len__(self) -> int:
-        return sum(int(s.runs[: s.state[HELD], ENTRIES].sum()) for s in self._stacks)
+        stacks = self._stacks
+        return sum(
+            int(runs[: state[HELD], ENTRIES].sum())
+            for runs, state in zip(stacks.runs, stacks.state, strict=True)
+        )
 
     @property
     def nbytes(self) -> int:
         """Bytes that the runs and the working memory occupy."""
-        parts = (*self._stacks, self._scratch, self._asking.probes, [self._asking.ranges])
-        return sum(a.nbytes for part in parts for a in part if isinstance(a, np.ndarray))
+        *columns, upper, block = self._scratch
+        return sum(array.nbytes for part in (self._stacks, columns, upper, block) for array in part)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers."""
         return {
             "self_join": self._self_join,
             "ratio": self._ratio,
-            "horizon": self._horizon.copy(),
-            "stacks": [{k: v.copy() for k, v in s._asdict().items()} for s in self._stacks],
+            "stacks": {name: array.copy() for name, array in self._stacks._asdict().items()},
         }
 
     @classmethod
     def restore(cls, snapshot: dict[str, Any]) -> SortedRunsJoin:
         """Return the join that `snapshot` described."""
         join = cls(self_join=snapshot["self_join"], ratio=snapshot["ratio"])
-        join._horizon[:] = snapshot["horizon"]
-        join._stacks = [Stack(**{k: v.copy() for k, v in s.items()}) for s in snapshot["stacks"]]
+        join._stacks = Stacks(**{name: array.copy() for name, array in snapshot["stacks"].items()})
+        join._make_scratch(0)
         return join
 
     def _make_room(self, rows: Rows) -> None:
         n = len(rows.side)
         if not n:
             return
-        dtype = self._stacks[0].keys.dtype
-        if not fits(np.array([rows.key.min(), rows.key.max()]), dtype):
-            dtype = np.dtype(np.int64)
-        for side, stack in enumerate(self._stacks):
-            needed = stack_top(stack) + n + 2 * BLOCK
-            if needed > len(stack.keys) or dtype != stack.keys.dtype:
-                grown = make_stack(needed + needed // 2, dtype)
-                for name, array in stack._asdict().items():
-                    getattr(grown, name)[: len(array)] = array
-                self._stacks[side] = stack = grown
-                for run in range(grown.state[HELD]):
-                    finish_run(grown, run, np.zeros(len(COUNTERS), np.int64))
-            if rows.position.max() - stack.state[BASE] > PLACES_MOST:
-                self._move_base(side, rows.position[rows.side == side])
-        spare = max(len(stack.keys) for stack in self._stacks)
-        longest = len(self._scratch.ordered) - 1
-        if n > longest or (spare, dtype) != (
-            len(self._scratch.upper_keys),
-            self._scratch.upper_keys.dtype,
-        ):
-            self._make_scratch(max(n, longest), spare)
+        top, fit, last = _extent(self._stacks, rows.key, rows.position)
+        needed = top + n + 2 * CHUNK
+        if not fit or needed > self._stacks.words.shape[1]:
+            narrow = fit and is_narrow(self._stacks)
+            self._stacks = grown(self._stacks, needed + needed // 2, narrow=narrow)
+            self._make_scratch(self._scratch.row.shape[1])
+        for side, state in enumerate(self._stacks.state):
+            if last - state[BASE] >= PLACES_MOST:
+                self._make_places(side, rows.position[rows.side == side])
+        if n > self._scratch.row.shape[1]:
+            self._make_scratch(n)
 
-    def _move_base(self, side: int, positions: np.ndarray) -> None:
-        """Make room for *positions*: what has expired may end up below the base."""
-        stack = self._stacks[side]
-        base = self._horizon[side] if stack.state[HELD] else (positions[0] if len(positions) else 0)
-        stack.places[:] = (stack.places - (base - stack.state[BASE])).astype(np.int32)
-        stack.state[BASE] = base
+    def _make_places(self, side: int, positions: np.ndarray) -> None:
+        """See to it that *positions* of a side have places."""
+        state = self._stacks.state[side]
+        if not len(positions) or positions[-1] - state[BASE] < PLACES_MOST:
+            return
+        if state[HELD]:
+            move_base(self._stacks, side)
+        else:
+            state[BASE] = positions[0]
 
-    def _make_scratch(self, rows: int, spare: int) -> None:
-        def column(*shape: int) -> np.ndarray:
-            return np.empty(shape, np.int64)
+    def _make_scratch(self, n: int) -> None:
+        """Make working memory for batches of *n* rows and for the runs that there is room for."""
 
-        n, sides = rows + 1, 2
+        def column(*shape: int, dtype: type = np.int64) -> np.ndarray:
+            return np.empty((*shape, n), dtype)
+
+        stacks = self._stacks
         self._scratch = Scratch(
-            row=column(sides, n),
-            keys=column(sides, n),
-            order=column(sides, n),
-            asked=column(sides, n, 4),
-            tuples=column(n),
-            at=column(n),
-            matches=column(n),
-            fingerprint=np.empty(n, np.uint64),
-            ordered=column(n),
-            ranks=column(n),
-            words=np.empty(n, np.uint64),
-            spare=np.empty(n, np.uint64),
-            digits=column(COUNTERS_MAX),
-            upper_keys=np.empty(spare, self._stacks[0].keys.dtype),
-            upper_places=np.empty(spare, np.int32),
-        )
-        nothing = column(0, 0)
-        unfiltered = np.empty(0, np.bool_)
-        self._asking = Asking(
-            Probes(column(n), column(n), False, column(n), column(n), nothing, nothing, unfiltered),
-            nothing,
-            make_ranges(),
+            row=column(2),
+            keys=column(2),
+            order=column(2),
+            asked=np.empty((n, 4), np.int64),
+            ordered=column(),
+            words=column(dtype=np.uint64),
+            spare=column(dtype=np.uint64),
+            digits=np.empty(COUNTERS_MAX, np.int64),
+            upper=Upper(np.empty_like(stacks.words[:1]), np.empty_like(stacks.places[:1])),
+            block=make_block(),
         )

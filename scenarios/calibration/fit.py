@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import nnls
 
-from netsim.cost import LOCAL, OPERATORS, CostProfile, load_profile
-from netsim.operator_cost import GROUPS, OperatorCost
+from netsim.cost import OPERATORS, TRANSPORT, CostProfile, load_profile
+from netsim.operator_cost import GROUPS, OperatorCost, Transport
 from scenarios.calibration.observe import Observed
 from scenarios.calibration.transport import Carried
 
@@ -40,15 +40,15 @@ class Calibrated:
     Attributes
     ----------
     base
-        The units' prices, and the transport between processes.
-    local_message_ps
-        Transport of a message within a process.
+        The units' prices, and what receiving a message from another process costs.
+    transport
+        What else messages cost.
     operators
         What operators cost on top, by system and name.
     """
 
     base: CostProfile
-    local_message_ps: int
+    transport: Transport
     operators: Operators
 
 
@@ -62,7 +62,7 @@ def fit(
     observed
         System to operator to its part in each run.
     carried
-        Live runs.
+        Processes of live runs.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def fit(
     """
     if not observed or not carried:
         raise ValueError("a profile is fitted to runs; there are none")
-    local_ps, more_ps, byte_ps = _relative_fit(
+    local_ps, more_ps, byte_ps, sent_ps, sent_byte_ps = _relative_fit(
         np.array([run.counts for run in carried]), np.array([run.seconds for run in carried])
     )
     base = replace(
@@ -85,7 +85,10 @@ def fit(
         system: {role: fit_operator(base, runs) for role, runs in roles.items()}
         for system, roles in observed.items()
     }
-    return Calibrated(base=base, local_message_ps=local_ps, operators=operators)
+    transport = Transport(
+        local_message_ps=local_ps, sent_message_ps=sent_ps, sent_byte_ps=sent_byte_ps
+    )
+    return Calibrated(base=base, transport=transport, operators=operators)
 
 
 def fit_operator(base: CostProfile, runs: Sequence[Observed]) -> OperatorCost:
@@ -135,9 +138,11 @@ def _relative_fit(
 def write(profile: Calibrated, path: Path, told: str) -> None:
     """Write *profile* as a TOML file, *told* as its first line."""
     lines = [f"# {told}", *(f"{name} = {getattr(profile.base, name)}" for name in COSTS)]
-    lines.append(f"{LOCAL} = {profile.local_message_ps}")
-    for system, roles in profile.operators.items():
-        for role, cost in roles.items():
-            values = (f"{key} = {value}" for key, value in vars(cost).items())
-            lines += ["", f'[{OPERATORS}.{system}."{role}"]', *values]
+    tables = {TRANSPORT: profile.transport} | {
+        f'{OPERATORS}.{system}."{role}"': cost
+        for system, roles in profile.operators.items()
+        for role, cost in roles.items()
+    }
+    for table, costs in tables.items():
+        lines += ["", f"[{table}]", *(f"{key} = {value}" for key, value in vars(costs).items())]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

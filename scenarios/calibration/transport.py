@@ -19,30 +19,44 @@ _SENDER, _RECEIVER, _NBYTES = 0, 1, 4
 
 @dataclass(frozen=True, kw_only=True)
 class Carried:
-    """What a live run passed on.
+    """What one process of a live run passed on.
 
     Attributes
     ----------
-    seconds
-        Processor time of all its processes outside the actors.
-    local, remote
-        Messages and timers within a process, and messages between two.
-    nbytes
-        Of those between two.
+    seconds, worked_seconds
+        Its processor time outside the actors, and in them.
+    local
+        Messages and timers that stayed in it.
+    received, received_bytes
+        Messages from other processes, and their bytes.
+    sent, sent_bytes
+        Messages to other processes, and their bytes.
     """
 
     seconds: float
+    worked_seconds: float
     local: int
-    remote: int
-    nbytes: int
+    received: int
+    received_bytes: int
+    sent: int
+    sent_bytes: int
 
     @property
     def counts(self) -> np.ndarray:
-        """Return what seconds are made of: all messages, what is more of remote ones, and bytes."""
-        return np.array([self.local + self.remote, self.remote, self.nbytes], np.float64)
+        """Return what seconds are made of: messages served, what is more of remote ones, bytes."""
+        return np.array(
+            [
+                self.local + self.received,
+                self.received,
+                self.received_bytes,
+                self.sent,
+                self.sent_bytes,
+            ],
+            np.float64,
+        )
 
 
-def carry(plan: Plan, processes: RayProcesses) -> Carried:
+def carry(plan: Plan, processes: RayProcesses) -> list[Carried]:
     """Run *plan* live in *processes*, which serve this run and no other; forget its results."""
     graph = plan.graph(pairs=False)
     run = prepare_live(plan, graph, processes)
@@ -51,10 +65,20 @@ def carry(plan: Plan, processes: RayProcesses) -> Carried:
     trace = np.concatenate(traces)
     home_of = homes(graph, processes.count)
     home = np.array([home_of[name] for name in graph])
-    remote = home[trace[:, _SENDER]] != home[trace[:, _RECEIVER]]
-    return Carried(
-        seconds=(measured.processor_ns - sum(measured.worked_ns.values())) / 1e9,
-        local=int((~remote).sum()),
-        remote=int(remote.sum()),
-        nbytes=int(trace[remote, _NBYTES].sum()),
-    )
+    sender, receiver, nbytes = home[trace[:, _SENDER]], home[trace[:, _RECEIVER]], trace[:, _NBYTES]
+    carried = []
+    for process, processor_ns in measured.processor_ns.items():
+        worked_ns = sum(ns for name, ns in measured.worked_ns.items() if home_of[name] == process)
+        sends, receives = sender == process, receiver == process
+        carried.append(
+            Carried(
+                seconds=(processor_ns - worked_ns) / 1e9,
+                worked_seconds=worked_ns / 1e9,
+                local=int((sends & receives).sum()),
+                received=int((receives & ~sends).sum()),
+                received_bytes=int(nbytes[receives & ~sends].sum()),
+                sent=int((sends & ~receives).sum()),
+                sent_bytes=int(nbytes[sends & ~receives].sum()),
+            )
+        )
+    return carried

@@ -48,7 +48,7 @@ def calibrate(
     if profile is None:
         measured = _measured(terminal, rows, out, names, processes)
         if Ibwj.name in wanted:
-            terminal.note("window joins over every index, windows of 2^12 to 2^20")
+            terminal.note("window joins over every index, windows of 2^12 to 2^22: minutes")
             append_times(calibrate_window_joins(), out)
         used, path = measured.base, out
         show_operators(terminal.out, measured)
@@ -90,17 +90,27 @@ def _measured(
     with terminal.preparing() as progress:
         jobs = list(plans(rows, Preparation(progress), topologies=names))
     observed: dict[str, dict[str, list[Observed]]] = {}
+    alone: dict[tuple[str, str], float] = {}
     for plan in jobs:
         terminal.note(f"{plan.topology.name}, {plan.config.name}, {plan.feeding.batch_rows}")
-        operators = observed.setdefault(plan.topology.name, {})
-        for role, run in observe(plan).items():
+        operators, runs = observed.setdefault(plan.topology.name, {}), observe(plan)
+        for role, run in runs.items():
             operators.setdefault(role, []).append(run)
-    carried = []
+        seconds = sum(run.seconds for run in runs.values())
+        alone.setdefault((plan.topology.name, plan.config.name), seconds)  # at the first load
+    carried, slower = [], []
     with ray_cluster(processes=processes):
         for plan in plans(rows, Preparation(), loads=1, topologies=names):
             terminal.note(f"{plan.topology.name}, {plan.config.name}, live")
             with RayProcesses(processes) as places:
-                carried.append(carry(plan, places))
+                parts = carry(plan, places)
+            worked = sum(part.worked_seconds for part in parts)
+            slower.append(worked / alone[plan.topology.name, plan.config.name])
+            carried += parts
+    # Side by side, processes share caches and memory: operators take longer than alone in this one.
+    slowdown = statistics.median(slower)
+    for run in (run for roles in observed.values() for runs in roles.values() for run in runs):
+        run.seconds *= slowdown
     profile = fit.fit(observed, carried)
     off = [
         abs(fit.seconds(profile.base, profile.operators[system][role], run) / run.seconds - 1)
@@ -112,7 +122,8 @@ def _measured(
         profile,
         out,
         f"Measured on {platform.machine()} by `joinsim calibrate` from {len(jobs)} runs of "
-        f"{2 * rows:,} tuples; operators off by {np.median(off):.0%} in the median. Picoseconds.",
+        f"{2 * rows:,} tuples; operators off by {np.median(off):.0%} in the median, and "
+        f"{slowdown - 1:+.0%} slower live than alone. Picoseconds.",
     )
     return profile
 

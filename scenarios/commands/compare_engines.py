@@ -10,6 +10,7 @@ from scenarios.commands.output import exit_code, print_json
 from scenarios.config import ConfigError
 from scenarios.datasets import prepare_streams
 from scenarios.engines.comparison import compare_engines
+from scenarios.engines.page import write_engines
 from scenarios.engines.registry import find_engines
 from scenarios.failures import EXIT_STOPPED
 from scenarios.plan import make_plan
@@ -37,7 +38,8 @@ def compare(options: RunOptions, engines: str, topologies: Sequence[str]) -> int
         comparison = compare_engines(plan, chosen, directory, on_engine=display.on_point)
     replay = replay_command(config.seed)
     comparison.write_json(directory, replay)
-    show_engines(terminal.out, comparison, replay)
+    write_engines(comparison, directory, replay)
+    show_engines(terminal.out, comparison, directory, replay)
     if options.json_output:
         print_json(comparison.as_json(replay))
     return EXIT_STOPPED if comparison.failed else exit_code(comparison.passed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 import numpy as np
@@ -13,11 +13,14 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 from scenarios.drawing.numbers import short
 from scenarios.drawing.style import LIGHT, SERIES
 from scenarios.study.claims import Values
+from scenarios.study.coinciding import Turns, coinciding
 from scenarios.study.config import Chart, Study
 from scenarios.study.findings import Findings
 
 _WIDTH, _PANEL_HEIGHT, _MOST_COLUMNS = 11.0, 3.1, 3
 _MARKERS = "osD^vP*X"
+_LINE, _MARKER, _RING, _DASH = 1.6, 5.0, 3.0, 3.0
+"""Width of a line, sizes of a marker and of what shows of one around it, points; line widths."""
 _LOG_FROM_RATIO = 30
 """Values further apart than this cannot be told apart on one linear axis."""
 
@@ -66,20 +69,22 @@ def _draw(
 ) -> None:
     names = [chart.axis.name(place) for place in chart.axis.places]
     at, numeric = _places(chart)
-    for variant, values in curves.items():
-        colour, marker = looks[variant]
-        y = np.array([np.nan if value is None else value for value in values], np.float64)
-        axes.plot(at, y, color=colour, marker=marker, markersize=4.5, linewidth=1.6, label=variant)
-    known = np.array([v for values in curves.values() for v in values if v is not None])
-    positive = known[known > 0]
-    if len(positive) == len(known) > 0 and known.max() > _LOG_FROM_RATIO * known.min():
+    lines = np.array(list(curves.values()), np.float64)  # None becomes NaN
+    known = lines[np.isfinite(lines)]
+    if len(known) and known.min() > 0 and known.max() > _LOG_FROM_RATIO * known.min():
         axes.set_yscale("log")
         axes.yaxis.set_minor_formatter(NullFormatter())
+        heights = np.log(lines / known.min()) / np.log(known.max() / known.min())
     else:
-        top = known.max(initial=0.0)
-        axes.set_ylim(0, 1.08 * top if top > 0 else 1)
+        top = known.max(initial=0.0) or 1.0
+        axes.set_ylim(0, 1.08 * top)
         axes.yaxis.set_major_locator(MaxNLocator(5))
+        heights = lines / top
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    _draw_lines(axes, at, lines, coinciding(heights), [looks[variant] for variant in curves])
+    for variant in curves:
+        colour, marker = looks[variant]
+        axes.plot([], [], color=colour, marker=marker, markersize=_MARKER, label=variant)
     if numeric and chart.axis.log:
         axes.set_xscale("log")
         axes.xaxis.set_minor_formatter(NullFormatter())
@@ -87,6 +92,32 @@ def _draw(
     axes.set(xlabel=chart.axis.label, ylabel=chart.label)
     axes.set_title(chart.panel.name)
     axes.grid(axis="y")
+
+
+def _draw_lines(
+    axes: Axes,
+    at: Sequence[float],
+    lines: np.ndarray,
+    turns: tuple[Turns, Turns],
+    looks: Sequence[tuple[str, str]],
+) -> None:
+    """Draw lines, of which those that coincide are dashed in turn and marked inside each other."""
+    points, stretches = turns
+    for line, (colour, marker) in enumerate(looks):
+        y = lines[line]
+        for i, together in enumerate(stretches.together[line]):
+            if together:
+                dash, place = (_DASH, (together - 1) * _DASH), stretches.place[line, i]
+                axes.plot(
+                    at[i : i + 2],
+                    y[i : i + 2],
+                    color=colour,
+                    linewidth=_LINE,
+                    linestyle="solid" if together == 1 else (-place * _DASH, dash),
+                    dash_capstyle="butt",
+                )
+        size = _MARKER + _RING * (points.together[line] - 1 - points.place[line])
+        axes.scatter(at, y, size**2, color=colour, marker=marker, linewidths=0, zorder=2.5)
 
 
 def _places(chart: Chart) -> tuple[list[float], bool]:

@@ -40,7 +40,11 @@ def show_operators(out: Console, measured: Calibrated) -> None:
             table.add_row(system, role, *told, *(str(getattr(cost, group)) for group in GROUPS))
     out.print(table)
     out.print("search, bits, matches: of what such work costs in the default profile")
-    out.print(f"a message within a process: {measured.local_message_ps / 1e6:,.3g} us")
+    transport = measured.transport
+    out.print(
+        f"a message within a process: {transport.local_message_ps / 1e6:,.3g} us; to another, for "
+        f"its sender: {transport.sent_message_ps / 1e6:,.3g} us"
+    )
 
 
 def show_predictions(out: Console, predictions: Sequence[Prediction]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -15,7 +17,7 @@ _FIGURES = (
 )  # fmt: skip
 
 
-def show_engines(out: Console, comparison: EngineComparison, replay: str) -> None:
+def show_engines(out: Console, comparison: EngineComparison, directory: Path, replay: str) -> None:
     """Print one table of all engines, fastest first, and what they cannot do."""
     table = Table("engine", "version", "equal", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for title in _FIGURES:
@@ -38,6 +40,7 @@ def show_engines(out: Console, comparison: EngineComparison, replay: str) -> Non
         out.print(Text.assemble((name, "bold red"), f"  failed: {why}"))
     word, style = PASSED[comparison.passed]
     out.print(Text.assemble("all pairs equal: ", (word, style)))
+    out.print(f"{directory / 'compare.html'}")
     out.print(f"replay: {replay}\n")
 
 

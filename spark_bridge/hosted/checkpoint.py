@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_bridge.errors import DataError
+from spark_bridge.hosted.whole_file import whole_file
 
 _ABOUT = "joinsim.json"
 
@@ -34,9 +35,8 @@ def claim(checkpoint: Path, told: Mapping[str, Any]) -> bool:
                 "another folder"
             )
         checkpoint.mkdir(parents=True, exist_ok=True)
-        fresh = about.with_suffix(".new")
-        fresh.write_text(json.dumps(told, indent=1))
-        fresh.replace(about)
+        with whole_file(about) as unfinished:
+            unfinished.write_text(json.dumps(told, indent=1))
         return False
     before = json.loads(about.read_text())
     differing = [name for name in told if told[name] != before.get(name)]

@@ -8,7 +8,6 @@ takes the same arrivals: it writes the same file again. So no result is missing 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,26 +17,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.results import Late, Output
-
-PAIRS = "probe_stream byte, probe_id bigint, match_id bigint"
-COUNTS = "probe_stream byte, probe_id bigint, count bigint, fingerprint bigint"
-"""Columns of the files as Spark spells them: a row per pair, or per probing tuple and joiner with
-matches counted (the fingerprint as its signed twin: Spark has no unsigned numbers). A null in the
-third column says that the tuple was dropped as late."""
+from spark_bridge.hosted.whole_file import whole_file
 
 
 def write(emitted: Sequence[Any], path: Path, *, pairs: bool) -> None:
-    """Write what was emitted to *path*, as `PAIRS` or as `COUNTS`; no file where that is nothing.
+    """Write what was emitted to *path*; no file where that is nothing.
 
-    What actors tell of themselves is left out. Ids hardly repeat: a dictionary of them costs more
-    than all else in writing.
+    The columns are `spark_bridge.totals.PAIRS`, or `COUNTS`. What actors tell of themselves is left
+    out. Ids hardly repeat, and fingerprints do not: a dictionary and compression would each cost
+    more than all else in writing. So would, nearly, a mark at each value that it is not null.
     """
-    parts = [_found(e, pairs) for e in emitted if isinstance(e, Output)]
-    parts += [_late(e, pairs) for e in emitted if isinstance(e, Late)]
-    if parts:
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        pq.write_table(pa.concat_tables(parts), unfinished, use_dictionary=False)
-        unfinished.replace(path)
+    found = [_found(e, pairs) for e in emitted if isinstance(e, Output)]
+    late = [_late(e, pairs) for e in emitted if isinstance(e, Late)]
+    if not found and not late:
+        return
+    table = pa.concat_tables([*found, *late])
+    fields = [field.with_nullable(bool(late)) for field in table.schema]
+    with whole_file(path) as unfinished:
+        pq.write_table(
+            table.cast(pa.schema(fields)), unfinished, compression="none", use_dictionary=False
+        )
 
 
 def _found(output: Output, pairs: bool) -> pa.Table:

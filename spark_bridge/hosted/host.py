@@ -2,8 +2,8 @@
 
 The log of arrivals is Spark's source; its batches go to every shard that holds sources. Each stage
 of the graph is one ``transformWithState`` over its shards, which write down what they find (see
-`found`). Spark commits offsets and state by trigger, so that a query that was killed goes on
-without a pair missing or doubled.
+`found`) and what they have become (see `kept`). Spark commits offsets, and which state is the last,
+by trigger, so that a query that was killed goes on without a pair missing or doubled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +22,14 @@ from actors.protocol import ActorSpec, Wiring
 from actors.source import TakesArrivals
 from joins.batch import Schema
 from spark_bridge.errors import DataError, SparkUnavailable
-from spark_bridge.hosted import arrival_log, found
+from spark_bridge.hosted import arrival_log
 from spark_bridge.hosted.checkpoint import claim
 from spark_bridge.hosted.parcels import ROW
 from spark_bridge.hosted.processor import Hosted, StageProcessor
 from spark_bridge.hosted.stages import cut
-from spark_bridge.streaming import TAKEN, await_end, streaming_session, trigger_times
-from spark_bridge.totals import EngineRun, shuffled_bytes, total, versions
+from spark_bridge.hosted.whole_file import remove_unfinished
+from spark_bridge.streaming import TAKEN, run_to_end, streaming_session
+from spark_bridge.totals import COUNTS, PAIRS, EngineRun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,31 +115,21 @@ def run_hosted(
         seed=query.seed,
         stages=stages,
         keys=_keys(session, stages.partitions, partitions),
+        kept=folder.resolve() / "checkpoint" / "kept",
         found=folder.resolve() / "found",
         pairs=query.pairs,
     )
-    hosted.found.mkdir(exist_ok=True)
-    shuffled = shuffled_bytes(spark)
-    start = time.perf_counter()
-    stream = (
-        _plan(session, hosted, arrivals, files_per_trigger)
-        .writeStream.format("noop")  # the last stage passes nothing on
-        .trigger(availableNow=True)
-        .option("checkpointLocation", os.fspath(folder / "checkpoint" / "spark"))
-        .start()
-    )
-    await_end(stream)
-    seconds = time.perf_counter() - start
-    triggers = trigger_times(stream)
-    columns = found.PAIRS if query.pairs else found.COUNTS
-    return EngineRun(
-        engine="spark-hosted",
-        totals=total(session.read.schema(columns).parquet(os.fspath(hosted.found))),
-        rows=sum(rows for rows, _ in triggers),
-        wall_seconds=seconds,
-        shuffled_bytes=shuffled_bytes(spark) - shuffled,
-        versions=versions(spark),
-        triggers=triggers,
+    for written in (hosted.kept, hosted.found):
+        written.mkdir(exist_ok=True)
+        remove_unfinished(written)
+    plan = _plan(session, hosted, arrivals, files_per_trigger)
+    return run_to_end(
+        "spark-hosted",
+        plan.writeStream.format("noop"),  # the last stage passes nothing on
+        session=session,
+        checkpoint=folder / "checkpoint" / "spark",
+        found=hosted.found,
+        columns=PAIRS if query.pairs else COUNTS,
         note=stages.folded,
     )
 

@@ -6,7 +6,6 @@ import gc
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +43,8 @@ class Hosted:
     keys
         Per shard number the key of its groups: Spark hashes keys, and these fall into its
         partitions in turns.
+    kept
+        The folder of what shards keep.
     found, pairs
         The folder that receives results, and whether they are pairs.
     """
@@ -54,6 +55,7 @@ class Hosted:
     seed: int
     stages: Stages
     keys: tuple[int, ...]
+    kept: Path
     found: Path
     pairs: bool
 
@@ -67,17 +69,6 @@ class Hosted:
         return self.keys[home[1] % len(self.stages.actors[stage])]
 
 
-@cache
-def _settle() -> None:
-    """Make this worker process ready for many tasks.
-
-    Spark collects garbage after each, and looking through all that the loaded modules hold takes
-    60 ms: they are put out of its sight.
-    """
-    keep_freed_memory()
-    gc.freeze()
-
-
 class StageProcessor(StatefulProcessor):
     """Runs the shards of stage *stage*, and lets pass what is for later ones."""
 
@@ -86,8 +77,8 @@ class StageProcessor(StatefulProcessor):
 
     def init(self, handle: Any) -> None:
         """Find the state variable."""
-        _settle()
-        self._kept = Kept(handle)
+        keep_freed_memory()
+        self._kept = Kept(handle, self._hosted.kept)
 
     def handleInputRows(  # noqa: N802  (Spark's name)
         self,
@@ -112,18 +103,26 @@ class StageProcessor(StatefulProcessor):
     def _run(self, home: Home, parcels: list[bytes]) -> Iterator[Row]:
         head = self._kept.head
         # Taken out: should the work fail half way, the shard must not be used again.
-        before, shard = _live.pop((self._hosted.run, home), (None, None))
-        if shard is None or before != head:
-            shard = self._hosted.shard(home)
-            self._kept.rebuild(head, shard)
-            for other in [other for other in _live if other[0] != self._hosted.run]:
-                del _live[other]  # of a query that has ended, in all likelihood
+        before, live = _live.pop((self._hosted.run, home), (None, None))
+        shard = live if live and before == head else self._rebuilt(home, head)
         outcome = shard.deliver(unpack(parcels))
         kept = self._kept.keep(head, secrets.randbits(62), parcels, shard)
         _live[self._hosted.run, home] = (kept, shard)
         name = f"{kept.trigger:06d}-{home[0]}-{home[1]}.parquet"
         found.write(outcome.emitted, self._hosted.found / name, pairs=self._hosted.pairs)
+        if shard is not live:
+            # Spark collects garbage after each task. What modules and kernels hold, all of it
+            # loaded by now, is put out of its sight: looking through it takes 60 ms.
+            gc.collect()
+            gc.freeze()
         yield from self._parcels(outcome)
+
+    def _rebuilt(self, home: Home, head: Head) -> StageShard:
+        shard = self._hosted.shard(home)
+        self._kept.rebuild(head, shard)
+        for other in [other for other in _live if other[0] != self._hosted.run]:
+            del _live[other]  # of a query that has ended, in all likelihood
+        return shard
 
     def _parcels(self, outcome: Outcome) -> Iterator[Row]:
         wrapped: dict[int, bytes] = {}  # a payload for several shards is turned into bytes once

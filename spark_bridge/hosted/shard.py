@@ -70,6 +70,7 @@ class StageShard:
             name: Cell(name, specs[name], wiring, seed) for name in dict.fromkeys([*mine, *sinks])
         }
         self._sources = tuple(name for name in mine if issubclass(specs[name].actor, TakesArrivals))
+        self.home = home
         self._homes, self._rank = homes, rank
         self._now = 0
         self._queue: deque[tuple[str, str, str, Any]] = deque()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,10 @@ def test_engines_find_the_same_pairs_and_refusals_are_told(
     assert told["expected"]["pairs"] > 0
     assert [one["engine"] for one in told["refused"]] == ["flink"]
     assert json.loads((tmp_path / "o" / "compare.json").read_text()) == told
+    assert (tmp_path / "o" / "compare.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "o" / "compare.html").read_text()
+    assert all(name in page for name in names.split(","))
+    assert told["refused"][0]["reason"] in unescape(page)
 
 
 def test_ray_and_spark_find_the_same_pairs(
@@ -79,12 +84,14 @@ def test_an_engine_that_finds_something_else_fails_the_comparison(
 
 
 def test_an_engine_that_fails_loses_no_other(
-    joinsim: Command, prepared: Path, monkeypatch: pytest.MonkeyPatch
+    joinsim: Command, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(registry.ENGINES, "broken", Broken(None))
-    said = joinsim("compare", QUERY, "--data", prepared, "--engines", "broken,inline")
+    names = "broken,inline"
+    said = joinsim("compare", QUERY, "--data", prepared, "--engines", names, "--out", "o")
     assert said.code == 3
     assert "failed: out of paper" in said.out
+    assert "out of paper" in (tmp_path / "o" / "compare.html").read_text()
     assert "all pairs equal: PASS" in said.out
 
 

@@ -12,8 +12,9 @@ from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.ibwj import IndexJoin
 from joins.window_join.nested_loop import NestedLoopJoin
+from joins.window_join.rows import make_rows
 from joins.window_join.sorted_runs import SortedRunsJoin
-from tests.joins.ibwj_cases import arrivals, assert_join_is_exact
+from tests.joins.ibwj_cases import arrivals, assert_join_is_exact, matches_of
 
 SMALL = {"run_width": 4, "tree_width": 4}
 
@@ -83,8 +84,34 @@ def test_runs_of_narrow_keys_become_wide_when_one_does_not_fit():
     assert_join_is_exact(join, (True, consecutive(keys, 0), [0, 30, 50, 75, 100, 150]))
 
 
-def test_runs_hold_positions_beyond_32_bits():
+@pytest.mark.parametrize("greatest", [6, 1 << 40])
+def test_runs_hold_positions_beyond_32_bits(greatest):
     keys = np.arange(200) % 7
+    keys[::40] = greatest
     for first in ((1 << 31) - 100, 1 << 40):
         join = SortedRunsJoin(self_join=True)
         assert_join_is_exact(join, (True, consecutive(keys, first), [0, 60, 120, 180, 200]))
+
+
+def test_runs_are_probed_in_blocks_and_by_ranges_longer_than_one_instruction_looks_at():
+    rng = np.random.default_rng(3)
+    columns = consecutive(rng.integers(0, 20, 1500), 0)
+    # The order of keys is not that of ranges: each looks for what lies opposite.
+    columns["low"], columns["high"] = 18 - columns["key"], 20 - columns["key"]
+    columns["start"] = np.maximum(0, columns["position"] - 400)
+    join = SortedRunsJoin(self_join=True)
+    assert_join_is_exact(join, (True, columns, [0, 700, 1400, 1500]))
+
+
+def test_sorted_runs_go_on_from_a_snapshot():
+    columns = consecutive(np.arange(300) % 11, 0)
+    rows = make_rows(**columns)
+    join = SortedRunsJoin(self_join=True, ratio=3)
+    for begin in range(0, 200, 50):
+        join.join(rows.part(begin, begin + 50))
+    restored = SortedRunsJoin.restore(join.snapshot())
+    assert len(restored) == len(join)
+    for one in (join, restored):
+        found = one.join(rows.part(200, 300), enumerate=True)
+        counts = [len(ids) for ids in matches_of(True, columns)[200:]]
+        assert found.count.tolist() == counts

@@ -1,4 +1,4 @@
-"""The constants between the model's nanoseconds and a machine's."""
+"""From the model's nanoseconds to a machine's."""
 
 from __future__ import annotations
 
@@ -6,36 +6,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.window_join.machine_times import CALIBRATED_BITS, MachineTimes, fit_times
+from joins.window_join.machine_times import MachineTimes
 
-WINDOWS = [1 << bits for bits in CALIBRATED_BITS]
+RATIOS = st.lists(st.floats(0.01, 100), min_size=1, max_size=5)
 
 
-@given(
-    st.integers(20, 500),
-    st.integers(0, 300_000),
-    st.integers(0, 300_000),
-    st.lists(st.floats(100, 5000), min_size=3, max_size=3).map(sorted),
-)
-def test_times_that_the_constants_explain_are_explained(
-    work_percent: int, doubling_ps: int, uncached_ps: int, predicted_ns: list[float]
+@given(RATIOS, st.floats(1, 1e6))
+def test_at_the_windows_that_were_timed_it_is_what_was_timed(
+    ratios: list[float], predicted_ns: float
 ) -> None:
-    machine = MachineTimes(
-        work_percent=work_percent, doubling_ps=doubling_ps, uncached_ps=uncached_ps
+    windows = tuple(1 << 2 * bits for bits in range(10, 10 + len(ratios)))
+    times = MachineTimes(windows=windows, ratios=tuple(ratios))
+    for window, ratio in zip(windows, ratios, strict=True):
+        assert times.tuple_ns(predicted_ns, window) == pytest.approx(predicted_ns * ratio)
+
+
+def test_between_them_each_doubling_multiplies_the_ratio_alike() -> None:
+    times = MachineTimes(windows=(1 << 16, 1 << 20), ratios=(0.5, 8.0))
+    assert [times.tuple_ns(100, 1 << bits) for bits in range(16, 21)] == pytest.approx(
+        [50, 100, 200, 400, 800]
     )
-    took_ns = [machine.tuple_ns(ns, w) for ns, w in zip(predicted_ns, WINDOWS, strict=True)]
-    found = fit_times(WINDOWS, predicted_ns, took_ns)
-    for ns, window, took in zip(predicted_ns, WINDOWS, took_ns, strict=True):
-        assert found.tuple_ns(ns, window) == pytest.approx(took, rel=0.02)
 
 
-def test_what_falls_with_the_window_has_no_negative_constants() -> None:
-    found = fit_times(WINDOWS, [100, 100, 100], [100, 90, 80])
-    assert found == MachineTimes(work_percent=89, doubling_ps=0, uncached_ps=0)
+@given(RATIOS, st.floats(0, 100))
+def test_beyond_them_the_ratio_stays(ratios: list[float], bits: float) -> None:
+    windows = tuple(range(64, 64 + len(ratios)))
+    times = MachineTimes(windows=windows, ratios=tuple(ratios))
+    assert times.tuple_ns(100, 64 / 2**bits) == pytest.approx(100 * ratios[0])
+    assert times.tuple_ns(100, windows[-1] * 2**bits) == pytest.approx(100 * ratios[-1])
 
 
-def test_doublings_count_from_where_a_cache_ends() -> None:
-    machine = MachineTimes(work_percent=50, doubling_ps=1_000, uncached_ps=10_000)
-    assert machine.tuple_ns(100, 1 << 10) == 50
-    assert machine.tuple_ns(100, 1 << 18) == 56
-    assert machine.tuple_ns(100, 1 << 20) == 78
+@pytest.mark.parametrize(
+    ("windows", "ratios"),
+    [((), ()), ((8,), (1, 2)), ((8, 8), (1, 2)), ((0, 8), (1, 2)), ((8,), (0,)), ((8,), (-1.0,))],
+)
+def test_times_that_do_not_belong_together_are_refused(
+    windows: tuple[int, ...], ratios: tuple[float, ...]
+) -> None:
+    with pytest.raises(ValueError, match=r"ratio|ascend"):
+        MachineTimes(windows=windows, ratios=ratios)

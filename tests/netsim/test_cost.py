@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_a_profile_file_that_is_wrong_is_named_with_its_keys(
 
 
 def test_a_negative_or_broken_cost_is_refused() -> None:
-    values = dict.fromkeys((f for f in CostProfile.__dataclass_fields__ if f != "name"), 1)
+    values = dict.fromkeys((f.name for f in fields(CostProfile) if f.name != "name"), 1)
     for wrong in (-1, 0.5):
         with pytest.raises(ValueError, match=r"bit_ps is .* whole number of picoseconds"):
             CostProfile(**{"name": "x", **values, "bit_ps": wrong})

@@ -8,11 +8,12 @@ import pytest
 
 from joins.work import Work
 from netsim.cost import load_profile
-from netsim.operator_cost import OperatorCost, OperatorProfile, operator_profiles
+from netsim.operator_cost import OperatorCost, OperatorProfile, Transport, operator_profiles
 
 COST = OperatorCost(
     message_ps=7_000_000, row_ps=2_000, search_percent=50, bits_percent=100, matches_percent=300
 )
+TRANSPORT = Transport(local_message_ps=1_000_000, sent_message_ps=5_000_000, sent_byte_ps=20)
 
 
 def test_a_profile_without_operators_has_none() -> None:
@@ -21,20 +22,26 @@ def test_a_profile_without_operators_has_none() -> None:
 
 def test_a_plain_profile_charges_nothing_for_sending_and_the_same_everywhere() -> None:
     profile = load_profile()
-    assert profile.sent_ns(1_000) == 0
+    assert not profile.charges_senders
+    assert profile.sent_ns(1_000, 10, 10**6) == 0
     assert profile.local_ns(10, 100) == profile.floor_ns(10, 100)
 
 
 def test_a_local_message_costs_no_bytes() -> None:
-    profile = OperatorProfile.of(load_profile(), 1_000_000, COST)
+    profile = OperatorProfile.of(load_profile(), TRANSPORT, COST)
     assert profile.local_ns(0, 10**9) == 8_000
     assert profile.floor_ns(0, 10**9) > 10**8
-    assert profile.sent_ns(500) == 1_000
+
+
+def test_a_sender_pays_for_tuples_messages_and_bytes() -> None:
+    profile = OperatorProfile.of(load_profile(), TRANSPORT, COST)
+    assert profile.charges_senders
+    assert profile.sent_ns(500, 3, 10_000) == 1_000 + 15_000 + 200
 
 
 def test_every_group_of_units_has_a_factor_of_its_own() -> None:
     default = load_profile()
-    profile = OperatorProfile.of(default, 1_000_000, COST)
+    profile = OperatorProfile.of(default, TRANSPORT, COST)
     work = Work(comparisons=1_000, inserts=10, bits=4_000, matches=500)
     alone = [Work(comparisons=1_000, inserts=10), Work(bits=4_000), Work(matches=500)]
     search, bits, matches = (default.work_ns(part) for part in alone)
@@ -52,6 +59,7 @@ def test_a_wrong_entry_is_named(tmp_path: Path, text: str, said: str) -> None:
     default = load_profile()
     path = tmp_path / "mine.toml"
     units = "\n".join(f"{k} = {v}" for k, v in vars(default).items() if k != "name")
-    path.write_text(f"{units}\nlocal_message_ps = 1\n{text}")
+    transport = "\n".join(f"{key} = 1" for key in vars(TRANSPORT))
+    path.write_text(f"{units}\n[transport]\n{transport}\n{text}")
     with pytest.raises(ValueError, match=f"the operators of hash_join: .*{said}"):
         operator_profiles(path, "hash_join")

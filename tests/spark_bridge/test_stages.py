@@ -56,7 +56,7 @@ def test_every_topology_is_exact_in_stages(name: str) -> None:
             job = Job(query=query, files=files, feeding=feeding, pairs=True)
             graph = topology.build(job, draw(parameters(topology, query, exact=True)))
             stages = cut(graph.specs, graph.wiring, fold=draw(st.booleans()))
-            triggers = Triggers(graph, stages, seed=7)
+            triggers = Triggers(graph, stages, Path(folder), seed=7)
             feed = open_feed(files, disorder)
             pieces = []
             while (piece := feed.take(draw(st.integers(1, 40)))) is not None:
@@ -64,6 +64,8 @@ def test_every_topology_is_exact_in_stages(name: str) -> None:
             while pieces:
                 some = draw(st.integers(1, 3))
                 taken, pieces = pieces[:some], pieces[some:]
+                if draw(st.booleans()):
+                    triggers.run_in_vain(taken, last=not pieces)
                 triggers.run(taken, last=not pieces)
                 triggers.rebuild(draw(st.integers(0, 20)))
             everything = Feed(files).take(10**6)

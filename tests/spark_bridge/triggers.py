@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,36 +21,33 @@ from topologies.topology import ActorGraph
 
 
 class Variable:
-    """A state variable of Spark's that is a map."""
+    """Spark's handle to the state of one group, and its state variable: a value."""
 
     def __init__(self) -> None:
-        self._values: dict[Any, tuple[Any, ...]] = {}
+        self.value: tuple[Any, ...] | None = None
 
-    def getValue(self, key: tuple[int]) -> tuple[Any, ...] | None:  # noqa: N802
-        return self._values.get(key)
+    def getValueState(self, name: str, schema: str) -> Variable:  # noqa: N802
+        return self
 
-    def updateValue(self, key: tuple[int], value: tuple[Any, ...]) -> None:  # noqa: N802
-        self._values[key] = value
+    def get(self) -> tuple[Any, ...] | None:
+        return self.value
 
-    def removeKey(self, key: tuple[int]) -> None:  # noqa: N802
-        del self._values[key]
-
-
-class Variables:
-    """Spark's handle to the state of one group."""
-
-    def getMapState(self, name: str, key: str, value: str) -> Variable:  # noqa: N802
-        return Variable()
+    def update(self, value: tuple[Any, ...]) -> None:
+        self.value = value
 
 
 class Triggers:
-    """All shards of all stages; what travels between them goes through bytes."""
+    """All shards of all stages; what travels between them goes through bytes.
 
-    def __init__(self, graph: ActorGraph, stages: Stages, seed: int) -> None:
+    What shards keep goes to *folder*.
+    """
+
+    def __init__(self, graph: ActorGraph, stages: Stages, folder: Path, seed: int) -> None:
         self._graph, self._stages, self._seed = graph, stages, seed
         self._homes = list(dict.fromkeys(stages.homes.values()))
         self._shards = {home: self._new(home) for home in self._homes}
-        self._kept = {home: Kept(Variables()) for home in self._homes}
+        self._committed = {home: Variable() for home in self._homes}
+        self._kept = {home: Kept(self._committed[home], folder) for home in self._homes}
         self.emitted: list[Any] = []
 
     def _new(self, home: Home) -> StageShard:
@@ -79,6 +77,16 @@ class Triggers:
             for to, letters in outcome.letters.items():
                 assert to[0] > home[0], "data flows one way"
                 parcels[to].append(pack((letter, wrap(letter.payload)) for letter in letters))
+
+    def run_in_vain(self, pieces: Sequence[Arrivals], *, last: bool) -> None:
+        """Take a trigger that is killed before it is committed."""
+        heads = {home: variable.value for home, variable in self._committed.items()}
+        emitted = list(self.emitted)
+        self.run(pieces, last=last)
+        self.emitted = emitted
+        for which, home in enumerate(self._homes):
+            self._committed[home].value = heads[home]
+            self.rebuild(which)
 
     def rebuild(self, which: int) -> None:
         """Put a new shard in one's place, by what was kept of it."""

@@ -109,7 +109,7 @@ class Measured:
     peak_bytes
         Most memory of the process.
     processor_ns
-        Processor time of the process while it served.
+        Process to the processor time it used while it served.
     worked_ns, held_bytes
         Actor name to the processor time spent in it, and to the bytes of the arrays it holds.
     """
@@ -120,7 +120,7 @@ class Measured:
     nbytes: int = 0
     received: int = 0
     peak_bytes: int = 0
-    processor_ns: int = 0
+    processor_ns: dict[int, int] = field(default_factory=dict)
     worked_ns: dict[str, int] = field(default_factory=dict)
     held_bytes: dict[str, int] = field(default_factory=dict)
 
@@ -132,6 +132,6 @@ class Measured:
         self.nbytes += other.nbytes
         self.received += other.received
         self.peak_bytes += other.peak_bytes
-        self.processor_ns += other.processor_ns
+        self.processor_ns |= other.processor_ns
         self.worked_ns |= other.worked_ns
         self.held_bytes |= other.held_bytes

@@ -98,7 +98,7 @@ class LiveShard:
         self._post.send_all()
         measured = self._measured
         measured.peak_bytes = peak_bytes()
-        measured.processor_ns = self._clock.processor_ns() - began_ns
+        measured.processor_ns = {self._mesh.member: self._clock.processor_ns() - began_ns}
         measured.worked_ns = {name: seat.worked_ns for name, seat in self._seats.items()}
         measured.held_bytes = {
             name: held_bytes(seat.cell.actor) for name, seat in self._seats.items()

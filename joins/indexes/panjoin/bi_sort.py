@@ -9,7 +9,8 @@ the buffer as it does the main array: the buffer may be large, and a range in it
 And inside a partition the paper goes through tuples and probes in one merging loop; here each probe
 counts the keys of its partition that are less, eight in an instruction and without a branch to
 guess. The tuples read are the same ones. Where matches are counted, a range's end is not searched
-for: keys are compared from its beginning on, sixteen at a time, until one is beyond it.
+for: it is counted beside the beginning, and if it lies beyond the partition, keys are compared from
+there on, sixteen at a time.
 """
 
 from __future__ import annotations

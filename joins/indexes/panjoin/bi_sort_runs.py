@@ -91,13 +91,15 @@ def merge(
 ) -> None:
     """Merge *new* sorted entries into *size* sorted ones, in place from the greatest down.
 
+    Entries are keys and their places, or keys alone when *places* has no columns.
+
     What lies between two new entries moves up by the lanes. More is moved than lies there: what is
     too much lands where the next entries go. With fewer than `LANES` of these it would land on
     entries that are still to be moved, which therefore go one by one.
     """
-    i, to = size - 1, size + new - 1
+    i, to, has_places = size - 1, size + new - 1, places.shape[1] > 0
     for j in range(new - 1, -1, -1):
-        key, place = new_keys[0, j], new_places[0, j]
+        key = new_keys[0, j]
         greater = LANES
         while greater == LANES and i >= LANES - 1:
             lanes = i - LANES + 1
@@ -105,16 +107,19 @@ def merge(
             if greater < LANES and j < LANES:
                 break
             move_lanes(keys, 0, lanes, to - LANES + 1)
-            move_lanes(places, 0, lanes, to - LANES + 1)
+            if has_places:
+                move_lanes(places, 0, lanes, to - LANES + 1)
             i -= greater
             to -= greater
         while i >= 0 and keys[0, i] > key:
             keys[0, np.uint64(to)] = keys[0, np.uint64(i)]
-            places[0, np.uint64(to)] = places[0, np.uint64(i)]
+            if has_places:
+                places[0, np.uint64(to)] = places[0, np.uint64(i)]
             i -= 1
             to -= 1
         keys[0, np.uint64(to)] = key
-        places[0, np.uint64(to)] = place
+        if has_places:
+            places[0, np.uint64(to)] = new_places[0, j]
         to -= 1
     counters[MOVES] += size - 1 - i + new
     counters[COMPARISONS] += size - 1 - i + new

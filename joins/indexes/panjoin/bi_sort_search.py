@@ -8,13 +8,13 @@ from joins.indexes.panjoin.answering import Probes
 from joins.indexes.panjoin.bi_sort_runs import CHUNK, Runs
 from joins.indexes.panjoin.rebound import AT_ONCE, as_key, rebound, rebound_all
 from joins.indexes.panjoin.threads import BLOCK
-from joins.machine import LANES, inlined, kernel, lanes_less, prefetch_entry
+from joins.machine import inlined, kernel, lanes_less, prefetch_entry
 from joins.work import COMPARISONS
 
 MAIN_BEGIN, MAIN_END, BUFFER_BEGIN, BUFFER_END = range(4)
 """Rows of a matrix of ranges."""
 
-_GREATEST = np.int64(0x7FFFFFFFFFFFFFFF)
+GREATEST = np.int64(0x7FFFFFFFFFFFFFFF)
 _SCANNED = 4 * CHUNK
 _LINE = 16
 _FEW = 4
@@ -24,22 +24,30 @@ _AHEAD = 8
 
 
 @inlined
-def _place_of(runs: Runs, partition: int, target: int, counters: np.ndarray) -> int:
-    """Return the first place with a key of at least *target*, which so many samples are less than.
+def part_to_scan(runs: Runs, partition: int, target: int) -> tuple[int, int, int]:
+    """Return where to scan for *target*, how many keys, and the comparisons of it all.
 
-    The paper scans the partition; of a wide one a binary search first leaves a few chunks.
+    So many samples as *partition* says are less than the target. The paper scans the partition; of
+    a wide one a binary search first leaves a few chunks.
     """
-    place, size = max(partition - 1, 0) * runs.step, runs.step
+    place, size, halvings = max(partition - 1, 0) * runs.step, runs.step, 0
     while size > _SCANNED:
         half = size // (2 * CHUNK) * CHUNK
-        counters[COMPARISONS] += 1
+        halvings += 1
         if runs.keys[0, np.uint64(place + half)] < target:
             place += half
             size -= half
         else:
             size = half
     # Counting has no branch to guess, and takes several keys in an instruction.
-    counters[COMPARISONS] += size // AT_ONCE
+    return place, size, halvings + size // AT_ONCE
+
+
+@inlined
+def _place_of(runs: Runs, partition: int, target: int, counters: np.ndarray) -> int:
+    """Return the first place with a key of at least *target*; see `part_to_scan`."""
+    place, size, compared = part_to_scan(runs, partition, target)
+    counters[COMPARISONS] += compared
     found = place
     for chunk in range(place, place + size, CHUNK):
         found += lanes_less(runs.keys, 0, chunk, target)
@@ -47,11 +55,15 @@ def _place_of(runs: Runs, partition: int, target: int, counters: np.ndarray) -> 
 
 
 @inlined
-def _ask_for(runs: Runs, partition: int) -> None:
-    """Ask for the keys that `_place_of` will read."""
-    place = max(partition - 1, 0) * runs.step
-    for line in range(0, min(runs.step, _SCANNED), _LINE):
-        prefetch_entry(runs.keys, 0, place + line)
+def ask_ahead(runs: Runs, partitions: np.ndarray, column: int, count: int) -> None:
+    """Ask for the keys that `part_to_scan` will speak of `_AHEAD` columns on.
+
+    *partitions* has *count* columns. The first one asks for those until then as well.
+    """
+    for ahead in range(column + _AHEAD if column else 0, min(column + _AHEAD + 1, count)):
+        place = max(partitions[ahead] - 1, 0) * runs.step
+        for line in range(0, min(runs.step, _SCANNED), _LINE):
+            prefetch_entry(runs.keys, 0, place + line)
 
 
 @kernel
@@ -70,11 +82,8 @@ def find_begins(
     begins = ranges[MAIN_BEGIN]
     rebound_all(runs.sampled, runs.samples, probes.low, begin, end, begins, counters)
     count = end - begin
-    for column in range(min(_AHEAD, count)):
-        _ask_for(runs, begins[column])
     for column in range(count):
-        if column + _AHEAD < count:
-            _ask_for(runs, begins[column + _AHEAD])
+        ask_ahead(runs, begins, column, count)
         low = as_key(runs.keys, probes.low[begin + column])
         begins[column] = _place_of(runs, begins[column], low, counters)
         prefetch_entry(runs.places, 0, begins[column])
@@ -82,29 +91,6 @@ def find_begins(
     begins = ranges[BUFFER_BEGIN]
     # Without anything in the buffer all of these are 0.
     rebound_all(runs.buffer_keys, runs.buffered, probes.low, begin, end, begins, counters)
-
-
-@kernel
-def find_near_ends(
-    keys: np.ndarray,
-    size: int,
-    begins: np.ndarray,
-    probes: Probes,
-    begin: int,
-    end: int,
-    ends: np.ndarray,
-) -> None:
-    """Fill in *ends* of ranges that hold few keys: they are counted, from the beginning on."""
-    for column in range(end - begin):
-        place, past = begins[column], size
-        if probes.high[begin + column] < _GREATEST:
-            past = place
-            high = as_key(keys, probes.high[begin + column] + 1)
-            less = LANES
-            while less == LANES and past < size:
-                less = lanes_less(keys, 0, past, high)
-                past += less
-        ends[column] = min(past, size)
 
 
 @kernel
@@ -122,7 +108,7 @@ def find_ends(
         if probes.low[row] > probes.high[row]:
             for which in range(4):
                 ranges[which, column] = 0
-        elif probes.high[row] == _GREATEST:
+        elif probes.high[row] == GREATEST:
             ranges[MAIN_END, column], ranges[BUFFER_END, column] = runs.size, runs.buffered
         else:
             past, first = probes.high[row] + 1, ranges[MAIN_BEGIN, column]

@@ -9,6 +9,7 @@ import numpy as np
 from joins.found import Found
 from joins.indexes.columns import window_columns
 from joins.indexes.panjoin.answering import (
+    Output,
     Probes,
     listing,
     new_counters,
@@ -17,6 +18,7 @@ from joins.indexes.panjoin.answering import (
 )
 from joins.indexes.panjoin.codes import encode_range
 from joins.indexes.panjoin.subwindow import Subwindow
+from joins.indexes.panjoin.threads import in_threads
 
 
 def encode_probes(
@@ -59,18 +61,30 @@ def encode_probes(
 def probe_subwindows(
     subwindows: Sequence[Subwindow], probes: Probes, *, enumerate: bool = False, threads: int = 1
 ) -> Found:
-    """Find for every probe the matches in any of *subwindows*."""
+    """Find for every probe the matches in any of *subwindows*.
+
+    A thread takes its share of the probes through all of them: threads wake up once, not once per
+    subwindow.
+    """
+    held = [subwindow for subwindow in subwindows if len(subwindow)]
+
+    def add_matches(output: Output) -> np.ndarray:
+        def answer(begin: int, end: int) -> np.ndarray:
+            counters = new_counters()
+            for subwindow in held:
+                counters += subwindow.answer(probes, begin, end, output)
+            return counters
+
+        return in_threads(answer, len(probes.low), threads)
+
     output = new_output(len(probes.low))
-    counters = new_counters()
-    for subwindow in subwindows:
-        counters += subwindow.answer(probes, output, threads)
+    counters = add_matches(output)
     match_id = None
     if enumerate:
         listed = listing(output)
         match_id = listed.match_id
         if len(match_id):  # a list of no length would count them again
-            for subwindow in subwindows:
-                subwindow.answer(probes, listed, threads)
+            add_matches(listed)
     return Found(
         count=output.matches,
         fingerprint=output.fingerprint,

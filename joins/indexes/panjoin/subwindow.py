@@ -13,18 +13,12 @@ from typing import Any
 import numpy as np
 
 from joins.indexes.columns import column
-from joins.indexes.panjoin.answering import (
-    Output,
-    Probes,
-    Stored,
-    new_counters,
-)
+from joins.indexes.panjoin.answering import Output, Probes, Stored
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.codes import encode_columns
 from joins.indexes.panjoin.rap_table import RapTable
 from joins.indexes.panjoin.records import Records, find_records, read_records
 from joins.indexes.panjoin.structure import Structure, StructureName
-from joins.indexes.panjoin.threads import in_threads
 from joins.indexes.panjoin.wib_tree import WibTree
 from joins.machine import kernel
 from joins.work import Work
@@ -172,15 +166,12 @@ class Subwindow:
         """Make ready for a life without insertions."""
         return self.structure.seal()
 
-    def answer(self, probes: Probes, output: Output, threads: int) -> np.ndarray:
-        """Add the matches of encoded probes to *output*; return the counters."""
-        if not len(self):
-            return new_counters()
-        return in_threads(
-            lambda begin, end: self.structure.answer(probes, self._stored, begin, end, output),
-            len(probes.low),
-            threads,
-        )
+    def answer(self, probes: Probes, begin: int, end: int, output: Output) -> np.ndarray:
+        """Add the matches of encoded probes *begin* to *end* to *output*; return the counters.
+
+        Calls for different probes may run side by side, see `Structure.answer`.
+        """
+        return self.structure.answer(probes, self._stored, begin, end, output)
 
     def records(self, *bands: Probes) -> tuple[Records, Work]:
         """Return records in place of matches (see `find_records`); only for a BI-Sort."""

@@ -33,6 +33,8 @@ from joins.machine import inlined, kernel, prefetch_entry
 READ, WRITTEN, PLACES = 0, 1, 2
 """Columns of the places found: the subindex that is read first, the one that is written, and per
 immutable tree the place where the range begins."""
+_FEW = 3
+"""Entries of an immutable tree that a range is thought to hold, when their lines are asked for."""
 
 
 @kernel
@@ -66,7 +68,8 @@ def look_up_block(
             levels = forest.run_shape[run, LEVELS]
             leaf = descend(forest, run, node, depth, levels, low[row], counters)
             places[i, PLACES + k] = leaf
-            for word in range(leaf * width, leaf * width + width, LINE):
+            # A range that begins near the end of its leaf is read on into the next one.
+            for word in range(leaf * width, leaf * width + width + LINE, LINE):
                 prefetch_entry(forest.run_keys, run, word)
         prefetch_entry(forest.subindexes, subindex_row(forest, active, places[i, READ]), 0)
         written = active_tree(forest, own)
@@ -84,6 +87,7 @@ def look_up_block(
             place = place_in_leaf(forest, run, places[i, PLACES + k], low[row], counters)
             places[i, PLACES + k] = place
             prefetch_entry(forest.run_positions, run, place)
+            prefetch_entry(forest.run_positions, run, place + _FEW)  # It may be in the next line.
         for k in range(forest.sides[probed, TREE_COUNT]):
             tree = tree_slot(forest, probed, k)
             root = forest.subindexes[subindex_row(forest, tree, places[i, READ]), ROOT]

@@ -301,6 +301,16 @@ def test_wrong_input_is_named(act, error, text):
         act(BPlusTree("float64"))
 
 
+def test_marking_looks_at_one_key_of_a_leaf_that_lies_in_the_range():
+    n, entries = 1000, 8
+    tree = BPlusTree("int64", leaf_entries=entries, fanout=8)
+    tree.insert(np.arange(n), np.arange(n))
+    _, work = tree.mark(np.array([3]), np.array([n - 3]), base=0, bits=n)
+    assert work.bits == n - 5
+    descent_and_ends = (tree.nodes.state[HEIGHT] + 2) * entries
+    assert 0 <= work.comparisons - tree.nodes.state[LEAF_LIVE] <= descent_and_ends
+
+
 @pytest.mark.parametrize("negated", [False, True])
 @pytest.mark.parametrize("base", [1, -2])
 def test_a_position_without_a_bit_is_an_error(base, negated):

@@ -19,7 +19,8 @@ from scenarios.calibration.fit import (
 from scenarios.calibration.observe import Observed
 from scenarios.calibration.transport import Carried
 
-LOCAL_PS, MESSAGE_PS, BYTE_PS = 30_000_000, 200_000_000, 400
+LOCAL_PS, MESSAGE_PS, BYTE_PS = 30_000_000, 130_000_000, 400
+SENT_PS, SENT_BYTE_PS = 90_000_000, 200
 JOINER = OperatorCost(
     message_ps=90_000_000, row_ps=25_000, search_percent=170, bits_percent=40, matches_percent=900
 )
@@ -41,10 +42,19 @@ def observed(rng: np.random.Generator, cost: OperatorCost) -> Observed:
 
 
 def carried(rng: np.random.Generator) -> Carried:
-    local, remote = rng.integers(50, 900, 2).tolist()
-    nbytes = int(rng.integers(10**5, 10**8))
-    took = local * LOCAL_PS + remote * MESSAGE_PS + nbytes * BYTE_PS
-    return Carried(seconds=took / 1e12, local=local, remote=remote, nbytes=nbytes)
+    local, received, sent = rng.integers(50, 900, 3).tolist()
+    received_bytes, sent_bytes = rng.integers(10**5, 10**8, 2).tolist()
+    took = local * LOCAL_PS + received * MESSAGE_PS + received_bytes * BYTE_PS
+    took += sent * SENT_PS + sent_bytes * SENT_BYTE_PS
+    return Carried(
+        seconds=took / 1e12,
+        worked_seconds=0.0,
+        local=local,
+        received=received,
+        received_bytes=received_bytes,
+        sent=sent,
+        sent_bytes=sent_bytes,
+    )
 
 
 def calibrated(rng: np.random.Generator) -> Calibrated:
@@ -55,7 +65,9 @@ def calibrated(rng: np.random.Generator) -> Calibrated:
 
 def test_costs_are_found_again_from_what_runs_took() -> None:
     found = calibrated(np.random.default_rng(3))
-    assert found.local_message_ps == pytest.approx(LOCAL_PS, rel=0.01)
+    assert found.transport.local_message_ps == pytest.approx(LOCAL_PS, rel=0.01)
+    assert found.transport.sent_message_ps == pytest.approx(SENT_PS, rel=0.01)
+    assert found.transport.sent_byte_ps == pytest.approx(SENT_BYTE_PS, abs=2)
     assert found.base.message_ps == pytest.approx(MESSAGE_PS, rel=0.01)
     assert found.base.byte_ps == pytest.approx(BYTE_PS, abs=2)
     for role, wanted in (("joiner", JOINER), ("source", SOURCE)):
@@ -99,7 +111,8 @@ def test_a_profile_is_read_back_as_written(tmp_path: Path) -> None:
     assert joiner.comparison_ps == base.comparison_ps * cost.search_percent // 100
     assert joiner.match_ps == base.match_ps * cost.matches_percent // 100
     assert joiner.local_ns(5, 999) == (
-        (written.local_message_ps + cost.message_ps + 5 * cost.row_ps) // 1000
+        (written.transport.local_message_ps + cost.message_ps + 5 * cost.row_ps) // 1000
     )
     assert joiner.floor_ns(0, 0) == (base.message_ps + cost.message_ps) // 1000
+    assert joiner.sent_message_ps == written.transport.sent_message_ps
     assert operator_profiles(path, "hash_join") == {}

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
-from joins.window_join.drivers import Making
-from joins.window_join.machine_times import MachineTimes
+from joins.window_join.drivers import IndexName, Making
+from joins.window_join.machine_times import CALIBRATED_WINDOWS, MachineTimes
 from netsim.cost import PROFILES, load_profile
-from scenarios.calibration.window_joins import append_times, band_join, read_times, time_join
+from scenarios.calibration.window_joins import (
+    Point,
+    append_times,
+    band_join,
+    calibrated,
+    read_times,
+    time_indexes,
+    time_join,
+)
 
-TIMES = MachineTimes(work_percent=57, doubling_ps=12, uncached_ps=0)
+TIMES = MachineTimes(windows=(4096, 65536), ratios=(0.57, 1.25))
 
 
 @pytest.fixture
@@ -29,11 +38,43 @@ def test_times_are_kept_beside_the_profile(profile: Path) -> None:
     assert load_profile(profile).unit_ps == load_profile().unit_ps
 
 
-def test_a_wrong_entry_is_named(profile: Path) -> None:
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("speed = [3]", "'speed'"),
+        ("windows = 4096\nratios = 1.0", "not iterable"),
+        ("windows = [4096]\nratios = [0.5, 1.0]", "2 ratios for 1 windows"),
+        ("windows = [4096, 4096]\nratios = [0.5, 1.0]", "do not ascend"),
+        ("windows = [4096]\nratios = [nan]", "above 0"),
+    ],
+)
+def test_a_wrong_entry_is_named(profile: Path, entry: str, told: str) -> None:
     with profile.open("a") as file:
-        file.write("[window_joins.pim_tree]\nspeed = 3\n")
-    with pytest.raises(ValueError, match=r"mine.toml: window_joins: .*'speed'"):
+        file.write(f"[window_joins.pim_tree]\n{entry}\n")
+    with pytest.raises(ValueError, match=rf"mine.toml: window_joins: .*{told}"):
         read_times(profile)
+
+
+def test_windows_that_are_not_calibrated_at_do_not_count() -> None:
+    known, unknown = CALIBRATED_WINDOWS[0], CALIBRATED_WINDOWS[0] + 1
+    points = [
+        Point(index="im_tree", window=window, predicted_ns=200, counted_ns=0, took_ns=took_ns)
+        for window, took_ns in ((known, 100), (unknown, 900))
+    ]
+    assert calibrated(points) == MachineTimes(windows=(known,), ratios=(0.5,))
+
+
+def test_every_index_is_timed_and_predicted_at_every_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("scenarios.calibration.window_joins._TUPLES", 2_000)
+    timed = time_indexes([64, 256])
+    assert list(timed) == list(get_args(IndexName))
+    for points in timed.values():
+        assert [point.window for point in points] == [64, 256]
+        for point in points:
+            assert point.predicted_ns == pytest.approx(point.counted_ns, rel=1)
+            assert point.took_ns > 0
 
 
 def test_tuples_that_fill_the_windows_are_not_counted() -> None:

@@ -181,17 +181,18 @@ def test_the_table_suffices_and_the_answer_is_right_for_any_order_of_values(
 
 @pytest.mark.parametrize("kind", list(STRUCTURES))
 def test_threads_change_neither_the_answer_nor_the_work(kind: Any) -> None:
-    rng = np.random.default_rng(5)
+    rng, probes = np.random.default_rng(5), 25_000
     shape = SubwindowShape(dtypes=("int64",), capacity=5_000, partitions=100, sigma=1.25)
-    subwindow = Subwindow(shape, kind, first=0)
-    insert_in_order(subwindow, [rng.integers(0, 2_000, 5_000)])
-    low = np.sort(rng.integers(0, 2_000, 6_000))
-    probes = encode_probes(
-        ("int64",), [low], [low + 7], negated=[False], start=np.arange(6_000), stop=None
+    chain = [Subwindow(shape, kind, first=first) for first in (0, 5_000)]
+    for subwindow in chain:
+        insert_in_order(subwindow, [rng.integers(0, 20_000, 5_000)])
+    low = np.sort(rng.integers(0, 20_000, probes))
+    asked = encode_probes(
+        ("int64",), [low], [low + 7], negated=[False], start=np.arange(probes) // 3, stop=None
     )
-    alone = probe_subwindows([subwindow], probes, enumerate=True)
+    alone = probe_subwindows(chain, asked, enumerate=True)
     for threads in (2, 5):
-        shared = probe_subwindows([subwindow], probes, enumerate=True, threads=threads)
+        shared = probe_subwindows(chain, asked, enumerate=True, threads=threads)
         assert (shared.count == alone.count).all()
         assert (shared.fingerprint == alone.fingerprint).all()
         assert np.array_equal(shared.match_id, alone.match_id)

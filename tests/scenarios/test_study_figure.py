@@ -1,0 +1,118 @@
+"""Lines of a study's figure, above all those that coincide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+
+from scenarios.drawing.style import LIGHT, SERIES, style
+from scenarios.study.claims import Values
+from scenarios.study.coinciding import coinciding
+from scenarios.study.config import Chart, load_study
+from scenarios.study.figure import study_figure
+from scenarios.study.findings import Findings
+
+STUDY = """
+query = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '10' ON '20')"
+[[streams]]
+files = ["s.parquet"]
+[study]
+measure = "throughput_tps"
+label = "tuples/s"
+[study.axis]
+label = "arrivals a message"
+keys = ["feeding.batch_rows"]
+values = [1, 2, 3]
+[study.variants]
+"""
+NAN = float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made(Findings):
+    """Findings that nothing was run for."""
+
+    made: Mapping[str, Values]
+
+    def curves(self, chart: Chart) -> dict[str, Values]:
+        return dict(self.made)
+
+
+def colours_between_points(tmp_path: Path, lines: list[Values]) -> list[set[str]]:
+    """Return the lines' colours that are seen half way from one point to the next."""
+    names = [str(line) for line in range(len(lines))]
+    path = tmp_path / "mine.toml"
+    path.write_text(STUDY + "\n".join(f"{name} = {{}}" for name in names))
+    study = load_study(str(path))
+    assert study is not None
+    findings = Made(study=study, results={}, made=dict(zip(names, lines, strict=True)))
+    with style():
+        figure = study_figure(findings)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[..., :3]
+    (axes,) = figure.axes
+    panel = axes.get_window_extent()
+    inside = pixels[len(pixels) - int(panel.y1) : len(pixels) - int(panel.y0)]
+    seen = []
+    for left, right in pairwise(axes.transData.transform([(x, 1) for x in (1, 2, 3)])[:, 0]):
+        margin = (right - left) / 4
+        stretch = inside[:, int(left + margin) : int(right - margin)].reshape(-1, 3)
+        painted = {to_hex(pixel / 255) for pixel in np.unique(stretch, axis=0)}
+        seen.append({name for name in SERIES if LIGHT[name] in painted})
+    return seen
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_of_lines_that_coincide_every_one_is_seen(tmp_path: Path, count: int) -> None:
+    wanted = set(SERIES[:count])
+    assert colours_between_points(tmp_path, [[5, 7, 9]] * count) == [wanted, wanted]
+
+
+def test_lines_on_a_logarithmic_axis_coincide_by_what_is_seen(tmp_path: Path) -> None:
+    lines: list[Values] = [[1, 1, 1000], [1.01, 1.01, 1000], [20, 20, 20]]
+    assert colours_between_points(tmp_path, lines) == [set(SERIES[:3])] * 2
+
+
+def test_a_line_that_is_not_there_takes_no_turn(tmp_path: Path) -> None:
+    lines: list[Values] = [[5, 5, None], [5, 5, 5], [None, None, None]]
+    first, second = colours_between_points(tmp_path, lines)
+    assert first == set(SERIES[:2])
+    assert second == {SERIES[1]}
+
+
+def test_lines_coincide_on_a_stretch_if_they_do_at_both_ends() -> None:
+    heights = np.array([[0.1, 0.5, 0.5], [0.9, 0.5, 0.505], [NAN, 0.5, 0.2]])
+    points, stretches = coinciding(heights)
+    assert points.together.tolist() == [[1, 3, 2], [1, 3, 2], [0, 3, 1]]
+    assert points.place.tolist() == [[0, 0, 0], [0, 1, 1], [0, 2, 0]]
+    assert stretches.together.tolist() == [[1, 2], [1, 2], [0, 1]]
+    assert stretches.place.tolist() == [[0, 0], [0, 1], [0, 0]]
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([NAN, 0, 0.004, 0.01, 0.02, 0.5]), min_size=3, max_size=3),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_lines_that_coincide_share_their_turns(rows: list[list[float]]) -> None:
+    heights = np.array(rows)
+    points, _ = coinciding(heights)
+    for column, together, place in zip(heights.T, points.together.T, points.place.T, strict=True):
+        assert (together == 0).tolist() == np.isnan(column).tolist()
+        for count in set(together[together > 0].tolist()):
+            turns = sorted(place[together == count].tolist())
+            assert turns == sorted(list(range(count)) * (len(turns) // count))
+        for line in np.flatnonzero(together == 1):  # alone, so that no other is where it is
+            assert (column == column[line]).sum() == 1
