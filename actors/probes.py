@@ -10,7 +10,7 @@ import numpy as np
 from actors.source import Fed
 from joins.batch import Batch
 from joins.event_time import EventTimeBounds
-from joins.windows import WindowBounds
+from joins.queries.windows import WindowBounds
 
 _BOUNDS_BYTES = 16
 

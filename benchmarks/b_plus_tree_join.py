@@ -19,11 +19,11 @@ import time
 import numpy as np
 
 from joins.hashing import mix, splitmix64
-from joins.indexes.b_plus_nodes import NONE, Nodes, prefetch_leaf
-from joins.indexes.b_plus_probe import find_first
-from joins.indexes.b_plus_tree import NODE_ENTRIES, BPlusTree
-from joins.indexes.b_plus_update import delete_entry, insert_entry
-from joins.machine import kernel
+from joins.indexes.b_plus.b_plus_tree import NODE_ENTRIES, BPlusTree
+from joins.indexes.b_plus.nodes import NONE, Nodes, prefetch_leaf
+from joins.indexes.b_plus.probe import find_first
+from joins.indexes.b_plus.update import delete_entry, insert_entry
+from joins.machine.compiling import kernel
 from joins.work import COUNTERS
 
 KEY_BITS = 30

@@ -12,10 +12,11 @@ from typing import Any
 
 from actors.hosting.ray_cluster import ray_cluster
 from benchmarks.measure import Result, report
-from scenarios import config, simulation
-from scenarios.plan import Plan, make_plan
-from scenarios.results import ResultWriter
-from scenarios.run import Report, execute
+from scenarios.configuration import configs
+from scenarios.output.results import ResultWriter
+from scenarios.running import simulation
+from scenarios.running.plan import Plan, make_plan
+from scenarios.running.run import Report, execute
 
 _REPEATS = 5
 _PROCESSES = 2
@@ -46,7 +47,7 @@ class _TimedWriter(ResultWriter):
 
 def _plan(settings: dict[str, Any], backend: str) -> Plan:
     settings = settings | {"backend": backend, "processes": _PROCESSES}
-    return make_plan(config.change(config.load("spo-q3"), settings))
+    return make_plan(configs.change(configs.load("spo-q3"), settings))
 
 
 def _run(plan: Plan, *, rehearsal: bool = True) -> Report:

@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import Result, report
-from joins.machine import kernel
-from joins.memory import aligned
+from joins.machine.compiling import kernel
+from joins.machine.memory import aligned
 
 READS = 1_000_000
 REPEATS = 5

@@ -26,10 +26,10 @@ from benchmarks.inequality_peers import NumpyScan, materialising_peers
 from benchmarks.inequality_work import PROBES, InequalityWork, Totals, taxi_work, uniform_work
 from benchmarks.measure import Result, report
 from joins.found import Found
-from joins.indexes.probe_list import probe_all
-from joins.indexes.segment import Segment
-from joins.indexes.segments import SEGMENTS
-from joins.memory import keep_freed_memory
+from joins.indexes.immutable.probe_list import probe_all
+from joins.indexes.immutable.segment import Segment
+from joins.indexes.immutable.segments import SEGMENTS
+from joins.machine.memory import keep_freed_memory
 
 _TURNS = 9
 _SLOW_TURNS = 3  # Of what takes seconds.

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from benchmarks.interval_work import IntervalWork
 from joins.batch import Schema
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
 from scenarios.engines import duckdb_engine, polars_engine
 from scenarios.engines.looking import Looking, lookings
 

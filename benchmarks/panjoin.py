@@ -31,8 +31,8 @@ from joins.indexes.panjoin.probing import encode_probes, probe_subwindows
 from joins.indexes.panjoin.sorting import sort_codes
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape
 from joins.indexes.panjoin.threads import side_by_side
-from joins.machine import kernel
-from joins.memory import keep_freed_memory
+from joins.machine.compiling import kernel
+from joins.machine.memory import keep_freed_memory
 
 INT = ("int64",)
 KEY_RANGE = 1 << 30

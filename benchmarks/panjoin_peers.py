@@ -28,7 +28,7 @@ from benchmarks.measure import Result, report
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.indexes.panjoin.subwindow import STRUCTURES
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
 from netsim.cost import load_profile
 from netsim.network import PRESETS
 from topologies import TOPOLOGIES

@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 
 from benchmarks.measure import Result, report
-from joins.indexes.b_plus_tree import BPlusTree
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.probing import encode_probes, probe_subwindows
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape

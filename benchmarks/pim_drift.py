@@ -3,9 +3,9 @@
 A self join of normal values: four windows of tuples around 0, ten windows over which the mean
 moves, and four around its end. The paper does not say how far it moves at r = 1; 28 deviations make
 its 77 % of inserts meet in one subindex. Sixteen threads on eight cores share the index; time is
-that of the counted work (`joins.window_join.cores`). Printed are how inserts are spread while
-values drift, that is the share of the fullest subindex and how many get next to nothing, and the
-throughput of the second and third phase over that of values that hold still.
+that of the counted work (`joins.window_join.cores.pim_tree`). Printed are how inserts are spread
+while values drift, that is the share of the fullest subindex and how many get next to nothing, and
+the throughput of the second and third phase over that of values that hold still.
 
 Run: ``python -m benchmarks.pim_drift [--window-bits 14] [--json]``
 """
@@ -21,10 +21,10 @@ from joins.hashing import mix
 from joins.indexes.pim_tree.layout import DEPTH, LEVEL_STARTS, SUBINDEXES, ordered
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.indexes.pim_tree.probe import active_tree, run_slot
-from joins.window_join.cores import CoresJoin
+from joins.window_join.cores.pim_tree import CoresJoin
 from joins.window_join.rows import Rows, make_rows
 from netsim.cost import load_profile
-from scenarios.synthetic import drifting
+from scenarios.synthetic.distributions import drifting
 
 SPEEDS = (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)
 _BEFORE, _DRIFTING, _AFTER = 4, 10, 4

@@ -26,9 +26,9 @@ import numpy as np
 from benchmarks.b_plus_tree_join import band_of, make_keys
 from benchmarks.measure import Result, report
 from benchmarks.pim_tree import make_work
-from joins.indexes.b_plus_tree import BPlusTree
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
-from joins.window_join.cores import CoresJoin
+from joins.window_join.cores.pim_tree import CoresJoin
 from joins.work import Work
 from netsim.cost import load_profile
 

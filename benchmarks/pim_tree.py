@@ -25,13 +25,13 @@ from benchmarks.measure import Result, report
 from joins.hashing import mix
 from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, ImTree, PimTree
-from joins.memory import keep_freed_memory
+from joins.machine.memory import keep_freed_memory
 from joins.window_join.b_plus import BPlusTreeJoin
-from joins.window_join.bw_tree import BwTreeJoin
+from joins.window_join.batches.sorted_runs import SortedRunsJoin
 from joins.window_join.ibwj import IndexJoin
-from joins.window_join.live import LiveJoin
+from joins.window_join.live.bw_tree import BwTreeJoin
+from joins.window_join.live.pim_tree import LiveJoin
 from joins.window_join.rows import Rows
-from joins.window_join.sorted_runs import SortedRunsJoin
 from scenarios.calibration.window_joins import band_join
 
 PARTS = 8

@@ -25,8 +25,8 @@ from actors.hosting.inline import InlineHost
 from actors.source import NS_PER_S, Feeding
 from benchmarks.measure import Result, report
 from joins.batch import Schema
-from joins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
+from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from netsim.kernel import Kernel
 from netsim.network import Latency, Link, full_mesh
 from netsim.trace import Trace

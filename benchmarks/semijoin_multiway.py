@@ -23,8 +23,8 @@ from actors.results import Output
 from actors.source import NS_PER_S, Feeding
 from benchmarks.measure import Result, report
 from joins.batch import Schema
-from joins.one_way_join import OneWayJoin
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
+from joins.semijoins.one_way_join import OneWayJoin
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
 from netsim.trace import Trace

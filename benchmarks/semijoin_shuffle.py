@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from benchmarks.measure import Result, report
 from benchmarks.spark_hosts import write_stream
-from joins.parser import parse_query
-from spark_bridge.semijoin_batch import Shipping, run_shipping
+from joins.queries.parser import parse_query
 from spark_bridge.session import SessionOptions, spark_session
+from spark_bridge.sql.semijoin_batch import Shipping, run_shipping
 from spark_bridge.totals import EngineRun
 
 _QUERY = parse_query(

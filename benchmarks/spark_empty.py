@@ -23,8 +23,8 @@ from actors.source import Feeding, Source
 from benchmarks.measure import Result, report
 from benchmarks.spark_hosts import FOR_HOSTED, host, rate, run_graph, write_stream
 from joins.hashing import mix
-from joins.parser import parse_query
-from joins.query import JoinQuery
+from joins.queries.parser import parse_query
+from joins.queries.query import JoinQuery
 from spark_bridge.session import spark_session
 from topologies.topology import ActorGraph
 

@@ -31,12 +31,12 @@ from benchmarks.inequality_work import taxi_work
 from benchmarks.measure import Result, report
 from joins.batch import Schema
 from joins.hashing import mix
-from joins.parser import parse_query
-from joins.query import JoinQuery
+from joins.queries.parser import parse_query
+from joins.queries.query import JoinQuery
 from spark_bridge.hosted.arrival_log import write_arrivals
 from spark_bridge.hosted.host import HostedQuery, run_hosted
-from spark_bridge.native import run_batch, run_streaming
 from spark_bridge.session import SessionOptions, spark_session
+from spark_bridge.sql.native import run_batch, run_streaming
 from spark_bridge.streaming import streaming_session
 from spark_bridge.totals import EngineRun, splitmix64
 from topologies import TOPOLOGIES

@@ -22,13 +22,13 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.measure import Result, report
-from joins.conditions import Condition
 from joins.found import Found
 from joins.hashing import mix
+from joins.indexes.immutable.segment import Segment
+from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.listing import add_up
-from joins.indexes.segment import Segment
-from joins.indexes.segments import SEGMENTS
-from joins.indexes.window_indexes import WINDOW_INDEXES
+from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.queries.conditions import Condition
 
 _FILE = Path(__file__).resolve().parent.parent / "data" / "yellow_taxi_sample.parquet"
 _BATCHES = 20  # A window.

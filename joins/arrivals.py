@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from joins.batch import Batch
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 
 
 @dataclass(frozen=True, slots=True)

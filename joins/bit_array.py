@@ -15,7 +15,8 @@ import numpy as np
 from joins.found import Found
 from joins.hashing import splitmix64
 from joins.indexes.columns import column
-from joins.machine import kernel, trailing_zeros
+from joins.machine.compiling import kernel
+from joins.machine.instructions import trailing_zeros
 from joins.work import BITS, COUNTERS, MATCHES, Work
 
 WORD_BITS = 64

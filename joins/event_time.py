@@ -17,7 +17,7 @@ import numpy as np
 from joins.batch import Batch
 from joins.hashing import mix
 from joins.matches import Matches
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 
 NO_WATERMARK = int(np.iinfo(np.int64).min)
 """Before anything has arrived, or where there are no watermarks: nothing is late."""
@@ -26,8 +26,8 @@ NO_WATERMARK = int(np.iinfo(np.int64).min)
 class EventTimeBounds:
     """Turns windows into ranges of event time, and the latest event time into what can be let go.
 
-    It stands in for `joins.windows.WindowBounds` where streams arrive out of order; its ranges are
-    of event times, not of positions.
+    It stands in for `joins.queries.windows.WindowBounds` where streams arrive out of order; its
+    ranges are of event times, not of positions.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)

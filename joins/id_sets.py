@@ -13,7 +13,7 @@ import numpy as np
 
 from joins.found import Found
 from joins.hashing import splitmix64
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 from joins.work import COMPARISONS, COUNTERS, INSERTS, MATCHES, Work
 
 _SLOTS_PER_ID = 2

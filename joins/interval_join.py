@@ -13,11 +13,11 @@ import numpy as np
 
 from joins.batch import Batch, Schema
 from joins.indexes.columns import column
-from joins.indexes.interval_buffer import IntervalBuffer
-from joins.indexes.interval_probe import Probes
-from joins.indexes.key_groups import KeyGroups, group_by_key
+from joins.indexes.interval.buffer import IntervalBuffer
+from joins.indexes.interval.key_groups import KeyGroups, group_by_key
+from joins.indexes.interval.probe import Probes
 from joins.matches import Matches
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.work import Work
 
 _NAN_PLACE = np.iinfo(np.int64).max

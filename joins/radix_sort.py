@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 from joins.work import MOVES
 
 _DIGIT = 11

@@ -6,7 +6,7 @@ import numpy as np
 
 from joins.found import Found
 from joins.hashing import splitmix64
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 
 
 def turn_round(

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from joins.query import JoinQuery
-from scenarios.comparable import dictionary_names
-from scenarios.datasets import prepare_streams
-from scenarios.measures import Parts, record
-from scenarios.plan import Plan
-from scenarios.run import execute
-from scenarios.run_config import RunConfig
-from scenarios.run_json import write_run_json
+from joins.queries.query import JoinQuery
+from scenarios.configuration.run_config import RunConfig
+from scenarios.data.comparable import dictionary_names
+from scenarios.data.datasets import prepare_streams
+from scenarios.measures.measures import Parts, record
+from scenarios.measures.run_json import write_run_json
+from scenarios.running.plan import Plan
+from scenarios.running.run import execute
 from spark_bridge.prepared import PreparedStream
 
 BULKY = ("trace.parquet", "results.parquet", "probes-*.parquet", "replay/*")

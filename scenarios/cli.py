@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from joins.memory import keep_freed_memory
+from joins.machine.memory import keep_freed_memory
 from scenarios.commands import calibrate as calibrate_command
 from scenarios.commands import catalog
 from scenarios.commands import compare as compare_command

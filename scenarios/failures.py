@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from rich.console import Console
 
 from actors.hosting.errors import RayUnavailableError
-from joins.query import QueryError
+from joins.queries.query import QueryError
 from netsim.network import NetworkError
-from scenarios.config import ConfigError
-from scenarios.run_directory import OutputError
+from scenarios.configuration.configs import ConfigError
+from scenarios.output.run_directory import OutputError
 from spark_bridge.errors import DataError, SparkUnavailable
 from topologies import TopologyError
 

@@ -57,7 +57,7 @@ class SurveyConfig(BaseModel):
 
 
 def survey(config: SurveyConfig, seed: int) -> dict[str, Any]:
-    """Return what plans of random queries cost, as a record (see `scenarios.measures`).
+    """Return what plans of random queries cost, as a record (see `scenarios.measures.measures`).
 
     ``greedy_s`` and ``exhaustive_s`` are the means of the plans' estimated execution times per
     second of arrivals; ``ratio`` has mean, median, deviation and max of the first over the second.

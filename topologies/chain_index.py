@@ -37,7 +37,7 @@ class ChainIndexParameters:
     sub_index
         Tuples of a sub-index; None takes a unit's share of a slide, or of a sixteenth of the window
         if that is more, when windows count tuples, and the index's default
-        (`joins.indexes.chain_index.LENGTH`) when they are of time.
+        (`joins.indexes.windows.chain_index.LENGTH`) when they are of time.
     nodes
         Machines that the PEs share in turns; None gives each a machine of its own.
     """

@@ -60,7 +60,7 @@ class HandshakeJoin(Topology):
     def assemble(self, job: Job, parameters: HandshakeParameters) -> ActorGraph:
         """Return the chain.
 
-        Raise :exc:`joins.query.QueryError` for a window that cannot be.
+        Raise :exc:`joins.queries.query.QueryError` for a window that cannot be.
         """
         query = job.query
         graph = ActorGraph()

@@ -9,8 +9,9 @@ With *threads* at 0 one core does that, without locks: the paper's single-thread
 its indexes. With more it is the parallel join of section 4: tuples wait in a shared queue, cores
 take tasks from it, share the indexes, and results leave in arrival order. An actor is a machine
 here and not a thread, because what threads do to each other takes nanoseconds and goes through
-memory: the machine simulates its cores itself (`joins.window_join.cores`), down to the locks that
-they wait for, or for a Bw-Tree the compare-and-swaps that fail, and charges the time they took.
+memory: the machine simulates its cores itself (`joins.window_join.cores.pim_tree`), down to the
+locks that they wait for, or for a Bw-Tree the compare-and-swaps that fail, and charges the time
+they took.
 
 The paper's joins over round-robin partitioned windows are SplitJoin (``split_join --set
 index=nested_loop|b_plus_tree``) and low-latency handshake join.
@@ -29,9 +30,9 @@ from actors.source import Source
 from joins.indexes.pim_tree.index import WIDTH
 from joins.indexes.pim_tree.layout import LEVELS_MAX, inner_levels
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, SHARED_MERGE_RATIO
-from joins.query import JoinQuery
-from joins.window_join.cores import TASK_ROWS
-from joins.window_join.cores_time import SHARED_CORE_PERCENT
+from joins.queries.query import JoinQuery
+from joins.window_join.cores.clocks import SHARED_CORE_PERCENT
+from joins.window_join.cores.pim_tree import TASK_ROWS
 from joins.window_join.drivers import SHARED, IndexName, Making
 from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology, TopologyError
 

@@ -33,7 +33,7 @@ from actors.results import Sink
 from actors.source import Source
 from joins.indexes.panjoin.accelerator import Accelerator
 from joins.indexes.panjoin.subwindow import CAPACITY_MOST, SubwindowShape
-from joins.windows import Window
+from joins.queries.windows import Window
 from topologies.quantities import Duration
 from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology, TopologyError
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
-from joins.windows import WindowError, read_extent
+from joins.queries.windows import WindowError, read_extent
 
 _DAY_NS = 86_400_000_000_000
 

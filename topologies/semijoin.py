@@ -38,9 +38,9 @@ from actors.semijoins.adaptive_site import AdaptiveSite
 from actors.semijoins.coordinator import Coordinator
 from actors.semijoins.replanning import Replanning
 from actors.semijoins.site_source import SiteSource
-from joins.one_way_join import OneWayJoin
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.semijoins.kept_values import KeptTuples, KeptValues
+from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.carrying_out import carrying_out
 from topologies.semijoins.choosing import SEARCHES
 from topologies.semijoins.costs.costing import Costing

@@ -39,9 +39,9 @@ from actors.spo_join.windows.merged import MergedCounts
 from actors.spo_join.windows.own_slide import OwnSlide
 from actors.spo_join.windows.state import WindowState
 from joins.epochs import MergeThreshold
-from joins.indexes.segments import SEGMENTS
-from joins.query import JoinQuery
-from joins.windows import read_extent
+from joins.indexes.immutable.segments import SEGMENTS
+from joins.queries.query import JoinQuery
+from joins.queries.windows import read_extent
 from topologies.quantities import Duration, Extent
 from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology, TopologyError
 
@@ -71,7 +71,7 @@ class SpoJoinParameters:
         What predicates find in the mutable component and how it is intersected: ``bits`` are bit
         arrays, ``hash`` lists of ids that go through a hash table.
     immutable
-        What epochs are sealed into, a structure of `joins.indexes.segments`.
+        What epochs are sealed into, a structure of `joins.indexes.immutable.segments`.
     threads
         Threads over the segments of one PO-Join PE (Algorithm 4).
     logical_partitioning

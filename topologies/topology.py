@@ -15,10 +15,10 @@ from pydantic import ConfigDict
 from actors.protocol import Actor, ActorSpec, Wiring
 from actors.source import Feeding, StreamFile
 from joins.batch import Schema
-from joins.parser import parse_query
-from joins.query import JoinQuery
+from joins.queries.parser import parse_query
+from joins.queries.query import JoinQuery
+from joins.queries.window_clause import StreamWindows
 from joins.semijoins.kept_values import KeptTuples
-from joins.window_clause import StreamWindows
 from netsim.cost import CostProfile, load_profile
 from netsim.network import PRESETS, full_mesh
 

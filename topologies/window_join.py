@@ -1,7 +1,8 @@
 """The graph that systems share whose joiner PEs each keep a share of the whole window.
 
 They differ in where a tuple is stored and where it probes (`actors.window_join.routing`), in the
-structure of the local windows (`joins.indexes.window_indexes`), and in how messages reach the PEs.
+structure of the local windows (`joins.indexes.windows.window_indexes`), and in how messages reach
+the PEs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from actors.window_join.joiner import Joiner
 from actors.window_join.relay import Relay
 from actors.window_join.router import Router
 from actors.window_join.routing import RoundRobin, Routing
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology
 
 _MOST_LINKS = 16
@@ -108,7 +109,8 @@ class WindowJoin(Topology):
     def assemble(self, job: Job, parameters: Any) -> ActorGraph:
         """Return the graph of `lay_out`.
 
-        Raise what `lay_out` raises; :exc:`joins.query.QueryError` for a window that cannot be.
+        Raise what `lay_out` raises; :exc:`joins.queries.query.QueryError` for a window that cannot
+        be.
         """
         layout = self.lay_out(job, parameters)
         schemas = tuple(file.schema for file in job.files)

@@ -11,7 +11,7 @@ from actors.probes import Probes
 from actors.protocol import FEEDBACK, Actor, Context, Message, State
 from actors.results import Answers
 from joins.batch import Schema
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 
 
 class Core(Actor):
@@ -29,7 +29,7 @@ class Core(Actor):
     core, cores
         Which of them this is, from the left, and how many there are.
     index
-        Structure of the local windows (`joins.indexes.window_indexes.WINDOW_INDEXES`).
+        Structure of the local windows (`joins.indexes.windows.window_indexes.WINDOW_INDEXES`).
     """
 
     def __init__(

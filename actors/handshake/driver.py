@@ -10,7 +10,7 @@ from actors.handshake.payloads import LEFTWARD, RIGHTWARD, Flow
 from actors.probes import Probes, give_windows
 from actors.protocol import Actor, Context, Message, State
 from actors.source import Fed
-from joins.windows import Window, WindowBounds
+from joins.queries.windows import Window, WindowBounds
 
 
 class Driver(Actor):

@@ -11,7 +11,7 @@ from actors.handshake.payloads import LEFTWARD, RIGHTWARD, Flow
 from actors.handshake.segment import END, Segment
 from actors.probes import Probes
 from actors.protocol import Context, State
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 
 
 class RestingCore(Core):

@@ -10,11 +10,11 @@ from actors.probes import Probes
 from actors.protocol import State
 from actors.state import plain, revive
 from joins.batch import Batch, Schema
-from joins.conditions import Condition
 from joins.found import Found
-from joins.indexes.window_index import WindowIndex
-from joins.indexes.window_indexes import WINDOW_INDEXES
+from joins.indexes.windows.window_index import WindowIndex
+from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.matches import Matches
+from joins.queries.conditions import Condition
 from joins.turned_round import turn_round
 from joins.work import Work
 

@@ -20,7 +20,7 @@ from actors.hosting.errors import RayUnavailableError
 from actors.hosting.mesh import Address, Door, MemberLostError, Mesh, join_last
 from actors.hosting.ray_cluster import ray
 from actors.protocol import ActorError
-from joins.memory import keep_freed_memory
+from joins.machine.memory import keep_freed_memory
 
 _START_S = 60.0
 _LOOK_S = 2.0

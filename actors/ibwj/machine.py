@@ -11,7 +11,7 @@ from actors.source import Fed
 from joins.batch import Schema
 from joins.found import Found
 from joins.matches import Matches
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.window_join.drivers import Making
 from joins.window_join.rows import RowMaker, Rows
 from joins.work import Work

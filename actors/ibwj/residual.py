@@ -10,7 +10,7 @@ from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.matches import Matches
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.work import NO_WORK, Work
 
 

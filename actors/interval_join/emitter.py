@@ -13,7 +13,7 @@ from actors.protocol import Actor, Context, Message, State
 from actors.state import plain, revive
 from joins.batch import Batch, Schema
 from joins.interval_join import join_keys
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.work import Work
 
 

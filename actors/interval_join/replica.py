@@ -15,7 +15,7 @@ from joins.batch import Schema
 from joins.hashing import partition
 from joins.interval_join import IntervalJoin
 from joins.matches import Matches
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 
 
 class _Answer(NamedTuple):

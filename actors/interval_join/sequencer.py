@@ -10,7 +10,7 @@ from actors.protocol import Actor, Context, Message, State
 from actors.results import Late
 from actors.state import plain, revive
 from joins.batch import Batch, Schema
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.work import Work
 
 

@@ -15,7 +15,7 @@ from joins.batch import Schema
 from joins.hashing import partition
 from joins.interval_join import IntervalJoin, Joined
 from joins.key_splitting import split_keys
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.work import COUNTERS, NO_WORK, Work
 
 

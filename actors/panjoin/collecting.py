@@ -11,7 +11,7 @@ from actors.state import plain, revive
 from joins.arrivals import Arrivals
 from joins.epochs import EpochCut, EpochCutter, MergeThreshold
 from joins.event_time import EventTimeBounds
-from joins.windows import WindowBounds
+from joins.queries.windows import WindowBounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from joins.event_time import EventTimeBounds
 from joins.indexes.panjoin.codes import encode
 from joins.indexes.panjoin.sorting import sort_codes
 from joins.indexes.panjoin.subwindow import SubwindowShape
-from joins.query import JoinQuery
-from joins.windows import WindowBounds
+from joins.queries.query import JoinQuery
+from joins.queries.windows import WindowBounds
 
 
 class Manager(Actor):

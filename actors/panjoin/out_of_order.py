@@ -21,7 +21,7 @@ from actors.results import Answers, Late
 from joins.event_time import NO_WATERMARK, Candidates, EventTimeBounds, EventTimePairs, Paired
 from joins.indexes.panjoin.out_of_order import OutOfOrderSubwindow
 from joins.indexes.panjoin.subwindow import Subwindow
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.work import Work
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from actors.protocol import Actor, Context, Message, State
 from actors.source import Fed
 from joins.arrivals import Arrivals
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.work import Work
 
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from actors.probes import Probes
 from joins.batch import Batch, Schema
-from joins.conditions import Condition
 from joins.indexes.panjoin.answering import Probes as EncodedProbes
 from joins.indexes.panjoin.probing import encode_probes
-from joins.query import JoinQuery
+from joins.queries.conditions import Condition
+from joins.queries.query import JoinQuery
 
 
 def indexed_predicate(query: JoinQuery) -> int:

@@ -21,7 +21,7 @@ from joins.indexes.panjoin.probing import probe_subwindows
 from joins.indexes.panjoin.records import Records
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
 from joins.matches import Matches
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 
 ResultsTo = Literal["sink", "manager"]
 

@@ -10,13 +10,13 @@ from actors.protocol import FEEDBACK, Context
 from actors.semijoins.execution import Execution
 from actors.semijoins.payloads import Combinations, Shipment
 from joins.batch import Batch, Schema
-from joins.one_way_join import OneWayJoin
+from joins.queries.windows import Window
 from joins.semijoins.attributes import JoinAttributes
 from joins.semijoins.held import HeldTuples
 from joins.semijoins.horizon import Horizon
 from joins.semijoins.joined import Joined
+from joins.semijoins.one_way_join import OneWayJoin
 from joins.semijoins.operand_window import OperandWindow
-from joins.windows import Window
 from joins.work import Work
 
 

@@ -11,7 +11,7 @@ from actors.semijoins.one_way.sm_s2 import SmS2Destination, SmS2Source
 from actors.semijoins.one_way.sp_d import SpDDestination, SpDSource
 from actors.semijoins.one_way.sp_s import SpSDestination, SpSSource
 from actors.semijoins.part import DestinationPart, SourcePart
-from joins.one_way_join import OneWayJoin
+from joins.semijoins.one_way_join import OneWayJoin
 
 PARTS: dict[OneWayJoin, tuple[type[SourcePart], type[DestinationPart]]] = {
     OneWayJoin.SP_S: (SpSSource, SpSDestination),

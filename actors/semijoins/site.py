@@ -17,10 +17,10 @@ from actors.semijoins.payloads import NewTuples, Shipment
 from actors.semijoins.plan_parts import PlanParts
 from actors.state import plain, revive
 from joins.batch import Batch
+from joins.queries.windows import Window
 from joins.semijoins.horizon import Horizon
 from joins.semijoins.joined import Joined
 from joins.semijoins.kept_values import KeptTuples
-from joins.windows import Window
 from joins.work import Work
 
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from actors.probes import Probes
 from actors.spo_join.payloads import Offsets, Permutations
-from joins.conditions import Condition
 from joins.found import Found
-from joins.indexes.probe_list import probe_all
+from joins.indexes.immutable.probe_list import probe_all
+from joins.indexes.immutable.segment import Segment
+from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.search import Brackets
-from joins.indexes.segment import Segment
-from joins.indexes.segments import SEGMENTS
 from joins.matches import Matches
+from joins.queries.conditions import Condition
 from joins.work import COUNTERS, NO_WORK, Work
 
 
@@ -56,7 +56,7 @@ class Assembly:
         return len(self.offsets) == predicates and len(self.permutations) == streams
 
     def seal(self, epoch: int, structure: str) -> tuple[Sealed, Work]:
-        """Build *structure* (a key of `joins.indexes.segments.SEGMENTS`) for every stream."""
+        """Build *structure*, a key of `SEGMENTS`, for every stream."""
         by_predicate = [arrays for _, arrays in sorted(self.offsets.items())]
         segments = tuple(
             SEGMENTS[structure](

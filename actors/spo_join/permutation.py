@@ -7,7 +7,7 @@ import numpy as np
 from actors.protocol import Actor, Context, Message, State
 from actors.spo_join.payloads import MergedCount, Permutations, SortedRun
 from actors.state import plain
-from joins.indexes.permutation import permutation
+from joins.indexes.immutable.permutation import permutation
 
 
 class PermutationPE(Actor):

@@ -18,7 +18,7 @@ from actors.spo_join.payloads import (
 from actors.spo_join.windows.state import WindowState
 from actors.state import plain, revive
 from joins.batch import Schema
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 
 
 class PoJoinPE(Actor):
@@ -39,7 +39,7 @@ class PoJoinPE(Actor):
     window
         Makes the PE's window state.
     immutable
-        What epochs are sealed into: a key of `joins.indexes.segments.SEGMENTS`.
+        What epochs are sealed into: a key of `joins.indexes.immutable.segments.SEGMENTS`.
     threads
         Threads over the list of segments.
     pairs

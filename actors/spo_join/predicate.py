@@ -11,10 +11,10 @@ from actors.spo_join.payloads import MergeFlag, Offsets, Partial, Routed, Sorted
 from actors.spo_join.rows import ROWS, Rows
 from actors.state import plain, revive
 from joins.batch import Schema
-from joins.conditions import Condition
-from joins.indexes.b_plus_tree import BPlusTree
-from joins.indexes.offset import offset
-from joins.query import JoinQuery
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.immutable.offset import offset
+from joins.queries.conditions import Condition
+from joins.queries.query import JoinQuery
 
 
 class PredicatePE(Actor):

@@ -9,8 +9,8 @@ from actors.spo_join.payloads import MergeFlag, Routed
 from joins.arrivals import Arrivals
 from joins.batch import Schema
 from joins.epochs import EpochCut, EpochCutter, MergeThreshold
-from joins.query import JoinQuery
-from joins.windows import WindowBounds
+from joins.queries.query import JoinQuery
+from joins.queries.windows import WindowBounds
 
 
 class Router(Actor):

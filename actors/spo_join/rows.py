@@ -13,7 +13,7 @@ from actors.probes import Probes
 from joins.bit_array import find_matches, intersect, keep_window
 from joins.found import Found
 from joins.id_sets import intersect_ids
-from joins.indexes.b_plus_tree import BPlusTree
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.work import Work
 
 

@@ -14,10 +14,10 @@ from actors.state import plain, revive
 from actors.window_join.payloads import Share
 from actors.window_join.routing import Routing, here
 from joins.batch import Batch, Schema
-from joins.indexes.window_index import WindowIndex
-from joins.indexes.window_indexes import WINDOW_INDEXES
+from joins.indexes.windows.window_index import WindowIndex
+from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.matches import Matches
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 
 
 class Joiner(Actor):

@@ -9,7 +9,7 @@ from actors.protocol import Actor, Context, Message, State
 from actors.source import Fed
 from actors.window_join.payloads import Share
 from actors.window_join.routing import Routing, here
-from joins.windows import Window, WindowBounds
+from joins.queries.windows import Window, WindowBounds
 
 
 class Router(Actor):

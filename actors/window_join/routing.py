@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from joins.batch import Batch
-from joins.conditions import Condition
 from joins.hashing import partition
+from joins.queries.conditions import Condition
 
 Places = np.ndarray | range
 """The PE of each tuple of a batch (int64), or the PEs that all of its tuples go to."""

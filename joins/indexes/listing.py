@@ -12,8 +12,8 @@ import numpy as np
 
 from joins.found import Found
 from joins.hashing import splitmix64
-from joins.indexes.segment_probes import Output, make_output
-from joins.machine import kernel
+from joins.indexes.immutable.segment_probes import Output, make_output
+from joins.machine.compiling import kernel
 from joins.work import COUNTERS, NO_WORK, Work
 
 _IDS_MAX = 1 << 25  # Ids per buffer: 256 MiB of address space, paged in by use.

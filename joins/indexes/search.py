@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.offset import offset
-from joins.machine import kernel
+from joins.indexes.immutable.offset import offset
+from joins.machine.compiling import kernel
 from joins.work import COMPARISONS, NO_WORK, Work
 
 

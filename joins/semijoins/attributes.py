@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from joins.batch import Batch, Schema
-from joins.conditions import Condition
 from joins.found import Found
-from joins.indexes.window_index import WindowIndex
-from joins.indexes.window_indexes import WINDOW_INDEXES
-from joins.query import JoinQuery
+from joins.indexes.windows.window_index import WindowIndex
+from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.queries.conditions import Condition
+from joins.queries.query import JoinQuery
 from joins.semijoins.joined import Joined
 from joins.semijoins.operand import Operand
 from joins.work import Work
@@ -49,7 +49,7 @@ class JoinAttributes:
     ) -> JoinAttributes:
         """Return the attributes that compare the streams *known* with stream *stored*.
 
-        Raise :exc:`joins.query.QueryError` naming a field that a stream does not have.
+        Raise :exc:`joins.queries.query.QueryError` naming a field that a stream does not have.
         """
         return cls._of(
             ((stream, condition.probe_field), condition.stored_field, condition)

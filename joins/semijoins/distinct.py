@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.window_tuples import in_order
-from joins.machine import kernel
+from joins.indexes.windows.window_tuples import in_order
+from joins.machine.compiling import kernel
 
 _EMPTY = -1
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from joins.batch import Batch, Schema
+from joins.queries.windows import Window
 from joins.semijoins.attributes import AttributeIndex, JoinAttributes
 from joins.semijoins.horizon import Timeline
 from joins.semijoins.joined import Joined
 from joins.semijoins.operand_window import OperandWindow
-from joins.windows import Window
 from joins.work import NO_WORK, Work
 
 

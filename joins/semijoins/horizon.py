@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from joins.queries.windows import Window
 from joins.semijoins.operand_window import OperandWindow
-from joins.windows import Window
 
 
 class Timeline:

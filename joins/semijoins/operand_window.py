@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from joins.batch import Batch
+from joins.queries.windows import Window
 from joins.semijoins.joined import Joined
 from joins.semijoins.operand import Operand
-from joins.windows import Window
 
 
 @dataclass(frozen=True, kw_only=True)

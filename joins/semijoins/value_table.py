@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 from joins.semijoins.distinct import as_whole
 
 _EMPTY, _GONE = -2, -1

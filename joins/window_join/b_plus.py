@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from joins.indexes.b_plus_nodes import NONE, Nodes, has_room, prefetch_leaf
-from joins.indexes.b_plus_probe import find_first
-from joins.indexes.b_plus_tree import NODE_ENTRIES, BPlusTree
-from joins.indexes.b_plus_update import delete_entry, insert_entry
+from joins.indexes.b_plus.b_plus_tree import NODE_ENTRIES, BPlusTree
+from joins.indexes.b_plus.nodes import NONE, Nodes, has_room, prefetch_leaf
+from joins.indexes.b_plus.probe import find_first
+from joins.indexes.b_plus.update import delete_entry, insert_entry
 from joins.indexes.pim_tree.probe import Output, give
 from joins.indexes.pim_tree.status import DONE, NO_NODES, NO_OUTPUT
-from joins.machine import inlined, kernel
+from joins.machine.compiling import inlined, kernel
 from joins.window_join.driver import WindowJoin
 from joins.window_join.rows import Rows
 from joins.window_join.window_keys import WindowKeys

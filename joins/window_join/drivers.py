@@ -10,10 +10,10 @@ from joins.found import Found
 from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, ImTree, PimTree
 from joins.window_join.b_plus import BPlusTreeJoin
-from joins.window_join.bw_cores import BwCoresJoin
-from joins.window_join.bw_tree import BwTreeJoin
-from joins.window_join.cores import TASK_ROWS, CoresJoin
+from joins.window_join.cores.bw_tree import BwCoresJoin
+from joins.window_join.cores.pim_tree import TASK_ROWS, CoresJoin
 from joins.window_join.ibwj import IndexJoin
+from joins.window_join.live.bw_tree import BwTreeJoin
 from joins.window_join.nested_loop import NestedLoopJoin
 from joins.window_join.rows import Rows
 
@@ -52,7 +52,7 @@ class Making:
     chain_length
         L, of a chain.
     threads, cores, task_rows, nonblocking
-        See `joins.window_join.cores`; with *threads* at 0 one works
+        See `joins.window_join.cores.pim_tree`; with *threads* at 0 one works
         without any locks.
     """
 

@@ -31,7 +31,7 @@ from joins.indexes.pim_tree.probe import (
     tree_slot,
 )
 from joins.indexes.pim_tree.status import DONE, MAINTAIN, NO_NODES, NO_OUTPUT
-from joins.machine import inlined, kernel
+from joins.machine.compiling import inlined, kernel
 from joins.window_join.rows import Rows
 from joins.work import COMPARISONS, MATCHES
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from joins.indexes.pim_tree.probe import Output, give
 from joins.indexes.pim_tree.status import DONE, NO_NODES, NO_OUTPUT
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 from joins.window_join.driver import WindowJoin
 from joins.window_join.rows import Rows
 from joins.window_join.window_keys import WindowKeys

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from scenarios import config as configs
 from scenarios.batch import Preparation
-from scenarios.config import ConfigError
-from scenarios.plan import Plan, make_plan
+from scenarios.configuration import configs
+from scenarios.configuration.configs import ConfigError
+from scenarios.running.plan import Plan, make_plan
 from topologies import TOPOLOGIES, TopologyError
 
 _QUERIES = {

@@ -13,9 +13,9 @@ from joins.work import NO_WORK, Work
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.trace import Trace
-from scenarios.networks import build_network
-from scenarios.plan import Plan
-from scenarios.rehearsal import rehearse
+from scenarios.configuration.networks import build_network
+from scenarios.running.plan import Plan
+from scenarios.running.rehearsal import rehearse
 
 
 @dataclass(kw_only=True)

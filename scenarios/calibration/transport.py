@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scenarios.live_run import homes, prepare_live
-from scenarios.plan import Plan
+from scenarios.running.live_run import homes, prepare_live
+from scenarios.running.plan import Plan
 
 if TYPE_CHECKING:
     from actors.hosting.ray_processes import RayProcesses

@@ -13,8 +13,8 @@ import numpy as np
 
 from joins.hashing import mix
 from joins.window_join.drivers import Driver, IndexName, Making
-from joins.window_join.machine_times import CALIBRATED_WINDOWS, MachineTimes
-from joins.window_join.prediction import predict
+from joins.window_join.model.machine_times import CALIBRATED_WINDOWS, MachineTimes
+from joins.window_join.model.prediction import predict
 from joins.window_join.rows import Rows, make_rows
 from joins.work import NO_WORK, Work
 from netsim.cost import WINDOW_JOINS, load_profile, profile_path

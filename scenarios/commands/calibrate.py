@@ -18,7 +18,7 @@ from scenarios.calibration.transport import carry
 from scenarios.calibration.validate import validate
 from scenarios.calibration.window_joins import append_times, calibrate_window_joins
 from scenarios.commands.output import print_json
-from scenarios.config import ConfigError
+from scenarios.configuration.configs import ConfigError
 from scenarios.failures import EXIT_FAIL, EXIT_PASS
 from scenarios.terminal import Terminal
 from scenarios.terminal.calibration_view import show_operators, show_predictions, show_profile

@@ -6,11 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from scenarios import config as configs
 from scenarios.commands.options import parse_settings
 from scenarios.commands.output import print_json
+from scenarios.configuration import configs
 from scenarios.drawing.file import draw
-from scenarios.plan import make_parameters
+from scenarios.running.plan import make_parameters
 from scenarios.study.config import Study, load_study
 from scenarios.terminal import Terminal
 from scenarios.terminal.catalog_view import show_catalog, show_topology

@@ -17,9 +17,9 @@ from scenarios.commands.output import exit_code, print_json, worst
 from scenarios.comparison.candidates import candidates
 from scenarios.comparison.compare import plan_all, run_all
 from scenarios.comparison.page import write_comparison
+from scenarios.configuration.run_config import RunConfig
 from scenarios.failures import EXIT_STOPPED
-from scenarios.run_config import RunConfig
-from scenarios.run_directory import new_run_directory
+from scenarios.output.run_directory import new_run_directory
 from scenarios.terminal import Terminal
 from scenarios.terminal.comparison_view import show_comparison
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from scenarios.commands.output import print_json
 from scenarios.terminal import Terminal
 from scenarios.terminal.catalog_view import show_prepared
-from spark_bridge.source import StreamSource
+from spark_bridge.pipeline.source import StreamSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class DataOptions:
 
 def prepare(options: DataOptions) -> None:
     """Prepare a stream and say what came of it."""
-    from spark_bridge.pipeline import prepare as prepare_stream
+    from spark_bridge.pipeline.pipeline import prepare as prepare_stream
 
     source = StreamSource(
         name=options.name or options.files[0].name.split(".")[0],

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from scenarios import config as configs
-from scenarios.config import ConfigError
-from scenarios.run_config import RunConfig
+from scenarios.configuration import configs
+from scenarios.configuration.configs import ConfigError
+from scenarios.configuration.run_config import RunConfig
 from spark_bridge.prepared import SUMMARY
 
 _CONNECT_S = 5.0  # a cluster that takes longer to answer is of no use to a run

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scenarios import config as configs
 from scenarios.commands.options import RunOptions, configuration, replay_command
 from scenarios.commands.output import exit_code, print_json
 from scenarios.commands.single import prepared, run_prepared
-from scenarios.config import ConfigError
+from scenarios.configuration import configs
+from scenarios.configuration.configs import ConfigError
 from scenarios.failures import EXIT_PASS
 from scenarios.planning.planner import Planner
 from scenarios.planning.semijoin import SemijoinPlanner

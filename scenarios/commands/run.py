@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from scenarios import config as configs
 from scenarios.commands.options import RunOptions, configuration, replay_command
 from scenarios.commands.output import exit_code, print_json
 from scenarios.commands.single import run_one
 from scenarios.commands.study import run_study
-from scenarios.config import ConfigError
+from scenarios.configuration import configs
+from scenarios.configuration.configs import ConfigError
 from scenarios.failures import EXIT_FAIL
-from scenarios.run_json import summary
+from scenarios.measures.run_json import summary
 from scenarios.terminal import Terminal
 from scenarios.terminal.run_view import backends_compared
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shlex
 
-from scenarios import config as configs
 from scenarios.batch import Preparation
 from scenarios.commands.options import RunOptions, replay_command, settings_of
 from scenarios.commands.output import exit_code, print_json, worst
 from scenarios.commands.single import run_one
-from scenarios.config import ConfigError
+from scenarios.configuration import configs
+from scenarios.configuration.configs import ConfigError
+from scenarios.configuration.run_config import RunConfig
 from scenarios.failures import EXIT_STOPPED
-from scenarios.run_config import RunConfig
-from scenarios.run_directory import new_run_directory
-from scenarios.run_json import summary
+from scenarios.measures.run_json import summary
+from scenarios.output.run_directory import new_run_directory
 from scenarios.study.config import Point, Study, load_study
 from scenarios.study.page import write_study
 from scenarios.study.run import plan_points, run_points

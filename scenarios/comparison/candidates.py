@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from scenarios.config import ConfigError, change
-from scenarios.run_config import RunConfig
+from scenarios.configuration.configs import ConfigError, change
+from scenarios.configuration.run_config import RunConfig
 from topologies import TOPOLOGIES, Topology, find_topology
 
 VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {

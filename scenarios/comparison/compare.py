@@ -11,11 +11,11 @@ from typing import Any
 
 from scenarios.batch import Preparation, Result, run_one_of_many
 from scenarios.comparison.candidates import Candidate
-from scenarios.config import ConfigError
-from scenarios.plan import Plan, make_plan
-from scenarios.run_config import RunConfig
-from scenarios.run_directory import POINTS
-from scenarios.run_json import versions
+from scenarios.configuration.configs import ConfigError
+from scenarios.configuration.run_config import RunConfig
+from scenarios.measures.run_json import versions
+from scenarios.output.run_directory import POINTS
+from scenarios.running.plan import Plan, make_plan
 from topologies import TopologyError
 
 KEYS = (

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from scenarios.batch import Result
 from scenarios.comparison.bars import Row, bar_figure
-from scenarios.measures import look_up
+from scenarios.measures.measures import look_up
 
 _PANELS = {
     "throughput, tuples/s": "throughput_tps",

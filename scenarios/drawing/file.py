@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scenarios.config import ConfigError
-from scenarios.run_directory import OutputError
+from scenarios.configuration.configs import ConfigError
+from scenarios.output.run_directory import OutputError
 from topologies.topology import ActorGraph
 
 SUFFIXES = (".svg", ".png", ".pdf")

@@ -12,12 +12,12 @@ from typing import Any
 
 from actors.feed import Feed
 from joins.arrivals import Arrivals
-from joins.oracle import expected
-from scenarios.config import ConfigError
+from joins.oracle.expected import expected
+from scenarios.configuration.configs import ConfigError
 from scenarios.engines.engine import Engine, EngineFailed, Measured, Totals
 from scenarios.engines.streams import with_own_streams
-from scenarios.plan import Plan
-from scenarios.run_json import versions
+from scenarios.measures.run_json import versions
+from scenarios.running.plan import Plan
 
 _CHUNK_ROWS = 65_536
 _STREAMS = "streams"

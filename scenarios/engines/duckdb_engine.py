@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from actors.feed import StreamFile
 from joins.batch import Schema
-from joins.conditions import Condition
-from joins.query import JoinQuery
+from joins.queries.conditions import Condition
+from joins.queries.query import JoinQuery
 from scenarios.engines import streams
 from scenarios.engines.engine import Measured, Totals
 from scenarios.engines.looking import Looking, lookings

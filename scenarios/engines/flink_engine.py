@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from actors.feed import StreamFile
-from joins.query import JoinQuery
-from scenarios.datasets import REPOSITORY
+from joins.queries.query import JoinQuery
+from scenarios.data.datasets import REPOSITORY
 from scenarios.engines import flink_job, flink_sql
 from scenarios.engines.engine import EngineFailed, Measured, Totals, needs_two_sides
 from scenarios.engines.flink_sql import Side
 from scenarios.engines.looking import lookings
 from scenarios.engines.memory import peak_bytes
-from scenarios.plan import Plan
+from scenarios.running.plan import Plan
 
 PYTHON_VARIABLE = "JOINSIM_FLINK_PYTHON"
 """Names the interpreter of the environment that has PyFlink; ``make flink`` makes the default."""

@@ -19,8 +19,8 @@ from pyarrow import csv
 
 from actors.feed import StreamFile
 from joins.batch import Batch, Schema
-from joins.conditions import Condition
 from joins.hashing import mix
+from joins.queries.conditions import Condition
 from scenarios.engines.looking import Looking
 from scenarios.engines.streams import column
 

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 from actors.protocol import ActorError
 from scenarios.engines.engine import EngineFailed, Measured, Totals, installed
 from scenarios.engines.memory import alone
-from scenarios.plan import Plan
-from scenarios.results import summary_path
-from scenarios.run import execute
-from scenarios.run_json import latency_ms
+from scenarios.measures.run_json import latency_ms
+from scenarios.output.results import summary_path
+from scenarios.running.plan import Plan
+from scenarios.running.run import execute
 
 
 class Inline:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from joins.batch import Schema
-from joins.conditions import Condition
-from joins.query import JoinQuery
+from joins.queries.conditions import Condition
+from joins.queries.query import JoinQuery
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from scenarios.config import ConfigError
+from scenarios.configuration.configs import ConfigError
 from scenarios.engines import duckdb_engine, polars_engine
 from scenarios.engines.embedded import Embedded
 from scenarios.engines.engine import Engine

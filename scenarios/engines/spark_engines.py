@@ -17,7 +17,7 @@ from scenarios.engines.engine import (
 )
 from scenarios.engines.memory import peak_bytes
 from scenarios.engines.streams import SEGMENTS
-from scenarios.plan import Plan
+from scenarios.running.plan import Plan
 from spark_bridge.errors import DataError, SparkFailed
 from spark_bridge.session import SessionOptions, spark_session
 
@@ -86,7 +86,7 @@ class SparkNative:
 
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Run the query as a stream; where Spark refuses, in batch, with Spark's reason told."""
-        from spark_bridge.native import run_batch, run_streaming
+        from spark_bridge.sql.native import run_batch, run_streaming
 
         with _measuring(quick_start=False) as (spark, measured):
             try:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scenarios.plan import Plan
-from scenarios.run import Report
+from scenarios.running.plan import Plan
+from scenarios.running.run import Report
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,12 @@ from statistics import fmean
 from typing import Any
 
 from actors.source import NS_PER_S
-from joins.query import JoinQuery
-from scenarios.networks import build_network
-from scenarios.plan import Plan
+from joins.queries.query import JoinQuery
+from scenarios.configuration.networks import build_network
 from scenarios.planning.measured import measured_cost
 from scenarios.planning.planner import Cost, Planner, Proposal, Table
-from scenarios.run import Report
+from scenarios.running.plan import Plan
+from scenarios.running.run import Report
 from topologies.semijoin import Semijoin, plan_of, replanning_of
 from topologies.semijoins.choosing import EXHAUSTIVE_STREAMS, SEARCHES
 from topologies.semijoins.costs.costing import Costing

@@ -1,9 +1,9 @@
 """Plans of one machine's window joins: which index, how often to merge, how deep, how many trees.
 
-PIM-Tree's equations (`joins.cost_model`) say what each index costs a tuple, given the window and
-the match rate; the rate is that of a sample of the streams' first tuples. A calibrated profile says
-what that takes on this machine, and then decides which index is cheapest. Beside it stands what it
-took: with the run, every index joins the streams once in real time.
+PIM-Tree's equations (`joins.window_join.model.cost_model`) say what each index costs a tuple, given
+the window and the match rate; the rate is that of a sample of the streams' first tuples. A
+calibrated profile says what that takes on this machine, and then decides which index is cheapest.
+Beside it stands what it took: with the run, every index joins the streams once in real time.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 
 from actors.disorder import open_feed
 from joins.window_join.drivers import Making
-from joins.window_join.prediction import Prediction, predict, predict_all
+from joins.window_join.model.prediction import Prediction, predict, predict_all
 from netsim.cost import load_profile
 from scenarios.calibration.window_joins import read_times
-from scenarios.measures import record
-from scenarios.plan import Plan
+from scenarios.measures.measures import record
 from scenarios.planning.planner import Cost, Planner, Proposal, Table
 from scenarios.planning.stream_times import time_on_streams
-from scenarios.run import Report
+from scenarios.running.plan import Plan
+from scenarios.running.run import Report
 from topologies import TopologyError
 from topologies.ibwj import making_of
 

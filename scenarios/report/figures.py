@@ -20,7 +20,7 @@ from scenarios.report.trace_analysis import (
     born_at_rate,
     split_by_stream,
 )
-from scenarios.run import Report
+from scenarios.running.run import Report
 from topologies.topology import ActorGraph
 
 PERCENTS = (50, 95, 99)

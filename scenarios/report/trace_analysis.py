@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from actors.feed import Feed, StreamFile
 from actors.source import NS_PER_S
-from scenarios.histogram import Histogram
-from scenarios.results import RangeReader, read_summary, summary_path
+from scenarios.output.results import RangeReader, read_summary, summary_path
+from scenarios.running.histogram import Histogram
 
 BINS_MAX = 60
 """Time bins over a run: as many as can be told apart across the width of a page."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scenarios import config as configs
-from scenarios.config import STUDY, ConfigError
-from scenarios.run_config import RunConfig
+from scenarios.configuration import configs
+from scenarios.configuration.configs import STUDY, ConfigError
+from scenarios.configuration.run_config import RunConfig
 from scenarios.study.section import Axis, Panel, StudySection, Variant
 
 

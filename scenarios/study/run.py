@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scenarios.batch import Preparation, Result, run_one_of_many
-from scenarios.config import ConfigError
-from scenarios.measures import look_up
-from scenarios.plan import Plan, make_plan
-from scenarios.run_config import RunConfig
-from scenarios.run_directory import POINTS
+from scenarios.configuration.configs import ConfigError
+from scenarios.configuration.run_config import RunConfig
+from scenarios.measures.measures import look_up
+from scenarios.output.run_directory import POINTS
+from scenarios.running.plan import Plan, make_plan
 from scenarios.study.config import Point, Study
 from scenarios.study.findings import Findings
 from scenarios.survey import survey

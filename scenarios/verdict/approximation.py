@@ -14,7 +14,7 @@ from actors.feed import StreamFile
 from actors.source import NS_PER_S
 from joins.semijoins.kept_values import KeptTuples
 from netsim.kernel import Outcome
-from scenarios.results import summary_path
+from scenarios.output.results import summary_path
 from scenarios.verdict.verdict import Check, Verdict
 from topologies.topology import Approximation
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from actors.feed import StreamFile
 from actors.source import Feeding
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from netsim.kernel import Outcome
-from scenarios.histogram import Histogram
+from scenarios.running.histogram import Histogram
 from scenarios.verdict.lateness import check_watermarks, read_late
 from scenarios.verdict.oracle_check import compare
 from scenarios.verdict.trace_checks import arrivals_of, check_conservation, check_fifo

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from actors.disorder import open_feed
 from actors.feed import StreamFile
 from actors.source import Feeding
-from joins.query import JoinQuery
-from scenarios.results import late_path
+from joins.queries.query import JoinQuery
+from scenarios.output.results import late_path
 from scenarios.verdict.verdict import Check
 
 _CHUNK_ROWS = 8_192

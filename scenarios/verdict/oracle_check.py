@@ -14,9 +14,9 @@ from actors.feed import StreamFile
 from joins import oracle
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
-from joins.query import JoinQuery
-from scenarios.histogram import Histogram
-from scenarios.results import RangeReader, id_columns, pairs_path, read_summary, summary_path
+from joins.queries.query import JoinQuery
+from scenarios.output.results import RangeReader, id_columns, pairs_path, read_summary, summary_path
+from scenarios.running.histogram import Histogram
 
 _CHUNK_ROWS = 8_192
 

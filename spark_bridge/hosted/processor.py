@@ -13,7 +13,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor
 
 from actors.protocol import ActorSpec, Wiring
-from joins.memory import keep_freed_memory
+from joins.machine.memory import keep_freed_memory
 from spark_bridge.hosted import found
 from spark_bridge.hosted.kept import Head, Kept
 from spark_bridge.hosted.parcels import Letter, pack, unpack, wrap

@@ -11,8 +11,8 @@ from actors.interval_join.distribution import Homes
 from actors.interval_join.payloads import Share, Tuples
 from actors.protocol import Message, Sent
 from joins.hashing import partition
-from joins.parser import parse_query
-from joins.query import JoinQuery
+from joins.queries.parser import parse_query
+from joins.queries.query import JoinQuery
 from tests.actors.test_interval_join import BASE, QUERY, SCHEMAS, rows
 
 KEY = next(key for key in range(100) if partition(np.array([key]), 2)[0] == 0)

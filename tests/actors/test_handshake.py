@@ -22,8 +22,8 @@ from actors.source import Fed, Feeding
 from actors.state import plain, revive
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
-from joins.parser import parse_query
-from joins.windows import WindowBounds
+from joins.queries.parser import parse_query
+from joins.queries.windows import WindowBounds
 from topologies import TOPOLOGIES
 from topologies.topology import Job
 

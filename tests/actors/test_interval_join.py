@@ -19,7 +19,7 @@ from actors.protocol import Message
 from actors.results import Answers, Late
 from joins.batch import Batch, Schema
 from joins.hashing import partition
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
 from tests.properties.strategies import RandomStream, dense_streams
 
 QUERY = parse_query(

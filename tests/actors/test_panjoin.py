@@ -20,7 +20,7 @@ from actors.source import Fed
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.indexes.panjoin.subwindow import SubwindowShape
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
 
 WORKERS = 3
 CAPACITY = 8

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from actors.interval_join.payloads import END, Rows, Share
 from actors.results import Answers, Late
 from joins.batch import Batch
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
 from tests.actors.any_order import AnyOrder
 from topologies import TOPOLOGIES
 from topologies.hp_oij import HpOijParameters

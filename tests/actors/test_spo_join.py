@@ -22,8 +22,8 @@ from actors.spo_join.windows.merged import MergedCounts
 from actors.spo_join.windows.own_slide import OwnSlide
 from actors.state import load, plain, revive, save
 from joins.batch import Batch
-from joins.indexes.b_plus_tree import BPlusTree
-from joins.windows import Window
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.queries.windows import Window
 from joins.work import Work
 
 

@@ -19,7 +19,7 @@ from actors.state import revive
 from actors.window_join.routing import here
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
 from topologies import TOPOLOGIES
 from topologies.topology import ActorGraph, Job
 from topologies.window_join import WindowJoin

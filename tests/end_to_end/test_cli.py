@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from netsim.network import PRESETS
-from scenarios import config as configs
 from scenarios.cli import main
-from scenarios.run_config import RunConfig
+from scenarios.configuration import configs
+from scenarios.configuration.run_config import RunConfig
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, write_csv, write_prepared
 
 REPOSITORY = Path(__file__).resolve().parents[2]

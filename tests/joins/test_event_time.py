@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from joins.batch import Batch
 from joins.event_time import NO_WATERMARK, Candidates, EventTimeBounds, EventTimePairs
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
 
 Pair = tuple[int, int, int]
 """Probing stream, probe id, match id."""

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.hashing import mix
-from joins.indexes.interval_buffer import IntervalBuffer
-from joins.indexes.interval_probe import first_from
-from joins.indexes.key_groups import group_by_key
-from joins.interval import Interval
+from joins.indexes.interval.buffer import IntervalBuffer
+from joins.indexes.interval.key_groups import group_by_key
+from joins.indexes.interval.probe import first_from
 from joins.interval_join import IntervalJoin, join_keys
-from joins.machine import LOOKAHEAD
+from joins.machine.lanes import LOOKAHEAD
 from joins.matches import Matches
-from joins.oracle import expected
-from joins.parser import parse_query
-from joins.query import JoinQuery
+from joins.oracle.expected import expected
+from joins.queries.interval import Interval
+from joins.queries.parser import parse_query
+from joins.queries.query import JoinQuery
 from joins.work import COUNTERS
 
 INT64 = np.iinfo(np.int64)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from actors.disorder import Disorder
 from actors.source import Feeding
-from joins.parser import parse_query
-from joins.query import JoinQuery
-from scenarios.config import build
-from scenarios.plan import Plan
-from scenarios.run import Report, execute
+from joins.queries.parser import parse_query
+from joins.queries.query import JoinQuery
+from scenarios.configuration.configs import build
+from scenarios.running.plan import Plan
+from scenarios.running.run import Report, execute
 from tests.properties.strategies import (
     RandomStream,
     dense_streams,

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from actors.feed import StreamFile
 from joins.batch import Schema
-from joins.parser import parse_query
-from joins.query import JoinQuery, QueryError
+from joins.queries.parser import parse_query
+from joins.queries.query import JoinQuery, QueryError
 from netsim.network import PRESETS
 from topologies import Topology, TopologyError
 from topologies.quantities import Duration, Extent

@@ -15,7 +15,7 @@ from actors.hosting import ray_processes
 from actors.hosting.inline import InlineHost
 from actors.hosting.ray_processes import RayProcesses
 from actors.protocol import ActorSpec, Wiring
-from scenarios import simulation
+from scenarios.running import simulation
 from tests.actors.meshes import use_threads
 from tests.properties.jobs import RandomJob, on_jobs
 from topologies import TOPOLOGIES

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenarios import simulation
-from scenarios.run import Report
+from scenarios.running import simulation
+from scenarios.running.run import Report
 from tests.properties.jobs import RandomJob
 from tests.properties.strategies import RandomStream
 from tests.properties.test_hosts import RestoringHost

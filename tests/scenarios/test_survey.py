@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.batch import Preparation
-from scenarios.config import ConfigError
+from scenarios.configuration.configs import ConfigError
 from scenarios.study.config import load_study
 from scenarios.study.findings import Findings
 from scenarios.study.run import plan_points, run_points

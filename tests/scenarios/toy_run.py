@@ -19,18 +19,18 @@ from actors.results import Answers, Sink
 from actors.source import Fed, Source
 from joins.batch import Schema
 from joins.matches import Matches
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
 from joins.work import Work
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.trace import Trace
-from scenarios import config as configs
-from scenarios.histogram import Histogram
-from scenarios.networks import build_network
-from scenarios.plan import Plan
-from scenarios.results import ResultWriter
-from scenarios.run import Report
-from scenarios.run_config import RunConfig
+from scenarios.configuration import configs
+from scenarios.configuration.networks import build_network
+from scenarios.configuration.run_config import RunConfig
+from scenarios.output.results import ResultWriter
+from scenarios.running.histogram import Histogram
+from scenarios.running.plan import Plan
+from scenarios.running.run import Report
 from scenarios.verdict import Check, Offender, Verdict
 from topologies.topology import ActorGraph, Job, Topology
 

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_bridge.pipeline import prepare
+from spark_bridge.pipeline.pipeline import prepare
+from spark_bridge.pipeline.source import StreamSource
 from spark_bridge.prepared import PreparedStream
-from spark_bridge.source import StreamSource
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Path:

@@ -16,9 +16,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_reading_a_stream_does_not_import_spark() -> None:
-    script = (
-        "import sys, spark_bridge.prepared, spark_bridge.pipeline; print('pyspark' in sys.modules)"
-    )
+    modules = "sys, spark_bridge.prepared, spark_bridge.pipeline.pipeline"
+    script = f"import {modules}; print('pyspark' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )

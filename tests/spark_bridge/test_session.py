@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_bridge.errors import SparkUnavailable, one_line
-from spark_bridge.pipeline import prepare
+from spark_bridge.pipeline.pipeline import prepare
+from spark_bridge.pipeline.source import StreamSource
 from spark_bridge.session import find_java, spark_session
-from spark_bridge.source import StreamSource
 from tests.spark_bridge.helpers import write_csv
 
 ROOT = Path(__file__).parents[2]
@@ -64,8 +64,8 @@ def test_preparing_without_java_fails_before_spark_is_imported(tmp_path: Path) -
         os.environ.pop("JAVA_HOME", None)
         os.environ["PATH"] = "/nowhere"
         from spark_bridge.errors import SparkUnavailable
-        from spark_bridge.pipeline import prepare
-        from spark_bridge.source import StreamSource
+        from spark_bridge.pipeline.pipeline import prepare
+        from spark_bridge.pipeline.source import StreamSource
         import spark_bridge.prepared
         try:
             prepare(StreamSource(name="R", paths=[{str(file)!r}]), {str(tmp_path / "out")!r})

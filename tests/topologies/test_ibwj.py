@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 
 from actors.ibwj.machine import Machine
-from joins.parser import parse_query
-from scenarios.config import ConfigError
-from scenarios.plan import make_parameters
+from joins.queries.parser import parse_query
+from scenarios.configuration.configs import ConfigError
+from scenarios.running.plan import make_parameters
 from tests.properties.jobs import RandomJob, jobs
 from topologies import TOPOLOGIES, TopologyError
 from topologies.ibwj import making_of

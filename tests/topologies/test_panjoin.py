@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from actors.disorder import Disorder
 from actors.source import Feeding
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
 from topologies import TOPOLOGIES
 from topologies.panjoin import PanJoin, PanJoinParameters
 from topologies.topology import TopologyError

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from joins.one_way_join import OneWayJoin
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
+from joins.semijoins.one_way_join import OneWayJoin
 from netsim.network import PRESETS, full_mesh
 from tests.properties.jobs import RandomJob
 from tests.properties.strategies import RandomStream, multiway_queries, streams

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
 from topologies import TOPOLOGIES, TopologyError
 from topologies.handshake_join import HandshakeJoin
 from topologies.split_join import SplitJoin, SplitJoinParameters

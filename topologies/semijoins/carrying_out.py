@@ -11,7 +11,7 @@ from actors.semijoins.parts import PARTS
 from actors.semijoins.site import Site
 from actors.semijoins.tree_site import TreeSite
 from joins.batch import Schema
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from topologies.semijoins.parameters import SemijoinParameters
 from topologies.semijoins.plan import LinearPlan
 from topologies.semijoins.reading import JoinPlan

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import networkx as nx
 
-from joins.one_way_join import OneWayJoin
+from joins.semijoins.one_way_join import OneWayJoin
 from netsim.network import link_between
 from topologies.semijoins.reading import JoinPlan
 from topologies.semijoins.trees.plan import TreePlan, joins_of, site_of

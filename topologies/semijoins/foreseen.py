@@ -11,9 +11,9 @@ from actors.semijoins.payloads import NewTuples
 from actors.semijoins.replanning import LEAD, SAMPLE_ROWS, Observed, Replanning
 from actors.semijoins.site_source import SiteSource
 from joins.batch import Batch
+from joins.queries.windows import Window
 from joins.semijoins.horizon import Horizon
 from joins.semijoins.kept_values import KeptTuples
-from joins.windows import Window
 from topologies.topology import Job
 
 

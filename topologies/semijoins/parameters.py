@@ -9,9 +9,9 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.source import NS_PER_S
-from joins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.semijoins.kept_values import KeptValues
+from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from topologies.quantities import Duration
 from topologies.semijoins.choosing import SEARCHES
 from topologies.semijoins.plan import join_graph, uniform_plan

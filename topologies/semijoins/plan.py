@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from joins.one_way_join import OneWayJoin
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
+from joins.semijoins.one_way_join import OneWayJoin
 from topologies.topology import TopologyError
 
 

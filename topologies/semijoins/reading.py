@@ -12,7 +12,7 @@ import re
 from collections import deque
 from collections.abc import Sequence
 
-from joins.one_way_join import OneWayJoin
+from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
 from topologies.semijoins.trees.plan import Tree, TreePlan, TwoWayJoin
 from topologies.topology import TopologyError

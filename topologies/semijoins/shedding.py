@@ -18,7 +18,7 @@ import numpy as np
 
 from actors.semijoins.replanning import Replanning
 from joins.batch import Batch
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.semijoins.kept_values import KeptTuples, KeptValues
 from topologies.semijoins.costs.costing import Costing
 from topologies.semijoins.costs.measuring import Measuring, samples_of, tied_fields

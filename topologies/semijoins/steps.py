@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from actors.semijoins.part import OneWayStep
 from joins.batch import Schema
-from joins.one_way_join import OneWayJoin
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.semijoins.attributes import JoinAttributes
+from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.plan import LinearPlan
 from topologies.topology import TopologyError
 

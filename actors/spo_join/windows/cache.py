@@ -9,7 +9,7 @@ from actors.protocol import Actor, Context, Message, State
 from actors.spo_join.payloads import MergedCount, Routed, SyncRequest, WindowCount
 from actors.spo_join.windows.counted import Counted
 from actors.state import plain, revive
-from joins.windows import Window
+from joins.queries.windows import Window
 
 
 class Cached(Counted):

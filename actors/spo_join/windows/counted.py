@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from actors.spo_join.windows.state import WindowState
-from joins.windows import Window
+from joins.queries.windows import Window
 
 
 class Counted(WindowState):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.atomics import load
 from joins.indexes.bw_tree.pages import (
     ENTRIES,
     GREATEST,
@@ -23,7 +22,8 @@ from joins.indexes.bw_tree.pages import (
 )
 from joins.indexes.bw_tree.search import find_page, room_of
 from joins.indexes.bw_tree.update import merge_chain, take_spare
-from joins.machine import kernel
+from joins.machine.atomics import load
+from joins.machine.compiling import kernel
 from joins.work import MOVES
 
 

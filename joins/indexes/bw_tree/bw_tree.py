@@ -20,7 +20,7 @@ from joins.indexes.bw_tree.search import probe_range
 from joins.indexes.bw_tree.update import change
 from joins.indexes.columns import column, window_columns
 from joins.indexes.pim_tree.probe import Output
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 from joins.work import COUNTERS, NO_WORK, Work
 
 WIDTH = 32

@@ -74,7 +74,7 @@ class Pages(NamedTuple):
         A row per thread, see `SPARE_DELTA`.
     limits
         Shape (3,): entries beyond which a node is split, deltas at which a chain is consolidated,
-        and for tests, in one of how many cases a thread pauses (`joins.atomics`).
+        and for tests, in one of how many cases a thread pauses (`joins.machine.atomics`).
     """
 
     mapping: np.ndarray

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.atomics import load
 from joins.indexes.bw_tree.pages import (
     BASE,
     CHILD,
@@ -34,7 +33,8 @@ from joins.indexes.bw_tree.pages import (
     Pages,
 )
 from joins.indexes.pim_tree.probe import Output, give
-from joins.machine import kernel
+from joins.machine.atomics import load
+from joins.machine.compiling import kernel
 from joins.work import ATOMICS, COMPARISONS
 
 

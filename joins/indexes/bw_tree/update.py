@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.atomics import compare_and_swap, fetch_add, offer_now_and_then, store
 from joins.indexes.bw_tree.pages import (
     BASE,
     CHILD,
@@ -67,7 +66,9 @@ from joins.indexes.bw_tree.search import (
     find_page,
     room_of,
 )
-from joins.machine import kernel, move_entries
+from joins.machine.atomics import compare_and_swap, fetch_add, offer_now_and_then, store
+from joins.machine.compiling import kernel
+from joins.machine.instructions import move_entries
 from joins.work import ATOMICS, INSERTS, MOVES
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.machine import inlined, kernel
+from joins.machine.compiling import inlined, kernel
 from joins.work import COMPARISONS, COUNTERS, MATCHES, Work
 
 

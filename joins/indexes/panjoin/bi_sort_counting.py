@@ -22,7 +22,9 @@ from joins.indexes.panjoin.bi_sort_search import (
     part_to_scan,
 )
 from joins.indexes.panjoin.rebound import as_key, rebound_all
-from joins.machine import LANES, inlined, kernel, lanes_less, prefetch_entry
+from joins.machine.compiling import inlined, kernel
+from joins.machine.instructions import prefetch_entry
+from joins.machine.lanes import LANES, lanes_less
 from joins.work import COMPARISONS, MATCHES
 
 _FEW = 8

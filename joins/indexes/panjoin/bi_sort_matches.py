@@ -14,7 +14,7 @@ from joins.indexes.panjoin.bi_sort_search import (
     find_ends,
 )
 from joins.indexes.panjoin.threads import BLOCK
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 
 
 def make_ranges() -> np.ndarray:

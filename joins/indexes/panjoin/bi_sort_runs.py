@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.machine import LANES, kernel, lanes_greater, move_lanes
-from joins.memory import aligned
+from joins.machine.compiling import kernel
+from joins.machine.lanes import LANES, lanes_greater, move_lanes
+from joins.machine.memory import aligned
 from joins.work import COMPARISONS, MOVES
 
 CHUNK = LANES

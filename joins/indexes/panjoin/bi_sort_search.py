@@ -8,7 +8,9 @@ from joins.indexes.panjoin.answering import Probes
 from joins.indexes.panjoin.bi_sort_runs import CHUNK, Runs
 from joins.indexes.panjoin.rebound import AT_ONCE, as_key, rebound, rebound_all
 from joins.indexes.panjoin.threads import BLOCK
-from joins.machine import inlined, kernel, lanes_less, prefetch_entry
+from joins.machine.compiling import inlined, kernel
+from joins.machine.instructions import prefetch_entry
+from joins.machine.lanes import lanes_less
 from joins.work import COMPARISONS
 
 MAIN_BEGIN, MAIN_END, BUFFER_BEGIN, BUFFER_END = range(4)

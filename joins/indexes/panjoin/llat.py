@@ -22,7 +22,7 @@ from joins.indexes.panjoin.answering import (
     take_all,
     take_fitting,
 )
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 
 NONE = -1
 PTR_G = 0

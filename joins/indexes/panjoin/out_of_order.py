@@ -17,12 +17,12 @@ import numpy as np
 
 from joins.event_time import Candidates
 from joins.found import Found
-from joins.indexes.nested_loop import NestedLoop
 from joins.indexes.panjoin.answering import Probes
 from joins.indexes.panjoin.codes import encode_columns
 from joins.indexes.panjoin.probing import probe_subwindows
 from joins.indexes.panjoin.structure import StructureName
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
+from joins.indexes.windows.nested_loop import NestedLoop
 from joins.work import Work
 
 

@@ -20,7 +20,7 @@ from joins.indexes.panjoin.llat import PTR_G, Llat, append, make_llat, scan_part
 from joins.indexes.panjoin.rebound import rebound
 from joins.indexes.panjoin.splitters import adjust, even_splitters
 from joins.indexes.panjoin.threads import BLOCK
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 from joins.work import INSERTS, NO_WORK, Work
 
 COUNT, LEAST, GREATEST = range(3)

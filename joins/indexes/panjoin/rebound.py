@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.machine import LANES, inlined, kernel, lanes_less
+from joins.machine.compiling import inlined, kernel
+from joins.machine.lanes import LANES, lanes_less
 from joins.work import COMPARISONS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from joins.indexes.panjoin.codes import decode, encode
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 
 _INT64_ENDS = (-(2.0**63), 2.0**63 - 1024)
 """The least and the greatest float that an int64 can be read from."""

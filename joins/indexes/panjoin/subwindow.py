@@ -20,7 +20,7 @@ from joins.indexes.panjoin.rap_table import RapTable
 from joins.indexes.panjoin.records import Records, find_records, read_records
 from joins.indexes.panjoin.structure import Structure, StructureName
 from joins.indexes.panjoin.wib_tree import WibTree
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 from joins.work import Work
 
 STRUCTURES: dict[str, type[Any]] = {"bi_sort": BiSort, "rap_table": RapTable, "wib_tree": WibTree}

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.indexes.panjoin.llat import NONE, Llat, take_entry
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 from joins.work import COMPARISONS, MOVES
 
 

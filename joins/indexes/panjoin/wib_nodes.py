@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 from joins.work import COMPARISONS, MOVES
 
 LEVELS_MAX = 64

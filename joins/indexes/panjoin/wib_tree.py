@@ -22,7 +22,7 @@ from joins.indexes.panjoin.llat import (
 from joins.indexes.panjoin.threads import BLOCK
 from joins.indexes.panjoin.wib_leaves import Leaves, Scratch, split_leaf
 from joins.indexes.panjoin.wib_nodes import Inner, add_leaf, advance, descend, make_inner
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 from joins.work import INSERTS, NO_WORK, Work
 
 FANOUT = 64

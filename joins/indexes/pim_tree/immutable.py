@@ -15,7 +15,8 @@ from joins.indexes.pim_tree.layout import (
     RUN_WIDTH,
     Forest,
 )
-from joins.machine import LANES, inlined, kernel, lanes_less
+from joins.machine.compiling import inlined, kernel
+from joins.machine.lanes import LANES, lanes_less
 from joins.work import COMPARISONS, MOVES
 
 

@@ -28,7 +28,7 @@ from joins.indexes.pim_tree.layout import (
 from joins.indexes.pim_tree.mutable import clear_tree
 from joins.indexes.pim_tree.probe import Output, active_tree, run_slot, tree_slot
 from joins.indexes.pim_tree.status import DONE, MAINTAIN
-from joins.memory import aligned
+from joins.machine.memory import aligned
 from joins.work import COUNTERS, NO_WORK, Work
 
 WIDTH = 32

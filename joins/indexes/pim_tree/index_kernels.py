@@ -28,7 +28,7 @@ from joins.indexes.pim_tree.probe import (
     tree_slot,
 )
 from joins.indexes.pim_tree.status import DONE, MAINTAIN, NO_NODES
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 from joins.work import MATCHES
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.memory import aligned
+from joins.machine.memory import aligned
 
 INF = np.iinfo(np.int64).max
 NONE = -1

@@ -28,7 +28,8 @@ from joins.indexes.pim_tree.layout import (
 )
 from joins.indexes.pim_tree.mutable import fetch_node, first_node, route, subindex_row, tree_width
 from joins.indexes.pim_tree.probe import active_tree, run_slot, tree_slot
-from joins.machine import inlined, kernel, prefetch_entry
+from joins.machine.compiling import inlined, kernel
+from joins.machine.instructions import prefetch_entry
 
 READ, WRITTEN, PLACES = 0, 1, 2
 """Columns of the places found: the subindex that is read first, the one that is written, and per

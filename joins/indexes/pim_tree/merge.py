@@ -18,7 +18,7 @@ from joins.indexes.pim_tree.layout import (
 )
 from joins.indexes.pim_tree.mutable import clear_tree, fetch_node, first_node, tree_width
 from joins.indexes.pim_tree.probe import active_tree, run_slot
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 from joins.work import BYTES_COPIED, COMPARISONS
 
 _ENTRY_BYTES = 16

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.atomics import fetch_add, lock, unlock
 from joins.indexes.pim_tree.immutable import count_less, descend
 from joins.indexes.pim_tree.layout import (
     DEPTH,
@@ -29,7 +28,9 @@ from joins.indexes.pim_tree.layout import (
     SUBINDEXES,
     Forest,
 )
-from joins.machine import inlined, kernel, move_entries, prefetch_entry
+from joins.machine.atomics import fetch_add, lock, unlock
+from joins.machine.compiling import inlined, kernel
+from joins.machine.instructions import move_entries, prefetch_entry
 from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 
 

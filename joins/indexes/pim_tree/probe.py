@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.atomics import lock, unlock
 from joins.hashing import splitmix64
 from joins.indexes.pim_tree.immutable import count_less, greatest_key
 from joins.indexes.pim_tree.layout import (
@@ -27,7 +26,8 @@ from joins.indexes.pim_tree.layout import (
     Forest,
 )
 from joins.indexes.pim_tree.mutable import find_leaf, first_node, subindex_row, tree_width
-from joins.machine import inlined
+from joins.machine.atomics import lock, unlock
+from joins.machine.compiling import inlined
 from joins.work import ATOMICS, COMPARISONS
 
 

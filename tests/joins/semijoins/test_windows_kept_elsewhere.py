@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joins.batch import Batch, Schema
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
+from joins.queries.windows import Window
 from joins.semijoins.attributes import JoinAttributes
 from joins.semijoins.bloom_filter import BloomFilter
 from joins.semijoins.distinct import contained, distinct
 from joins.semijoins.distinct_values import DistinctValues
 from joins.semijoins.held import seen
 from joins.semijoins.mixed_window import MixedWindow
-from joins.windows import Window
 
 SCHEMA = Schema(stream="S2", fields={"j": "int64"})
 QUERY = parse_query(

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scenarios import config as configs
-from scenarios.run_config import RunConfig
+from scenarios.configuration import configs
+from scenarios.configuration.run_config import RunConfig
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, write_prepared
 
 ROWS, BATCH = 200, 20

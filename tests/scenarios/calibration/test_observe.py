@@ -6,12 +6,12 @@ from pathlib import Path
 
 from netsim.cost import load_profile
 from netsim.operator_cost import GROUPS, OperatorCost, Transport
-from scenarios import config as configs
 from scenarios.calibration.fit import Calibrated, write
 from scenarios.calibration.observe import observe
-from scenarios.plan import make_plan
-from scenarios.run_config import RunConfig
-from scenarios.simulation import simulate
+from scenarios.configuration import configs
+from scenarios.configuration.run_config import RunConfig
+from scenarios.running.plan import make_plan
+from scenarios.running.simulation import simulate
 from tests.scenarios.calibration.conftest import BATCH, ROWS
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scenarios import config as configs
-from scenarios.plan import make_plan
-from scenarios.run_config import RunConfig
-from scenarios.simulation import simulate
+from scenarios.configuration import configs
+from scenarios.configuration.run_config import RunConfig
+from scenarios.running.plan import make_plan
+from scenarios.running.simulation import simulate
 
 
 def test_actors_of_one_process_share_a_core(split_join: RunConfig, tmp_path: Path) -> None:

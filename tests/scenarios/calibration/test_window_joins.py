@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from joins.window_join.drivers import IndexName, Making
-from joins.window_join.machine_times import CALIBRATED_WINDOWS, MachineTimes
+from joins.window_join.model.machine_times import CALIBRATED_WINDOWS, MachineTimes
 from netsim.cost import PROFILES, load_profile
 from scenarios.calibration.window_joins import (
     Point,

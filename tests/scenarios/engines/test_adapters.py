@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from actors.feed import Feed, StreamFile
-from joins.oracle import expected
-from joins.parser import parse_query
-from joins.query import JoinQuery
+from joins.oracle.expected import expected
+from joins.queries.parser import parse_query
+from joins.queries.query import JoinQuery
 from scenarios.engines import duckdb_engine, polars_engine
 from scenarios.engines.engine import Measured, Totals
-from tests.spark_bridge.test_sql_oracle import QUERIES, stream
+from tests.spark_bridge.sql.test_sql_oracle import QUERIES, stream
 
 Join = Callable[[JoinQuery, Sequence[StreamFile], Path | None], Measured]
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from actors.feed import StreamFile
-from joins.parser import parse_query
-from joins.query import JoinQuery
+from joins.queries.parser import parse_query
+from joins.queries.query import JoinQuery
 from scenarios.engines.engine import EngineFailed, Totals
 from scenarios.engines.flink_engine import PYTHON_VARIABLE, Flink, join
-from tests.spark_bridge.test_sql_oracle import stream
+from tests.spark_bridge.sql.test_sql_oracle import stream
 
 INTERVAL = (
     "SELECT * FROM R, S WHERE R.y = S.y "

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsim.trace import COLUMNS, Trace
+from scenarios.output.results import SUMMARY_SCHEMA, summary_path
 from scenarios.report import trace_analysis
 from scenarios.report.trace_analysis import (
     BINS_MAX,
@@ -22,7 +23,6 @@ from scenarios.report.trace_analysis import (
     born_at_rate,
     split_by_stream,
 )
-from scenarios.results import SUMMARY_SCHEMA, summary_path
 from tests.scenarios.toy_run import stream_file
 
 ACTORS = ["source", "joiner.0", "joiner.1", "sink"]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.one_way_join import OneWayJoin
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
+from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.plan import (
     JoinSequence,
     LinearPlan,

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from actors.protocol import HEADER_BYTES
 from actors.semijoins.replanning import LEAD, Observed
-from joins.parser import parse_query
-from scenarios import simulation
-from scenarios.run import Report
+from joins.queries.parser import parse_query
+from scenarios.running import simulation
+from scenarios.running.run import Report
 from tests.properties.jobs import RandomJob
 from tests.properties.strategies import RandomStream, multiway_queries
 from tests.properties.test_hosts import RestoringHost

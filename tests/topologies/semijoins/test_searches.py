@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
+from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from tests.topologies.semijoins.random_statistics import alike, joins
 from topologies.semijoins.costs.attributes import NestedAttribute
 from topologies.semijoins.costs.costing import Costing

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.source import Feeding
-from joins.one_way_join import OneWayJoin
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
 from joins.semijoins.kept_values import KeptValues
+from joins.semijoins.one_way_join import OneWayJoin
 from netsim.network import Latency, Link, full_mesh
-from scenarios.run import Report
+from scenarios.running.run import Report
 from tests.properties.jobs import RandomJob
 from tests.properties.strategies import RandomStream
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from actors.semijoins.one_way.bloom_s import BITS_PER_VALUE
-from joins.one_way_join import OneWayJoin
 from joins.semijoins.bloom_filter import hashes_for
+from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.costs.formulas import APPENDIX_B, Formula
 from topologies.semijoins.costs.operands import Figure, Operands, Term
 

@@ -15,7 +15,7 @@ import networkx as nx
 import numpy as np
 
 from actors.semijoins.parts import PARTS
-from joins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
+from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from topologies.semijoins.costs.bloom_formulas import FORMULAS
 from topologies.semijoins.costs.operands import Operands, Term
 from topologies.semijoins.costs.outputs import Outputs, OutputStatistics

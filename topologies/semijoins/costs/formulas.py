@@ -35,7 +35,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from joins.one_way_join import OneWayJoin
+from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.costs.operands import Figure, Operands, Term
 
 

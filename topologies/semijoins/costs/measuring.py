@@ -12,8 +12,8 @@ import numpy as np
 from actors.protocol import HEADER_BYTES
 from actors.source import StreamFile
 from joins.batch import Batch, Schema
-from joins.query import JoinQuery, Predicate
-from joins.windows import Window
+from joins.queries.query import JoinQuery, Predicate
+from joins.queries.windows import Window
 from netsim.network import link_between
 from topologies.semijoins.costs.attributes import JoinAttribute, measured_attribute
 from topologies.semijoins.costs.statistics import (

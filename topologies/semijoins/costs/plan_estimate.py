@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from joins.one_way_join import OneWayJoin
+from joins.semijoins.one_way_join import OneWayJoin
 
 _SIMPLE = (OneWayJoin.SP_S, OneWayJoin.SP_D)
 """Algorithms that ship everything, whatever matches."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joins.one_way_join import OneWayJoin
+from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.costs.costing import Costing
 from topologies.semijoins.costs.plan_estimate import OneWayEstimate, PlanEstimate
 from topologies.semijoins.trees.costing import TreeCosting

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from joins.one_way_join import OneWayJoin
+from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.plan import check_order
 from topologies.topology import TopologyError
 

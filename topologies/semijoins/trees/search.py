@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
-from joins.one_way_join import OneWayJoin
+from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.costs.costing import Costing
 from topologies.semijoins.trees.costing import TreeCosting
 from topologies.semijoins.trees.plan import Tree, TreePlan, TwoWayJoin, leaves, site_of

@@ -15,9 +15,9 @@ from actors.semijoins.output_stream import OutputSpec
 from actors.semijoins.part import OneWayStep
 from actors.semijoins.parts import PARTS
 from joins.batch import Schema
-from joins.one_way_join import OneWayJoin
-from joins.query import JoinQuery
+from joins.queries.query import JoinQuery
 from joins.semijoins.attributes import JoinAttributes
+from joins.semijoins.one_way_join import OneWayJoin
 from joins.semijoins.operand import Operand
 from joins.semijoins.operand_window import OperandWindow
 from topologies.semijoins.steps import check_filter

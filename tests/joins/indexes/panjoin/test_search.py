@@ -11,7 +11,7 @@ from joins.indexes.panjoin.answering import new_counters
 from joins.indexes.panjoin.codes import decode, encode
 from joins.indexes.panjoin.rebound import rebound, rebound_all
 from joins.indexes.panjoin.sorting import sort_codes
-from joins.machine import kernel
+from joins.machine.compiling import kernel
 
 VALUES = st.floats(allow_nan=False) | st.integers(-3, 3).map(float)
 

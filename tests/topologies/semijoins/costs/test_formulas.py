@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from joins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
+from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from tests.topologies.semijoins.random_statistics import alike, with_stream
 from topologies.semijoins.costs.costing import Costing, Frontier
 from topologies.semijoins.costs.estimate import StepEstimate, estimate

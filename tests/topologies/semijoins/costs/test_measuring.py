@@ -10,7 +10,7 @@ import pytest
 from actors.feed import StreamFile
 from actors.source import NS_PER_S, Feeding
 from joins.batch import Schema
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
 from netsim.network import PRESETS, Latency, Link, full_mesh
 from topologies.semijoins.costs.measuring import measured_statistics
 from topologies.semijoins.costs.statistics import JoinStatistics

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.one_way_join import OneWayJoin
+from joins.semijoins.one_way_join import OneWayJoin
 from tests.topologies.semijoins.random_statistics import joins
 from topologies.semijoins.costs.costing import Costing
 from topologies.semijoins.costs.estimate import estimate

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from joins.one_way_join import OneWayJoin
-from joins.parser import parse_query
+from joins.queries.parser import parse_query
+from joins.semijoins.one_way_join import OneWayJoin
 from netsim.network import PRESETS, full_mesh
-from scenarios import simulation
+from scenarios.running import simulation
 from tests.properties.strategies import multiway_queries, streams
 from tests.properties.test_hosts import RestoringHost
 from tests.topologies.test_semijoin import THREE_WAY, TOPOLOGY, dense, job

@@ -1,0 +1,1 @@
+"""Structures that a merge seals: PO-Join, CSS-trees, the prefix grid."""

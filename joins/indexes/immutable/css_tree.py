@@ -1,0 +1,199 @@
+"""CSS-tree: a static B+-tree without pointers (Rao and Ross, VLDB 1999).
+
+SPO-Join compares its immutable component with it (section 5); PIM-Tree's search-efficient component
+is this tree under the name of immutable B+-tree (section 3 and appendix A.3).
+
+The leaves are the sorted keys themselves, cut into blocks of one cache line; since blocks lie in
+order, the next one needs no link. Inner nodes are cache lines of separators in one array, breadth
+first from the root. A node with m separators has m + 1 children, and child c of node i of a level
+is node i·(m + 1) + c of the next level, so no child is ever stored.
+
+It is built from the bottom up, as PIM-Tree's Algorithm 3 does: a separator is the largest key below
+its child, and the largest key below a node's last child goes to the node's parent. The algorithm
+walks the leaves and climbs; here each level is cut out of the largest keys of the one below, which
+gives the same nodes.
+
+What belongs to a key (a stream position, say) is kept by the caller in a column parallel to the
+keys, since a search answers with a place.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from joins.indexes.columns import key_dtype
+from joins.machine.compiling import kernel
+from joins.machine.memory import aligned
+from joins.work import COMPARISONS, Work
+
+NODE_KEYS = 8
+"""Separators of an inner node and keys of a leaf: 64 bytes, a cache line."""
+FANOUT = NODE_KEYS + 1
+
+_ROOT, _KNOWN = 0, -1  # Where a search begins; what stands for a place that needs none.
+
+
+class CssNodes(NamedTuple):
+    """The arrays of a tree that a search reads.
+
+    Attributes
+    ----------
+    keys
+        The sorted keys; leaf i holds places i·`NODE_KEYS` and following.
+    inner
+        Shape (nodes, `NODE_KEYS`): separators, root first; a node that is not full ends in copies
+        of the largest value there is.
+    level
+        int64, the row of *inner* where each inner level begins, the root's level first.
+    width
+        int64, how many nodes each level has; one entry more than *level*, for the leaves.
+    """
+
+    keys: np.ndarray
+    inner: np.ndarray
+    level: np.ndarray
+    width: np.ndarray
+
+
+class CssTree:
+    """A static search tree over one column of sorted keys.
+
+    Parameters
+    ----------
+    keys
+        int64 or float64, sorted, without NaN.
+
+    Attributes
+    ----------
+    nodes
+        Its arrays, for kernels.
+    work
+        What building cost: an entry moved per separator.
+    """
+
+    def __init__(self, keys: np.ndarray) -> None:
+        key_dtype(keys.dtype, "keys of a CSS-tree")
+        largest = keys[NODE_KEYS - 1 :: NODE_KEYS]
+        width = [max(1, -(-len(keys) // NODE_KEYS))]
+        levels: list[np.ndarray] = []
+        while width[-1] > 1:
+            nodes = -(-width[-1] // FANOUT)
+            levels.append(_cut_level(largest, nodes))
+            largest = largest[FANOUT - 1 :: FANOUT]
+            width.append(nodes)
+        rows = [len(level) for level in reversed(levels)]
+        inner = aligned((sum(rows), NODE_KEYS), keys.dtype)
+        if levels:
+            np.concatenate(levels[::-1], out=inner)
+        self.nodes = CssNodes(
+            keys,
+            inner,
+            np.cumsum([0, *rows], dtype=np.int64)[:-1],
+            np.array(width[::-1], np.int64),
+        )
+        self.work = Work(moves=inner.size)
+
+    def __len__(self) -> int:
+        return len(self.nodes.keys)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that its arrays occupy, the keys included."""
+        return sum(array.nbytes for array in self.nodes)
+
+    @property
+    def depth(self) -> int:
+        """Inner levels above the leaves."""
+        return len(self.nodes.level)
+
+
+def _cut_level(largest: np.ndarray, nodes: int) -> np.ndarray:
+    """Return the separators of a level's *nodes*, given the largest key below every full child."""
+    slots = np.full(nodes * FANOUT, _last_key(largest.dtype), largest.dtype)
+    slots[: len(largest)] = largest
+    return slots.reshape(nodes, FANOUT)[:, :NODE_KEYS]
+
+
+def _last_key(dtype: np.dtype) -> float:
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+@kernel
+def child(nodes: CssNodes, level: int, node: int, value: float, after: bool) -> int:
+    """Return the node of the next level that a search for *value* comes through."""
+    row = np.uint64(nodes.level[level] + node)
+    passed = 0
+    # All separators are compared, without a branch: cheaper than guessing where to stop.
+    for slot in range(np.uint64(NODE_KEYS)):
+        key = nodes.inner[row, slot]
+        passed += (key < value) | (after & (key == value))
+    # Past the last child only when all keys are passed: fillers count as passed too, then.
+    return min(node * FANOUT + passed, nodes.width[level + 1] - 1)
+
+
+@kernel
+def _place_in_leaf(nodes: CssNodes, leaf: int, value: float, after: bool) -> int:
+    """Return the first place of a leaf, or behind it, with a key that `_descend` looks for."""
+    begin = leaf * NODE_KEYS
+    place = begin
+    for i in range(np.uint64(begin), np.uint64(_leaf_end(nodes, leaf))):
+        key = nodes.keys[i]
+        place += (key < value) | (after & (key == value))
+    return place
+
+
+@kernel
+def _leaf_end(nodes: CssNodes, leaf: int) -> int:
+    return min((leaf + 1) * NODE_KEYS, len(nodes.keys))
+
+
+@kernel
+def _descend(
+    nodes: CssNodes, values: np.ndarray, after: bool, places: np.ndarray, counters: np.ndarray
+) -> None:
+    """Turn `_ROOT` into the first place with a key of at least values[i], or *after*: greater.
+
+    All searches go down together, a level at a time. Which node is next depends on the one before
+    it, so a search alone waits for each of its cache lines; searches wait for theirs at once.
+    """
+    for level in range(len(nodes.level)):
+        for i in range(len(values)):
+            if places[i] != _KNOWN:
+                places[i] = child(nodes, level, places[i], values[i], after)
+                counters[COMPARISONS] += NODE_KEYS
+    for i in range(len(values)):
+        if places[i] != _KNOWN:
+            leaf = places[i]
+            counters[COMPARISONS] += _leaf_end(nodes, leaf) - leaf * NODE_KEYS
+            places[i] = _place_in_leaf(nodes, leaf, values[i], after)
+
+
+@kernel
+def find_ranges_in_tree(
+    nodes: CssNodes,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    """Fill in the places *begin* to *end* - 1 whose keys are in ``lo[i] <= key <= hi[i]``.
+
+    One end of an inequality's range lies outside all keys: no descent is needed to know that.
+    """
+    n = len(nodes.keys)
+    for i in range(len(lo)):
+        begin[i] = end[i] = _KNOWN
+        if n > 0 and lo[i] <= hi[i]:
+            counters[COMPARISONS] += 2
+            begin[i] = _ROOT if lo[i] > nodes.keys[0] else _KNOWN
+            end[i] = _ROOT if hi[i] < nodes.keys[n - 1] else _KNOWN
+    _descend(nodes, lo, False, begin, counters)
+    _descend(nodes, hi, True, end, counters)
+    for i in range(len(lo)):
+        if begin[i] == _KNOWN:
+            begin[i] = 0
+        if end[i] == _KNOWN:
+            end[i] = n if lo[i] <= hi[i] else 0

@@ -1,0 +1,16 @@
+"""The immutable structures an epoch can be sealed into; any of them answers the same probes."""
+
+from __future__ import annotations
+
+from joins.indexes.immutable.css_segment import CssBitsSegment, CssHashSegment
+from joins.indexes.immutable.po_join import PoJoinSegment
+from joins.indexes.immutable.prefix_grid import PrefixGridSegment
+from joins.indexes.immutable.segment import Segment
+
+SEGMENTS: dict[str, type[Segment]] = {
+    "po_join": PoJoinSegment,
+    "css_bits": CssBitsSegment,
+    "css_hash": CssHashSegment,
+    "prefix_grid": PrefixGridSegment,
+}
+"""Structure name to class; each is built from (keys, lead, permutations, first=...)."""

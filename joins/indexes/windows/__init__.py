@@ -1,0 +1,1 @@
+"""Indexes over a whole window, exact to the tuple."""

@@ -1,0 +1,121 @@
+"""The chained index of BiStream (Lin, Ooi, Wang and Yu, SIGMOD 2015): expiry by whole parts.
+
+A window is a chain of sub-indexes, each over the tuples of one stretch of the stream. The last one
+is active and takes the inserts; when it is full it is archived, and an empty one is linked behind
+it. A probe searches every sub-index. Nothing is ever deleted: a sub-index is let go of when its
+newest tuple has expired. Short sub-indexes make many searches, long ones keep expired tuples.
+
+BiStream ends a sub-index after a period of time; here it ends after a number of tuples, which is
+the same for windows by time and by count. PIM-Tree calls this chain of B+-trees B-chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from joins.found import Found
+from joins.indexes.listing import add_up
+from joins.indexes.windows.window_tree import WindowTree
+from joins.work import NO_WORK, Work
+
+LENGTH = 1024
+"""Tuples of a sub-index, unless said otherwise."""
+
+
+class ChainIndex:
+    """A window's tuples in a chain of `WindowTree`.
+
+    Parameters
+    ----------
+    dtypes
+        Per predicate the dtype of its column, int64 or float64.
+    length
+        Tuples after which a sub-index is archived.
+    """
+
+    def __init__(self, dtypes: Sequence[Any], *, length: int = LENGTH) -> None:
+        if length < 1:
+            raise ValueError(f"length is {length}; a sub-index holds at least one tuple")
+        self._dtypes = tuple(dtypes)
+        self._length = length
+        self._archived: list[WindowTree] = []
+        self._newest: list[int] = []  # the last position in each archived sub-index
+        self._active = WindowTree(self._dtypes)
+
+    def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
+        """Insert tuples into the active sub-index, and archive it whenever it is full.
+
+        Raise what `WindowTuples.append` raises; sub-indexes that were filled by then keep theirs.
+        """
+        work, done = NO_WORK, 0
+        while True:
+            end = min(len(positions), done + self._length - len(self._active))
+            part = slice(done, end)
+            work += self._active.insert([values[part] for values in columns], positions[part])
+            if len(self._active) == self._length:
+                self._archive(int(positions[end - 1]))
+            if end == len(positions):
+                return work
+            done = end
+
+    def probe(
+        self,
+        low: Sequence[np.ndarray],
+        high: Sequence[np.ndarray],
+        *,
+        negated: Sequence[bool],
+        start: np.ndarray,
+        stop: np.ndarray,
+        enumerate: bool = False,
+    ) -> Found:
+        """Find matches as `WindowIndex.probe` says."""
+        return add_up(
+            [
+                part.probe(low, high, negated=negated, start=start, stop=stop, enumerate=enumerate)
+                for part in (*self._archived, self._active)
+            ]
+        )
+
+    def expire(self, before: int) -> Work:
+        """Let go of the sub-indexes that hold no position from *before* on."""
+        expired = 0
+        while expired < len(self._newest) and self._newest[expired] < before:
+            expired += 1
+        del self._archived[:expired], self._newest[:expired]
+        return NO_WORK
+
+    def __len__(self) -> int:
+        return sum(map(len, self._archived)) + len(self._active)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that its arrays occupy."""
+        return sum(part.nbytes for part in (*self._archived, self._active))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as plain arrays and numbers."""
+        return {
+            "length": self._length,
+            "archived": [part.snapshot() for part in self._archived],
+            "newest": list(self._newest),
+            "active": self._active.snapshot(),
+        }
+
+    @classmethod
+    def restore(cls, snapshot: dict[str, Any]) -> ChainIndex:
+        """Return the index that `snapshot` described."""
+        active = snapshot["active"]
+        index = cls(active["tuples"]["dtypes"], length=int(snapshot["length"]))
+        index._archived = [WindowTree.restore(part) for part in snapshot["archived"]]
+        index._newest = list(snapshot["newest"])
+        index._active = WindowTree.restore(active)
+        return index
+
+    def _archive(self, newest: int) -> None:
+        """Link the full sub-index, whose last position is *newest*, and begin the next one."""
+        self._archived.append(self._active)
+        self._newest.append(newest)
+        self._active = WindowTree(self._dtypes)

@@ -1,0 +1,211 @@
+"""A hash table over a window, for joins with an equality; other predicates are checked on top.
+
+Buckets are chosen by the keys of all equalities together. A bucket's tuples are chained in the
+order of positions, so the tuple that expires next is always the first of its chain: expiring one
+takes the same time however many share its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from joins.found import Found
+from joins.hashing import splitmix64
+from joins.indexes.immutable.segment_probes import Output
+from joins.indexes.listing import find_all, fits, report
+from joins.indexes.windows.window_tuples import WindowProbes, WindowTuples, satisfies
+from joins.machine.compiling import kernel
+from joins.work import COMPARISONS, Work
+
+_NONE = -1
+
+_SEED = np.uint64(0x6A09E667F3BCC909)
+"""Tuples may have been dealt out to PEs by the plain hash of the same key. Those of one PE then
+have some of its bits in common, and would crowd into few buckets."""
+
+
+class Table(NamedTuple):
+    """The chains; places are those of `WindowTuples`.
+
+    Attributes
+    ----------
+    equal
+        bool, a predicate each: whether it is an equality, which buckets are chosen by.
+    head, tail
+        int64, a bucket each: the first and last place of its chain. An empty chain has no head;
+        its tail means nothing.
+    following
+        int64, a place each: the next one of its chain.
+    """
+
+    equal: np.ndarray
+    head: np.ndarray
+    tail: np.ndarray
+    following: np.ndarray
+
+
+class HashIndex:
+    """A window's tuples by the keys that an equality compares.
+
+    Parameters
+    ----------
+    dtypes
+        Per predicate the dtype of its column, int64 or float64.
+    equal
+        Per predicate whether it is an equality; at least one is. A probe's range for an equality
+        is one value, or empty.
+    """
+
+    def __init__(self, dtypes: Sequence[Any], *, equal: Sequence[bool]) -> None:
+        if len(equal) != len(dtypes) or not any(equal):
+            raise ValueError(
+                f"equal is {list(equal)} for {len(dtypes)} predicates; a hash index needs a flag "
+                "for each, and an equality to hash by"
+            )
+        self._tuples = WindowTuples(dtypes)
+        self._equal = np.array(equal, np.bool_)
+        self._chain_all()
+
+    def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
+        """Insert tuples; raise what `WindowTuples.append` raises.
+
+        The table is built anew when the columns move; that is as rare as they make it, and each
+        time the table has as many buckets as there is room for tuples.
+        """
+        tuples = self._tuples
+        place = tuples.begin, len(tuples.positions)
+        work = tuples.append(columns, positions) + Work(inserts=len(positions))
+        if place != (tuples.begin, len(tuples.positions)):
+            self._chain_all()
+            return work + Work(moves=len(tuples))
+        _link(self._table, tuples.keys, tuples.end - len(positions), tuples.end)
+        return work
+
+    def probe(
+        self,
+        low: Sequence[np.ndarray],
+        high: Sequence[np.ndarray],
+        *,
+        negated: Sequence[bool],
+        start: np.ndarray,
+        stop: np.ndarray,
+        enumerate: bool = False,
+    ) -> Found:
+        """Find matches as `WindowIndex.probe` says; ids ascend within a row.
+
+        Raise :exc:`ValueError` when an equality is negated or has a range of several values.
+        """
+        tuples = self._tuples
+        probes, work = tuples.probes(low, high, negated, start, stop)
+        for i in np.flatnonzero(self._equal):
+            wide = np.flatnonzero(probes.low[i] < probes.high[i])
+            if probes.negated[i] or len(wide):
+                what = "is negated" if probes.negated[i] else f"has a range in row {wide[0]}"
+                raise ValueError(f"predicate {i} {what}; the index takes it for an equality")
+
+        def answer(row: int, listed: int, output: Output, counters: np.ndarray) -> tuple[int, int]:
+            return _look_up(
+                self._table, tuples.keys, tuples.positions, probes, row, listed, output, counters
+            )
+
+        found = find_all(answer, probes.end - probes.begin, enumerate=enumerate)
+        return replace(found, work=work + found.work)
+
+    def expire(self, before: int) -> Work:
+        """Take positions less than *before* out of their chains."""
+        tuples = self._tuples
+        dropped, work = tuples.drop(before)
+        _unlink(self._table, tuples.keys, tuples.begin - dropped, tuples.begin)
+        return work + Work(moves=dropped)
+
+    def __len__(self) -> int:
+        return len(self._tuples)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that its arrays occupy."""
+        return self._tuples.nbytes + sum(array.nbytes for array in self._table)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the tuples; the chains follow from them."""
+        return {"tuples": self._tuples.snapshot(), "equal": self._equal.tolist()}
+
+    @classmethod
+    def restore(cls, snapshot: dict[str, Any]) -> HashIndex:
+        """Return the index that `snapshot` described."""
+        index = cls(snapshot["tuples"]["dtypes"], equal=snapshot["equal"])
+        index._tuples = WindowTuples.restore(snapshot["tuples"])
+        index._chain_all()
+        return index
+
+    def _chain_all(self) -> None:
+        tuples = self._tuples
+        room = len(tuples.positions)
+        buckets = 1 << (room - 1).bit_length()
+        head, tail = np.full((2, buckets), _NONE)
+        self._table = Table(self._equal, head, tail, np.full(room, _NONE))
+        _link(self._table, tuples.keys, tuples.begin, tuples.end)
+
+
+@kernel
+def _bucket(table: Table, keys: np.ndarray, place: int) -> int:
+    """Return the bucket of the keys in column *place*: of a tuple, or of a probe's points."""
+    mixed = _SEED
+    for predicate in range(len(table.equal)):
+        if table.equal[predicate]:
+            mixed = splitmix64(int(mixed) ^ keys[predicate, place])
+    return int(mixed & np.uint64(len(table.head) - 1))
+
+
+@kernel
+def _link(table: Table, keys: np.ndarray, begin: int, end: int) -> None:
+    """Append the tuples at places *begin* to *end* - 1 to their chains."""
+    for place in range(begin, end):
+        bucket = _bucket(table, keys, place)
+        table.following[place] = _NONE
+        if table.head[bucket] == _NONE:
+            table.head[bucket] = place
+        else:
+            table.following[table.tail[bucket]] = place
+        table.tail[bucket] = place
+
+
+@kernel
+def _unlink(table: Table, keys: np.ndarray, begin: int, end: int) -> None:
+    """Take the tuples at places *begin* to *end* - 1, the oldest, off the heads of their chains."""
+    for place in range(begin, end):
+        table.head[_bucket(table, keys, place)] = table.following[place]
+
+
+@kernel
+def _look_up(
+    table: Table,
+    keys: np.ndarray,
+    positions: np.ndarray,
+    probes: WindowProbes,
+    row: int,
+    listed: int,
+    output: Output,
+    counters: np.ndarray,
+) -> tuple[int, int]:
+    """Do what `joins.indexes.listing.Answer` says."""
+    for probe in range(row, len(probes.begin)):
+        begin, end = probes.begin[probe], probes.end[probe]
+        if not fits(end - begin, listed, output):
+            return probe, listed
+        place = table.head[_bucket(table, probes.low, probe)]
+        while place != _NONE and place < end:
+            tested = 1
+            wanted = place >= begin
+            while wanted and tested <= len(keys):
+                wanted = satisfies(keys, place, probes, tested - 1, probe)
+                tested += 1
+            counters[COMPARISONS] += tested
+            if wanted:
+                listed = report(positions[place], probe, listed, output)
+            place = table.following[place]
+    return len(probes.begin), listed

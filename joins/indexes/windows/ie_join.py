@@ -1,0 +1,228 @@
+"""Batch IE-Join over a window: sorted anew for every batch of probes (Khayyat et al., 2017).
+
+IE-Join relates tuples by two inequalities. It sorts both sides by both of them and links the orders
+by permutation and offset arrays. Then it goes through the probes in the order of the second
+inequality: a bit is set for each stored tuple that satisfies it as the order comes to it, and stays
+set, and the bits are read from where the first inequality's offset points.
+
+A probe here has ranges rather than inequalities, and any number of them. Two give the inequalities:
+
+- the first one bounds the reading. Both its ends are places in one order, so both hold at once;
+- one end of the second one (of the first again, if it is alone) bounds the bits set: the end that
+  restrains more probes. Bits only ever get set, so the order can have but one end.
+
+All that remains, further predicates, ``!=`` and the other end of the second range, is checked on
+the bits that are read; so is the window of the probe.
+
+Left out are the bitmap over chunks of the bit array, since words of 64 bits are passed over whole,
+and the parallel and incremental forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from joins.bit_array import bits_between, words_for
+from joins.found import Found
+from joins.indexes.immutable.offset import offset
+from joins.indexes.immutable.permutation import permutation
+from joins.indexes.immutable.segment_probes import Output
+from joins.indexes.listing import by_row, find_all, fits, report
+from joins.indexes.windows.unindexed import Unindexed
+from joins.indexes.windows.window_tuples import WindowProbes, WindowTuples, satisfies
+from joins.machine.compiling import kernel
+from joins.machine.instructions import trailing_zeros
+from joins.work import BITS, COMPARISONS, NO_WORK, Work
+
+_INT64_MAX = np.iinfo(np.int64).max
+_ONE = np.uint64(1)
+
+
+class Sorted(NamedTuple):
+    """The arrays of one batch; n stored tuples, m probes.
+
+    Attributes
+    ----------
+    place
+        int64, places of the stored tuples in the order that is read.
+    set_order
+        Per stored tuple in the order that is set the bit it sets: the permutation array.
+    read_begin, read_end
+        Per probe the bits that are read.
+    probe
+        int64, the probes in the order that is set.
+    set_end
+        For each of them how many stored tuples of that order have their bits set: the offset array.
+    checked
+        int64, predicates to check on what is read.
+    """
+
+    place: np.ndarray
+    set_order: np.ndarray
+    read_begin: np.ndarray
+    read_end: np.ndarray
+    probe: np.ndarray
+    set_end: np.ndarray
+    checked: np.ndarray
+
+
+class IeJoin(Unindexed):
+    """A window's tuples as they come; everything else is made for a batch of probes and dropped."""
+
+    def probe(
+        self,
+        low: Sequence[np.ndarray],
+        high: Sequence[np.ndarray],
+        *,
+        negated: Sequence[bool],
+        start: np.ndarray,
+        stop: np.ndarray,
+        enumerate: bool = False,
+    ) -> Found:
+        """Find matches as `WindowIndex.probe` says."""
+        tuples = self._tuples
+        probes, work = tuples.probes(low, high, negated, start, stop)
+        batch, sorting = _sort(tuples, probes)
+        bits = np.zeros(words_for(len(tuples)), np.uint64)
+
+        def answer(row: int, listed: int, output: Output, counters: np.ndarray) -> tuple[int, int]:
+            return _sweep(
+                batch,
+                bits,
+                tuples.keys,
+                tuples.positions,
+                probes,
+                row,
+                listed,
+                output,
+                counters,
+            )
+
+        most = (probes.end - probes.begin)[batch.probe]
+        found = find_all(answer, most, enumerate=enumerate)
+        match_id = found.match_id
+        if match_id is not None:
+            match_id = by_row(match_id, batch.probe, found.count[batch.probe], found.count)
+        return replace(found, match_id=match_id, work=work + sorting + found.work)
+
+
+def _sort(tuples: WindowTuples, probes: WindowProbes) -> tuple[Sorted, Work]:
+    """Sort the window and the probes by both inequalities and relate the orders."""
+    held = slice(tuples.begin, tuples.end)
+    ranged = np.flatnonzero(~probes.negated)
+    reading, setting = (ranged[0], ranged[min(1, len(ranged) - 1)]) if len(ranged) else (0, 0)
+    set_keys, bound, is_whole = _one_end(tuples.keys[setting, held], probes, setting)
+    checked = set(range(len(tuples.keys))) - {reading, setting}
+    if probes.negated[setting] or not (is_whole or setting == reading):
+        checked.add(setting)
+
+    read_keys, read_order, read_work = _argsort(tuples.keys[reading, held])
+    set_keys, set_order, set_work = _argsort(set_keys)
+    bits, permutation_work = permutation(read_order, set_order, first=0)
+    bound, probe_order, probe_work = _argsort(bound)
+    set_end, offset_work = _offset_past(bound, set_keys)
+    read_begin, read_end, range_work = _read_ranges(read_keys, probes, reading)
+    batch = Sorted(
+        read_order + tuples.begin,
+        bits,
+        read_begin,
+        read_end,
+        probe_order,
+        set_end,
+        np.array(sorted(checked), np.int64),
+    )
+    works = (set_work, permutation_work, probe_work, offset_work, range_work)
+    return batch, sum(works, read_work)
+
+
+def _one_end(
+    keys: np.ndarray, probes: WindowProbes, predicate: int
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return keys and bounds such that key <= bound is one end of the predicate's ranges.
+
+    Also return whether that end is all there is: the other one restrains no probe. A negated
+    predicate bounds nothing. What finding out costs is not counted: IE-Join is told its operators.
+    """
+    if probes.negated[predicate] or not len(keys):
+        return keys, np.full(len(probes.begin), _INT64_MAX), True
+    low, high = probes.low[predicate], probes.high[predicate]
+    by_low, by_high = np.sum(low > keys.min()), np.sum(high < keys.max())
+    if by_low > by_high:
+        return ~keys, ~low, not by_high  # the complement turns the order of int64 around
+    return keys, high, not by_low
+
+
+def _read_ranges(
+    keys: np.ndarray, probes: WindowProbes, predicate: int
+) -> tuple[np.ndarray, np.ndarray, Work]:
+    """Return for each probe where its range begins and ends in sorted *keys*; negated: all."""
+    begin, end = np.zeros(len(probes.begin), np.int64), np.full(len(probes.begin), len(keys))
+    if probes.negated[predicate]:
+        return begin, end, NO_WORK
+    low, by_low, low_work = _argsort(probes.low[predicate])
+    high, by_high, high_work = _argsort(probes.high[predicate])
+    begin[by_low], begin_work = offset(low, keys)
+    end[by_high], end_work = _offset_past(high, keys)
+    return begin, end, low_work + high_work + begin_work + end_work
+
+
+def _argsort(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, Work]:
+    """Return *values* sorted, their order, and n log2 n comparisons and n moves, as merges take."""
+    order = np.argsort(values, kind="stable")
+    n = len(values)
+    return values[order], order, Work(comparisons=n * max(n - 1, 0).bit_length(), moves=n)
+
+
+def _offset_past(bounds: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, Work]:
+    """Return for each of sorted *bounds* the place of the first sorted key that is greater."""
+    last = bounds == _INT64_MAX
+    array, work = offset(np.where(last, bounds, bounds + 1), keys)
+    return np.where(last, len(keys), array), work
+
+
+@kernel
+def _sweep(
+    batch: Sorted,
+    bits: np.ndarray,
+    keys: np.ndarray,
+    positions: np.ndarray,
+    probes: WindowProbes,
+    row: int,
+    listed: int,
+    output: Output,
+    counters: np.ndarray,
+) -> tuple[int, int]:
+    """Do what `joins.indexes.listing.Answer` says, rows being probes in the order that is set."""
+    is_set = batch.set_end[row - 1] if row > 0 else 0
+    for i in range(row, len(batch.probe)):
+        probe = batch.probe[i]
+        seen_from, seen_to = probes.begin[probe], probes.end[probe]
+        if not fits(seen_to - seen_from, listed, output):
+            return i, listed
+        for k in range(is_set, batch.set_end[i]):
+            bit = batch.set_order[k]
+            bits[bit >> 6] |= _ONE << np.uint64(bit & 63)
+        counters[BITS] += batch.set_end[i] - is_set
+        is_set = batch.set_end[i]
+        begin, end = batch.read_begin[probe], batch.read_end[probe]
+        if begin >= end or seen_from >= seen_to:
+            continue
+        for word in range(begin >> 6, (end + 63) >> 6):
+            left = bits[word] & bits_between(word, begin, end)
+            counters[BITS] += 1
+            while left != 0:
+                place = batch.place[word * 64 + trailing_zeros(left)]
+                left &= left - _ONE
+                counters[COMPARISONS] += 1
+                wanted = seen_from <= place and place < seen_to
+                for predicate in batch.checked:
+                    if wanted:
+                        counters[COMPARISONS] += 1
+                        wanted = satisfies(keys, place, probes, predicate, probe)
+                if wanted:
+                    listed = report(positions[place], probe, listed, output)
+    return len(batch.probe), listed

@@ -1,0 +1,43 @@
+"""The structures that a share of a stream's window can be kept in; any answers the same probes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from joins.indexes.windows.chain_index import ChainIndex
+from joins.indexes.windows.hash_index import HashIndex
+from joins.indexes.windows.ie_join import IeJoin
+from joins.indexes.windows.nested_loop import NestedLoop
+from joins.indexes.windows.window_index import WindowIndex
+from joins.indexes.windows.window_tree import WindowTree
+from joins.queries.conditions import Condition
+
+
+def _hash_index(conditions: Sequence[Condition]) -> HashIndex:
+    return HashIndex(_dtypes(conditions), equal=[c.operator == "=" for c in conditions])
+
+
+def _plain(index: Callable[..., WindowIndex]) -> Callable[..., WindowIndex]:
+    """Return a factory of an index that need not know more of its predicates than their dtypes."""
+
+    def make(conditions: Sequence[Condition], **options: Any) -> WindowIndex:
+        return index(_dtypes(conditions), **options)
+
+    return make
+
+
+def _dtypes(conditions: Sequence[Condition]) -> list[str]:
+    return [condition.dtype for condition in conditions]
+
+
+WINDOW_INDEXES: dict[str, Callable[..., WindowIndex]] = {
+    "nested_loop": _plain(NestedLoop),
+    "b_plus_tree": _plain(WindowTree),
+    "chain_index": _plain(ChainIndex),
+    "hash": _hash_index,
+    "ie_join": _plain(IeJoin),
+}
+"""Structure name to factory; each takes the conditions (`joins.queries.conditions`) that stored
+tuples are probed for, one per predicate in the order of the columns, and the structure's own
+options."""

@@ -1,0 +1,186 @@
+"""B+-trees over a whole window, exact to the tuple: PIM-Tree's index-based window join (IBWJ).
+
+Every tuple is inserted into a B+-tree per predicate, and deleted from it when it expires (PIM-Tree,
+section 2.2.1). There a join has one predicate, and the leaves of a range are the answer. For
+several, every tree marks its matches in a bit array over the window and the arrays are intersected,
+as SPO-Join does it for its mutable component (section 3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from joins.bit_array import bits_between, intersect, words_for
+from joins.found import Found
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.immutable.segment_probes import Output
+from joins.indexes.listing import find_all, fits, report
+from joins.indexes.windows.window_tuples import WindowProbes, WindowTuples
+from joins.machine.compiling import kernel
+from joins.machine.instructions import trailing_zeros
+from joins.work import BITS, NO_WORK, Work
+
+_MARKED_BYTES_MAX = 1 << 19
+"""Bit arrays of one predicate that are marked at a time: they are still in the cache when they are
+intersected and read."""
+
+_ONE = np.uint64(1)
+
+
+class WindowTree:
+    """A window's tuples in a B+-tree per predicate.
+
+    A tree over one of several predicates holds serials of tuples (see `WindowTuples`), which are
+    contiguous where positions need not be, so that bit arrays are no longer than the window.
+
+    Parameters
+    ----------
+    dtypes
+        Per predicate the dtype of its column, int64 or float64.
+    """
+
+    def __init__(self, dtypes: Sequence[Any]) -> None:
+        self._tuples = WindowTuples(dtypes)
+        self._trees = [BPlusTree() for _ in dtypes]
+
+    def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
+        """Insert tuples into all trees; raise what `WindowTuples.append` raises."""
+        work = self._tuples.append(columns, positions)
+        end = self._tuples.end
+        return self._update(BPlusTree.insert, end - len(positions), end) + work
+
+    def probe(
+        self,
+        low: Sequence[np.ndarray],
+        high: Sequence[np.ndarray],
+        *,
+        negated: Sequence[bool],
+        start: np.ndarray,
+        stop: np.ndarray,
+        enumerate: bool = False,
+    ) -> Found:
+        """Find matches as `WindowIndex.probe` says."""
+        probes, work = self._tuples.probes(low, high, negated, start, stop)
+        if len(self._trees) == 1:
+            found = self._trees[0].probe(
+                probes.low[0],
+                probes.high[0],
+                negated=bool(probes.negated[0]),
+                start=start,
+                stop=stop,
+                enumerate=enumerate,
+            )
+            return replace(found, work=work + found.work)
+        marking = [work]
+        at_a_time = max(1, _MARKED_BYTES_MAX // (8 * words_for(len(self)) + 1))
+
+        def answer(row: int, listed: int, output: Output, counters: np.ndarray) -> tuple[int, int]:
+            bits, work = self._mark(probes, row, row + at_a_time)
+            marking.append(work)
+            return _read(
+                bits,
+                self._tuples.positions,
+                self._tuples.begin,
+                probes,
+                row,
+                listed,
+                output,
+                counters,
+            )
+
+        found = find_all(answer, probes.end - probes.begin, enumerate=enumerate)
+        return replace(found, work=sum(marking, found.work))
+
+    def expire(self, before: int) -> Work:
+        """Delete positions less than *before* from all trees."""
+        dropped, work = self._tuples.drop(before)
+        begin = self._tuples.begin
+        return self._update(BPlusTree.delete, begin - dropped, begin) + work
+
+    def __len__(self) -> int:
+        return len(self._tuples)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that its arrays occupy."""
+        return self._tuples.nbytes + sum(tree.nbytes for tree in self._trees)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as plain arrays and numbers."""
+        return {
+            "tuples": self._tuples.snapshot(),
+            "trees": [tree.snapshot() for tree in self._trees],
+        }
+
+    @classmethod
+    def restore(cls, snapshot: dict[str, Any]) -> WindowTree:
+        """Return the index that `snapshot` described."""
+        index = cls(snapshot["tuples"]["dtypes"])
+        index._tuples = WindowTuples.restore(snapshot["tuples"])
+        index._trees = [BPlusTree.restore(tree) for tree in snapshot["trees"]]
+        return index
+
+    def _update(self, operation: Any, begin: int, end: int) -> Work:
+        """Insert or delete the tuples at places *begin* to *end* - 1."""
+        tuples = self._tuples
+        if len(self._trees) == 1:
+            entries = tuples.positions[begin:end]
+        else:
+            entries = np.arange(begin, end) + tuples.shift
+        works = (
+            operation(tree, keys[begin:end], entries)
+            for tree, keys in zip(self._trees, tuples.keys, strict=True)
+        )
+        return sum(works, NO_WORK)
+
+    def _mark(self, probes: WindowProbes, row: int, stop: int) -> tuple[np.ndarray, Work]:
+        """Return for probes *row* to *stop* - 1 a bit per tuple held: whether it matches."""
+        marked = [
+            tree.mark(
+                low[row:stop],
+                high[row:stop],
+                base=self._tuples.begin + self._tuples.shift,
+                bits=len(self),
+                negated=bool(negated),
+            )
+            for tree, low, high, negated in zip(
+                self._trees, probes.low, probes.high, probes.negated, strict=True
+            )
+        ]
+        bits, work = intersect([rows for rows, _ in marked])
+        return bits, sum((cost for _, cost in marked), work)
+
+
+@kernel
+def _read(
+    bits: np.ndarray,
+    positions: np.ndarray,
+    first: int,
+    probes: WindowProbes,
+    row: int,
+    listed: int,
+    output: Output,
+    counters: np.ndarray,
+) -> tuple[int, int]:
+    """Do what `joins.indexes.listing.Answer` says for the probes that *bits* has rows of.
+
+    Bit 0 of a row stands for place *first*; bits outside the probe's window are passed over.
+    """
+    for i in range(len(bits)):
+        probe = row + i
+        begin, end = probes.begin[probe] - first, probes.end[probe] - first
+        if not fits(end - begin, listed, output):
+            return probe, listed
+        words = begin >> 6, (end + 63) >> 6
+        for word in range(words[0], words[1]):
+            left = bits[i, word] & bits_between(word, begin, end)
+            while left != 0:
+                place = first + word * 64 + trailing_zeros(left)
+                left &= left - _ONE
+                listed = report(positions[place], probe, listed, output)
+        counters[BITS] += words[1] - words[0]
+    return row + len(bits), listed

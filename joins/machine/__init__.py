@@ -1,0 +1,1 @@
+"""What kernels need of the machine below numba: instructions, atomic operations, memory."""

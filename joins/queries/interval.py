@@ -1,0 +1,128 @@
+"""Interval joins: how far two tuples may lie apart in event time, as spelt and as evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from joins.queries.field import Field
+from joins.queries.windows import WindowError, read_extent
+
+TIME_FIELD = "ts"
+"""How a query spells a tuple's event time, whatever column of the raw data it came from."""
+
+_EARLIEST, _LATEST = -(2**63), 2**63 - 1
+_FARTHEST = 2**62
+"""A bound nearer than this (146 years) fits any arithmetic on event times."""
+
+
+class IntervalError(ValueError):
+    """An interval that cannot be; names the part and what is allowed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """One end of an interval as spelt: a sign (``+``, ``-``, or none) and a quantity of time."""
+
+    sign: str = ""
+    extent: str = ""
+
+    def __str__(self) -> str:
+        return f" {self.sign} INTERVAL '{self.extent}'" if self.sign else ""
+
+    @property
+    def ns(self) -> int:
+        """Its distance from the base tuple's event time, in nanoseconds.
+
+        Raise :exc:`IntervalError` when it is no time, or too far.
+        """
+        if not self.sign:
+            return 0
+        try:
+            kind, distance = read_extent(self.extent)
+        except WindowError as error:
+            raise IntervalError(str(error)) from None
+        if kind != "time":
+            raise IntervalError(f"{self.extent!r} has no unit: give a time, as in '100 ms'")
+        if abs(distance) >= _FARTHEST:
+            raise IntervalError(f"{self.extent!r} is too far: a bound is less than 146 years")
+        return -distance if self.sign == "-" else distance
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalClause:
+    """``probe.ts BETWEEN base.ts + lower AND base.ts + upper``, as a query spells it.
+
+    Attributes
+    ----------
+    probe, base
+        The event times of the two streams: *probe*'s lies within the interval around *base*'s.
+    lower, upper
+        The ends; a quantity may be a name that `bind` gives a value.
+    place
+        How many predicates the query spells before it.
+    """
+
+    probe: Field
+    base: Field
+    lower: Bound
+    upper: Bound
+    place: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        base = self.base.text
+        return f"{self.probe.text} BETWEEN {base}{self.lower} AND {base}{self.upper}"
+
+    @property
+    def names(self) -> set[str]:
+        """The quantities as spelt, among them the names that may be bound."""
+        return {bound.extent for bound in (self.lower, self.upper) if bound.sign}
+
+    def bind(self, values: dict[str, str]) -> IntervalClause:
+        """Give names among the quantities their values."""
+        lower, upper = (
+            replace(bound, extent=values.get(bound.extent, bound.extent))
+            for bound in (self.lower, self.upper)
+        )
+        return replace(self, lower=lower, upper=upper)
+
+    @property
+    def interval(self) -> Interval:
+        """What it says; raise :exc:`IntervalError` when no pair of tuples can satisfy it."""
+        lower_ns, upper_ns = self.lower.ns, self.upper.ns
+        if lower_ns > upper_ns:
+            raise IntervalError("its first end lies after its second: no tuple lies between them")
+        return Interval(base=self.base.stream, lower_ns=lower_ns, upper_ns=upper_ns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """``base.ts + lower_ns <= probe.ts <= base.ts + upper_ns`` (PPOIJ, equation 1).
+
+    Attributes
+    ----------
+    base
+        Position of the base stream in the query; the other one is the probe stream.
+    lower_ns, upper_ns
+        Nanoseconds, of any sign.
+    """
+
+    base: int
+    lower_ns: int
+    upper_ns: int
+
+    def offsets(self, stream: int) -> tuple[int, int]:
+        """Return how much earlier and later a partner of a tuple of *stream* may be at the most.
+
+        Both in nanoseconds, of any sign, added to its event time.
+        """
+        if stream == self.base:
+            return self.lower_ns, self.upper_ns
+        return -self.upper_ns, -self.lower_ns
+
+    def horizon(self, stream: int, watermark: int) -> int:
+        """Return the least event time of a stored tuple of *stream* that may still find a partner.
+
+        Every tuple that is yet to come is as new as *watermark* or newer.
+        """
+        _, upper = self.offsets(stream)
+        return max(_EARLIEST, min(_LATEST, watermark - upper))

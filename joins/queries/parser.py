@@ -1,0 +1,238 @@
+"""Reads the SQL-like query texts of the papers; points at the character where one goes wrong."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lark import Lark, Transformer, v_args
+from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
+
+from joins.queries.interval import TIME_FIELD, Bound, IntervalClause
+from joins.queries.query import (
+    Field,
+    JoinQuery,
+    Predicate,
+    QueryError,
+)
+from joins.queries.window_clause import StreamWindows, WindowClause
+
+_WORDS = {
+    "NAME": "a name",
+    "QUOTED": 'a name in "quotes"',
+    "NUMBER": "a number",
+    "STRING": "a quantity in 'quotes'",
+    "OPERATOR": "<, <=, >, >=, = or !=",
+    "PLUS": "+",
+    "STAR": "*",
+    "PRECISE": "PRECISE",
+    "COMMA": "a comma",
+    "DOT": "a dot",
+    "LPAR": "(",
+    "RPAR": ")",
+    "MINUS": "-",
+    "SEMICOLON": "a semicolon",
+    "$END": "the end",
+}
+
+_SPACE = re.compile(r"\s")
+"""Each is shown as one blank: a caret under the line then stands where it should."""
+
+
+class QuerySyntaxError(QueryError):
+    """A text that is no query; shows the line, the character, and what may stand there."""
+
+
+def parse_query(text: str) -> JoinQuery:
+    """Read a query.
+
+    Raise :exc:`QuerySyntaxError` pointing at the first character that does not fit, and
+    :exc:`QueryError` naming a part that makes no sense.
+    """
+    parser = _grammar().parse_interactive(text)
+    try:
+        for _ in parser.iter_parse():
+            pass
+        tree = parser.resume_parse()
+    except UnexpectedInput as error:
+        raise _syntax_error(text, error, parser.accepts()) from None
+    try:
+        return _Builder().transform(tree)
+    except VisitError as error:
+        raise error.orig_exc from None
+
+
+@cache
+def _grammar() -> Lark:
+    grammar = Path(__file__).with_name("query.lark").read_text(encoding="utf-8")
+    return Lark(grammar, start="query", parser="lalr")
+
+
+def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> QuerySyntaxError:
+    at_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    # The parser counts no other line ends than these.
+    lines = (text.rstrip(" \t\f\r\n") if at_end else text).split("\n")
+    line = len(lines) if at_end else error.line
+    column = len(lines[-1]) + 1 if at_end else error.column
+    allowed = sorted(_WORDS.get(name, name) for name in accepted)
+    listed = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
+    found = "the text ends" if at_end else f"{lines[line - 1][column - 1]!r} stands"
+    return QuerySyntaxError(
+        f"line {line}, character {column} of the query: {found} where there should be {listed}\n"
+        f"  {_SPACE.sub(' ', lines[line - 1])}\n  {' ' * (column - 1)}^"
+    )
+
+
+@v_args(inline=True)
+class _Builder(Transformer):
+    """Turns the parse tree into a query; resolves fields once the streams are known."""
+
+    def item(self, value: Any) -> str:
+        return ".".join(value) if isinstance(value, tuple) else str(value)
+
+    def select(self, *items: str) -> tuple[str, ...]:
+        return tuple(str(item) for item in items)
+
+    def streams(self, *names: str) -> tuple[str, ...]:
+        return tuple(str(name) for name in names)
+
+    def name(self, token: str) -> str:
+        return str(token)
+
+    def reference(self, *parts: str) -> tuple[str, ...]:
+        return parts
+
+    def comparison(self, left: Any, operator: str, right: Any) -> Any:
+        return left, str(operator), right, None
+
+    def band(self, left: Any, right: Any, operator: str, epsilon: str) -> Any:
+        if operator not in ("<", "<="):
+            text = f"ABS({'.'.join(left)} - {'.'.join(right)}) {operator} {epsilon}"
+            raise QueryError(f"{text}: a band is written with < or <=")
+        return left, str(operator), right, str(epsilon)
+
+    def predicates(self, *predicates: Any) -> Any:
+        *earlier, last = predicates
+        return [*(predicate for several in earlier for predicate in several), last]
+
+    def window(self, slide: str, length: str, precise: str | None = None) -> WindowClause:
+        return WindowClause(
+            slide=slide[1:-1].strip(), length=length[1:-1].strip(), precise=precise is not None
+        )
+
+    def stream_window(self, stream: str, window: WindowClause) -> tuple[str, WindowClause]:
+        return str(stream), window
+
+    def stream_windows(self, *windows: tuple[str, WindowClause]) -> StreamWindows:
+        return StreamWindows(
+            streams=tuple(stream for stream, _ in windows),
+            clauses=tuple(clause for _, clause in windows),
+        )
+
+    def moment(self, base: Any, sign: str = "", extent: str = "''") -> Any:
+        return base, Bound(sign=str(sign), extent=extent[1:-1].strip())
+
+    def interval(self, probe: Any, lower: Any, upper: Any) -> _Between:
+        return _Between(probe, lower, upper)
+
+    def windowed(self, predicates: Any, window: WindowClause | StreamWindows) -> Any:
+        return predicates, window
+
+    def timed(self, *conditions: Any) -> Any:
+        place = next(i for i, part in enumerate(conditions) if isinstance(part, _Between))
+        before = conditions[0] if place else []
+        predicates = [p for part in conditions if isinstance(part, list) for p in part]
+        return predicates, conditions[place]._replace(place=len(before))
+
+    def query(self, select: Any, streams: tuple[str, ...], conditions: Any) -> JoinQuery:
+        repeated = {name for name in streams if streams.count(name) > 1}
+        if repeated:
+            raise QueryError(
+                f"FROM names {', '.join(sorted(repeated))} twice: a self join names its stream "
+                "once, and tells the two sides apart by the suffixes 1 and 2"
+            )
+        predicates, extent = conditions
+        timed = isinstance(extent, _Between)
+        return JoinQuery(
+            select=select,
+            streams=streams,
+            predicates=tuple(_predicate(streams, *predicate) for predicate in predicates),
+            window=None if timed else extent,
+            interval=_interval(streams, extent) if timed else None,
+        )
+
+
+class _Between(NamedTuple):
+    """An interval before its fields are resolved; the ends with what stands beside them."""
+
+    probe: Any
+    lower: Any
+    upper: Any
+    place: int = 0
+
+
+def _interval(streams: tuple[str, ...], between: _Between) -> IntervalClause:
+    if len(streams) != 2:
+        raise QueryError(
+            f"BETWEEN: an interval joins two streams, and FROM names {len(streams)}; to join a "
+            "stream with itself, give its data to two names"
+        )
+    (lower_base, lower), (upper_base, upper) = between.lower, between.upper
+    probe, base = _field(streams, between.probe), _field(streams, lower_base)
+    for field in (probe, base):
+        if field.name != TIME_FIELD:
+            raise QueryError(
+                f"{field.text}: an interval is over event time, which is called {TIME_FIELD}, as "
+                f"in {streams[field.stream]}.{TIME_FIELD}"
+            )
+    if _field(streams, upper_base) != base:
+        raise QueryError(
+            f"BETWEEN {base.text} AND {'.'.join(upper_base)}: both ends must be of one tuple"
+        )
+    if probe.stream == base.stream:
+        raise QueryError(
+            f"{probe.text} BETWEEN {base.text}: both sides are of stream {streams[base.stream]}"
+        )
+    return IntervalClause(probe=probe, base=base, lower=lower, upper=upper, place=between.place)
+
+
+def _predicate(
+    streams: tuple[str, ...], left: Any, operator: str, right: Any, epsilon: str | None
+) -> Predicate:
+    a, b = _field(streams, left), _field(streams, right)
+    predicate = Predicate(
+        left=a,
+        operator="!=" if operator == "<>" else operator,
+        right=b,
+        epsilon=epsilon,
+        spelt=operator,
+    )
+    if len(streams) == 1 and a.role == b.role:
+        raise QueryError(
+            f"{predicate}: in a self join one side is the newer tuple (suffix 1) and the other an "
+            "earlier one (suffix 2)"
+        )
+    if len(streams) > 1 and a.stream == b.stream:
+        raise QueryError(f"{predicate}: both sides are of stream {streams[a.stream]}")
+    return predicate
+
+
+def _field(streams: tuple[str, ...], parts: tuple[str, ...]) -> Field:
+    text = ".".join(parts)
+    if len(parts) == 1 and len(streams) > 1:
+        raise QueryError(f"{text}: say of which stream, as in {streams[0]}.{text}")
+    if len(parts) == 2 and parts[0] not in streams:
+        raise QueryError(
+            f"{text}: there is no stream {parts[0]!r} in FROM, only {', '.join(streams)}"
+        )
+    stream = streams.index(parts[0]) if len(parts) == 2 else 0
+    name = parts[-1].strip('"')
+    if len(streams) > 1:
+        return Field(stream=stream, name=name, role=0, text=text)
+    if name[-1] not in "12" or len(name) == 1:
+        raise QueryError(
+            f"{text}: in a self join a field ends in 1 (of the newer tuple) or 2 (of the earlier)"
+        )
+    return Field(stream=0, name=name[:-1], role=int(name[-1]), text=text)

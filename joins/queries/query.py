@@ -1,0 +1,285 @@
+"""Join queries: which streams, which predicates, which windows or interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from joins.batch import Schema
+from joins.queries.conditions import MIRRORED, Condition
+from joins.queries.field import Field
+from joins.queries.interval import Interval, IntervalClause, IntervalError
+from joins.queries.window_clause import StreamWindows, WindowClause
+from joins.queries.windows import Window, WindowError
+
+
+class QueryError(ValueError):
+    """A query that cannot be evaluated; names the part and what is allowed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predicate:
+    """``left OP right``, or ``ABS(left - right) OP epsilon`` for a band.
+
+    Attributes
+    ----------
+    left, right
+        The two sides: of different streams, or of different roles.
+    operator
+        ``<``, ``<=``, ``>``, ``>=``, ``=`` or ``!=``; a band has ``<`` or ``<=``.
+    epsilon
+        Width of the band as spelt; None for a comparison.
+    spelt
+        The operator as the query spells it: ``!=`` may be ``<>`` there. None for *operator*.
+    """
+
+    left: Field
+    operator: str
+    right: Field
+    epsilon: str | None = None
+    spelt: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.epsilon is None:
+            return
+        width = Decimal(self.epsilon)
+        if width == 0 and self.operator == "<":
+            raise QueryError(f"{self}: no two values are closer than 0; write a width above it")
+        if float(width) == float("inf"):
+            raise QueryError(f"{self}: {self.epsilon} is too large; a width is at most 1.79e308")
+
+    def __str__(self) -> str:
+        operator = self.spelt or self.operator
+        if self.epsilon is None:
+            return f"{self.left.text} {operator} {self.right.text}"
+        return f"ABS({self.left.text} - {self.right.text}) {operator} {self.epsilon}"
+
+    @property
+    def signs(self) -> frozenset[int]:
+        """Which signs of left - right may satisfy it."""
+        if self.epsilon is None:
+            return _SIGNS[self.operator]
+        return frozenset((-1, 0, 1) if Decimal(self.epsilon) else (0,))
+
+
+_SIGNS = {
+    "<": frozenset((-1,)),
+    "<=": frozenset((-1, 0)),
+    ">": frozenset((1,)),
+    ">=": frozenset((0, 1)),
+    "=": frozenset((0,)),
+    "!=": frozenset((-1, 1)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinQuery:
+    """A join of a stream with itself, or of several streams.
+
+    Attributes
+    ----------
+    select
+        What to output, as spelt; joinsim outputs ids whatever it says.
+    streams
+        Names, one for a self join.
+    predicates
+        All of them must hold.
+    window
+        One for every stream, or one for each; None in an interval join.
+    interval
+        How far two tuples may lie apart in event time; None in a window join.
+    """
+
+    select: tuple[str, ...]
+    streams: tuple[str, ...]
+    predicates: tuple[Predicate, ...]
+    window: WindowClause | StreamWindows | None = None
+    interval: IntervalClause | None = None
+
+    def __post_init__(self) -> None:
+        if (self.window is None) == (self.interval is None):
+            raise QueryError("a query has a window or an interval: one of the two")
+        if isinstance(self.window, StreamWindows):
+            self._check_windows(self.window)
+        self._check_contradictions()
+
+    def _check_windows(self, windows: StreamWindows) -> None:
+        if sorted(windows.streams) != sorted(self.streams):
+            raise QueryError(
+                f"WINDOW is over {', '.join(windows.streams)}; write one for all, WINDOW AS (...), "
+                f"or one for each of {', '.join(self.streams)}"
+            )
+
+    def _check_contradictions(self) -> None:
+        possible: dict[tuple[tuple[int, int, str], ...], frozenset[int]] = {}
+        before: dict[tuple[tuple[int, int, str], ...], list[str]] = {}
+        for predicate in self.predicates:
+            sides = [(f.stream, f.role, f.name) for f in (predicate.left, predicate.right)]
+            pair = tuple(sorted(sides))
+            signs = predicate.signs
+            if sides[0] != pair[0]:
+                signs = frozenset(-sign for sign in signs)
+            possible[pair] = possible.get(pair, frozenset((-1, 0, 1))) & signs
+            before.setdefault(pair, []).append(str(predicate))
+            if not possible[pair]:
+                raise QueryError(
+                    f"{' and '.join(before[pair])} contradict each other: no pair of tuples "
+                    "satisfies them all"
+                )
+
+    def __str__(self) -> str:
+        conditions = [str(predicate) for predicate in self.predicates]
+        if self.interval:
+            conditions.insert(self.interval.place, str(self.interval))
+        where = "\nAND ".join(conditions)
+        window = f"\nWINDOW {_clause(self.window)}" if self.window else ""
+        return (
+            f"SELECT {', '.join(self.select)}\nFROM {', '.join(self.streams)}\n"
+            f"WHERE {where}{window}"
+        )
+
+    def bind(self, **values: str) -> JoinQuery:
+        """Give names in the window clause or the interval values, e.g. ``bind(W="10 min")``.
+
+        Raise :exc:`QueryError` for a name that is not there.
+        """
+        clause = self.window or self.interval
+        assert clause is not None  # one of the two: __post_init__
+        for name in values:
+            if name not in clause.names:
+                kind = "window clause" if self.window else "interval"
+                raise QueryError(f"the {kind} has no {name!r} to bind: it says {clause}")
+        return replace(
+            self,
+            window=self.window and self.window.bind(values),
+            interval=self.interval and self.interval.bind(values),
+        )
+
+    @property
+    def is_self_join(self) -> bool:
+        """Whether one stream is joined with itself."""
+        return len(self.streams) == 1
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows, one per stream.
+
+        Raise :exc:`QueryError` when a name is not bound, the window cannot be, or the query has an
+        interval.
+        """
+        if self.window is None:
+            raise QueryError(f"an interval join has no window: {self.interval}")
+        if isinstance(self.window, StreamWindows):
+            clauses = dict(zip(self.window.streams, self.window.clauses, strict=True))
+        else:
+            clauses = dict.fromkeys(self.streams, self.window)
+        windows = []
+        for stream in self.streams:
+            try:
+                windows.append(clauses[stream].window)
+            except WindowError as error:
+                raise QueryError(f"window {clauses[stream]}: {error}") from None
+        return tuple(windows)
+
+    @property
+    def reach(self) -> Interval:
+        """The interval in nanoseconds.
+
+        Raise :exc:`QueryError` when a name is not bound, the interval cannot be, or the query has a
+        window.
+        """
+        if self.interval is None:
+            raise QueryError(f"a window join has no interval: {self.window}")
+        try:
+            return self.interval.interval
+        except IntervalError as error:
+            raise QueryError(f"{self.interval}: {error}") from None
+
+    @property
+    def key(self) -> int | None:
+        """Place of the first predicate that is an equality: tuples join only with equal keys."""
+        equalities = (i for i, p in enumerate(self.predicates) if p.operator == "=")
+        return next(equalities, None)
+
+    def stored_stream(self, probing: int) -> int:
+        """Return the stream that tuples of stream *probing* look into.
+
+        Raise :exc:`QueryError` when more than two streams are joined: each then has several.
+        """
+        if len(self.streams) > 2:
+            raise QueryError(
+                f"the query joins {len(self.streams)} streams, {', '.join(self.streams)}; a tuple "
+                "looks into one only in a join of a stream with itself or of two streams"
+            )
+        return probing if self.is_self_join else 1 - probing
+
+    def fields(self, stream: int) -> tuple[str, ...]:
+        """Return the join fields of a stream, in the order of their first use."""
+        used = [f for predicate in self.predicates for f in (predicate.left, predicate.right)]
+        return tuple(dict.fromkeys(field.name for field in used if field.stream == stream))
+
+    def conditions(self, probing: int, schemas: Sequence[Schema]) -> tuple[Condition, ...]:
+        """Return the predicates as tuples of stream *probing* see them, in their order.
+
+        Raise :exc:`QueryError` naming a field that a stream does not have, and those it has.
+        """
+        return self.conditions_between(probing, self.stored_stream(probing), schemas)
+
+    def conditions_between(
+        self, probing: int, stored: int, schemas: Sequence[Schema]
+    ) -> tuple[Condition, ...]:
+        """Return the predicates between two streams as tuples of stream *probing* see them.
+
+        Raise :exc:`QueryError` naming a field that a stream does not have, and those it has.
+        """
+        return tuple(
+            self._condition(predicate, probing, schemas)
+            for predicate in self.predicates
+            if {predicate.left.stream, predicate.right.stream} == {probing, stored}
+        )
+
+    def check_fields(self, schemas: Sequence[Schema]) -> None:
+        """Raise :exc:`QueryError` naming a field that a stream does not have, and those it has."""
+        for predicate in self.predicates:
+            for side in (predicate.left, predicate.right):
+                _dtype(side, schemas)
+
+    def _condition(
+        self, predicate: Predicate, probing: int, schemas: Sequence[Schema]
+    ) -> Condition:
+        left, right = predicate.left, predicate.right
+        left_probes = left.role == 1 if self.is_self_join else left.stream == probing
+        probe, stored = (left, right) if left_probes else (right, left)
+        operator = MIRRORED[predicate.operator] if left_probes else predicate.operator
+        epsilon: float | int | None = None
+        whole = all(_dtype(field, schemas) == "int64" for field in (probe, stored))
+        if predicate.epsilon is not None:
+            operator, epsilon = predicate.operator, float(predicate.epsilon)
+            if whole:
+                # A whole distance is below 2.5 exactly when it is at most 2; and decimals are
+                # exact where a float is not.
+                width = Decimal(predicate.epsilon)
+                operator = operator if width == int(width) else "<="
+                epsilon = int(width)
+        return Condition(
+            probe_field=probe.name,
+            stored_field=stored.name,
+            operator=operator,
+            epsilon=epsilon,
+            dtype="int64" if whole else "float64",
+        )
+
+
+def _clause(window: WindowClause | StreamWindows) -> str:
+    return str(window) if isinstance(window, StreamWindows) else f"AS ({window})"
+
+
+def _dtype(field: Field, schemas: Sequence[Schema]) -> str:
+    schema = schemas[field.stream]
+    if field.name not in schema.fields:
+        raise QueryError(
+            f"{field.text}: stream {schema.stream!r} has no field {field.name!r}; it has "
+            f"{', '.join(schema.fields)}"
+        )
+    return schema.fields[field.name]

@@ -1,0 +1,1 @@
+"""The window join that takes a batch at a time."""

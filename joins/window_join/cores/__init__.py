@@ -1,0 +1,1 @@
+"""The parallel index-based window join on simulated cores."""

@@ -1,0 +1,145 @@
+"""The parallel index-based window join on simulated cores (PIM-Tree, section 4).
+
+One process holds the shared index and takes the steps of all threads itself, in the order in which
+N cores would get to them: each core has a clock, moved by what its work costs and by its waiting
+for locks. So two cores can tell what 16 or 128 would do, and the same run always ends the same.
+
+Batches follow one another as tasks do: the time of a batch is that until its last task is finished,
+and a core that is still merging then goes on merging into the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from joins.found import Found
+from joins.indexes.pim_tree.lookahead import PLACES
+from joins.indexes.pim_tree.pim_tree import PimTree
+from joins.indexes.pim_tree.probe import Output
+from joins.indexes.pim_tree.status import NO_OUTPUT
+from joins.window_join.cores.clocks import elapse
+from joins.window_join.cores.kernels import run_cores
+from joins.window_join.cores.state import Cores
+from joins.window_join.live.kernels import gather, propagate
+from joins.window_join.live.shared_windows import SharedWindows
+from joins.window_join.live.state import SIDES, Setting
+from joins.window_join.rows import Rows
+from joins.work import COUNTERS, Work
+
+TASK_ROWS = 8
+"""Task size of the paper's experiments (section 5.2)."""
+
+_FIRST_MATCHES = 1024
+_NO_LIMIT = 1 << 60
+"""Slack: nothing but the gate holds a task back, as every batch has room for all its tuples."""
+
+
+class CoresJoin:
+    """Joins batches of arrivals on simulated cores.
+
+    Parameters
+    ----------
+    index
+        A `PimTree` (or `ImTree`) with two sides; with one for a self join.
+    unit_ps
+        What a unit of each counter of `joins.work.Work` takes, picoseconds.
+    threads, cores
+        Threads, at least 1, and the cores they have; None gives each its own. Where there are more
+        threads than cores, all of them are slower alike.
+    task_rows, nonblocking
+        As of `joins.window_join.live.pim_tree.LiveJoin`.
+    """
+
+    def __init__(
+        self,
+        index: PimTree,
+        *,
+        unit_ps: Sequence[int],
+        threads: int,
+        cores: int | None = None,
+        task_rows: int = TASK_ROWS,
+        nonblocking: bool = True,
+    ) -> None:
+        for name, value in (("threads", threads), ("cores", cores), ("task_rows", task_rows)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}, must be at least 1")
+        sides = len(index.forest.sides)
+        self._windows = SharedWindows(index)
+        self._physical = cores or threads
+        self._setting = Setting(
+            task_rows,
+            _NO_LIMIT,
+            index.merge_ratio,
+            index.insertion_depth,
+            nonblocking,
+            sides == 1,
+            False,
+            0,
+        )
+        self._cores = Cores(
+            state=np.zeros((threads, 2), np.int64),
+            tasks=np.zeros((threads, 2), np.int64),
+            places=np.zeros((threads, PLACES + 1), np.int64),
+            merge=np.zeros(4, np.int64),
+            free=np.zeros(SIDES + sides, np.int64),
+            subindex_free=np.zeros(0, np.int64),
+            latest=np.zeros(1, np.int64),
+            unit_ps=np.array(unit_ps, np.int64),
+        )
+
+    def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
+        """Join the next arrivals; return a row of results for each of them, in the same order.
+
+        The work is that of all cores together; its ``elapsed_ns`` is what they took for it.
+        """
+        n = len(rows.side)
+        live = self._windows.open(rows, n + self._setting.task_rows)
+        forest = self._windows.index.forest
+        setting = self._setting._replace(enumerating=enumerate)
+        self._cores.free[:] = 0
+        cores = self._cores._replace(subindex_free=np.zeros(len(forest.subindexes), np.int64))
+        output = Output(
+            np.zeros(n, np.int64),
+            np.zeros(n, np.uint64),
+            np.empty(_FIRST_MATCHES if enumerate else 0, np.int64),
+            np.zeros(1, np.int64),
+        )
+        counters = np.zeros(len(COUNTERS), np.int64)
+        while run_cores(forest, rows, live, setting, cores, output, counters) == NO_OUTPUT:
+            longer = np.empty(2 * len(output.match_id), np.int64)
+            longer[: len(output.match_id)] = output.match_id
+            output = output._replace(match_id=longer)
+        propagate(rows, live, output)
+        match_id = None
+        if enumerate:
+            match_id = np.empty(int(output.matches.sum()), np.int64)
+            gather(live, 0, output.matches, output.match_id, match_id)
+        self._windows.close(live)
+        return Found(
+            count=output.matches,
+            fingerprint=output.fingerprint,
+            match_id=match_id,
+            work=replace(
+                Work.from_counters(counters), elapsed_ns=elapse(self._cores, self._physical)
+            ),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the indexes occupy, which are the windows too, and what is not in them."""
+        return self._windows.nbytes
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the windows, and what the cores are at."""
+        kept = {name: getattr(self._cores, name).copy() for name in ("state", "merge")}
+        return {"windows": self._windows.snapshot(), "cores": kept}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self._windows.restore(state["windows"])
+        kept = {name: np.array(values, np.int64) for name, values in state["cores"].items()}
+        self._cores = self._cores._replace(**kept)

@@ -1,0 +1,246 @@
+"""What each thread of a live join does (PIM-Tree, section 4.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joins.indexes.pim_tree.layout import ENTRIES, LIMIT, Forest
+from joins.indexes.pim_tree.lookahead import PLACES, READ, WRITTEN, look_up_block
+from joins.indexes.pim_tree.probe import (
+    Output,
+    active_tree,
+    give,
+    probe_run,
+    probe_tree,
+    run_slot,
+)
+from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
+from joins.machine.atomics import fetch_add, load, lock, offer_core, store, try_lock, unlock
+from joins.machine.compiling import kernel
+from joins.window_join.ibwj_kernels import BLOCK
+from joins.window_join.live.merge import advance_edge, index_tuple, merge_if_due, pause
+from joins.window_join.live.state import (
+    ACTIVE,
+    BUILDING,
+    COMPLETED,
+    EDGE,
+    GATE,
+    HEAD,
+    LOCK,
+    OUTPUT,
+    PHASE,
+    QUEUE,
+    RUNNING,
+    SIDES,
+    TOTAL,
+    Live,
+    Setting,
+    Worker,
+)
+from joins.window_join.rows import Rows
+from joins.work import COMPARISONS, MATCHES
+
+
+@kernel
+def work_on_batch(
+    forest: Forest,
+    rows: Rows,
+    live: Live,
+    setting: Setting,
+    thread: int,
+    worker: Worker,
+    output: Output,
+    counters: np.ndarray,
+) -> int:
+    """Take tasks until there are none; `NO_OUTPUT` asks for room and to be called again."""
+    task = worker.task
+    while True:
+        if task[0] == task[1] and not take_task(forest, rows, live, setting, worker):
+            if load(live.words, QUEUE, HEAD) == len(rows.side):
+                return DONE
+            merge_if_due(forest, live, setting, worker, counters)
+            for side in range(len(forest.sides)):
+                advance_edge(live, side)
+            offer_core()
+            continue
+        why = _join_task(forest, rows, live, setting, thread, worker, output, counters)
+        if why != DONE:
+            return why
+        fetch_add(live.words, RUNNING, 0, -1)
+        propagate(rows, live, output)
+        merge_if_due(forest, live, setting, worker, counters)
+
+
+@kernel
+def take_task(forest: Forest, rows: Rows, live: Live, setting: Setting, worker: Worker) -> bool:
+    """Take the next tuples of the work queue, if there are any and none has to wait."""
+    pause(setting, worker)
+    lock(live.words, QUEUE, LOCK)
+    begin = load(live.words, QUEUE, HEAD)
+    end = min(begin + setting.task_rows, len(rows.side))
+    free = begin < end and load(live.words, GATE, 0) == 0
+    for side in range(len(forest.sides)):
+        ahead = live.arrived[side, end] - load(live.words, SIDES + side, EDGE)
+        tree = active_tree(forest, side)
+        entries = load(forest.tree_state, tree, ENTRIES)
+        free = free and entries < forest.sides[side, LIMIT] + setting.slack
+        # A task may be larger than the slack: it is then taken alone.
+        free = free and (
+            ahead <= setting.slack
+            or live.arrived[side, begin] == load(live.words, SIDES + side, EDGE)
+        )
+    if free:
+        store(live.words, QUEUE, HEAD, end)
+        fetch_add(live.words, RUNNING, 0, 1)
+        for row in range(begin, end):
+            live.status[0, row] = ACTIVE
+        worker.task[0], worker.task[1] = begin, end
+    unlock(live.words, QUEUE, LOCK)
+    return free
+
+
+@kernel
+def _join_task(
+    forest: Forest,
+    rows: Rows,
+    live: Live,
+    setting: Setting,
+    thread: int,
+    worker: Worker,
+    output: Output,
+    counters: np.ndarray,
+) -> int:
+    """Join and index the rows of the task that are left."""
+    task = worker.task
+    while task[0] < task[1]:
+        block = min(task[0] + BLOCK, task[1])
+        look_up_block(
+            forest,
+            rows.side,
+            rows.key,
+            rows.low,
+            task[0],
+            block,
+            setting.self_join,
+            worker.places,
+            counters,
+        )
+        inserted_0 = inserted_1 = 0
+        why = DONE
+        first = task[0]
+        for row in range(first, block):
+            pause(setting, worker)
+            places = worker.places[row - first]
+            if not _look_up(forest, rows, row, live, setting, places, output, counters):
+                why = NO_OUTPUT
+                break
+            live.place[0, row] = thread
+            live.place[1, row] = output.listed[0] - output.matches[row]
+            store(live.status, 0, row, COMPLETED)
+            own = rows.side[row]
+            if load(live.words, SIDES + own, PHASE) != BUILDING:
+                index_tuple(forest, live, own, places[WRITTEN], rows.position[row], counters)
+                inserted_0 += own == 0
+                inserted_1 += own == 1
+            task[0] = row + 1
+        for side in range(len(forest.sides)):
+            inserted = inserted_1 if side else inserted_0
+            if inserted:
+                fetch_add(forest.tree_state, active_tree(forest, side), ENTRIES, inserted)
+                pause(setting, worker)
+                advance_edge(live, side)
+        if why != DONE:
+            return why
+    return DONE
+
+
+@kernel
+def _look_up(
+    forest: Forest,
+    rows: Rows,
+    row: int,
+    live: Live,
+    setting: Setting,
+    places: np.ndarray,
+    output: Output,
+    counters: np.ndarray,
+) -> bool:
+    """Find a row's matches: before the edge tuple in the index, from it on in the window.
+
+    Tell whether there was room for them; if not, nothing is left of them.
+    """
+    low, high = rows.low[row], rows.high[row]
+    start, stop = rows.start[row], rows.stop[row]
+    probed = rows.side[row] if setting.self_join else 1 - rows.side[row]
+    listed = output.listed[0]
+    if low <= high:
+        edge = load(live.words, SIDES + probed, EDGE)
+        until = min(stop, edge)
+        run, tree = run_slot(forest, probed, 0), active_tree(forest, probed)
+        probe_run(forest, run, places[PLACES], high, start, until, row, output, counters)
+        probe_tree(
+            forest,
+            run,
+            tree,
+            places[READ],
+            low,
+            high,
+            start,
+            until,
+            row,
+            output,
+            counters,
+            True,
+        )
+        scan_unindexed(live, rows, row, probed, edge, output, counters)
+    if setting.enumerating and output.listed[0] > len(output.match_id):
+        output.listed[0] = listed
+        output.matches[row] = 0
+        output.fingerprint[row] = 0
+        return False
+    counters[MATCHES] += output.listed[0] - listed
+    return True
+
+
+@kernel
+def scan_unindexed(
+    live: Live,
+    rows: Rows,
+    row: int,
+    probed: int,
+    edge: int,
+    output: Output,
+    counters: np.ndarray,
+) -> None:
+    """Report a row's matches among what it sees from position *edge* on, in the window itself."""
+    base, begin, end = live.base[probed], max(rows.start[row], edge), rows.stop[row]
+    for position in range(begin, end):
+        if rows.low[row] <= live.keys[probed, position - base] <= rows.high[row]:
+            give(output, row, position)
+    counters[COMPARISONS] += max(0, end - begin)
+
+
+@kernel
+def propagate(rows: Rows, live: Live, output: Output) -> None:
+    """Give completed rows at the queue's head their place in the output stream, in their order.
+
+    Nothing is done when another thread is at it.
+    """
+    if not try_lock(live.words, OUTPUT, LOCK):
+        return
+    row, total = live.words[OUTPUT, HEAD], live.words[OUTPUT, TOTAL]
+    while row < len(rows.side) and load(live.status, 0, row) == COMPLETED:
+        live.first[row] = total
+        total += output.matches[row]
+        row += 1
+    live.words[OUTPUT, HEAD], live.words[OUTPUT, TOTAL] = row, total
+    unlock(live.words, OUTPUT, LOCK)
+
+
+@kernel
+def gather(live: Live, thread: int, count: np.ndarray, ids: np.ndarray, out: np.ndarray) -> None:
+    """Copy the matches that a thread found to their places in the output stream."""
+    for row in range(len(count)):
+        if live.place[0, row] == thread:
+            for i in range(count[row]):
+                out[live.first[row] + i] = ids[live.place[1, row] + i]

@@ -1,0 +1,143 @@
+"""The parallel index-based window join with real threads (PIM-Tree, section 4).
+
+Threads share one PIM-Tree per side and take tasks from one queue as they become free. A tuple finds
+what is surely indexed in the tree, and scans the window from the edge tuple on; so its matches are
+exactly those that it sees, in whichever order the threads run. Results come out in arrival order.
+
+The boundaries t_e and t_l of a tuple's window are its `start` and `stop`, known when it arrives.
+The paper updates the edge tuple and propagates results after every tuple; here it is done once a
+block of tuples and once a task, which saves locks and changes no result. `join` takes a batch and
+returns when all of it is done, so between batches everything is indexed.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from joins.found import Found
+from joins.indexes.pim_tree.lookahead import PLACES
+from joins.indexes.pim_tree.pim_tree import PimTree
+from joins.indexes.pim_tree.probe import Output
+from joins.indexes.pim_tree.status import NO_OUTPUT
+from joins.window_join.ibwj_kernels import BLOCK
+from joins.window_join.live.kernels import gather, propagate, work_on_batch
+from joins.window_join.live.shared_windows import SharedWindows
+from joins.window_join.live.state import OUTPUT, TOTAL, Setting, Worker
+from joins.window_join.rows import Rows
+from joins.work import COUNTERS, NO_WORK, Work
+
+TASK_ROWS = 64
+SLACK = 1 << 14
+_FIRST_MATCHES = 1024
+
+
+class LiveJoin:
+    """Joins batches of arrivals in several threads.
+
+    Parameters
+    ----------
+    index
+        A `PimTree` (or `ImTree`) with two sides; with one for a self join.
+    threads
+        How many, at least 1.
+    task_rows
+        Task size: tuples that a thread takes at a time.
+    nonblocking
+        Whether threads go on joining while one of them merges.
+    slack
+        Tuples that may be joined and not yet be indexed, per side.
+    pauses, seed
+        For tests: a thread pauses in one of *pauses* places where it meets others, at random.
+    """
+
+    def __init__(
+        self,
+        index: PimTree,
+        *,
+        threads: int,
+        task_rows: int = TASK_ROWS,
+        nonblocking: bool = True,
+        slack: int = SLACK,
+        pauses: int = 0,
+        seed: int = 0,
+    ) -> None:
+        for name, value in (("threads", threads), ("task_rows", task_rows), ("slack", slack)):
+            if value < 1:
+                raise ValueError(f"{name} is {value}, must be at least 1")
+        self.index = index
+        self._windows = SharedWindows(index)
+        self._threads = threads
+        self._setting = Setting(
+            task_rows,
+            slack,
+            index.merge_ratio,
+            index.insertion_depth,
+            nonblocking,
+            len(index.forest.sides) == 1,
+            False,
+            pauses,
+        )
+        self._workers = [
+            Worker(
+                np.zeros(2, np.int64),
+                np.array([seed * threads + thread + 1], np.int64),
+                np.zeros((BLOCK, PLACES + 1), np.int64),
+            )
+            for thread in range(threads)
+        ]
+        self._pool = ThreadPoolExecutor(threads)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()
+
+    def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
+        """Join the next arrivals; return a row of results for each of them, in the same order."""
+        n = len(rows.side)
+        setting = self._setting
+        live = self._windows.open(rows, setting.slack + (self._threads + 1) * setting.task_rows)
+        setting = setting._replace(enumerating=enumerate)
+        count, fingerprint = np.zeros(n, np.int64), np.zeros(n, np.uint64)
+
+        def work(thread: int) -> tuple[Output, np.ndarray]:
+            counters = np.zeros(len(COUNTERS), np.int64)
+            ids = np.empty(_FIRST_MATCHES if enumerate else 0, np.int64)
+            output = Output(count, fingerprint, ids, np.zeros(1, np.int64))
+            while True:
+                why = work_on_batch(
+                    self.index.forest,
+                    rows,
+                    live,
+                    setting,
+                    thread,
+                    self._workers[thread],
+                    output,
+                    counters,
+                )
+                if why != NO_OUTPUT:
+                    return output, counters
+                longer = np.empty(2 * len(output.match_id), np.int64)
+                longer[: len(output.match_id)] = output.match_id
+                output = output._replace(match_id=longer)
+
+        parts = list(self._pool.map(work, range(self._threads)))
+        propagate(rows, live, parts[0][0])
+        self._windows.close(live)
+        match_id = None
+        if enumerate:
+            match_id = np.empty(live.words[OUTPUT, TOTAL], np.int64)
+            for thread, (output, _) in zip(range(self._threads), parts, strict=True):
+                gather(live, thread, count, output.match_id, match_id)
+        return Found(
+            count=count,
+            fingerprint=fingerprint,
+            match_id=match_id,
+            work=sum((Work.from_counters(counters) for _, counters in parts), NO_WORK),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the indexes occupy; they are the windows too."""
+        return self._windows.nbytes

@@ -1,0 +1,108 @@
+"""The windows of a join whose index several threads share, from one batch to the next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from joins.indexes.pim_tree.layout import HORIZON, LIMIT, NEXT_POSITION
+from joins.indexes.pim_tree.pim_tree import PimTree
+from joins.window_join.live.merge import advance_edge
+from joins.window_join.live.state import EDGE, HEAD, OUTPUT, QUEUE, SIDES, TOTAL, WORDS, Live
+from joins.window_join.rows import Rows
+
+
+class SharedWindows:
+    """What is shared beside the index: locks, queue, and the part of the windows not indexed yet.
+
+    Parameters
+    ----------
+    index
+        A `PimTree` (or `ImTree`) with two sides; with one for a self join.
+    """
+
+    def __init__(self, index: PimTree) -> None:
+        self.index = index
+        sides = len(index.forest.sides)
+        self._words = np.zeros((SIDES + sides, WORDS), np.int64)
+        self._tails = [np.zeros((2, 0), np.int64) for _ in range(sides)]
+
+    def open(self, rows: Rows, late: int) -> Live:
+        """Return the shared arrays for the next arrivals, and make room for them in the index.
+
+        *late* is how many of them may be joined and not yet be indexed, per side.
+        """
+        n, sides = len(rows.side), len(self._tails)
+        state = self.index.forest.sides
+        held = max(tail.shape[1] for tail in self._tails)
+        live = Live(
+            words=self._words,
+            status=np.zeros((1, n), np.int64),
+            keys=np.zeros((sides, held + n), np.int64),
+            indexed=np.zeros((sides, held + n), np.int64),
+            base=np.zeros(sides, np.int64),
+            arrived=np.zeros((sides, n + 1), np.int64),
+            seen=np.zeros((sides, n + 1), np.int64),
+            place=np.zeros((2, n), np.int64),
+            first=np.zeros(n, np.int64),
+        )
+        live.words[QUEUE, HEAD] = live.words[OUTPUT, HEAD] = live.words[OUTPUT, TOTAL] = 0
+        for side, tail in enumerate(self._tails):
+            mine = rows.side == side
+            old = tail.shape[1]
+            if mine.any() and not old:
+                live.words[SIDES + side, EDGE] = rows.position[mine][0]
+            live.base[side] = live.words[SIDES + side, EDGE]
+            live.keys[side, :old], live.indexed[side, :old] = tail
+            live.keys[side, old : old + mine.sum()] = rows.key[mine]
+            live.arrived[side, 0] = live.base[side] + old
+            live.arrived[side, 1:] = live.base[side] + old + np.cumsum(mine)
+            probing = mine if sides == 1 else ~mine
+            starts = np.append(
+                rows.start[probing], max(state[side, HORIZON], *rows.start[probing][-1:], 0)
+            )
+            before = np.cumsum(probing) - probing  # rows that probe this side before each row
+            live.seen[side] = starts[np.append(before, probing.sum())]
+        self._make_room(live, held + late)
+        return live
+
+    def _make_room(self, live: Live, late: int) -> None:
+        """Make room for all that may come to each side's trees."""
+        index = self.index
+        for side in range(len(self._tails)):
+            spans = live.arrived[side] - live.seen[side]
+            limit = max(index.merge_limit(int(spans.max())), index.forest.sides[side, LIMIT])
+            index.make_room(
+                int(spans.max()) + late, max(int(limit), index.active_entries(side)) + 2 * late
+            )
+
+    def close(self, live: Live) -> None:
+        """Keep what the next batch needs of this one, of which every row has been joined."""
+        state = self.index.forest.sides
+        state[:, NEXT_POSITION] = live.arrived[:, -1]
+        state[:, HORIZON] = live.seen[:, -1]
+        for side in range(len(self._tails)):
+            advance_edge(live, side)
+            begin, end = live.words[SIDES + side, EDGE], live.arrived[side, -1]
+            rest = slice(begin - live.base[side], end - live.base[side])
+            self._tails[side] = np.stack([live.keys[side, rest], live.indexed[side, rest]])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the indexes occupy, which are the windows too, and what is not in them."""
+        return self.index.nbytes + sum(tail.nbytes for tail in self._tails)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as plain data."""
+        return {
+            "index": self.index.snapshot(),
+            "words": self._words.copy(),
+            "tails": [tail.copy() for tail in self._tails],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over a snapshot."""
+        self.index = type(self.index).restore(state["index"])
+        self._words = np.array(state["words"], np.int64)
+        self._tails = [np.array(tail, np.int64) for tail in state["tails"]]

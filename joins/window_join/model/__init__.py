@@ -1,0 +1,1 @@
+"""What a window join should cost, by PIM-Tree's analytical model."""

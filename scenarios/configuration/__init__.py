@@ -1,0 +1,1 @@
+"""What a run is, as TOML files and the command line say it."""

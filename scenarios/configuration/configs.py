@@ -1,0 +1,173 @@
+"""Reads, checks and changes configurations, and says what is wrong with them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from pydantic import BaseModel, ValidationError
+
+from scenarios.configuration.run_config import RunConfig
+
+CATALOG = Path(__file__).resolve().parents[1] / "catalog"
+STUDY = "study"
+"""The section that makes a scenario a study of many runs."""
+
+_EXTENDS = "extends"
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be run; names the file and key, and what is allowed."""
+
+
+def catalog() -> dict[str, Path]:
+    """Return the files of our own scenarios by name."""
+    return {path.stem: path for path in sorted(CATALOG.glob("*.toml"))}
+
+
+def load(name_or_path: str, *, scale: str = "laptop") -> RunConfig:
+    """Read a scenario by name, or a TOML file, at a scale; of a study, what its points share.
+
+    Raise :exc:`ConfigError` naming the scenarios there are, or the key that is wrong.
+    """
+    values = read(name_or_path, scale=scale)
+    values.pop(STUDY, None)
+    return build(values, where=name_or_path)
+
+
+def read(name_or_path: str, *, scale: str = "laptop") -> dict[str, Any]:
+    """Return what a scenario's TOML file says at a scale, unchecked.
+
+    A file that ``extends`` a scenario says only what it changes of it.
+
+    Raise :exc:`ConfigError` naming the scenarios there are, or what is not TOML.
+    """
+    values = _read_file(name_or_path)
+    values.pop(_EXTENDS, None)
+    changes = values.get("scales", {}).get(scale, {})
+    return _merge(values, changes)
+
+
+def _read_file(name_or_path: str) -> dict[str, Any]:
+    path = Path(name_or_path)
+    if path.suffix != ".toml":
+        path = _find(name_or_path)
+    elif not path.is_file():
+        raise ConfigError(f"there is no file {path}")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+    values.setdefault("name", path.stem)
+    if _EXTENDS in values:
+        extended = _read_file(_find(str(values[_EXTENDS])).as_posix())
+        values = _merge(extended | {"title": "", "figure": None}, values)
+    return values
+
+
+def build(values: dict[str, Any], *, where: str) -> RunConfig:
+    """Check *values* and return the configuration.
+
+    Raise :exc:`ConfigError` that names *where* they come from and every key that is wrong.
+    """
+    try:
+        return RunConfig.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {explain(error, RunConfig)}") from None
+
+
+def change(config: RunConfig, settings: dict[str, Any]) -> RunConfig:
+    """Return *config* with *settings* changed, keys as on the command line.
+
+    A key of the configuration, dotted inside a section (``network.preset``, ``bind.W``,
+    ``streams.0.where``); any other key is a parameter of the topology.
+    """
+    values = config.model_dump()
+    for key, value in settings.items():
+        section, *rest = key.split(".")
+        if rest:
+            values = _changed(values, [section, *rest], value, key)
+        elif key in values:
+            values[key] = value
+        else:
+            values["parameters"] = values["parameters"] | {key: value}
+    return build(values, where="settings")
+
+
+def _changed(section: Any, path: list[str], value: Any, key: str) -> Any:
+    """Return *section* with what *path* leads to replaced; *key* is the path as it was written."""
+    if not path:
+        return value
+    name, *rest = path
+    if isinstance(section, (list, tuple)) and name.isdigit() and int(name) < len(section):
+        at = int(name)
+        return [*section[:at], _changed(section[at], rest, value, key), *section[at + 1 :]]
+    inner = section.get(name) if isinstance(section, dict) else None
+    if not isinstance(section, dict) or (rest and not isinstance(inner, (dict, list, tuple))):
+        sections = (
+            [k for k, v in section.items() if isinstance(v, (dict, tuple))]
+            if isinstance(section, dict)
+            else []
+        )
+        raise ConfigError(
+            f"--set {key}: there is no section {name!r}; {_hint(name, sections)}there are "
+            f"{', '.join(sorted(sections)) or 'none'}"
+        )
+    return section | {name: _changed(inner, rest, value, key)}
+
+
+def explain(error: ValidationError, model: type) -> str:
+    """Say of each mistake which key of *model* is wrong, what it was, and what is allowed."""
+    lines = []
+    for mistake in error.errors():
+        key = ".".join(str(part) for part in mistake["loc"])
+        if mistake["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+            allowed = _keys(model, mistake["loc"][:-1])
+            hint = _hint(str(mistake["loc"][-1]), allowed)
+            lines.append(f"{key}: there is no such key; {hint}there are {', '.join(allowed)}")
+        elif mistake["type"] == "missing":
+            lines.append(f"{key}: is missing")
+        else:
+            message = mistake["msg"].removeprefix("Value error, ")
+            lines.append(f"{key} = {mistake['input']!r}: {message[0].lower()}{message[1:]}")
+    return "; ".join(lines)
+
+
+def _keys(model: type, path: tuple[int | str, ...]) -> list[str]:
+    """Return the keys of the section of *model* that *path* leads to."""
+    for part in path:
+        if isinstance(part, str):
+            annotation = get_type_hints(model)[part]
+            kinds = [k for k in (annotation, *get_args(annotation)) if isinstance(k, type)]
+            model = next(k for k in kinds if issubclass(k, BaseModel) or is_dataclass(k))
+    if is_dataclass(model):
+        return [field.name for field in fields(model)]
+    return list(get_type_hints(model))
+
+
+def _hint(name: str, allowed: Iterable[str]) -> str:
+    near = get_close_matches(name, list(allowed), n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
+
+
+def _find(name: str) -> Path:
+    scenarios = catalog()
+    if name in scenarios:
+        return scenarios[name]
+    raise ConfigError(
+        f"no scenario is called {name!r}: {_hint(name, scenarios)}there are "
+        f"{', '.join(scenarios)}; or give a TOML file"
+    )
+
+
+def _merge(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(values)
+    for key, change_ in changes.items():
+        old = merged.get(key)
+        both = isinstance(old, dict) and isinstance(change_, dict)
+        merged[key] = _merge(old, change_) if both else change_  # type: ignore[arg-type]
+    return merged

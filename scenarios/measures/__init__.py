@@ -1,0 +1,1 @@
+"""What can be said of a finished run in numbers."""

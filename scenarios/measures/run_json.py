@@ -1,0 +1,128 @@
+"""``run.json`` and ``--json``: a run as one JSON object with stable keys."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict, fields
+from importlib.metadata import version
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from scenarios.output.results import COLLECTORS_SCHEMA, collectors_path
+from scenarios.running.run import Report
+from scenarios.verdict.approximation import Approximated
+
+_PERCENTILES = (50, 75, 95, 99)
+_LIBRARIES = ("joinsim", "numpy", "numba", "pyarrow", "pyspark", "ray", "simpy")
+
+
+def summary(report: Report) -> dict[str, Any]:
+    """Return the stable keys: what was run and what came out."""
+    plan, outcome, verdict = report.plan, report.outcome, report.verdict
+    config = plan.config
+    seconds = outcome.virtual_ns / 1e9
+    return {
+        "scenario": config.name,
+        "topology": config.topology,
+        "query": str(plan.query),
+        "streams": [
+            {
+                "name": stream.name,
+                "path": str(stream.path),
+                "rows": min(stream.rows, config.rows or stream.rows),
+                "rejected": stream.rejected,
+            }
+            for stream in plan.streams
+        ],
+        "backend": config.backend,
+        "clock": config.clock,
+        "seed": config.seed,
+        "digest": outcome.digest,
+        "tuples": outcome.tuples,
+        "virtual_seconds": seconds if config.clock == "virtual" else None,
+        "wall_seconds": round(report.wall_seconds, 3),
+        "throughput_tps": outcome.tuples / seconds if seconds else 0.0,
+        "latency_ms": latency_ms(report),
+        "network": {"messages": outcome.messages, "bytes": outcome.nbytes},
+        "memory_bytes": report.memory_bytes,
+        "collectors": collectors(report),
+        "verdict": {
+            "exact": verdict.exact,
+            "expected": verdict.expected,
+            "produced": verdict.produced,
+            "missing": verdict.missing,
+            "duplicate": verdict.duplicate,
+            "spurious": verdict.spurious,
+            "expired": verdict.expired,
+            "wrong": verdict.wrong,
+            "late": verdict.late,
+        },
+        "approximation": approximation(report),
+    }
+
+
+def latency_ms(report: Report) -> dict[str, float | None]:
+    """Return percentiles of the tuples' latency in milliseconds of its clock; None without any."""
+    found = {f"p{p}": report.latencies.percentile(p) for p in _PERCENTILES}
+    found["max"] = report.latencies.percentile(100)
+    return {name: None if ns is None else ns / 1e6 for name, ns in found.items()}
+
+
+def approximation(report: Report) -> dict[str, Any]:
+    """Return what an approximate run says of its recall; None where nothing is left out."""
+    names = [field.name for field in fields(Approximated)]
+    return asdict(report.approximated) if report.approximated else dict.fromkeys(names)
+
+
+def collectors(report: Report) -> dict[str, float | None]:
+    """Return what the collectors of an interval join did; None where there are none.
+
+    ``most_tuples`` waited in one of them at once, ``delay_ms`` is what a tuple waited for its turn
+    on average and ``longest_ms`` at the most; ``backward_watermarks`` were ignored.
+    """
+    path = collectors_path(report.directory)
+    rows = pq.read_table(path) if path.is_file() else COLLECTORS_SCHEMA.empty_table()
+    most, tuples, waited_ns, longest_ns, backward = (
+        rows[name].to_numpy()
+        for name in ("most_tuples", "tuples", "waited_ns", "longest_ns", "backward")
+    )
+    some = len(rows) > 0
+    passed = int(tuples.sum())
+    return {
+        "most_tuples": int(most.max()) if some else None,
+        "delay_ms": float(waited_ns.sum()) / passed / 1e6 if passed else None,
+        "longest_ms": float(longest_ns.max()) / 1e6 if some else None,
+        "backward_watermarks": int(backward.sum()) if some else None,
+    }
+
+
+def _actors(report: Report) -> dict[str, dict[str, float]]:
+    """Return what was measured of each actor; nothing where they lived in other processes."""
+    return {
+        name: {"seconds": round(seconds, 6), "state_bytes": report.state_bytes[name]}
+        for name, seconds in report.kernel_seconds.items()
+    }
+
+
+def write_run_json(report: Report, replay: str) -> None:
+    """Write the summary, the whole configuration, the checks and the versions."""
+    config = report.plan.config
+    whole = summary(report) | {
+        "actors": _actors(report),
+        "configuration": config.model_dump(mode="json"),
+        "parameters": asdict(report.plan.parameters),
+        "warnings": list(report.plan.warnings),
+        "checks": [asdict(check) for check in report.verdict.checks],
+        "offenders": [asdict(offender) for offender in report.verdict.offenders],
+        "versions": versions(),
+        "replay": replay,
+    }
+    path = report.directory / "run.json"
+    path.write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries a run depends on."""
+    return {"python": platform.python_version()} | {name: version(name) for name in _LIBRARIES}

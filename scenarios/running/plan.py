@@ -1,0 +1,158 @@
+"""From a configuration to everything looked up and prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import networkx as nx
+from pydantic import TypeAdapter, ValidationError
+
+from actors.disorder import Disorder
+from actors.feed import StreamFile
+from actors.hosting.packing import pack
+from actors.source import Feeding
+from joins.queries.parser import parse_query
+from joins.queries.query import JoinQuery
+from netsim.cost import load_profile
+from scenarios.configuration.configs import ConfigError, explain
+from scenarios.configuration.networks import build_network, check_links
+from scenarios.configuration.run_config import RunConfig
+from scenarios.data.datasets import prepare_streams
+from spark_bridge.prepared import PreparedStream
+from topologies import Topology, find_topology
+from topologies.topology import ActorGraph, Job
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A configuration with everything looked up: what is left to go wrong is the run itself.
+
+    Attributes
+    ----------
+    config, query, topology, parameters
+        What is to run.
+    streams, files
+        The prepared streams, and what is read of them.
+    address
+        Of a running Ray cluster; None starts one here when the backend is Ray.
+    warnings
+        What a person should know before the run.
+    """
+
+    config: RunConfig
+    query: JoinQuery
+    topology: Topology
+    parameters: Any
+    streams: tuple[PreparedStream, ...]
+    files: tuple[StreamFile, ...]
+    address: str | None = None
+    warnings: tuple[str, ...] = ()
+
+    def job(self, *, pairs: bool) -> Job:
+        """Return what the topology is to be built for."""
+        return Job(
+            query=self.query,
+            files=self.files,
+            feeding=self.feeding,
+            pairs=pairs,
+            profile=load_profile(self.config.profile),
+            network=partial(build_network, self.config.network),
+        )
+
+    @property
+    def feeding(self) -> Feeding:
+        """How the streams are fed in."""
+        return _feeding(self.config)
+
+    @property
+    def rehearsal(self) -> tuple[Topology, Any, Job]:
+        """The arguments of a rehearsal of this run."""
+        return self.topology, self.parameters, self.job(pairs=self.config.pairs)
+
+    def graph(self, *, pairs: bool) -> ActorGraph:
+        """Return the actors of the run."""
+        graph = self.topology.build(self.job(pairs=pairs), self.parameters)
+        if self.config.network.sites == "processes":
+            homes = pack(dict(graph.nodes(data="role")), graph.placement, self.config.processes)
+            nx.set_node_attributes(
+                graph, {name: f"process.{home}" for name, home in homes.items()}, "site"
+            )
+        return graph
+
+
+def make_plan(
+    config: RunConfig,
+    *,
+    address: str | None = None,
+    prepare: Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]] = prepare_streams,
+) -> Plan:
+    """Look everything up that *config* names, and *prepare* its streams.
+
+    Raises
+    ------
+    ConfigError, TopologyError, QueryError, DataError
+        Naming the key, query part, file or row that is wrong, before anything runs.
+    """
+    topology = find_topology(config.topology)
+    parameters = make_parameters(topology, config.parameters)
+    query = parse_query(config.query).bind(**{k: str(v) for k, v in config.bind.items()})
+    if not (config.feeding.watermarks or config.feeding.unbounded_state):
+        raise ConfigError(
+            "feeding.watermarks = false: without watermarks no tuple is ever let go, and the state "
+            "grows as long as the streams do; set feeding.unbounded_state = true to have it so"
+        )
+    # Before the data, because preparing them can take minutes.
+    sketch = topology.build(replace(topology.sketch(query), feeding=_feeding(config)), parameters)
+    _check_profile(config.profile)
+    network = build_network(config.network, sketch.placement.values())
+    check_links(network, sketch)
+    streams = prepare(config, query)
+    files = tuple(
+        StreamFile(schema=stream.schema, directory=stream.path.resolve(), rows=config.rows)
+        for stream in streams
+    )
+    plan = Plan(
+        config=config,
+        query=query,
+        topology=topology,
+        parameters=parameters,
+        streams=streams,
+        files=files,
+        address=address,
+    )
+    # Now with the fields that the streams have.
+    query.check_fields([stream.schema for stream in streams])
+    plan.graph(pairs=False)
+    fitted = topology.fitted(plan.job(pairs=False), parameters, network)
+    return replace(plan, parameters=fitted, warnings=topology.warnings(query, fitted, network))
+
+
+def _feeding(config: RunConfig) -> Feeding:
+    feeding = config.feeding
+    disorder = Disorder(delay_ns=feeding.disorder, bounded=feeding.bounded, seed=config.seed)
+    return Feeding(
+        batch_rows=feeding.batch_rows,
+        rate_tps=feeding.rate_tps,
+        disorder=disorder if feeding.disorder else None,
+        watermark_lag_ns=feeding.watermark_lag,
+        watermarks=feeding.watermarks,
+    )
+
+
+def _check_profile(name: str) -> None:
+    try:
+        load_profile(name)
+    except ValueError as error:
+        raise ConfigError(f"profile: {error}") from None
+
+
+def make_parameters(topology: Topology, values: dict[str, Any]) -> Any:
+    """Return the topology's parameters; raise :exc:`ConfigError` naming a wrong one."""
+    try:
+        return TypeAdapter(topology.parameters_type).validate_python(values)
+    except ValidationError as error:
+        mistakes = explain(error, topology.parameters_type)
+        raise ConfigError(f"parameters of {topology.name}: {mistakes}") from None

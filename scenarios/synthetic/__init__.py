@@ -1,0 +1,1 @@
+"""Streams that are drawn instead of read."""

@@ -1,0 +1,1 @@
+"""Raw files in, prepared streams out."""

@@ -1,0 +1,173 @@
+"""Texts as whole numbers: in one dictionary, codes are equal exactly where the texts are.
+
+A text's code is its place among the sorted distinct texts (by their UTF-8 bytes) of all the fields
+that share the dictionary, so it depends on nothing but those texts. Spark finds and sorts them;
+they are numbered as they stream by.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_bridge.errors import DataError
+from spark_bridge.pipeline.columns import lay_out
+from spark_bridge.pipeline.pipeline_session import pipeline_session, plain_name, told
+from spark_bridge.pipeline.raw_files import require_unchanged
+from spark_bridge.pipeline.raw_frame import sql_name
+from spark_bridge.pipeline.task import Task
+from spark_bridge.pipeline.text_types import filled
+from spark_bridge.pipeline.typed_frame import typed_rows
+
+CODED = "string"
+"""Spark type of a join field that is stored as codes."""
+
+_SCHEMA = pa.schema([("code", pa.int64()), ("value", pa.string())])
+_TEXT, _CODE = "__joinsim_dictionary_value", "__joinsim_dictionary_code"
+_GROUP_ROWS = 65_536  # texts held at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dictionary:
+    """The texts of some fields and their codes.
+
+    Attributes
+    ----------
+    file
+        Parquet: ``code`` (int64, from 0 without gaps) and ``value`` (text), in order.
+    size
+        Number of texts.
+    digest
+        Of the texts in order: dictionaries of the same digest give the same codes.
+    streams
+        The streams whose texts are in it.
+    """
+
+    file: Path
+    size: int
+    digest: str
+    streams: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Member:
+    """A field that takes part in a dictionary: the texts of its column, None when it is no text."""
+
+    stream: str
+    field: str
+    texts: DataFrame | None
+
+
+def build_dictionaries(
+    spark: SparkSession, tasks: Sequence[Task], folder: Path
+) -> dict[str, Dictionary]:
+    """Collect the texts of all fields of *tasks* that may hold some, by the dictionary's name.
+
+    Fields that turn out to hold no text are in none. A dictionary holds every text of its columns,
+    those of rejected rows and of rows that a condition leaves out included.
+
+    Parameters
+    ----------
+    spark
+        Any session; a sibling of it is used.
+    tasks
+        The streams that are prepared together.
+    folder
+        Existing, empty folder that receives the files.
+
+    Raises
+    ------
+    DataError
+        Fields of one dictionary hold text in one stream and none in another, or a source cannot
+        be read.
+    """
+    session = pipeline_session(spark)
+    found: dict[str, Dictionary] = {}
+    with plain_name(folder) as plain:
+        groups: dict[str, list[_Member]] = {}
+        for number, task in enumerate(task for task in tasks if task.source.codes):
+            links = plain / f"links-{number}"
+            links.mkdir()
+            with told(f"stream {task.source.name!r} ({task.source.files})"):
+                for name, member in _members(session, task, links):
+                    groups.setdefault(name, []).append(member)
+        for number, (name, members) in enumerate(groups.items()):
+            if not any(member.texts is not None for member in members):
+                continue
+            _require_texts(members)
+            with told(f"the texts of {members[0].stream}.{members[0].field}"):
+                texts = reduce(
+                    DataFrame.union, (m.texts for m in members if m.texts is not None)
+                ).distinct()
+                texts.sort("value").write.parquet(str(plain / f"sorted-{number}"))
+            file = folder / f"codes-{number}.parquet"
+            size, digest = _number(folder / f"sorted-{number}", file)
+            streams = tuple(dict.fromkeys(member.stream for member in members))
+            found[name] = Dictionary(file=file, size=size, digest=digest, streams=streams)
+    # Also of streams that are complete already, and whose files nobody else looks at again.
+    for task in tasks:
+        require_unchanged(task.files)
+    return found
+
+
+def with_codes(frame: DataFrame, files: Mapping[str, Path]) -> DataFrame:
+    """Return *frame* with the texts of some columns replaced by their codes.
+
+    *files* gives a column (each with a text in every row) the file of its dictionary.
+    """
+    for column, file in files.items():
+        codes = frame.sparkSession.read.parquet(str(file))
+        codes = codes.select(sf.col("code").alias(_CODE), sf.col("value").alias(_TEXT))
+        frame = (
+            frame.join(codes, sf.expr(f"{sql_name(column)} = {_TEXT}"))
+            .withColumn(column, sf.col(_CODE))
+            .drop(_TEXT, _CODE)
+        )
+    return frame
+
+
+def _members(session: SparkSession, task: Task, links: Path) -> Iterator[tuple[str, _Member]]:
+    source, layout = task.source, lay_out(task.source, list(task.files[0].columns))
+    typed = typed_rows(session, source, task.files, layout, links)
+    for field, name in source.codes.items():
+        column = layout.fields.get(field)
+        texts = None
+        if column is not None and typed.types[column] == CODED:
+            value = sql_name(column)
+            texts = typed.frame.filter(f"{filled(value)} is not null")
+            texts = texts.select(sf.expr(value).alias("value"))
+        yield name, _Member(stream=source.name, field=field, texts=texts)
+
+
+def _require_texts(members: list[_Member]) -> None:
+    text = next(member for member in members if member.texts is not None)
+    for member in members:
+        if member.texts is None:
+            raise DataError(
+                f"stream {member.stream!r}: join field {member.field!r} is compared with "
+                f"{text.stream}.{text.field}, which holds text, and holds none itself"
+            )
+
+
+def _number(ordered: Path, to: Path) -> tuple[int, str]:
+    """Write the texts of the Parquet files *ordered* with their codes; return size and digest."""
+    size, digest = 0, hashlib.sha256()
+    with pq.ParquetWriter(to, _SCHEMA, compression="zstd") as writer:
+        for file in sorted(ordered.glob("*.parquet")):
+            for batch in pq.ParquetFile(file).iter_batches(_GROUP_ROWS):
+                codes = pa.array(range(size, size + len(batch)), pa.int64())
+                values = batch["value"]
+                writer.write_batch(pa.record_batch([codes, values], schema=_SCHEMA))
+                for value in values.to_pylist():
+                    text = value.encode()
+                    digest.update(len(text).to_bytes(8) + text)
+                size += len(batch)
+    return size, digest.hexdigest()

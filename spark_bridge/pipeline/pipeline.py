@@ -1,0 +1,196 @@
+"""Raw CSV or Parquet in, prepared streams out.
+
+This module decides whether there is anything to do, and does not import Spark until there is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spark_bridge.errors import DataError, SparkUnavailable
+from spark_bridge.pipeline.raw_files import RawFile, look
+from spark_bridge.pipeline.source import StreamSource
+from spark_bridge.pipeline.task import Task
+from spark_bridge.prepared import FORMAT, PreparedStream, load_stream
+from spark_bridge.session import SessionOptions, spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["DataError", "Progress", "SparkUnavailable", "StreamSource", "prepare"]
+
+SEGMENT_ROWS = 1_000_000  # rows in a segment file: some 10 MB, and a second or two of sorting
+QUICK_BYTES = 64 << 20  # below this the JVM lives too briefly for its better compiler to pay off
+STAGES = ("look", "start", "read", "judge", "order", "write", "check", "done")
+"""What `prepare` reports of each stream, in this order; ``start`` is Spark's own."""
+
+DICTIONARIES = "+codes"  # no stream can be named so
+
+Progress = Callable[[str, int, int], None]
+"""Called with a stage (``"R: order"``), the number of stages done, and their total."""
+
+
+def prepare(
+    sources: StreamSource | Sequence[StreamSource],
+    out: str | Path,
+    *,
+    spark: SparkSession | None = None,
+    master: str = "local[2]",
+    segment_rows: int = SEGMENT_ROWS,
+    progress: Progress | None = None,
+) -> list[PreparedStream]:
+    """Turn raw files into streams: typed, validated, in event-time order, numbered, in segments.
+
+    A stream whose files and options are those it was last prepared from is left as it is, and
+    Spark is not started for it; streams that share a dictionary of texts depend on each other's
+    files. A stream is replaced in one step, when its successor is complete. The streams are
+    prepared one after the other; where one fails, those before it stand.
+
+    Parameters
+    ----------
+    sources
+        One or more streams, of different names.
+    out
+        Folder that receives a folder per stream (see `prepared`).
+    spark
+        A running session to use; by default one is started, and stopped again.
+    master
+        Spark master for the session that is started.
+    segment_rows
+        Most rows in one segment file.
+    progress
+        Told of every stage.
+
+    Returns
+    -------
+    list of PreparedStream
+        In the order of *sources*.
+
+    Raises
+    ------
+    DataError
+        A file, an option or an output folder is not usable, or every row was rejected.
+    SparkUnavailable
+        Spark is needed and cannot start.
+    """
+    if isinstance(sources, StreamSource):
+        sources = [sources]
+    out = Path(out)
+    names = [source.name.lower() for source in sources]
+    for source in sources:
+        if names.count(source.name.lower()) > 1:
+            raise DataError(f"two streams are named {source.name!r}; names must differ")
+    if segment_rows < 1:
+        raise DataError(f"segment_rows is {segment_rows}; it must be 1 or more")
+    reports = [_reporter(source, progress, at, len(sources)) for at, source in enumerate(sources)]
+    looked = []
+    for source, report in zip(sources, reports, strict=True):
+        report("look")
+        looked.append((source, look(source.paths, source.separator)))
+    tasks = [
+        Task(
+            source=source,
+            files=files,
+            segment_rows=segment_rows,
+            fingerprint=_fingerprint(source, files, segment_rows, looked),
+            report=report,
+        )
+        for (source, files), report in zip(looked, reports, strict=True)
+    ]
+    streams = {task.source.name: _as_it_is(task, out) for task in tasks}
+    missing = [task for task in tasks if streams[task.source.name] is None]
+    for task in tasks:
+        if task not in missing:
+            task.report("done")
+    if missing:
+        missing[0].report("start")
+        size_bytes = sum(file.size_bytes for task in missing for file in task.files)
+        options = SessionOptions(master=master, quick_start=size_bytes < QUICK_BYTES)
+        if spark is not None:
+            _prepare_all(missing, tasks, out, spark, streams)
+        else:
+            with spark_session(options) as session:
+                _prepare_all(missing, tasks, out, session, streams)
+    return [stream for stream in streams.values() if stream is not None]
+
+
+def _prepare_all(
+    missing: list[Task],
+    tasks: list[Task],
+    out: Path,
+    spark: SparkSession,
+    streams: dict[str, PreparedStream | None],
+) -> None:
+    from spark_bridge.pipeline.dictionaries import build_dictionaries
+    from spark_bridge.pipeline.stages import build
+    from spark_bridge.pipeline.stream_store import building, publish
+
+    named = {name for task in missing for name in task.source.codes.values()}
+    sharing = [task for task in tasks if named.intersection(task.source.codes.values())]
+    with ExitStack() as scratch:
+        dictionaries = {}
+        if sharing:
+            texts = scratch.enter_context(building(out, DICTIONARIES))
+            dictionaries = build_dictionaries(spark, sharing, texts)
+        for task in missing:
+            name = task.source.name
+            with building(out, name) as folder:
+                # Another process may have built it while we waited for the lock.
+                if _as_it_is(task, out) is None:
+                    rejected = out / f"{name}.rejected"
+                    build(spark, task, folder, dictionaries=dictionaries, kept_at=rejected)
+                    publish(folder / "stream", out / name)
+            streams[name] = load_stream(out / name)
+            task.report("done")
+
+
+def _reporter(
+    source: StreamSource, progress: Progress | None, at: int, of: int
+) -> Callable[[str], None]:
+    steps = len(STAGES) - 1
+
+    def report(stage: str) -> None:
+        if progress is not None:
+            progress(f"{source.name}: {stage}", at * steps + STAGES.index(stage), of * steps)
+
+    return report
+
+
+def _fingerprint(
+    source: StreamSource,
+    files: list[RawFile],
+    segment_rows: int,
+    together: Sequence[tuple[StreamSource, list[RawFile]]],
+) -> str:
+    said = {
+        "format": FORMAT,
+        "files": _contents(files),
+        "options": source.options(),
+        "segment_rows": segment_rows,
+    }
+    if source.codes:
+        said["texts"] = [
+            [name, field, other.name, other.options(), _contents(others)]
+            for other, others in together
+            for field, name in other.codes.items()
+            if name in source.codes.values()
+        ]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _contents(files: list[RawFile]) -> list[list[str]]:
+    return [[file.format, file.sha256] for file in files]
+
+
+def _as_it_is(task: Task, out: Path) -> PreparedStream | None:
+    """Return the stream in *out* if it is what *task* would build, None otherwise."""
+    try:
+        stream = load_stream(out / task.source.name)
+    except DataError:
+        return None
+    return stream if stream.fingerprint == task.fingerprint else None

@@ -1,0 +1,1 @@
+"""Joins as Spark itself would do them, in SQL."""

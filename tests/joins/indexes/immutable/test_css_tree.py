@@ -1,0 +1,77 @@
+"""The static search tree against numpy's binary search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.indexes.immutable.css_tree import FANOUT, NODE_KEYS, CssTree, child, find_ranges_in_tree
+from joins.work import COMPARISONS, COUNTERS
+from tests.joins.indexes.immutable.segment_cases import ENDS
+
+FULL = [NODE_KEYS * FANOUT**level for level in range(3)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.integers(0, 30)
+    | st.integers(0, 1500)
+    | st.sampled_from([size + d for size in FULL for d in (-1, 0, 1)]),
+    domain=st.sampled_from([1, 5, 10**6]),
+    dtype=st.sampled_from(["int64", "float64"]),
+)
+def test_a_search_ends_where_numpys_does(seed, n, domain, dtype):
+    rng = np.random.default_rng(seed)
+    least, greatest = ENDS[dtype]
+    keys = rng.integers(0, domain, n).astype(dtype)
+    keys[: n // 7], keys[n - n // 5 :] = least, greatest
+    keys.sort()
+    values = np.append(rng.integers(-1, domain + 1, 30), 0).astype(dtype)
+    values[:2] = least, greatest
+    begin, end = np.empty((2, len(values)), np.int64)
+    tree = CssTree(keys)
+    find_ranges_in_tree(tree.nodes, values, values, begin, end, np.zeros(len(COUNTERS), np.int64))
+    assert np.array_equal(begin, np.searchsorted(keys, values, "left"))
+    assert np.array_equal(end, np.searchsorted(keys, values, "right"))
+
+
+def test_an_empty_range_begins_and_ends_at_the_same_place():
+    tree = CssTree(np.arange(1000))
+    begin, end = np.empty((2, 2), np.int64)
+    low, high = np.array([500, 7]), np.array([499, -7])
+    find_ranges_in_tree(tree.nodes, low, high, begin, end, np.zeros(len(COUNTERS), np.int64))
+    assert np.array_equal(begin, end)
+
+
+@pytest.mark.parametrize("n", [1, 100, 5000])
+def test_a_node_covers_a_contiguous_stretch_of_keys(n):
+    keys = np.arange(n)
+    tree = CssTree(keys)
+    nodes = np.zeros(n, np.int64)
+    for level in range(tree.depth):
+        nodes = np.array([child(tree.nodes, level, nodes[key], key, False) for key in keys])
+        stretch = NODE_KEYS * FANOUT ** (tree.depth - level - 1)
+        assert nodes.tolist() == (keys // stretch).tolist()
+        assert tree.nodes.width[level + 1] == nodes[-1] + 1
+
+
+def test_a_search_compares_one_node_per_level_and_nodes_are_cache_lines():
+    keys = np.arange(NODE_KEYS * FANOUT**3)
+    tree = CssTree(keys)
+    counters = np.zeros(len(COUNTERS), np.int64)
+    place = np.empty(1, np.int64)
+    one = np.array([1234])
+    find_ranges_in_tree(tree.nodes, one, one, place, place.copy(), counters)
+    assert counters[COMPARISONS] == 2 + 2 * 4 * NODE_KEYS
+    assert counters.sum() == counters[COMPARISONS]
+    assert tree.depth == 3
+    assert tree.nodes.inner.ctypes.data % 64 == 0
+    assert tree.nbytes < 1.2 * keys.nbytes
+
+
+def test_keys_of_another_type_are_refused():
+    with pytest.raises(TypeError, match="keys of a CSS-tree: dtype int32"):
+        CssTree(np.arange(3, dtype=np.int32))

@@ -1,0 +1,162 @@
+"""Every immutable structure against brute force over the same tuples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.immutable import prefix_grid, segment_probes
+from joins.indexes.immutable.permutation import permutation
+from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.search import make_brackets
+from tests.joins.indexes.immutable.segment_cases import assert_found, brute_force, random_case
+
+structures = pytest.mark.parametrize("segment_type", SEGMENTS.values(), ids=SEGMENTS)
+
+
+@structures
+@settings(max_examples=120, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.integers(0, 20) | st.sampled_from([63, 64, 65, 72, 73]) | st.integers(0, 700),
+    predicates=st.integers(1, 3),
+    domain=st.sampled_from([1, 3, 40, 5000]),
+    first=st.sampled_from([0, 1000, 1 << 40]),
+    flags=st.tuples(*[st.booleans()] * 3),
+    enumerate_=st.booleans(),
+)
+def test_a_probe_finds_what_brute_force_finds(
+    segment_type, seed, n, predicates, domain, first, flags, enumerate_
+):
+    rng = np.random.default_rng(seed)
+    columns, lo, hi, start, stop = random_case(rng, n, predicates, domain, 12, first)
+    negated = flags[:predicates]
+    segment = segment_type.from_columns(columns, first=first)
+    expected = brute_force(columns, lo, hi, negated, start, stop, first)
+    window = {"start": start, "stop": stop, "negated": negated, "enumerate": enumerate_}
+    found = segment.probe(lo, hi, **window)
+    assert_found(found, expected)
+    assert (found.match_id is not None) == enumerate_
+    counted = segment.probe(lo, hi, **{**window, "enumerate": False})
+    assert found.work == counted.work, "what a run costs must not depend on keeping its pairs"
+
+    own = [np.sort(rng.integers(0, domain, n // 2).astype(c.dtype)) for c in columns]
+    brackets, _ = make_brackets(own, segment.keys)
+    assert_found(segment.probe(lo, hi, brackets=brackets, **window), expected)
+
+    again = segment_type.restore(segment.snapshot())
+    assert again.probe(lo, hi, **window).work == found.work
+    assert again.nbytes == segment.nbytes
+    assert again.work == segment.work
+
+
+@structures
+@pytest.mark.parametrize("block_bits", [1, 6])
+@pytest.mark.parametrize("predicates", [1, 2, 3])
+def test_large_segments_and_small_blocks_find_the_same(
+    segment_type, block_bits, predicates, monkeypatch
+):
+    monkeypatch.setattr(prefix_grid, "_BLOCK_BITS_MIN", block_bits)
+    rng = np.random.default_rng(predicates)
+    for n, domain in ((4000, 60), (7001, 10**6)):
+        columns, lo, hi, start, stop = random_case(rng, n, predicates, domain, 40, 77)
+        segment = segment_type.from_columns(columns, first=77)
+        for negated in ([False] * predicates, [True] + [False] * (predicates - 1)):
+            window = {"start": start, "stop": stop, "negated": negated}
+            found = segment.probe(lo, hi, enumerate=True, **window)
+            assert_found(found, brute_force(columns, lo, hi, negated, start, stop, 77))
+            counted = segment.probe(lo, hi, **window)
+            assert np.array_equal(counted.count, found.count)
+            assert np.array_equal(counted.fingerprint, found.fingerprint)
+
+
+@structures
+def test_no_probes_find_nothing(segment_type):
+    segment = segment_type.from_columns([np.arange(9), np.arange(9.0)])
+    none = [np.empty(0, np.int64), np.empty(0)]
+    for enumerate_ in (False, True):
+        found = segment.probe(none, none, enumerate=enumerate_)
+        assert len(found.count) == len(found.fingerprint) == 0
+        assert found.match_id is None or found.match_id.dtype == np.int64
+
+
+@structures
+def test_enumeration_in_chunks_gives_the_same_list(segment_type, monkeypatch):
+    rng = np.random.default_rng(11)
+    columns, lo, hi, start, stop = random_case(rng, 500, 2, 30, 40, 0)
+    segment = segment_type.from_columns(columns)
+    window = {"start": start, "stop": stop, "enumerate": True}
+    whole = segment.probe(lo, hi, **window)
+    monkeypatch.setattr(segment_probes, "_LISTED_MAX", 1)
+    monkeypatch.setattr("joins.indexes.immutable.css_segment._ROW_WORDS_MAX", 1)
+    again = segment.probe(lo, hi, **window)
+    assert np.array_equal(again.match_id, whole.match_id)
+    assert again.work == whole.work
+
+
+@structures
+def test_a_segment_sealed_from_trees_equals_one_sealed_from_columns(segment_type):
+    rng = np.random.default_rng(2)
+    first = 300
+    columns = [rng.integers(0, 50, 1000), rng.normal(size=1000).round(1)]
+    scans = []
+    for column in columns:
+        tree = BPlusTree(column.dtype, leaf_entries=16, fanout=8)
+        tree.insert(column, np.arange(first, first + 1000))
+        scans.append(tree.scan())
+    array, _ = permutation(scans[0][1], scans[1][1], first=first)
+    sealed = segment_type([s[0] for s in scans], scans[0][1], [array], first=first)
+    built = segment_type.from_columns(columns, first=first)
+    assert len(sealed) == 1000
+    for name in ("lead", "to_lead"):
+        assert np.array_equal(sealed.snapshot()[name], built.snapshot()[name])
+    assert all(np.array_equal(a, b) for a, b in zip(sealed.keys, built.keys, strict=True))
+
+
+@structures
+def test_input_is_not_changed_and_may_be_read_only(segment_type):
+    keys = [np.array([1, 2, 3]), np.array([1.0, 2.0, 3.0])]
+    lead = np.array([2, 0, 1])
+    # The second field's order is 0, 1, 2: places 1, 2 and 0 of the lead's.
+    array = np.array([1, 2, 0], np.int32)
+    for values in (*keys, lead, array):
+        values.flags.writeable = False
+    segment = segment_type(keys, lead, [array], first=0)
+    found = segment.probe(keys, keys, enumerate=True)
+    # Position 0 has fields (2, 1.0), 1 has (3, 2.0), 2 has (1, 3.0): no tuple has two equal fields.
+    assert found.count.tolist() == [0, 0, 0]
+    assert segment.probe(keys, [keys[0], keys[1] + 2]).count.tolist() == [1, 0, 0]
+
+
+@structures
+@pytest.mark.parametrize(
+    ("keys", "lead", "permutations", "text"),
+    [
+        ([], [], [], "at least one predicate"),
+        ([[2, 1]], [0, 1], [], "row 1 is less"),
+        ([[1, 2]], [0], [], "positions in lead order: shape"),
+        ([[1, 2]], [0, 2], [], "positions in lead order: row 1 is 2, expected every value from 0"),
+        ([[1, 2], [1, 2]], [0, 1], [], "an array for every predicate but the first"),
+        ([[1, 2], [1]], [0, 1], [[0, 1]], "predicate 1: shape"),
+        ([[1, 2], [1, 2]], [0, 1], [[0]], "permutation 0: shape"),
+        ([[1, 2], [1, 2]], [0, 1], [[-1, 0]], "permutation 0: row 0 is -1"),
+        ([[0.0, float("nan")]], [0, 1], [], "NaN"),
+    ],
+)
+def test_what_is_not_one_sealed_epoch_is_refused(segment_type, keys, lead, permutations, text):
+    arrays = [np.array(p, np.int32) for p in permutations]
+    with pytest.raises(ValueError, match=text):
+        segment_type([np.array(k) for k in keys], np.array(lead), arrays, first=0)
+
+
+@structures
+def test_a_probe_for_another_number_of_predicates_is_refused(segment_type):
+    segment = segment_type.from_columns([np.arange(3), np.arange(3)])
+    bound = np.array([1])
+    with pytest.raises(ValueError, match="lo has 1 entries for 2 predicates"):
+        segment.probe([bound], [bound, bound])
+    with pytest.raises(TypeError, match="hi of predicate 1: dtype is float64"):
+        segment.probe([bound, bound], [bound, bound * 1.0])

@@ -1,0 +1,113 @@
+"""Vector comparisons and aligned arrays, as kernels use them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from joins.machine.compiling import kernel
+from joins.machine.instructions import copy_entries
+from joins.machine.lanes import (
+    LANES,
+    LOOKAHEAD,
+    lanes_greater,
+    lanes_less,
+    leading_less,
+    move_lanes,
+    widen_lanes,
+)
+from joins.machine.memory import aligned
+
+
+@kernel
+def compare_from_each(rows, target, less, greater):
+    for begin in range(len(less)):
+        less[begin] = lanes_less(rows, 0, begin, target)
+        greater[begin] = lanes_greater(rows, 0, begin, target)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_lanes_are_compared_as_signed_numbers_from_any_place(dtype):
+    limits = np.iinfo(dtype)
+    values = np.arange(-30, 30).astype(dtype)
+    values[5], values[40] = limits.max, limits.min
+    rows = values.reshape(1, -1)
+    for target in (limits.min, -7, 0, 29, limits.max):
+        less, greater = np.zeros((2, len(values) - LANES + 1), np.int64)
+        compare_from_each(rows, np.dtype(dtype).type(target), less, greater)
+        windows = np.lib.stride_tricks.sliding_window_view(values, LANES)
+        assert less.tolist() == (windows < target).sum(axis=1).tolist()
+        assert greater.tolist() == (windows > target).sum(axis=1).tolist()
+
+
+@kernel
+def move(rows, begin, to):
+    move_lanes(rows, 1, begin, to)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize(("begin", "to"), [(3, 4), (4, 3), (0, 24), (7, 7)])
+def test_lanes_move_to_places_that_they_overlap(dtype, begin, to):
+    rows = np.arange(80).reshape(2, 40).astype(dtype)
+    expected = rows.copy()
+    expected[1, to : to + LANES] = rows[1, begin : begin + LANES]
+    move(rows, begin, to)
+    assert (rows == expected).all()
+
+
+@kernel
+def leading_from_each(column, target, counts):
+    for begin in range(len(counts)):
+        counts[begin] = leading_less(column, begin, target)
+
+
+def test_what_leads_is_counted_up_to_the_first_that_is_not_less():
+    limits = np.iinfo(np.int64)
+    column = np.array([3, 1, 4, 1, limits.min, 5, 9, 2, 6, 5, limits.max, 3, 5, 8, 9, 7, 9])
+    for target in (limits.min, 1, 5, 10, limits.max):
+        counts = np.zeros(len(column) - LOOKAHEAD + 1, np.int64)
+        leading_from_each(column, target, counts)
+        windows = np.lib.stride_tricks.sliding_window_view(column, LOOKAHEAD)
+        leading = np.minimum.accumulate(windows < target, axis=1)
+        assert counts.tolist() == leading.sum(axis=1).tolist()
+
+
+@kernel
+def widen(rows, row, begin, target, to, more):
+    widen_lanes(rows, row, begin, target, to, more)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_lanes_are_widened_with_their_sign_and_added_to(dtype):
+    rows = np.arange(-30, 30).astype(dtype).reshape(2, 30)
+    target = np.zeros(40, np.int64)
+    widen(rows, 1, 3, target, 11, 1 << 40)
+    expected = np.zeros(40, np.int64)
+    expected[11 : 11 + LANES] = (1 << 40) + np.arange(3, 3 + LANES)
+    assert target.tolist() == expected.tolist()
+    widen(rows, 0, 3, target, 11, 5)
+    assert target[11] == -22
+
+
+@kernel
+def shift(column, begin, to, count):
+    copy_entries(column, begin, column, to, count)
+
+
+@pytest.mark.parametrize(("begin", "to", "count"), [(0, 3, 5), (3, 0, 5), (2, 9, 3), (4, 4, 0)])
+def test_entries_are_copied_to_a_place_that_may_overlap(begin, to, count):
+    column = np.arange(12)
+    shift(column, begin, to, count)
+    expected = np.arange(12)
+    expected[to : to + count] = np.arange(begin, begin + count)
+    assert column.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_aligned_arrays_begin_at_a_cache_line(dtype):
+    for length in (0, 1, 7, 1000):
+        array = aligned((2, length), dtype, 3)
+        assert not length or array.ctypes.data % 64 == 0
+        assert array.shape == (2, length)
+        assert array.dtype == dtype
+        assert (array == 3).all()

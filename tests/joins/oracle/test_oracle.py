@@ -1,0 +1,306 @@
+"""The oracle against two other statements of the same meaning: plain Python, and SQL in DuckDB."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.arrivals import Arrivals
+from joins.batch import Batch, Schema
+from joins.hashing import mix
+from joins.oracle.expected import expected
+from joins.queries.parser import parse_query
+
+COMPARE = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "!=": operator.ne,
+}
+FIELDS = {"x": "float64", "y": "int64"}
+Pair = tuple[int, int, int]
+"""Probing stream, probe id, match id."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """One predicate, in no language yet: of the probing stream 0 (or the newer tuple) and another.
+
+    *width* is None for a comparison.
+    """
+
+    __test__ = False
+
+    left: str
+    op: str
+    right: str
+    width: str | None = None
+
+    def spelt(self, left: str, right: str) -> str:
+        """Return it with the two sides spelt by these patterns."""
+        sides = left.format(self.left), right.format(self.right)
+        if self.width is None:
+            return f"{sides[0]} {self.op} {sides[1]}"
+        return f"ABS({sides[0]} - {sides[1]}) {self.op} {self.width}"
+
+    def holds(self, left: dict, right: dict) -> bool:
+        a, b = left[self.left], right[self.right]
+        if self.left != self.right:  # int64 against float64 is compared as float64
+            a, b = float(a), float(b)
+        if self.width is None:
+            return COMPARE[self.op](a, b)
+        width = Fraction(self.width) if isinstance(a, int) else float(self.width)
+        return COMPARE[self.op](abs(a - b), width)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A join: predicates, a window, and per stream the columns of its tuples and their order."""
+
+    tests: list[Test]
+    unit: str
+    slide: int
+    length: int
+    precise: bool
+    streams: list[dict[str, np.ndarray]]
+
+    @property
+    def query(self) -> str:
+        two_way = len(self.streams) == 2
+        sides = ("R.{}", "S.{}") if two_way else ("{}1", "{}2")
+        return (
+            f"SELECT * FROM {'R, S' if two_way else 'T'} "
+            f"WHERE {' AND '.join(test.spelt(*sides) for test in self.tests)} WINDOW AS "
+            f"(SLIDE INTERVAL '{self.slide}{self.unit}' ON '{self.length}{self.unit}'"
+            f"{' PRECISE' if self.precise else ''})"
+        )
+
+    def chunks(self, rows: int) -> Iterator[Arrivals]:
+        """Cut the arrivals into chunks of *rows*."""
+        total = sum(len(stream["seq"]) for stream in self.streams)
+        for begin in range(0, total, rows):
+            parts, numbers = [], []
+            for columns in self.streams:
+                start, stop = np.searchsorted(columns["seq"], [begin, begin + rows])
+                ids = np.arange(start, stop)
+                cut = {name: column[start:stop] for name, column in columns.items()}
+                fields = {name: cut[name] for name in FIELDS}
+                parts.append(Batch(id=ids, ts=cut["ts"], key=np.zeros_like(ids), fields=fields))
+                numbers.append(cut["seq"])
+            yield Arrivals(parts=tuple(parts), seq=tuple(numbers))
+
+    def pairs(self, rows: int) -> list[Pair]:
+        """Return the oracle's pairs; check that its sums are those of its pairs."""
+        query = parse_query(self.query)
+        schemas = [Schema(stream=name, fields=FIELDS) for name in query.streams]
+        counted = list(expected(query, schemas, self.chunks(rows)))
+        listed = list(expected(query, schemas, self.chunks(rows), enumerate_ids=True))
+        found: list[Pair] = []
+        for stream, columns in enumerate(self.streams):
+            probes = [m.probe_id for m in counted if m.stream == stream]
+            assert np.concatenate(probes).tolist() == list(range(len(columns["seq"])))
+        for sums, matches in zip(counted, listed, strict=True):
+            probe, match = matches.pairs()
+            assert sums.match_id is None
+            assert sums.count.tolist() == matches.count.tolist()
+            for row, probe_id in enumerate(sums.probe_id):
+                mine = match[probe == probe_id]
+                assert sums.count[row] == len(mine)
+                assert sums.fingerprint[row] == mix(mine).sum(dtype=np.uint64)
+                assert (np.diff(mine) > 0).all()
+            stream = np.full(len(probe), sums.stream)
+            found += zip(stream.tolist(), probe.tolist(), match.tolist(), strict=True)
+        return sorted(found)
+
+
+def by_definition(case: Case) -> list[Pair]:
+    """Evaluate *case* pair by pair, as DESIGN's definitions read."""
+    rows = [
+        [dict(zip(s, map(_python, row), strict=True)) for row in zip(*s.values(), strict=True)]
+        for s in case.streams
+    ]
+    found = []
+    for probing, probes in enumerate(rows):
+        other = len(rows) - 1 - probing
+        for p, probe in enumerate(probes):
+            k = sum(stored["seq"] < probe["seq"] for stored in rows[other])
+            at = probe["ts"] if case.unit else k
+            oldest = at // case.slide * case.slide - (case.length - case.slide)
+            for s, stored in enumerate(rows[other][:k]):
+                if case.precise:
+                    seen = probe["ts"] - case.length <= stored["ts"] < probe["ts"]
+                else:
+                    seen = (stored["ts"] if case.unit else s) >= oldest
+                left, right = (probe, stored) if probing == 0 else (stored, probe)
+                if seen and all(test.holds(left, right) for test in case.tests):
+                    found.append((probing, p, s))
+    return found
+
+
+def _python(value: np.generic) -> int | float:
+    return value.item()
+
+
+def by_duckdb(case: Case) -> list[Pair]:
+    """Evaluate *case* as one theta join in SQL for each probing stream."""
+    found: list[Pair] = []
+    for probing, columns in enumerate(case.streams):
+        other = len(case.streams) - 1 - probing
+        probe = pa.table({"id": np.arange(len(columns["seq"])), **columns})
+        columns = case.streams[other]
+        stored = pa.table({"id": np.arange(len(columns["seq"])), **columns})
+        sides = ("p.{}", "s.{}") if probing == 0 else ("s.{}", "p.{}")
+        predicates = " AND ".join(test.spelt(*sides) for test in case.tests)
+        seen, at = ("s.ts", "p.ts") if case.unit else ("s.id", "p.k")
+        window = (
+            f"{seen} >= {at} // {case.slide} * {case.slide} - ({case.length} - {case.slide})"
+            if not case.precise
+            else f"s.ts >= p.ts - {case.length} AND s.ts < p.ts"
+        )
+        with duckdb.connect() as connection:
+            connection.register("probe", probe)
+            connection.register("stored", stored)
+            rows = connection.execute(
+                "WITH p AS (SELECT *, (SELECT count(*) FROM stored WHERE stored.seq < probe.seq) "
+                "AS k FROM probe) SELECT p.id, s.id FROM p JOIN stored AS s "
+                f"ON {predicates} AND s.seq < p.seq AND {window}"
+            ).fetchall()
+        found += [(probing, probe_id, match_id) for probe_id, match_id in rows]
+    return sorted(found)
+
+
+def streams_of(stream: np.ndarray, ts: np.ndarray, x: np.ndarray, y: np.ndarray) -> list[dict]:
+    """Put rows into arrival order (event time, then stream) and tell the streams apart."""
+    order = np.lexsort((stream, ts))
+    seq = np.arange(len(ts))
+    found = []
+    for number in range(int(stream.max(initial=0)) + 1):
+        mine = stream[order] == number
+        columns = {"ts": ts[order], "x": x[order], "y": y[order], "seq": seq}
+        found.append({name: column[mine] for name, column in columns.items()})
+    return found
+
+
+_tests = st.builds(
+    Test, st.sampled_from("xy"), st.sampled_from(list(COMPARE)), st.sampled_from("xy")
+) | st.builds(
+    Test,
+    st.sampled_from("xy"),
+    st.sampled_from(["<", "<="]),
+    st.sampled_from("xy"),
+    st.sampled_from(["0.1", "0.5", "2", "2.5", "9223372036854775809"]),
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Draw a small join, dense with ties, with values at the ends of int64."""
+    fields = st.lists(
+        _tests, min_size=1, max_size=3, unique_by=lambda test: (test.left, test.right)
+    )
+    slide = draw(st.integers(1, 6))
+    unit = draw(st.sampled_from(["", " ns"]))
+    size = draw(st.integers(2, 30))
+    two_way = draw(st.booleans())
+
+    def column(values: st.SearchStrategy, dtype: str) -> np.ndarray:
+        return np.array(draw(st.lists(values, min_size=size, max_size=size)), dtype)
+
+    stream = column(st.integers(0, 1 if two_way else 0), "int64")
+    if two_way:
+        stream[:2] = 0, 1
+    floats = st.sampled_from([i / 10 for i in range(-3, 8)] + [0.30000000000000004, -0.0, 1e308])
+    ints = st.integers(-3, 4) | st.sampled_from([-(2**63), 2**63 - 1])
+    return Case(
+        tests=draw(fields),
+        unit=unit,
+        slide=slide,
+        length=slide * draw(st.integers(1, 5)),
+        precise=bool(unit) and draw(st.booleans()),
+        streams=streams_of(
+            stream,
+            column(st.integers(-10, 25), "int64"),
+            column(floats, "float64"),
+            column(ints, "int64"),
+        ),
+    )
+
+
+@settings(deadline=None)  # the first call compiles
+@given(case=cases(), rows=st.integers(1, 40))
+def test_pairs_are_those_of_the_definitions(case: Case, rows: int) -> None:
+    """However the arrivals are cut, the pairs are those found by comparing each with each."""
+    assert case.pairs(rows) == by_definition(case)
+
+
+TWO_INEQUALITIES = [Test("x", ">", "x"), Test("y", "<", "y")]
+TWO_BANDS = [Test("x", "<", "x", "0.03"), Test("y", "<=", "y", "40")]
+UNEQUAL = [Test("y", "!=", "y"), Test("x", "<=", "x", "0.1"), Test("y", ">=", "x")]
+
+
+@pytest.mark.parametrize("tests", [TWO_INEQUALITIES, TWO_BANDS, UNEQUAL])
+@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize(
+    ("unit", "slide", "length", "precise"),
+    [("", 1, 100, False), ("", 25, 150, False), (" ns", 50, 400, False), (" ns", 50, 400, True)],
+)
+def test_pairs_are_those_of_sql(
+    tests: list[Test], streams: int, unit: str, slide: int, length: int, precise: bool
+) -> None:
+    """DuckDB finds the same pairs on random data with ties in time and in every field."""
+    rng = np.random.default_rng([slide, length, streams, precise])
+    rows = 1_500
+    case = Case(
+        tests=tests,
+        unit=unit,
+        slide=slide,
+        length=length,
+        precise=precise,
+        streams=streams_of(
+            rng.integers(0, streams, rows),
+            rng.integers(0, 2 * rows, rows),
+            rng.integers(0, 100, rows) / 100,
+            rng.integers(0, 200, rows),
+        ),
+    )
+    found = case.pairs(rows=400)
+    assert len(found) > 500
+    assert found == by_duckdb(case)
+
+
+def test_two_inequalities_over_fifty_thousand_tuples_have_the_known_number_of_matches() -> None:
+    """50,000 stored tuples, the next 2,000 as probes, two inequalities: 24,505,143 pairs."""
+
+    def fields(start: int, stop: int) -> dict[str, np.ndarray]:
+        rows = np.arange(start, stop, dtype=np.uint64)
+        salted = {name: mix((np.uint64(salt) << np.uint64(48)) ^ rows) for name, salt in SALTS}
+        return {k: (v % np.uint64(74_999)).astype(np.int64) + 1 for k, v in salted.items()}
+
+    def batch(start: int, stop: int) -> Batch:
+        ids = np.arange(stop - start)
+        return Batch(id=ids, ts=ids + start, key=np.zeros_like(ids), fields=fields(start, stop))
+
+    stored, probes = batch(0, 50_000), batch(50_000, 52_000)
+    query = parse_query(
+        "SELECT * FROM S, P WHERE S.D < P.D AND S.F > P.F "
+        "WINDOW AS (SLIDE INTERVAL '50000' ON '100000')"
+    )
+    schemas = [Schema(stream=name, fields={"D": "int64", "F": "int64"}) for name in query.streams]
+    arrivals = Arrivals(parts=(stored, probes), seq=(stored.ts, probes.ts))
+    found = list(expected(query, schemas, [arrivals]))
+    assert sum(matches.total for matches in found if matches.stream == 1) == 24_505_143
+    assert sum(matches.total for matches in found if matches.stream == 0) == 0
+
+
+SALTS = (("D", 11), ("F", 12))

@@ -1,0 +1,172 @@
+"""Windows: what each tuple sees, against the definitions applied tuple by tuple."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.queries.windows import Window, WindowBounds, WindowError
+
+Arrival = tuple[int, int]
+"""Stream and event time."""
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Window:
+    slide = draw(st.integers(1, 6))
+    kind = draw(st.sampled_from(["count", "time"]))
+    semantics = draw(st.sampled_from(["sliding", "precise"])) if kind == "time" else "sliding"
+    length = slide * draw(st.integers(1, 5))
+    return Window(kind=kind, length=length, slide=slide, semantics=semantics)
+
+
+@st.composite
+def arrivals(draw: st.DrawFn, streams: int) -> list[Arrival]:
+    ts = draw(st.integers(-20, 20))
+    found = []
+    for gap in draw(st.lists(st.sampled_from([0, 0, 1, 1, 2, 9]), min_size=1, max_size=40)):
+        ts += gap
+        found.append((draw(st.integers(0, streams - 1)), ts))
+    # Equal event times of two streams arrive in the order of the streams.
+    return sorted(found, key=lambda arrival: (arrival[1], arrival[0]))
+
+
+def seen_by_definition(
+    window: Window, stored: list[tuple[int, int]], seq: int, ts: int
+) -> list[int]:
+    """Return the positions a tuple sees, of *stored* tuples given by (arrival number, ts)."""
+    before = [(place, t) for place, (s, t) in enumerate(stored) if s < seq]
+    if window.kind == "count":
+        k = len(before)
+        oldest = max(0, k // window.slide * window.slide - (window.length - window.slide))
+        return [place for place, _ in before if place >= oldest]
+    if window.semantics == "precise":
+        return [place for place, t in before if ts - window.length <= t < ts]
+    oldest = ts // window.slide * window.slide - (window.length - window.slide)
+    return [place for place, t in before if t >= oldest]
+
+
+def advance(
+    tracker: WindowBounds, found: list[Arrival], begin: int, end: int, streams: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Feed the arrivals from *begin* to *end* to the tracker."""
+    parts = []
+    for stream in range(streams):
+        first = sum(1 for s, _ in found[:begin] if s == stream)
+        seq = [i for i in range(begin, end) if found[i][0] == stream]
+        columns = (range(first, first + len(seq)), [found[i][1] for i in seq], seq)
+        parts.append(tuple(np.array(column, np.int64) for column in columns))
+    return tracker.advance(parts)
+
+
+@settings(deadline=None)
+@given(data=st.data(), two_way=st.booleans(), sizes=st.lists(st.integers(1, 9), max_size=20))
+def test_bounds_are_the_definitions_however_the_arrivals_are_cut(
+    data: st.DataObject, two_way: bool, sizes: list[int]
+) -> None:
+    """Chunk by chunk, each from the snapshot before, every tuple sees what the definitions say."""
+    streams = 2 if two_way else 1
+    chosen = [data.draw(windows()) for _ in range(streams)]
+    found = data.draw(arrivals(streams))
+    tracker = WindowBounds(chosen, self_join=not two_way)
+    begin, cuts = 0, iter(sizes)
+    while begin < len(found):
+        end = min(len(found), begin + next(cuts, 7))
+        saved = tracker.snapshot()
+        tracker = WindowBounds(chosen, self_join=not two_way)
+        tracker.restore(saved)
+        bounds = advance(tracker, found, begin, end, streams)
+        for stream, (start, stop) in enumerate(bounds):
+            probed = 1 - stream if two_way else stream
+            stored = [(seq, ts) for seq, (s, ts) in enumerate(found) if s == probed]
+            mine = [seq for seq in range(begin, end) if found[seq][0] == stream]
+            assert start.dtype == stop.dtype == np.int64
+            assert len(start) == len(stop) == len(mine)
+            for row, seq in enumerate(mine):
+                expected = seen_by_definition(chosen[probed], stored, seq, found[seq][1])
+                assert list(range(start[row], stop[row])) == expected
+        begin = end
+
+
+@settings(deadline=None)
+@given(data=st.data(), window=windows(), two_way=st.booleans())
+def test_what_is_seen_first_never_moves_back(
+    data: st.DataObject, window: Window, two_way: bool
+) -> None:
+    """The first position that tuples of one stream see does not decrease: expiry is for good."""
+    streams = 2 if two_way else 1
+    found = data.draw(arrivals(streams))
+    tracker = WindowBounds([window] * streams, self_join=not two_way)
+    for start, stop in advance(tracker, found, 0, len(found), streams):
+        assert (np.diff(start) >= 0).all()
+        assert (start <= stop).all()
+
+
+@settings(deadline=None)
+@given(data=st.data(), two_way=st.booleans())
+def test_the_horizon_is_what_the_next_arrival_sees_first(
+    data: st.DataObject, two_way: bool
+) -> None:
+    """No later arrival sees less than the horizon; one that came at once would see just so far."""
+    streams = 2 if two_way else 1
+    chosen = [data.draw(windows()) for _ in range(streams)]
+    found = data.draw(arrivals(streams))
+    end = data.draw(st.integers(1, len(found)))
+    tracker = WindowBounds(chosen, self_join=not two_way)
+    advance(tracker, found, 0, end, streams)
+    for stored_stream, (window, horizon) in enumerate(zip(chosen, tracker.horizon, strict=True)):
+        stored = [(seq, ts) for seq, (s, ts) in enumerate(found) if s == stored_stream]
+        at_once = seen_by_definition(window, stored, end, found[end - 1][1])
+        later = [
+            position
+            for seq, (s, ts) in enumerate(found)
+            if seq >= end and (not two_way or s != stored_stream)
+            for position in seen_by_definition(window, stored, seq, ts)
+        ]
+        assert all(position >= horizon for position in later)
+        assert not at_once or at_once[0] == horizon
+
+
+@pytest.mark.parametrize("semantics", ["sliding", "precise"])
+@pytest.mark.parametrize("silent", [None, 0, 1])
+def test_memory_is_bounded_by_the_window(semantics: str, silent: int | None) -> None:
+    """What is remembered does not grow with the stream, not even while one stream is silent."""
+    window = Window(kind="time", length=40, slide=10, semantics=semantics)
+    tracker = WindowBounds([window, window], self_join=False)
+    nothing = np.empty(0, np.int64)
+    sizes, rows = [], np.arange(100, dtype=np.int64)
+    for chunk in range(20):
+        ts = rows + chunk * 100
+        part = [(ts, ts, 2 * ts), (ts, ts, 2 * ts + 1)]
+        if silent is not None:
+            part[silent] = (nothing, nothing, nothing)
+        tracker.advance(part)
+        sizes.append(sum(array.nbytes for array in tracker.snapshot()["ts"]))
+    assert max(sizes) <= 2 * 8 * 60
+
+
+@pytest.mark.parametrize(
+    ("given_window", "says"),
+    [
+        ({"kind": "rows", "length": 1, "slide": 1}, "count or time"),
+        ({"kind": "count", "length": 0, "slide": 0}, "at least 1"),
+        ({"kind": "count", "length": -5, "slide": 1}, "at least 1"),
+        ({"kind": "count", "length": 5, "slide": 6}, "longer than the window"),
+        ({"kind": "count", "length": 10, "slide": 3}, "9 or 12"),
+        ({"kind": "count", "length": 1, "slide": 1, "semantics": "precise"}, "time"),
+        ({"kind": "time", "length": 1, "slide": 1, "semantics": "exact"}, "sliding or precise"),
+    ],
+)
+def test_a_window_that_cannot_be_is_refused(given_window: dict, says: str) -> None:
+    """The error says what is allowed."""
+    with pytest.raises(WindowError, match=says):
+        Window(**given_window)
+
+
+@given(window=windows(), older=st.integers(-50, 50), gap=st.integers(0, 40))
+def test_an_event_time_is_seen_as_far_as_it_reaches(window: Window, older: int, gap: int) -> None:
+    times = np.array([older]), np.array([older + gap])
+    is_seen = window.bound(times[1]) <= times[0]
+    assert (times[1] <= window.reach(times[0])) == is_seen

@@ -1,0 +1,117 @@
+"""Window join drivers against comparing every tuple with all it sees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.indexes.pim_tree.chain import Chain
+from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
+from joins.window_join.b_plus import BPlusTreeJoin
+from joins.window_join.batches.sorted_runs import SortedRunsJoin
+from joins.window_join.ibwj import IndexJoin
+from joins.window_join.nested_loop import NestedLoopJoin
+from joins.window_join.rows import make_rows
+from tests.joins.window_join.ibwj_cases import arrivals, assert_join_is_exact, matches_of
+
+SMALL = {"run_width": 4, "tree_width": 4}
+
+
+def merge_trees(sides):
+    return st.builds(
+        lambda kind, ratio, depth: IndexJoin(
+            ImTree(sides=sides, merge_ratio=ratio, **SMALL)
+            if kind == "im"
+            else PimTree(sides=sides, merge_ratio=ratio, insertion_depth=depth, **SMALL)
+        ),
+        st.sampled_from(["im", "pim"]),
+        st.floats(0, 1, exclude_min=True),
+        st.integers(0, 9),
+    )
+
+
+def chains(sides):
+    return st.builds(
+        lambda length, immutable: IndexJoin(
+            Chain(sides=sides, length=length, immutable=immutable, **SMALL)
+        ),
+        st.integers(2, 6),
+        st.booleans(),
+    )
+
+
+def others(sides):
+    return st.sampled_from(["nested loop", "b plus tree"]).map(
+        lambda name: (
+            NestedLoopJoin(self_join=sides == 1)
+            if name == "nested loop"
+            else BPlusTreeJoin(self_join=sides == 1, node_entries=8)
+        )
+    )
+
+
+def sorted_runs(sides):
+    return st.integers(1, 9).map(lambda ratio: SortedRunsJoin(self_join=sides == 1, ratio=ratio))
+
+
+@pytest.mark.parametrize("drivers", [merge_trees, chains, others, sorted_runs])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), case=arrivals(), enumerate_ids=st.booleans())
+def test_every_tuple_finds_exactly_what_it_sees(drivers, data, case, enumerate_ids):
+    join = data.draw(drivers(1 if case[0] else 2))
+    assert_join_is_exact(join, case, enumerate_ids)
+
+
+def consecutive(keys, first):
+    """Return a self join's arrivals from position *first* on: each sees all before it, close by."""
+    position = np.arange(first, first + len(keys))
+    return {
+        "side": np.zeros(len(keys), np.int64),
+        "position": position,
+        "key": keys,
+        "low": keys - 1,
+        "high": keys + 1,
+        "start": np.maximum(0, position - 40),
+        "stop": position,
+    }
+
+
+def test_runs_of_narrow_keys_become_wide_when_one_does_not_fit():
+    keys = np.concatenate([np.arange(50) % 7, np.arange(50) % 7 + (1 << 31), np.arange(50) % 7])
+    join = SortedRunsJoin(self_join=True)
+    assert_join_is_exact(join, (True, consecutive(keys, 0), [0, 30, 50, 75, 100, 150]))
+
+
+@pytest.mark.parametrize("greatest", [6, 1 << 40])
+def test_runs_hold_positions_beyond_32_bits(greatest):
+    keys = np.arange(200) % 7
+    keys[::40] = greatest
+    for first in ((1 << 31) - 100, 1 << 40):
+        join = SortedRunsJoin(self_join=True)
+        assert_join_is_exact(join, (True, consecutive(keys, first), [0, 60, 120, 180, 200]))
+
+
+def test_runs_are_probed_in_blocks_and_by_ranges_longer_than_one_instruction_looks_at():
+    rng = np.random.default_rng(3)
+    columns = consecutive(rng.integers(0, 20, 1500), 0)
+    # The order of keys is not that of ranges: each looks for what lies opposite.
+    columns["low"], columns["high"] = 18 - columns["key"], 20 - columns["key"]
+    columns["start"] = np.maximum(0, columns["position"] - 400)
+    join = SortedRunsJoin(self_join=True)
+    assert_join_is_exact(join, (True, columns, [0, 700, 1400, 1500]))
+
+
+def test_sorted_runs_go_on_from_a_snapshot():
+    columns = consecutive(np.arange(300) % 11, 0)
+    rows = make_rows(**columns)
+    join = SortedRunsJoin(self_join=True, ratio=3)
+    for begin in range(0, 200, 50):
+        join.join(rows.part(begin, begin + 50))
+    restored = SortedRunsJoin.restore(join.snapshot())
+    assert len(restored) == len(join)
+    for one in (join, restored):
+        found = one.join(rows.part(200, 300), enumerate=True)
+        counts = [len(ids) for ids in matches_of(True, columns)[200:]]
+        assert found.count.tolist() == counts

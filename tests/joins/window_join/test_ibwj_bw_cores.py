@@ -1,0 +1,63 @@
+"""The join over Bw-Trees on simulated cores: exact whatever the cores, slower where they meet."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.pim_tree import make_work
+from joins.window_join.cores.bw_tree import BwCoresJoin
+from joins.work import COUNTERS
+from netsim.cost import load_profile
+from tests.joins.window_join.ibwj_cases import arrivals, assert_join_is_exact
+
+
+@given(
+    case=arrivals(),
+    threads=st.integers(1, 20),
+    task_rows=st.integers(1, 20),
+    width=st.integers(4, 9),
+    chain=st.integers(3, 4),
+    enumerate_ids=st.booleans(),
+    unit_ps=st.lists(st.integers(0, 10**6), min_size=len(COUNTERS), max_size=len(COUNTERS)),
+)
+def test_every_tuple_finds_exactly_what_it_sees(case, enumerate_ids, **options):
+    assert_join_is_exact(BwCoresJoin(self_join=case[0], **options), case, enumerate_ids)
+
+
+def steady(window, **options):
+    """Return the work of two windows of tuples when the windows are full."""
+    rows = make_work(2 * window, window)
+    join = BwCoresJoin(unit_ps=load_profile().unit_ps, **options)
+    join.join(rows.part(0, 2 * window))
+    return join.join(rows.part(2 * window, 4 * window)).work
+
+
+def test_cores_share_the_work_and_meet_more_often_in_a_small_window():
+    large, small = 1 << 14, 1 << 6
+    gain = {
+        window: steady(window, threads=1).elapsed_ns / steady(window, threads=16).elapsed_ns
+        for window in (large, small)
+    }
+    assert 16 > gain[large] > 8
+    assert gain[small] < 0.7 * gain[large]
+    # What fails is tried again: the same tuples take more swaps the more cores there are.
+    atomics = [steady(small, threads=threads).atomics for threads in (1, 4, 16)]
+    assert atomics == sorted(atomics)
+    assert atomics[0] < 0.9 * atomics[-1]
+
+
+def test_threads_that_share_cores_gain_little_over_as_many_threads_as_cores():
+    times = [
+        steady(1 << 12, **options).elapsed_ns
+        for options in ({"threads": 16}, {"threads": 16, "cores": 8}, {"threads": 8})
+    ]
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize("name", ["threads", "cores", "task_rows"])
+def test_what_cannot_be_is_named(name):
+    options = {"unit_ps": load_profile().unit_ps, "threads": 2} | {name: 0}
+    with pytest.raises(ValueError, match=f"{name} is 0, must be at least 1"):
+        BwCoresJoin(**options)

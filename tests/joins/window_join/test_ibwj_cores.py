@@ -1,0 +1,50 @@
+"""The join on simulated cores: exact whatever the cores, and slower the more must wait."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.pim_tree import make_work
+from joins.indexes.pim_tree.pim_tree import PimTree
+from joins.window_join.cores.pim_tree import CoresJoin
+from joins.work import COUNTERS
+from netsim.cost import load_profile
+from tests.joins.window_join.ibwj_cases import arrivals, assert_join_is_exact
+
+SMALL = {"run_width": 4, "tree_width": 4}
+
+
+@given(
+    case=arrivals(),
+    ratio=st.floats(0, 1, exclude_min=True),
+    depth=st.integers(0, 5),
+    threads=st.integers(1, 20),
+    task_rows=st.integers(1, 20),
+    nonblocking=st.booleans(),
+    unit_ps=st.lists(st.integers(0, 10**6), min_size=len(COUNTERS), max_size=len(COUNTERS)),
+)
+def test_every_tuple_finds_exactly_what_it_sees(case, ratio, depth, **options):
+    sides = 1 if case[0] else 2
+    index = PimTree(sides=sides, merge_ratio=ratio, insertion_depth=depth, **SMALL)
+    assert_join_is_exact(CoresJoin(index, **options), case)
+
+
+def steady_ns(**options):
+    """Return what two windows of tuples take when the windows are full."""
+    window = 1 << 13
+    rows = make_work(2 * window, window)
+    depth = options.pop("depth", 1)
+    index = PimTree(sides=2, merge_ratio=1.0, insertion_depth=depth)
+    join = CoresJoin(index, unit_ps=load_profile().unit_ps, **options)
+    join.join(rows.part(0, 2 * window))
+    return join.join(rows.part(2 * window, 4 * window)).work.elapsed_ns
+
+
+def test_cores_share_the_work_and_wait_for_locks():
+    one, sixteen = steady_ns(threads=1), steady_ns(threads=16)
+    assert 16 > one / sixteen > 4
+    # One subindex has one lock: what is done under it is done one after the other.
+    assert steady_ns(threads=16, depth=0) > 2 * sixteen
+    # Threads that share cores gain little over as many threads as cores.
+    assert sixteen < steady_ns(threads=16, cores=8) < steady_ns(threads=8)

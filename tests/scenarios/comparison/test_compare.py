@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from actors.hosting.held import held_bytes
+from scenarios.comparison.candidates import candidates
+from scenarios.configuration import configs
+from scenarios.configuration.configs import ConfigError
+from scenarios.configuration.run_config import RunConfig
+from topologies import TOPOLOGIES, TopologyError
+
+QUERY = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '5' ON '10')"
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> RunConfig:
+    values = {"query": QUERY, "streams": [{"files": ["s"]}], "parameters": {"po_join_pes": 3}}
+    return configs.build(values, where="test")
+
+
+def test_all_systems_there_are_take_part(base: RunConfig) -> None:
+    assert {one.config.topology for one in candidates(base, [], {})} == set(TOPOLOGIES)
+
+
+def test_labels_differ(base: RunConfig) -> None:
+    labels = [one.label for one in candidates(base, [], {})]
+    assert len(set(labels)) == len(labels)
+
+
+def test_a_parameter_goes_to_the_systems_that_have_it(base: RunConfig) -> None:
+    found = candidates(base, ["spo_join", "split_join"], {"pes": "7", "rows": "50"})
+    assert {one.config.rows for one in found} == {50}
+    for one in found:
+        expected = "7" if one.config.topology == "split_join" else None
+        assert one.config.parameters.get("pes") == expected
+
+
+def test_the_scenarios_parameters_go_to_its_own_system(base: RunConfig) -> None:
+    for one in candidates(base, ["spo_join", "split_join"], {}):
+        expected = 3 if one.config.topology == "spo_join" else None
+        assert one.config.parameters.get("po_join_pes") == expected
+
+
+def test_a_setting_that_makes_variants_one_leaves_one(base: RunConfig) -> None:
+    settings = {"mutable": "hash", "immutable": "css_hash", "merge_threshold": "slide"}
+    variants = candidates(base, ["spo_join"], settings)
+    assert len({repr(sorted(one.config.parameters.items())) for one in variants}) == len(variants)
+    assert len(variants) < len(candidates(base, ["spo_join"], {}))
+
+
+def test_a_setting_that_means_nothing_is_refused(base: RunConfig) -> None:
+    with pytest.raises(ConfigError, match="--set colour: no system compared here"):
+        candidates(base, [], {"colour": "red"})
+
+
+def test_a_system_there_is_not_is_refused(base: RunConfig) -> None:
+    with pytest.raises(TopologyError, match="no topology is called 'spojoin'"):
+        candidates(base, ["spojoin"], {})
+
+
+def test_bytes_held_count_each_array_once_and_views_as_what_they_are_views_of() -> None:
+    class Holder:
+        __slots__ = ("array", "others")
+
+    holder = Holder()
+    holder.array = np.zeros(100)
+    holder.others = {"view": holder.array[:10], "again": [holder.array, (np.zeros(5, np.int8),)]}
+    assert held_bytes(holder) == 805

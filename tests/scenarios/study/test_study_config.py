@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scenarios.configuration import configs
+from scenarios.configuration.configs import ConfigError
+from scenarios.running.plan import make_parameters
+from scenarios.study.config import Study, load_study
+from topologies import find_topology
+
+BASE = """
+query = "SELECT s.id FROM s WHERE s.a1 > s.a2 AND s.b1 < s.b2 WINDOW AS (SLIDE INTERVAL 'D' ON 'W')"
+bind = { D = 10, W = 20 }
+parameters = { po_join_pes = 3 }
+[[streams]]
+files = ["s.parquet"]
+"""
+STUDY = """
+[study]
+measure = "latency_ms.p{x}"
+label = "latency"
+[study.axis]
+label = "sizes"
+keys = ["bind.D", "bind.W"]
+values = [[10, 20], [20, 40], [30, 60]]
+[study.variants]
+"plain" = {}
+"same run" = { measure = "throughput_tps" }
+"other" = { set = { topology = "split_join", index = "b_plus_tree" } }
+[scales.smoke]
+study.axis.only = [0, 2]
+"""
+
+
+def load(tmp_path: Path, text: str = BASE + STUDY, **arguments: Any) -> Study:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    study = load_study(str(path), **arguments)
+    assert study is not None
+    return study
+
+
+def test_runs_of_equal_configuration_are_one_point(tmp_path: Path) -> None:
+    study = load(tmp_path)
+    (chart,) = study.charts
+    plain, same, other = chart.curves
+    assert plain.points == same.points == (1, 2, 3)
+    assert other.points == (4, 5, 6)
+    assert len(study.points) == 6
+    assert study.topologies == ["spo_join", "split_join"]
+
+
+def test_keys_of_the_axis_move_together_and_win_over_the_base(tmp_path: Path) -> None:
+    study = load(tmp_path)
+    assert [point.config.bind for point in study.points[:3]] == [
+        {"D": 10, "W": 20},
+        {"D": 20, "W": 40},
+        {"D": 30, "W": 60},
+    ]
+
+
+def test_parameters_stay_with_their_own_system(tmp_path: Path) -> None:
+    study = load(tmp_path)
+    assert study.points[0].config.parameters == {"po_join_pes": 3}
+    assert study.points[3].config.parameters == {"index": "b_plus_tree"}
+
+
+def test_a_scale_can_keep_some_of_the_points(tmp_path: Path) -> None:
+    study = load(tmp_path, scale="smoke")
+    (chart,) = study.charts
+    assert chart.axis.places == (0, 2)
+    assert [point.config.bind["D"] for point in study.points[:2]] == [10, 30]
+
+
+def test_an_axis_without_keys_chooses_what_is_measured(tmp_path: Path) -> None:
+    text = BASE + STUDY.replace('keys = ["bind.D", "bind.W"]\n', "").replace(
+        "[[10, 20], [20, 40], [30, 60]]", "[50, 75, 95]"
+    )
+    study = load(tmp_path, text)
+    plain = study.charts[0].curves[0]
+    assert plain.points == (1, 1, 1)
+    assert plain.measures == ("latency_ms.p50", "latency_ms.p75", "latency_ms.p95")
+
+
+def test_settings_reach_every_point(tmp_path: Path) -> None:
+    study = load(tmp_path, settings={"feeding.batch_rows": 7})
+    assert {point.config.feeding.batch_rows for point in study.points} == {7}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("[20, 40]", "[20]", "must have a value for each of bind.D, bind.W"),
+        ('label = "latency"', 'labels = "latency"', "labels: there is no such key"),
+        ("only = [0, 2]", "only = [0, 3]", "there are 3 values"),
+        (
+            "[scales.smoke]",
+            '[[study.claims]]\ntext = "x"\nof = ["plane"]\nrises = true\n[scales.smoke]',
+            "there is no variant 'plane'",
+        ),
+        (
+            "[scales.smoke]",
+            '[[study.paper]]\nof = ["plain"]\nvalues = [1]\n[scales.smoke]',
+            "1 figures for 3 values",
+        ),
+    ],
+)
+def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        load(tmp_path, (BASE + STUDY).replace(old, new), scale="smoke")
+
+
+def test_a_file_that_extends_a_scenario_says_only_what_differs(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('extends = "spo-q3"\nbind = { D = 7 }\n')
+    mine = configs.load(str(tmp_path / "mine.toml"), scale="paper")
+    theirs = configs.load("spo-q3", scale="paper")
+    assert mine.name == "mine"
+    assert (mine.query, mine.streams, mine.rows) == (theirs.query, theirs.streams, theirs.rows)
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
+@pytest.mark.parametrize("name", list(configs.catalog()))
+def test_every_point_of_the_catalog_has_a_system_with_its_parameters(name: str, scale: str) -> None:
+    study = load_study(name, scale=scale)
+    points = [point.config for point in study.points] if study else [configs.load(name)]
+    for config in points:
+        make_parameters(find_topology(config.topology), config.parameters)
+
+
+TWO_PANELS = (
+    STUDY
+    + """
+[[study.panels]]
+name = "a"
+[[study.panels]]
+name = "b"
+measure = "throughput_tps"
+[[study.panels]]
+name = "c"
+measure = "throughput_tps"
+[[study.claims]]
+text = "plain is best"
+of = ["plain"]
+rises = true
+"""
+)
+
+
+def test_a_claim_over_panels_that_measure_different_things_is_refused(tmp_path: Path) -> None:
+    """A higher latency is worse, a higher throughput better: a claim holds of one of them."""
+    with pytest.raises(ConfigError, match=r"'plain is best' .* which panel is meant, .*'a', 'b'"):
+        load(tmp_path, BASE + TWO_PANELS)
+    study = load(tmp_path, BASE + TWO_PANELS + 'panel = ["b", "c"]')
+    (claim,) = study.section.claims
+    about = [panel.name for panel in study.section.panels if study.section.speaks_of(claim, panel)]
+    assert about == ["b", "c"]

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from scenarios.measures.measures import look_up, record
+from scenarios.measures.merge_times import merge_times_ms
+from tests.scenarios.toy_run import toy_config, toy_report
+
+
+@pytest.mark.parametrize("rate_tps", [None, 50_000])
+def test_answers_latency_is_that_of_the_run_where_all_answers_come_from_one_operator(
+    tmp_path: Path, rate_tps: int | None
+) -> None:
+    settings = {"feeding.batch_rows": 1} | ({"feeding.rate_tps": rate_tps} if rate_tps else {})
+    report = toy_report(tmp_path, [range(300)], config=toy_config(**settings))
+    found = record(report)["answer_ms"]
+    assert found["joiner"]["max"] == pytest.approx(report.latencies.max / 1e6, abs=2e-6)
+    assert found["router"]["max"] is None
+
+
+def test_a_part_takes_what_its_busiest_pe_takes(tmp_path: Path) -> None:
+    report = toy_report(tmp_path, [range(3000)])
+    found = record(report, {"both": ("router", "joiner")})
+    assert found["busy_seconds"]["both"] == pytest.approx(
+        found["busy_seconds"]["router"] + found["busy_seconds"]["joiner"]
+    )
+    assert found["busy_seconds"]["total"] == found["busy_seconds"]["both"]
+    assert found["capacity_tps"]["both"] == found["capacity_tps"]["joiner"]
+    # Joiner i is charged i + 1 parts of the work, so the last of three has about half of it.
+    share = 3000 / found["capacity_tps"]["joiner"] / found["busy_seconds"]["joiner"]
+    assert share == pytest.approx(0.5, abs=0.05)
+    assert found["correctness"] == 1
+
+
+def test_a_part_may_be_a_single_pe(tmp_path: Path) -> None:
+    pes = {f"pe{i}": (f"joiner.{i}",) for i in range(3)}
+    busy_s = record(toy_report(tmp_path, [range(300)]), pes)["busy_seconds"]
+    assert 0 < busy_s["pe0"] < busy_s["pe1"] < busy_s["pe2"]
+    assert busy_s["pe0"] + busy_s["pe1"] + busy_s["pe2"] == pytest.approx(busy_s["joiner"])
+
+
+def test_pes_that_receive_alike_may_work_unevenly(tmp_path: Path) -> None:
+    """The toy's joiners receive every tuple; joiner i is charged i + 1 parts of the work."""
+    found = record(toy_report(tmp_path, [range(3000)]))
+    assert found["row_balance"]["joiner"] == 1
+    assert found["balance"]["joiner"] < 0.75
+
+
+def test_a_run_measures_the_arrivals_it_is_asked_to(tmp_path: Path) -> None:
+    whole = record(toy_report(tmp_path / "whole", [range(3000)]))
+    parts = []
+    for measured in ([0, 1000], [1000, 3000]):
+        config = toy_config(measured=measured, **{"feeding.batch_rows": 500})
+        report = toy_report(tmp_path / str(measured[0]), [range(3000)], config=config)
+        parts.append(record(report))
+        busy_s = parts[-1]["busy_seconds"]["router"]
+        assert parts[-1]["capacity_tps"]["router"] == (measured[1] - measured[0]) / busy_s
+    together = sum(part["busy_seconds"]["joiner"] for part in parts)
+    assert together == pytest.approx(whole["busy_seconds"]["joiner"])
+
+
+def test_transmission_is_the_share_of_time_that_messages_are_under_way(tmp_path: Path) -> None:
+    """Messages of the router alone cross a network; one more second each way adds up."""
+    shares, seconds = [], []
+    for latency in ("1 us", "1 s"):
+        config = toy_config(**{"network.latency": latency, "network.jitter": 0})
+        report = toy_report(tmp_path / latency, [range(300)], config=config)
+        found = record(report)
+        share, busy_s = found["transmission"]["router"], found["busy_seconds"]["router"]
+        shares.append(share)
+        seconds.append(share * busy_s / (1 - share))
+    assert 0 < shares[0] < shares[1] < 1
+    messages = (seconds[1] - seconds[0]) / (1 - 1e-6)
+    assert messages == pytest.approx(round(messages), abs=1e-3)
+    assert messages >= 3
+
+
+def test_a_measure_there_is_not_is_named_with_those_there_are() -> None:
+    values = {"latency_ms": {"p50": 1.0, "p95": None}, "query": "SELECT"}
+    assert look_up(values, "latency_ms.p50") == 1.0
+    assert look_up(values, "latency_ms.p95") is None
+    with pytest.raises(KeyError, match="there is no 'p99'; there is p50, p95"):
+        look_up(values, "latency_ms.p99")
+    for no_number in ("latency_ms", "query"):
+        with pytest.raises(KeyError, match="is no number"):
+            look_up(values, no_number)
+
+
+def test_a_merge_lasts_from_the_message_that_fills_the_epoch_to_the_last_array_taken() -> None:
+    roles = {"router": "router", "p": "predicate", "q": "permutation", "j": "po_join"}
+    rows = [  # sender, receiver, sent, started, done
+        ("router", "p", 0, 10, 30),
+        ("p", "q", 30, 40, 60),
+        ("p", "j", 30, 45, 50),
+        ("q", "j", 60, 70, 95),
+        ("router", "j", 20, 100, 400),
+        ("router", "p", 100, 200, 250),
+        ("p", "j", 250, 300, 310),
+        ("q", "j", 240, 260, 290),
+    ]
+    names = ("sender", "receiver", "sent_ns", "started_ns", "done_ns")
+    trace = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+    assert merge_times_ms(trace, roles).tolist() == [85 / 1e6, 110 / 1e6]
+    assert merge_times_ms(trace.slice(0, 1), roles).tolist() == []
+    assert np.array_equal(merge_times_ms(trace, {**roles, "j": "joiner"}), [])

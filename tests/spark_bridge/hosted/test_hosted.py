@@ -1,0 +1,106 @@
+"""Operators inside Spark: exact, counted or listed, and clear about what they cannot do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from joins.queries.parser import parse_query
+from spark_bridge.errors import DataError, SparkFailed, SparkUnavailable
+from spark_bridge.hosted.host import HostedQuery, run_hosted
+from spark_bridge.hosted.stages import cut
+from spark_bridge.sql.native import run_batch, run_streaming
+from tests.spark_bridge.hosted.hosted_jobs import (
+    INTERVAL,
+    SELF,
+    WINDOW,
+    hosted,
+    pairs_by_numpy,
+    streams,
+)
+from topologies import TOPOLOGIES
+
+
+@pytest.mark.parametrize(
+    ("name", "shards"),
+    [
+        ("kp_oij", [["source.A.0 emitter.A.0", "source.B.0 emitter.B.0"], 4]),
+        ("split_join", [["source router"], 4]),
+        ("spo_join", [["source router"], 2, 4, 4]),
+        ("nested_loop", [["source router joiner.0"]]),
+    ],
+)
+def test_stages_are_what_the_topology_partitions_by(name: str, shards: list[Any]) -> None:
+    topology = TOPOLOGIES[name]
+    graph = topology.build(topology.example(), topology.parameters_type())
+    stages = cut(graph.specs, graph.wiring)
+    assert stages.folded is None
+    told = [[" ".join(actors) for actors in stages.actors[0]], *map(len, stages.actors[1:])]
+    assert told == shards
+
+
+@pytest.mark.parametrize("name", ["panjoin", "hp_oij"])
+def test_a_graph_with_feedback_is_folded_and_says_so(name: str) -> None:
+    topology = TOPOLOGIES[name]
+    graph = topology.build(topology.example(), topology.parameters_type())
+    stages = cut(graph.specs, graph.wiring)
+    assert [len(shards) for shards in stages.actors] == [1]
+    assert "in a circle" in (stages.folded or "")
+
+
+def test_an_interval_join_in_two_stages(spark: Any, tmp_path: Path) -> None:
+    query, files = hosted("kp_oij", INTERVAL, tmp_path, rows=500, run_rows=250, replicas=3)
+    run = run_hosted(query, tmp_path / "arrivals", tmp_path / "run", spark=spark)
+    found = spark.read.parquet(str(tmp_path / "run" / "found")).collect()
+    assert sorted(tuple(row) for row in found) == pairs_by_numpy(INTERVAL, files)
+    assert (run.rows, run.note, len(run.triggers)) == (1000, None, 4)
+    assert run.shuffled_bytes > 0
+    native = run_streaming(parse_query(INTERVAL), files, tmp_path / "native", spark=spark)
+    assert native.totals == run.totals
+
+
+def test_a_folded_graph_counts_what_sql_counts(spark: Any, tmp_path: Path) -> None:
+    query, files = hosted("panjoin", SELF, tmp_path, rows=400, run_rows=200, pairs=False)
+    run = run_hosted(query, tmp_path / "arrivals", tmp_path / "run", spark=spark)
+    assert run.note
+    assert "circle" in run.note
+    native = run_batch(parse_query(SELF), files, spark=spark)
+    assert run.totals == native.totals
+    assert run.totals.pairs > 1000
+
+
+def test_results_of_three_streams_are_not_written(spark: Any, tmp_path: Path) -> None:
+    topology = TOPOLOGIES["semijoin"]
+    job = topology.example()
+    graph = topology.build(job, topology.parameters_type())
+    schemas = tuple(file.schema for file in job.files)
+    query = HostedQuery(text="", schemas=schemas, specs=graph.specs, wiring=graph.wiring)
+    with pytest.raises(DataError, match="results of 3 streams are counted: leave pairs out"):
+        run_hosted(query, tmp_path, tmp_path / "run", spark=spark)
+
+
+def test_a_checkpoint_of_another_query_is_refused(spark: Any, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "run" / "checkpoint"
+    query, _ = hosted("nested_loop", SELF, tmp_path / "a", rows=10, run_rows=10)
+    run_hosted(query, tmp_path / "a" / "arrivals", tmp_path / "run", spark=spark)
+    other, _ = hosted("nested_loop", WINDOW, tmp_path / "b", rows=10, run_rows=10)
+    with pytest.raises(DataError, match=f"{checkpoint} is the checkpoint of another query"):
+        run_hosted(other, tmp_path / "b" / "arrivals", tmp_path / "run", spark=spark)
+
+
+def test_an_older_spark_is_told_what_is_needed(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, _ = hosted("nested_loop", SELF, tmp_path, rows=10, run_rows=10)
+    monkeypatch.setattr("pyspark.__version__", "4.0.1")
+    with pytest.raises(SparkUnavailable, match=r"Spark 4\.0\.1, .* run in Spark 4\.1 or newer"):
+        run_hosted(query, tmp_path / "arrivals", tmp_path / "run", spark=spark)
+
+
+def test_native_streaming_without_a_key_fails_in_sparks_words(spark: Any, tmp_path: Path) -> None:
+    query = parse_query(INTERVAL.replace("R.y = S.y AND ", ""))
+    files = streams(query, tmp_path, rows=10)
+    with pytest.raises(SparkFailed, match="join without equality predicate is not supported"):
+        run_streaming(query, files, tmp_path / "run", spark=spark)

@@ -1,0 +1,74 @@
+"""What a shard keeps: rebuilt from it after any trigger, and no more files than that takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.protocol import State
+from spark_bridge.hosted.kept import Head, Kept
+from spark_bridge.hosted.parcels import Letter, pack, unpack, wrap
+from spark_bridge.hosted.shard import StageShard
+from tests.spark_bridge.hosted.triggers import Variable
+
+
+class Window:
+    """A shard whose state is the last few numbers that it was told."""
+
+    home = (0, 3)
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self.numbers = np.empty(0, np.int64)
+
+    def deliver(self, letters: list[Letter]) -> None:
+        told = [letter.payload for letter in letters]
+        self.numbers = np.concatenate([self.numbers, *told])[-self._length :]
+
+    def snapshot(self) -> State:
+        return {"numbers": self.numbers}
+
+    def restore(self, state: State) -> None:
+        self.numbers = state["numbers"]
+
+
+def parcel(order: int, numbers: list[int]) -> bytes:
+    letter = Letter(order, 0, "source", "out", None, ("window",))
+    return pack([(letter, wrap(np.array(numbers, np.int64)))])
+
+
+@given(
+    length=st.integers(1, 400),
+    triggers=st.lists(
+        st.lists(st.lists(st.integers(0, 9), max_size=60), min_size=1, max_size=3), max_size=12
+    ),
+)
+def test_a_shard_is_rebuilt_after_any_trigger_whether_it_was_committed(
+    tmp_path_factory: pytest.TempPathFactory, length: int, triggers: list[list[list[int]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("kept")
+    variable = Variable()
+    kept, head, told = Kept(variable, folder), Head(), np.empty(0, np.int64)
+    for trigger in triggers:
+        committed = variable.value
+        for _ in ("in vain", "committed"):
+            variable.value = committed
+            window = Window(length)
+            shard = cast(StageShard, window)
+            kept.rebuild(kept.head, shard)
+            assert window.numbers.tolist() == told.tolist()
+            parcels = [parcel(i, numbers) for i, numbers in enumerate(trigger)]
+            window.deliver(unpack(parcels))
+            head = kept.keep(kept.head, 7, parcels, shard)
+        assert kept.head == head
+        assert (head.log_bytes == 0) == (head.snapshot == head.trigger)
+        told = window.numbers
+        # All since the snapshot, and what was needed had the last trigger failed.
+        least = head.replaced if head.trigger == head.snapshot else head.snapshot
+        names = {f"{number:06d}-0-3" for number in range(max(least, 1), head.trigger + 1)}
+        assert {path.name for path in Path(folder).iterdir()} == names

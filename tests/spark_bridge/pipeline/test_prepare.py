@@ -1,0 +1,330 @@
+"""A prepared stream against a plain reference: numpy's stable sort of the rows that are valid."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from joins.batch import Batch
+from spark_bridge.pipeline.numbering import ROW_GROUP_ROWS
+from spark_bridge.prepared import load_stream
+from tests.spark_bridge.helpers import prepare_one, rejects, tuples, write_csv, write_parquet
+
+FIRST_MS = 1_577_836_800_000  # 2020-01-01 in UTC
+
+floats = st.one_of(
+    st.none(),
+    st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf"), 1e300]),
+    st.floats(-1e6, 1e6),
+)
+rows_of_files = st.lists(
+    st.lists(
+        st.tuples(
+            st.one_of(st.none(), st.integers(-3, 12)),  # seconds: many ties, little order
+            floats,
+            st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)),
+            st.text("ab ,\"'", max_size=4),
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def reference(files: list[list[tuple[Any, ...]]]) -> tuple[list[tuple[Any, ...]], set[Any]]:
+    """Return the stream's (ts, a, b, word) in order, and (file, row) of every rejected row."""
+    kept, bad = [], set()
+    for number, rows in enumerate(files):
+        for at, (second, a, b, word) in enumerate(rows, 1):
+            if second is None or a is None or not np.isfinite(a) or b is None:
+                bad.add((number, at))
+            else:
+                kept.append(((FIRST_MS + 1000 * second) * 1_000_000, a, b, word))
+    order = np.argsort(np.array([row[0] for row in kept], np.int64), kind="stable")
+    return [kept[at] for at in order], bad
+
+
+def _text(value: Any) -> Any:
+    return "" if value is None else value
+
+
+def stamp(second: int | None) -> Any:
+    return None if second is None else np.datetime64(FIRST_MS + 1000 * second, "ms")
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(files=rows_of_files, segment_rows=st.sampled_from([9, 1000]), as_csv=st.booleans())
+def test_a_stream_is_the_stable_time_order_of_the_valid_rows(
+    spark: Any, files: list[list[tuple[Any, ...]]], segment_rows: int, as_csv: bool
+) -> None:
+    expected, bad = reference(files)
+    if not expected:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for number, rows in enumerate(files):
+            if as_csv:
+                # A trailing column keeps a row without values from being a blank line.
+                cells = [
+                    ["" if s is None else stamp(s), _text(a), _text(b), word, "x"]
+                    for s, a, b, word in rows
+                ]
+                header = ["at", "a", "b", "word", "end"]
+                paths.append(write_csv(Path(folder, f"{number}.csv"), header, cells))
+            else:
+                columns = {
+                    "at": pa.array([stamp(row[0]) for row in rows], pa.timestamp("ms")),
+                    "a": pa.array([row[1] for row in rows], pa.float64()),
+                    "b": pa.array([row[2] for row in rows], pa.int64()),
+                    "word": pa.array([row[3] for row in rows], pa.string()),
+                }
+                paths.append(write_parquet(Path(folder, f"{number}.parquet"), columns))
+        stream = prepare_one(
+            Path(folder, "out"),
+            spark,
+            paths=paths,
+            fields=["a", "b"],
+            time="at",
+            schema={"b": "int64", "a": "float64"},
+            segment_rows=segment_rows,
+        )
+        table = tuples(stream)
+        got = list(zip(*(table[name].to_pylist() for name in ("ts", "a", "b")), strict=True))
+        assert got == [row[:3] for row in expected]
+        if not as_csv:  # CSV cannot tell an empty text from none
+            assert table["word"].to_pylist() == [row[3] for row in expected]
+        assert table["id"].to_pylist() == list(range(len(expected)))
+        assert (stream.rows, stream.rejected) == (len(expected), len(bad))
+        assert (stream.first_ts, stream.last_ts) == (expected[0][0], expected[-1][0])
+        assert stream.schema.fields == {"a": "float64", "b": "int64"}
+        if bad:
+            table = pq.read_table(stream.path.parent / "rejected")
+            numbers = {str(path.resolve()): number for number, path in enumerate(paths)}
+            found = zip(table["source_file"].to_pylist(), table["source_row"].to_pylist())  # noqa: B905
+            assert [(numbers[file], row) for file, row in found] == sorted(bad)
+
+
+def test_segments_are_numbered_through_and_readable_by_anyone(spark: Any, tmp_path: Path) -> None:
+    """Some 20 segments: file names sort into stream order, ids run through, engines agree."""
+    rng = np.random.default_rng(7)
+    at = rng.integers(0, 3000, 20_000)
+    file = write_parquet(
+        tmp_path / "raw.parquet",
+        {"at": pa.array(at.astype("datetime64[s]")), "v": rng.random(20_000)},
+    )
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], fields=["v"])
+    parts = sorted(stream.path.iterdir())
+    assert [part.name for part in parts] == [f"part-{n:05d}.parquet" for n in range(len(parts))]
+    assert len(parts) >= 20
+    ids = np.concatenate([pq.read_table(part)["id"].to_numpy() for part in parts])
+    assert np.array_equal(ids, np.arange(20_000))
+    table = tuples(stream)
+    assert np.array_equal(table["ts"].to_numpy(), np.sort(at) * 1_000_000_000)
+    query = f"select count(*), sum(v), max(id) from '{stream.path}/*.parquet'"
+    (seen,) = duckdb.connect().execute(query).fetchall()
+    told = spark.read.parquet(str(stream.path)).selectExpr("count(*)", "sum(v)", "max(id)").first()
+    assert seen[0] == told[0] == 20_000
+    assert seen[1] == pytest.approx(told[1])
+    assert seen[2] == told[2] == 19_999
+
+
+def test_row_groups_are_bounded(spark: Any, tmp_path: Path) -> None:
+    rows = 3 * ROW_GROUP_ROWS // 2
+    file = write_parquet(tmp_path / "raw.parquet", {"ts": np.arange(rows), "v": np.zeros(rows)})
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], segment_rows=10**6)
+    (part,) = stream.path.iterdir()
+    about = pq.ParquetFile(part).metadata
+    groups = [about.row_group(group).num_rows for group in range(about.num_row_groups)]
+    assert len(groups) > 1
+    assert max(groups) <= ROW_GROUP_ROWS
+    assert about.row_group(0).column(0).compression == "ZSTD"
+
+
+@pytest.mark.parametrize(
+    ("column", "said", "expected"),
+    [
+        (pa.array([3, 1, 2], pa.int64()), {}, [1, 2, 3]),
+        (pa.array([3, 1, 2], pa.int32()), {"time_unit": "ms"}, [10**6, 2 * 10**6, 3 * 10**6]),
+        (
+            pa.array([1609459200.123, 0.5, 1e-9], pa.float64()),
+            {"time_unit": "s"},
+            [1, 500_000_000, 1_609_459_200_123_000_000],
+        ),
+        (
+            pa.array([1_577_836_800_123_456_789, -1, 1001], pa.timestamp("ns")),
+            {},
+            [-1, 1001, 1_577_836_800_123_456_789],
+        ),
+        (
+            pa.array([20, 10, -1], pa.date32()),
+            {},
+            [-86_400 * 10**9, 864_000 * 10**9, 1_728_000 * 10**9],
+        ),
+        (
+            pa.array(["2020-01-01 00:00:00.000000007", "2020-01-01", "2020-01-01T01:00:00+01:00"]),
+            {},
+            [FIRST_MS * 10**6, FIRST_MS * 10**6, FIRST_MS * 10**6 + 7],
+        ),
+        (
+            pa.array([5, 4, 3], pa.timestamp("us")),
+            {"time": "t - timestamp_ntz'1970-01-01 00:00:00'"},
+            [3000, 4000, 5000],
+        ),
+    ],
+)
+def test_event_time_is_exact_in_every_type(
+    spark: Any, tmp_path: Path, column: pa.Array, said: dict[str, str], expected: list[int]
+) -> None:
+    file = write_parquet(tmp_path / "raw.parquet", {"t": column})
+    stream = prepare_one(tmp_path / "out", spark, **({"paths": [file], "time": "t"} | said))
+    assert tuples(stream)["ts"].to_pylist() == expected
+
+
+def test_text_of_nanoseconds_keeps_them_in_csv(spark: Any, tmp_path: Path) -> None:
+    rows = [["2020-01-01 00:00:00.000000012", 1], ["2020-01-01 00:00:00.0000000115", 2]]
+    file = write_csv(tmp_path / "raw.csv", ["t", "v"], rows)
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], fields=["v"])
+    assert [ts - FIRST_MS * 10**6 for ts in tuples(stream)["ts"].to_pylist()] == [11, 12]
+
+
+def test_the_years_can_be_laid_over_each_other(spark: Any, tmp_path: Path) -> None:
+    """An interval as event time, and a condition that makes two streams of one file."""
+    days = np.array(["2007-01-02", "2008-01-01", "2007-01-01", "2008-01-02"], "datetime64[ms]")
+    file = write_parquet(tmp_path / "raw.parquet", {"date time": pa.array(days), "v": range(4)})
+    time = "`date time` - date_trunc('year', `date time`)"
+    for year, values in ((2007, [2, 0]), (2008, [1, 3])):
+        where = f"year(`date time`) = {year}"
+        stream = prepare_one(
+            tmp_path / "out", spark, paths=[file], fields=["v"], time=time, where=where
+        )
+        assert tuples(stream)["v"].to_pylist() == values
+        assert tuples(stream)["ts"].to_pylist() == [0, 86_400 * 10**9]
+        assert "input was not in time order: sorted" in stream.notes or year == 2008
+
+
+def test_a_limit_keeps_the_first_in_time(spark: Any, tmp_path: Path) -> None:
+    ts = np.random.default_rng(1).permutation(50)
+    file = write_parquet(tmp_path / "raw.parquet", {"ts": ts})
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], rows=7, segment_rows=10)
+    assert tuples(stream)["ts"].to_pylist() == list(range(7))
+    assert stream.rows == 7
+    assert "the first 7 of 50 valid rows, by event time" in stream.notes
+
+
+@pytest.mark.parametrize(
+    ("ts", "note"),
+    [
+        ([1, 2, 3, 4, 5, 6], None),
+        ([4, 5, 6, 1, 2, 3], "input was not in time order: sorted"),
+        ([1, 3, 2, 4, 5, 6], "input was not in time order: sorted"),
+        ([1, 1, 1, 2, 3, 3], "3 timestamps repeated: kept, ordered by source row"),
+    ],
+)
+def test_disorder_and_repeats_are_noted_and_only_they(
+    spark: Any, tmp_path: Path, ts: list[int], note: str | None
+) -> None:
+    file = write_parquet(tmp_path / "raw.parquet", {"ts": ts, "row": range(len(ts))})
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], segment_rows=3)
+    told = [note for note in stream.notes if "order" in note]
+    assert told == ([note] if note else [])
+    order = sorted(range(len(ts)), key=lambda row: (ts[row], row))
+    assert tuples(stream)["row"].to_pylist() == order
+
+
+def test_source_columns_named_like_ours_make_way(spark: Any, tmp_path: Path) -> None:
+    file = write_parquet(
+        tmp_path / "raw.parquet",
+        {"ID": ["x", "y"], "ts": [2, 1], "key": [1.5, 2.5], "v": [10, 20], "id.orig_h": [7, 8]},
+    )
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], fields=["v", "id.orig_h"])
+    rows = tuples(stream).to_pylist()
+    assert rows[0] == {
+        "id": 0, "ts": 1, "source_ID": "y", "source_key": 2.5, "v": 20, "id.orig_h": 8,
+    }  # fmt: skip
+    assert "the source's own column ID is named source_ID" in stream.notes
+    assert load_stream(stream.path.parent) == stream
+    batch = Batch.from_arrow(tuples(stream), stream.schema)
+    assert batch.fields["v"].tolist() == [20, 10]
+
+
+def test_keys_are_integers_and_equal_texts_have_equal_keys(spark: Any, tmp_path: Path) -> None:
+    symbols = ["IBM", "SPY", "IBM", None]
+    file = write_parquet(
+        tmp_path / "raw.parquet", {"ts": range(4), "symbol": symbols, "number": [5, 6, 7, 8]}
+    )
+    by_text = prepare_one(tmp_path / "out", spark, paths=[file], key="symbol")
+    keys = tuples(by_text)["key"].to_pylist()
+    assert keys[0] == keys[2] != keys[1]
+    assert rejects(by_text) == {4: "key: null"}
+    by_number = prepare_one(tmp_path / "out", spark, paths=[file], key="number % 2")
+    assert tuples(by_number)["key"].to_pylist() == [1, 0, 1, 0]
+
+
+def test_join_fields_of_other_types_become_numbers(spark: Any, tmp_path: Path) -> None:
+    file = write_parquet(
+        tmp_path / "raw.parquet",
+        {
+            "ts": [1, 2],
+            "when": pa.array([1, 2], pa.timestamp("ns")),
+            "yes": [True, False],
+            "small": pa.array([1, 2], pa.int8()),
+            "single": pa.array([0.1, 0.2], pa.float32()),
+            "money": pa.array(["1.50", "2.25"]).cast(pa.decimal128(9, 2)),
+            "huge": pa.array([1, 2**64 - 1], pa.uint64()),
+        },
+    )
+    fields = ["when", "yes", "small", "single", "money", "huge"]
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], fields=fields)
+    batch = Batch.from_arrow(tuples(stream), stream.schema)
+    assert {name: column[0] for name, column in batch.fields.items()} == {
+        "when": 1, "yes": 1, "small": 1, "single": np.float32(0.1), "money": 1.5, "huge": 1,
+    }  # fmt: skip
+    assert rejects(stream) == {2: "huge: overflows int64 '18446744073709551615'"}
+
+
+def test_what_a_column_loses_is_noted(spark: Any, tmp_path: Path) -> None:
+    fine = pa.array([1001, 2000], pa.timestamp("ns"))
+    file = write_parquet(tmp_path / "raw.parquet", {"ts": [1, 2], "fine": fine})
+    stream = prepare_one(tmp_path / "out", spark, paths=[file])
+    assert "column fine: 1 timestamps cut to the microsecond" in stream.notes
+    rows = [[1, "2020-01-01 00:00:00.0000001"], [2, "2020-01-01 00:00:00"]]
+    file = write_csv(tmp_path / "raw.csv", ["ts", "fine"], rows)
+    stream = prepare_one(tmp_path / "out", spark, paths=[file])
+    assert tuples(stream)["fine"].to_pylist() == [row[1] for row in rows], "it stays text"
+
+
+def test_one_row_is_a_stream(spark: Any, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "one.csv", ["ts", "v"], [[5, 1]])
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], fields=["v"])
+    assert tuples(stream).to_pylist() == [{"id": 0, "ts": 5, "v": 1}]
+    assert stream.first_ts == stream.last_ts == 5
+
+
+def test_files_whose_types_differ_are_widened(spark: Any, tmp_path: Path) -> None:
+    """Published months of one table come with a column integer here and floating there."""
+    one = write_parquet(tmp_path / "1.parquet", {"ts": [3], "v": pa.array([1], pa.int32())})
+    two = write_parquet(tmp_path / "2.parquet", {"v": pa.array([0.5]), "ts": [2]})
+    stream = prepare_one(tmp_path / "out", spark, paths=[one, two], fields=["v"])
+    assert tuples(stream).to_pylist() == [
+        {"id": 0, "ts": 2, "v": 0.5},
+        {"id": 1, "ts": 3, "v": 1.0},
+    ]
+
+
+def test_paths_may_have_any_name(spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "a [b] é%20#{c}"
+    folder.mkdir()
+    file = write_csv(folder / "_x*?.csv", ["ts", "v"], [[1, 2]])
+    stream = prepare_one(folder / "out: ü", spark, paths=[file], fields=["v"])
+    assert tuples(stream)["v"].to_pylist() == [2]

@@ -1,0 +1,80 @@
+"""A graph cut into Spark's stages finds what the oracle does, whatever the triggers are."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.disorder import Disorder, open_feed
+from actors.feed import Feed
+from actors.source import Feeding
+from joins.oracle.expected import expected
+from joins.queries.parser import parse_query
+from spark_bridge.hosted.stages import cut
+from tests.properties.strategies import (
+    dense_streams,
+    interval_queries,
+    multiway_queries,
+    parameters,
+    queries,
+    streams,
+)
+from tests.spark_bridge.hosted.triggers import Triggers, results
+from topologies import TOPOLOGIES
+from topologies.topology import Job
+
+
+@pytest.mark.parametrize("name", sorted(TOPOLOGIES))
+def test_every_topology_is_exact_in_stages(name: str) -> None:
+    topology = TOPOLOGIES[name]
+
+    @settings(max_examples=10)
+    @given(data=st.data())
+    def run(data: st.DataObject) -> None:
+        draw = data.draw
+        disorder = None
+        if topology.within_interval:
+            query = parse_query(draw(interval_queries()))
+            source = streams(least=1) | dense_streams()
+            disorder = draw(
+                st.none() | st.builds(Disorder, delay_ns=st.integers(1, 12), bounded=st.booleans())
+            )
+        elif topology.multiway:
+            query, source = parse_query(draw(multiway_queries())), streams(least=1)
+        else:
+            query = parse_query(draw(queries(equality=topology.needs_equality)))
+            source = streams(least=1)
+        feeding = Feeding(batch_rows=draw(st.integers(1, 20)), disorder=disorder)
+        with tempfile.TemporaryDirectory() as folder:
+            files = tuple(
+                draw(source).write(stream, Path(folder) / stream, 1000) for stream in query.streams
+            )
+            job = Job(query=query, files=files, feeding=feeding, pairs=True)
+            graph = topology.build(job, draw(parameters(topology, query, exact=True)))
+            stages = cut(graph.specs, graph.wiring, fold=draw(st.booleans()))
+            triggers = Triggers(graph, stages, Path(folder), seed=7)
+            feed = open_feed(files, disorder)
+            pieces = []
+            while (piece := feed.take(draw(st.integers(1, 40)))) is not None:
+                pieces.append(piece)
+            while pieces:
+                some = draw(st.integers(1, 3))
+                taken, pieces = pieces[:some], pieces[some:]
+                if draw(st.booleans()):
+                    triggers.run_in_vain(taken, last=not pieces)
+                triggers.run(taken, last=not pieces)
+                triggers.rebuild(draw(st.integers(0, 20)))
+            everything = Feed(files).take(10**6)
+            assert everything is not None
+            schemas = [file.schema for file in files]
+            wanted: list[tuple[int, ...]] = []
+            late = triggers.late(len(files)) if disorder else ()
+            for matches in expected(query, schemas, [everything], late=late, enumerate_ids=True):
+                wanted += results(matches)
+        assert triggers.results() == sorted(wanted)
+
+    run()
