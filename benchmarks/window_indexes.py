@@ -5,8 +5,8 @@ trips looks for its matches among the window's trips before it, and what no late
 expires. Two self joins: Q3, the trips farther and cheaper than an earlier one, over a window of
 10,000 that a cache holds and one of 200,000 that it does not, for which the trips come twice; and
 for the hash table, which needs an equality, those from the same place and cheaper. Beside the
-window indexes stand sealed segments, a batch in each. Counts and fingerprints are compared with
-brute force; filling the window is not timed.
+window indexes stand sealed segments, a batch in each; the chain index has as many parts. Counts and
+fingerprints are compared with brute force; filling the window is not timed.
 
 Run: ``python -m benchmarks.window_indexes [--json]``
 """
@@ -31,8 +31,7 @@ from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.queries.conditions import Condition
 
 _FILE = Path(__file__).resolve().parent.parent / "data" / "yellow_taxi_sample.parquet"
-_BATCHES = 20  # A window.
-_SUB_INDEXES = 10  # A window in the chain index.
+_PARTS = 20  # Batches of a window, and so sealed segments; sub-indexes of the chain index.
 _REPEATS = 3
 _SEALED = ("po_join", "css_bits", "prefix_grid")
 _QUERIES = {
@@ -68,7 +67,7 @@ def make(name: str, conditions: Sequence[Condition], window: int) -> Any:
     """Return an empty index."""
     if name in _SEALED:
         return SealedBatches(SEGMENTS[name])
-    options = {"length": window // _SUB_INDEXES} if name == "chain_index" else {}
+    options = {"length": window // _PARTS} if name == "chain_index" else {}
     return WINDOW_INDEXES[name](conditions, **options)
 
 
@@ -76,7 +75,7 @@ def run(
     index: Any, conditions: Sequence[Condition], columns: Sequence[np.ndarray], window: int
 ) -> tuple[dict[str, float], np.ndarray, np.ndarray]:
     """Join the trips that see a full window; return seconds, and counts and fingerprints."""
-    batch = window // _BATCHES
+    batch = window // _PARTS
     seconds = {"insert": 0.0, "probe": 0.0, "expire": 0.0}
     counts, fingerprints = [], []
     for first in range(0, len(columns[0]), batch):
