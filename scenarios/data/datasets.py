@@ -17,8 +17,7 @@ from spark_bridge.prepared import SUMMARY, PreparedStream, check_order, load_str
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA_VARIABLE = "JOINSIM_DATA"
-PREPARED = Path(os.environ.get("JOINSIM_PREPARED", "prepared"))
-"""Where prepared streams are kept: on a cluster, a folder that every node reaches."""
+PREPARED_VARIABLE = "JOINSIM_PREPARED"
 
 
 def data_folders() -> list[Path]:
@@ -26,6 +25,11 @@ def data_folders() -> list[Path]:
     own = os.environ.get(DATA_VARIABLE)
     folders = [Path(own)] if own else []
     return [*folders, REPOSITORY.parent / "shared" / "data", REPOSITORY / "data"]
+
+
+def prepared_folder() -> Path:
+    """Return where prepared streams are kept: on a cluster, a folder that every node reaches."""
+    return Path(os.environ.get(PREPARED_VARIABLE, "prepared"))
 
 
 def find_file(candidates: tuple[str, ...]) -> Path:
@@ -90,7 +94,7 @@ def prepare_streams(
         # Only here: a run over prepared streams needs nothing of the pipeline.
         from spark_bridge.pipeline.pipeline import prepare
 
-        out = PREPARED / _folder(config.name, raw)
+        out = prepared_folder() / _folder(config.name, raw)
         prepared |= {stream.name: stream for stream in prepare(raw, out, progress=progress)}
     streams = tuple(prepared[name] for name in query.streams)
     check_codes(query, streams)
@@ -100,7 +104,7 @@ def prepare_streams(
 def _raw_file(stream: StreamConfig) -> Path:
     """Return the file of *stream*, generated if it is synthetic and not there yet."""
     if stream.synthetic:
-        return stream.synthetic.write(PREPARED / "synthetic")
+        return stream.synthetic.write(prepared_folder() / "synthetic")
     return find_file(stream.files)
 
 
