@@ -68,7 +68,7 @@ def test_every_index_is_timed_and_predicted_at_every_window(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("scenarios.calibration.window_joins._TUPLES", 2_000)
-    timed = time_indexes([64, 256])
+    timed = time_indexes([64, 256], passes=2)
     assert list(timed) == list(get_args(IndexName))
     for points in timed.values():
         assert [point.window for point in points] == [64, 256]
