@@ -129,7 +129,7 @@ def test_a_spark_that_cannot_start_says_why() -> None:
 
 def test_a_running_session_is_shared(spark: Any, tmp_path: Path) -> None:
     with spark_session() as same:
-        # Not the same session: which of those that share a Spark is active depends on what ran before.
+        # Which of the sessions that share a Spark is active depends on what ran before.
         assert same.sparkContext is spark.sparkContext
     file = write_csv(tmp_path / "raw.csv", ["ts"], [[1]])
     (stream,) = prepare(StreamSource(name="R", paths=[file]), tmp_path / "out")
