@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from joins.found import Found
 from joins.indexes.immutable.segment import Segment
 from joins.indexes.search import Brackets
+from joins.threads import side_by_side
 
 
 def probe_all(
@@ -53,11 +53,7 @@ def probe_all(
     if len(each) != len(segments):
         raise ValueError(f"{len(each)} brackets for {len(segments)} segments; expected one each")
 
-    def probe(segment: Segment, own: Brackets | None) -> Found:
-        return segment.probe(lo, hi, brackets=own, **options)
+    def probe(place: int) -> Found:
+        return segments[place].probe(lo, hi, brackets=each[place], **options)
 
-    workers = min(threads, len(segments))
-    if workers <= 1:
-        return [probe(segment, own) for segment, own in zip(segments, each, strict=True)]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(probe, segments, each))
+    return side_by_side(probe, range(len(segments)), min(threads, len(segments)))

@@ -1,46 +1,12 @@
-"""Dealing out probes, and other work, to threads."""
+"""Dealing out probes to threads."""
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.indexes.panjoin.threads import BLOCK, in_threads, side_by_side
-
-
-@given(items=st.lists(st.integers(), max_size=20), threads=st.integers(1, 3))
-def test_each_item_is_worked_on_once_and_results_keep_their_order(
-    items: list[int], threads: int
-) -> None:
-    seen: list[int] = []
-
-    def double(item: int) -> int:
-        seen.append(item)
-        return 2 * item
-
-    assert side_by_side(double, items, threads) == [2 * item for item in items]
-    assert sorted(seen) == sorted(items)
-
-
-def test_as_many_threads_as_asked_for_work_at_a_time() -> None:
-    together = threading.Barrier(3, timeout=30)
-    assert sorted(side_by_side(lambda _: together.wait(), range(3), 3)) == [0, 1, 2]
-
-
-def test_what_goes_wrong_in_another_thread_is_not_lost() -> None:
-    together = threading.Barrier(2, timeout=30)
-
-    def work(item: int) -> None:
-        together.wait()
-        if threading.current_thread() is not threading.main_thread():
-            raise ValueError("in another thread")
-
-    with pytest.raises(ValueError, match="in another thread"):
-        side_by_side(work, (0, 1), 2)
+from joins.indexes.panjoin.threads import BLOCK, in_threads
 
 
 @given(probes=st.integers(0, 300 * BLOCK), threads=st.integers(1, 4))

@@ -1,0 +1,39 @@
+"""Work that several threads do side by side: kernels hold no lock of the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
+
+
+def side_by_side(
+    work: Callable[[Item], Result], items: Sequence[Item], threads: int
+) -> list[Result]:
+    """Return what *work* returns for each of *items*, which several threads take by turns.
+
+    The caller is one of them: it begins at once, and goes on until nothing is left, while the
+    others wake up.
+    """
+    results: list[Any] = [None] * len(items)
+    left = iter(range(len(items)))  # The interpreter hands out each of them once.
+
+    def take_turns() -> None:
+        for place in left:
+            results[place] = work(items[place])
+
+    others = [_pool(threads - 1).submit(take_turns) for _ in range(threads - 1)]
+    take_turns()
+    for other in others:
+        if not other.cancel():  # It has begun, or is done.
+            other.result()
+    return results
