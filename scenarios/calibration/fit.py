@@ -1,4 +1,4 @@
-"""From watched runs to a cost profile: least squares of relative errors, no cost below zero.
+"""From live runs to a cost profile: least squares of relative errors, no cost below zero.
 
 A profile for all systems at once would have to explain with one price a comparison what some do in
 vectors and others along pointers. So the units keep the prices of the default profile, and each
@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import nnls
 
+from actors.hosting.live.parcels import Served
 from netsim.cost import OPERATORS, TRANSPORT, CostProfile, load_profile
 from netsim.operator_cost import GROUPS, OperatorCost, Transport
-from scenarios.calibration.observe import Observed
 from scenarios.calibration.transport import Carried
 
 _PS_PER_S = 1e12
@@ -53,7 +53,7 @@ class Calibrated:
 
 
 def fit(
-    observed: Mapping[str, Mapping[str, Sequence[Observed]]], carried: Sequence[Carried]
+    observed: Mapping[str, Mapping[str, Sequence[Served]]], carried: Sequence[Carried]
 ) -> Calibrated:
     """Return the costs nearest to what runs took.
 
@@ -62,7 +62,7 @@ def fit(
     observed
         System to operator to its part in each run.
     carried
-        Processes of live runs.
+        What processes of the runs passed on.
 
     Raises
     ------
@@ -91,25 +91,25 @@ def fit(
     return Calibrated(base=base, transport=transport, operators=operators)
 
 
-def fit_operator(base: CostProfile, runs: Sequence[Observed]) -> OperatorCost:
+def fit_operator(base: CostProfile, runs: Sequence[Served]) -> OperatorCost:
     """Return the cost nearest to what an operator took in some *runs*, each weighing the same."""
     counts = np.array([_counts(base, run) for run in runs], np.float64)
     factors = np.zeros((len(GROUPS), counts.shape[1]))
     factors[:, -len(GROUPS) :] = np.eye(len(GROUPS)) * 1e9  # nanoseconds as seconds
     message_ps, row_ps, *of_groups = _relative_fit(
-        counts, np.array([run.seconds for run in runs]), near_one=factors
+        counts, np.array([run.worked_ns / 1e9 for run in runs]), near_one=factors
     )
     percents = {group: round(ps / 10) for group, ps in zip(GROUPS, of_groups, strict=True)}
     return OperatorCost(message_ps=message_ps, row_ps=row_ps, **percents)
 
 
-def seconds(base: CostProfile, cost: OperatorCost, run: Observed) -> float:
+def fitted_ns(base: CostProfile, cost: OperatorCost, run: Served) -> float:
     """Return what *cost* makes of an operator's part in a run."""
     factors = [getattr(cost, group) * 10 for group in GROUPS]
-    return float(np.dot(_counts(base, run), [cost.message_ps, cost.row_ps, *factors])) / _PS_PER_S
+    return float(np.dot(_counts(base, run), [cost.message_ps, cost.row_ps, *factors])) / 1000
 
 
-def _counts(base: CostProfile, run: Observed) -> list[float]:
+def _counts(base: CostProfile, run: Served) -> list[float]:
     """Return messages, tuples, and work in nanoseconds of the profile's, by group."""
     everything = {unit: 0 for units in GROUPS.values() for unit in units}
     alone = [{unit: getattr(base, unit) for unit in units} for units in GROUPS.values()]

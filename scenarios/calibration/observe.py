@@ -1,103 +1,46 @@
-"""One run watched: what its operators did, counted, and the processor time it took them."""
+"""One live run watched: what its operators did and took, and what passing their messages on took.
+
+What an operator takes is measured where predictions are about it: in a process beside others, which
+share caches and memory with it, and with arrays that another process has just sent. Alone it takes
+less, and how much less differs from one operator to the next.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections import defaultdict
+from typing import TYPE_CHECKING
 
-from actors.hosting.inline import InlineHost
-from actors.protocol import Reply
-from joins.work import NO_WORK, Work
-from netsim.cost import load_profile
-from netsim.kernel import Kernel
-from netsim.trace import Trace
-from scenarios.configuration.networks import build_network
+import numpy as np
+
+from actors.hosting.live.parcels import Served
+from scenarios.calibration.transport import Carried, carried_by
+from scenarios.running.live_run import homes, prepare_live
 from scenarios.running.plan import Plan
-from scenarios.running.rehearsal import rehearse
+
+if TYPE_CHECKING:
+    from actors.hosting.ray_processes import RayProcesses
 
 
-@dataclass(kw_only=True)
-class Observed:
-    """What the actors of one operator came to in a run.
-
-    Attributes
-    ----------
-    seconds
-        Processor time in them.
-    messages, rows
-        Messages and timers received, and tuples: received or, by a source, sent.
-    work
-        Charged.
-    """
-
-    seconds: float = 0.0
-    messages: int = 0
-    rows: int = 0
-    work: Work = field(default=NO_WORK)
-
-
-class _ObservingHost:
-    """Runs actors in this process and adds up what they did, by operator.
-
-    Parameters
-    ----------
-    host
-        Runs them.
-    role_of
-        Actor name to operator.
-    """
-
-    def __init__(self, host: InlineHost, role_of: Mapping[str, str]) -> None:
-        self._host = host
-        self.observed = {role: Observed() for role in role_of.values()}
-        self._of = {name: self.observed[role] for name, role in role_of.items()}
-        self._asked: dict[int, tuple[Observed, bool]] = {}
-
-    def submit(
-        self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
-    ) -> None:
-        observed = self._of[actor]
-        observed.messages += 1
-        if handle is not None:
-            observed.rows += handle.rows
-        self._asked[ticket] = observed, handle is None
-        start = time.thread_time()
-        self._host.submit(ticket, actor, sender, port, handle, now)
-        observed.seconds += time.thread_time() - start
-
-    def reply(self, ticket: int) -> Reply:
-        reply = self._host.reply(ticket)
-        observed, by_itself = self._asked.pop(ticket)
-        observed.work += reply.work
-        if by_itself:  # a source's timer
-            observed.rows += sum(sent.rows for sent in reply.sends)
-        return reply
-
-
-def observe(plan: Plan) -> dict[str, Observed]:
-    """Run *plan* in this process, its results thrown away, after a rehearsal.
+def observe(plan: Plan, processes: RayProcesses) -> tuple[dict[str, Served], list[Carried]]:
+    """Run *plan* live in *processes*, which serve this run and no other; forget its results.
 
     Returns
     -------
-    dict
-        Operator to what its actors came to.
+    tuple
+        Operator to what serving its actors came to, and what each process passed on.
     """
-    rehearse(*plan.rehearsal)
     graph = plan.graph(pairs=False)
-    wiring = graph.wiring
-    inline = InlineHost(graph.specs, wiring, plan.config.seed)
-    host = _ObservingHost(inline, dict(graph.nodes(data="role")))
-    Kernel(
-        wiring=wiring,
-        placement=graph.placement,
-        network=build_network(plan.config.network, dict.fromkeys(graph.placement.values())),
-        profile=load_profile(),
-        host=host,
-        seed=plan.config.seed,
-        trace=Trace(Kernel.trace_names(wiring)),
-        collect=lambda results: None,
-        only_emit=graph.only_emit,
-    ).run()
-    return host.observed
+    run = prepare_live(plan, graph, processes)
+    measured = run.run(lambda count: None)
+    trace = np.concatenate([entry for entry in run.entries() if isinstance(entry, np.ndarray)])
+    home_of = homes(graph, processes.count)
+    operators: dict[str, Served] = defaultdict(Served)
+    outside_ns = dict(measured.processor_ns)
+    for name, role in graph.nodes(data="role"):
+        served = measured.served[name]
+        operators[role].add(served)
+        outside_ns[home_of[name]] -= served.worked_ns
+    home = np.array([home_of[name] for name in graph])
+    return dict(operators), [
+        carried_by(process, ns / 1e9, trace, home) for process, ns in outside_ns.items()
+    ]

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from actors.hosting.live.parcels import Served
 from netsim.cost import CostProfile, load_profile
 from scenarios.batch import Preparation
 from scenarios.calibration import fit
 from scenarios.calibration.jobs import measurable, plans
-from scenarios.calibration.observe import Observed, observe
-from scenarios.calibration.transport import carry
+from scenarios.calibration.observe import observe
+from scenarios.calibration.transport import Carried
 from scenarios.calibration.validate import validate
 from scenarios.calibration.window_joins import append_times, calibrate_window_joins
 from scenarios.commands.output import print_json
@@ -89,41 +90,30 @@ def _measured(
         raise ConfigError(f"--out {out}: there is no folder {out.parent}")
     with terminal.preparing() as progress:
         jobs = list(plans(rows, Preparation(progress), topologies=names))
-    observed: dict[str, dict[str, list[Observed]]] = {}
-    alone: dict[tuple[str, str], float] = {}
-    for plan in jobs:
-        terminal.note(f"{plan.topology.name}, {plan.config.name}, {plan.feeding.batch_rows}")
-        operators, runs = observed.setdefault(plan.topology.name, {}), observe(plan)
-        for role, run in runs.items():
-            operators.setdefault(role, []).append(run)
-        seconds = sum(run.seconds for run in runs.values())
-        alone.setdefault((plan.topology.name, plan.config.name), seconds)  # at the first load
-    carried, slower = [], []
+    observed: dict[str, dict[str, list[Served]]] = {}
+    carried: list[Carried] = []
     with ray_cluster(processes=processes):
-        for plan in plans(rows, Preparation(), loads=1, topologies=names):
-            terminal.note(f"{plan.topology.name}, {plan.config.name}, live")
+        for plan in jobs:
+            terminal.note(f"{plan.topology.name}, {plan.config.name}, {plan.feeding.batch_rows}")
             with RayProcesses(processes) as places:
-                parts = carry(plan, places)
-            worked = sum(part.worked_seconds for part in parts)
-            slower.append(worked / alone[plan.topology.name, plan.config.name])
-            carried += parts
-    # Side by side, processes share caches and memory: operators take longer than alone in this one.
-    slowdown = statistics.median(slower)
-    for run in (run for roles in observed.values() for runs in roles.values() for run in runs):
-        run.seconds *= slowdown
+                operators, passed_on = observe(plan, places)
+            roles = observed.setdefault(plan.topology.name, {})
+            for role, served in operators.items():
+                roles.setdefault(role, []).append(served)
+            carried += passed_on
     profile = fit.fit(observed, carried)
     off = [
-        abs(fit.seconds(profile.base, profile.operators[system][role], run) / run.seconds - 1)
+        abs(fit.fitted_ns(profile.base, profile.operators[system][role], run) / run.worked_ns - 1)
         for system, operators in observed.items()
         for role, runs in operators.items()
         for run in runs
+        if run.worked_ns
     ]
     fit.write(
         profile,
         out,
-        f"Measured on {platform.machine()} by `joinsim calibrate` from {len(jobs)} runs of "
-        f"{2 * rows:,} tuples; operators off by {np.median(off):.0%} in the median, and "
-        f"{slowdown - 1:+.0%} slower live than alone. Picoseconds.",
+        f"Measured on {platform.machine()} by `joinsim calibrate` from {len(jobs)} live runs of "
+        f"{2 * rows:,} tuples; operators off by {np.median(off):.0%} in the median. Picoseconds.",
     )
     return profile
 

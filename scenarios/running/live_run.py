@@ -45,7 +45,7 @@ def run_live(
         outcome=_outcome(measured),
         wall_seconds=measured.ended_ns / 1e9,
         memory_bytes=measured.peak_bytes + own_peak_bytes(),
-        kernel_seconds={name: ns / 1e9 for name, ns in measured.worked_ns.items()},
+        kernel_seconds={name: one.worked_ns / 1e9 for name, one in measured.served.items()},
         state_bytes=measured.held_bytes,
     )
 

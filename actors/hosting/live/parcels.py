@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors.protocol import NO_SPAN
+from joins.work import NO_WORK, Work
 
 Channel = tuple[str, str]
 """Sender and receiver."""
@@ -95,6 +96,35 @@ class Count:
 
 
 @dataclass(slots=True)
+class Served:
+    """What serving an actor, or several, came to.
+
+    Attributes
+    ----------
+    worked_ns
+        Processor time spent in it.
+    messages
+        Messages and timers that it received.
+    rows
+        Tuples that came with them; of a source, tuples that it sent.
+    work
+        What it counted.
+    """
+
+    worked_ns: int = 0
+    messages: int = 0
+    rows: int = 0
+    work: Work = NO_WORK
+
+    def add(self, other: Served) -> None:
+        """Take in what else was served."""
+        self.worked_ns += other.worked_ns
+        self.messages += other.messages
+        self.rows += other.rows
+        self.work += other.work
+
+
+@dataclass(slots=True)
 class Measured:
     """What a process, or all of them, measured until all actors had ended.
 
@@ -110,8 +140,8 @@ class Measured:
         Most memory of the process.
     processor_ns
         Process to the processor time it used while it served.
-    worked_ns, held_bytes
-        Actor name to the processor time spent in it, and to the bytes of the arrays it holds.
+    served, held_bytes
+        Actor name to what serving it came to, and to the bytes of the arrays it holds.
     """
 
     ended_ns: int = 0
@@ -121,7 +151,7 @@ class Measured:
     received: int = 0
     peak_bytes: int = 0
     processor_ns: dict[int, int] = field(default_factory=dict)
-    worked_ns: dict[str, int] = field(default_factory=dict)
+    served: dict[str, Served] = field(default_factory=dict)
     held_bytes: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Measured) -> None:
@@ -133,5 +163,5 @@ class Measured:
         self.received += other.received
         self.peak_bytes += other.peak_bytes
         self.processor_ns |= other.processor_ns
-        self.worked_ns |= other.worked_ns
+        self.served |= other.served
         self.held_bytes |= other.held_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from actors.hosting.cell import Cell
-from actors.hosting.live.parcels import Channel, Parcel
+from actors.hosting.live.parcels import Channel, Parcel, Served
 
 
 class Seat:
@@ -28,13 +28,13 @@ class Seat:
         Whether no channel leads to it.
     in_turn
         Whether it is among those that take turns.
-    worked_ns
-        Processor time it has used.
+    served
+        What serving it has come to so far.
     """
 
     __slots__ = (
         "_seq", "cell", "held_timers", "in_turn", "inbox", "is_source", "name", "open_inputs",
-        "received", "timers", "waits", "worked_ns",
+        "received", "served", "timers", "waits",
     )  # fmt: skip
 
     def __init__(self, name: str, cell: Cell) -> None:
@@ -42,7 +42,8 @@ class Seat:
         self.inbox: deque[Parcel] = deque()
         self.held_timers: list[tuple[int, str]] = []
         self.received: dict[Channel, int] = {}
-        self.waits = self.timers = self.open_inputs = self.worked_ns = self._seq = 0
+        self.waits = self.timers = self.open_inputs = self._seq = 0
+        self.served = Served()
         self.is_source, self.in_turn = True, False
 
     def next_seq(self) -> int:

@@ -18,7 +18,7 @@ from actors.hosting.live.clock import Clock
 from actors.hosting.live.components import channels, components_of
 from actors.hosting.live.endings import Endings
 from actors.hosting.live.journal import Journal
-from actors.hosting.live.parcels import Bundle, Channel, Count, Measured, Parcel
+from actors.hosting.live.parcels import Bundle, Channel, Count, Measured, Parcel, Served
 from actors.hosting.live.post import Post
 from actors.hosting.live.seat import Outlet, Seat
 from actors.hosting.mesh import Mesh
@@ -99,7 +99,7 @@ class LiveShard:
         measured = self._measured
         measured.peak_bytes = peak_bytes()
         measured.processor_ns = {self._mesh.member: self._clock.processor_ns() - began_ns}
-        measured.worked_ns = {name: seat.worked_ns for name, seat in self._seats.items()}
+        measured.served = {name: seat.served for name, seat in self._seats.items()}
         measured.held_bytes = {
             name: held_bytes(seat.cell.actor) for name, seat in self._seats.items()
         }
@@ -160,10 +160,12 @@ class LiveShard:
                 self._post.to(home).room.append(channel)
         worked_ns = self._clock.worked_ns()
         reply = seat.cell.deliver(parcel.sender, parcel.port, parcel.payload, started_ns)
-        seat.worked_ns += self._clock.worked_ns() - worked_ns
+        worked_ns = self._clock.worked_ns() - worked_ns
         done_ns = self._measured.ended_ns = self._clock.now()
         if reply.emitted:
             self.journal.emit(reply.emitted)
+        rows = sum(sent.rows for sent in reply.sends) if seat.is_source else parcel.rows
+        seat.served.add(Served(worked_ns, 1, rows, reply.work))
         for sent in reply.sends:
             self._send(seat, sent, done_ns)
         seat.timers += len(reply.timers)

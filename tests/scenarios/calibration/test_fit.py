@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from actors.hosting.live.parcels import Served
 from joins.work import Work
 from netsim.cost import load_profile
 from netsim.operator_cost import GROUPS, OperatorCost, operator_profiles
@@ -13,10 +14,9 @@ from scenarios.calibration.fit import (
     Calibrated,
     fit,
     fit_operator,
-    seconds,
+    fitted_ns,
     write,
 )
-from scenarios.calibration.observe import Observed
 from scenarios.calibration.transport import Carried
 
 LOCAL_PS, MESSAGE_PS, BYTE_PS = 30_000_000, 130_000_000, 400
@@ -27,17 +27,17 @@ JOINER = OperatorCost(
 SOURCE = OperatorCost(message_ps=400_000_000, row_ps=9_000, **dict.fromkeys(GROUPS, 100))
 
 
-def observed(rng: np.random.Generator, cost: OperatorCost) -> Observed:
+def observed(rng: np.random.Generator, cost: OperatorCost) -> Served:
     """Return an operator's part in a run that took exactly what *cost* says."""
     comparisons, bits, matches = (
         (0, 0, 0) if cost is SOURCE else rng.integers(10**4, 10**7, 3).tolist()
     )
-    run = Observed(
+    run = Served(
         messages=int(rng.integers(10, 99)),
         rows=int(rng.integers(1_000, 10**6)),
         work=Work(comparisons=comparisons, bits=bits, matches=matches),
     )
-    run.seconds = seconds(load_profile(), cost, run)
+    run.worked_ns = round(fitted_ns(load_profile(), cost, run))
     return run
 
 
@@ -48,7 +48,6 @@ def carried(rng: np.random.Generator) -> Carried:
     took += sent * SENT_PS + sent_bytes * SENT_BYTE_PS
     return Carried(
         seconds=took / 1e12,
-        worked_seconds=0.0,
         local=local,
         received=received,
         received_bytes=received_bytes,
@@ -94,8 +93,8 @@ def test_where_runs_do_not_tell_groups_apart_their_factors_are_alike() -> None:
     runs = []
     for size in rng.integers(10**6, 10**8, 6).tolist():
         work = Work(comparisons=4 * size, bits=24 * size, matches=5 * size)
-        run = Observed(messages=int(rng.integers(10, 99)), rows=size % 1_000, work=work)
-        run.seconds = 2 * base.work_ns(work) / 1e9
+        run = Served(messages=int(rng.integers(10, 99)), rows=size % 1_000, work=work)
+        run.worked_ns = 2 * base.work_ns(work)
         runs.append(run)
     cost = fit_operator(base, runs)
     assert [getattr(cost, group) for group in GROUPS] == pytest.approx([200] * 3, abs=3)

@@ -1,4 +1,4 @@
-"""A run that is watched says what each operator did, and the kernel charges operators by it."""
+"""A live run watched says what each operator did, and the kernel charges operators by that."""
 
 from __future__ import annotations
 
@@ -12,17 +12,23 @@ from scenarios.configuration import configs
 from scenarios.configuration.run_config import RunConfig
 from scenarios.running.plan import make_plan
 from scenarios.running.simulation import simulate
+from tests.actors.meshes import Threads
 from tests.scenarios.calibration.conftest import BATCH, ROWS
 
 
 def test_every_operator_is_watched(split_join: RunConfig) -> None:
-    observed = observe(make_plan(split_join))
-    assert set(observed) == {"source", "router", "joiner", "sink"}
-    assert observed["source"].rows == ROWS, "what a source sends"
-    assert observed["router"].messages == ROWS // BATCH
-    assert observed["joiner"].rows == 4 * ROWS
-    assert observed["joiner"].work.comparisons > 0
-    assert all(one.seconds > 0 for one in observed.values())
+    with Threads(2) as processes:
+        operators, carried = observe(make_plan(split_join), processes)
+    assert set(operators) == {"source", "router", "joiner", "sink"}
+    assert operators["source"].rows == ROWS, "what a source sends"
+    assert operators["router"].messages == ROWS // BATCH
+    assert operators["joiner"].rows == 4 * ROWS
+    assert operators["joiner"].work.comparisons > 0
+    assert all(served.worked_ns > 0 for served in operators.values())
+    messages = sum(served.messages for served in operators.values())
+    assert sum(process.local + process.received for process in carried) == messages
+    assert sum(process.sent for process in carried) == sum(process.received for process in carried)
+    assert sum(process.sent_bytes for process in carried) > 8 * ROWS
 
 
 def virtual_ns(
