@@ -18,7 +18,7 @@ from actors.hosting.ray_cluster import ray_cluster
 from benchmarks.interval_work import PUBLISHED, Totals
 from benchmarks.measure import Result, report
 from scenarios.configuration import configs
-from scenarios.output.results import pairs_path
+from scenarios.output.result_files import pairs_path
 from scenarios.running.plan import make_plan
 from scenarios.running.run import Report, execute
 

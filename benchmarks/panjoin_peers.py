@@ -32,7 +32,8 @@ from joins.queries.parser import parse_query
 from netsim.cost import load_profile
 from netsim.network import PRESETS
 from topologies import TOPOLOGIES
-from topologies.topology import ActorGraph, Job
+from topologies.actor_graph import ActorGraph
+from topologies.topology import Job
 
 PES = 16
 BATCH = 32_768

@@ -29,7 +29,7 @@ from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from netsim.kernel import Kernel
 from netsim.network import Latency, Link, full_mesh
-from netsim.trace import Trace
+from netsim.trace import Trace, trace_names
 from scenarios.planning.measured import Measured, measured_cost
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
 from topologies.semijoins.costs.costing import Costing
@@ -190,7 +190,7 @@ def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[Measured, 
         profile=setting.job.profile,
         host=InlineHost(graph.specs, wiring, 0),
         seed=0,
-        trace=Trace(Kernel.trace_names(wiring), path),
+        trace=Trace(trace_names(wiring), path),
         collect=lambda results: None,
         only_emit=graph.only_emit,
     ).run()

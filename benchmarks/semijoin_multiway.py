@@ -27,7 +27,7 @@ from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
-from netsim.trace import Trace
+from netsim.trace import Trace, trace_names
 from topologies.semijoin import Semijoin, SemijoinParameters
 from topologies.topology import Job
 
@@ -99,7 +99,7 @@ def _simulated(files: tuple[StreamFile, ...], folder: Path, **plan: Any) -> tupl
         profile=job.profile,
         host=InlineHost(graph.specs, wiring, 0),
         seed=0,
-        trace=Trace(Kernel.trace_names(wiring), folder / "trace.parquet"),
+        trace=Trace(trace_names(wiring), folder / "trace.parquet"),
         collect=collect,
         only_emit=graph.only_emit,
     ).run()

@@ -16,7 +16,7 @@ from benchmarks.measure import Result, report
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
-from netsim.trace import Trace
+from netsim.trace import Trace, trace_names
 
 _SOURCE_MESSAGES = 20_000
 _REPEATS = 5
@@ -79,7 +79,7 @@ def measure() -> list[Result]:
                 profile=load_profile(),
                 host=InlineHost(specs, wiring, 1),
                 seed=1,
-                trace=Trace(Kernel.trace_names(wiring), Path(folder) / "trace.parquet"),
+                trace=Trace(trace_names(wiring), Path(folder) / "trace.parquet"),
                 collect=lambda emitted: None,
             )
             start = time.perf_counter()

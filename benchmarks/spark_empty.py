@@ -26,7 +26,7 @@ from joins.hashing import mix
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from spark_bridge.session import spark_session
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 _EQUI = "SELECT * FROM R, S WHERE R.v = S.v WINDOW AS (SLIDE INTERVAL '1' ON '1048576')"
 _SUBWINDOW = 1 << 20

@@ -40,7 +40,8 @@ from spark_bridge.sql.native import run_batch, run_streaming
 from spark_bridge.streaming import streaming_session
 from spark_bridge.totals import EngineRun, splitmix64
 from topologies import TOPOLOGIES
-from topologies.topology import ActorGraph, Job
+from topologies.actor_graph import ActorGraph
+from topologies.topology import Job
 
 _W1 = (
     "SELECT * FROM A, B WHERE A.key = B.key "

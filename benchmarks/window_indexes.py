@@ -27,6 +27,7 @@ from joins.hashing import mix
 from joins.indexes.immutable.segment import Segment
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.listing import add_up
+from joins.indexes.windows.window_index import Ranges, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.queries.conditions import Condition
 
@@ -54,9 +55,15 @@ class SealedBatches:
         """Sort and seal the batch."""
         self._segments.append(self._type.from_columns(columns, first=int(positions[0])))
 
-    def probe(self, *ranges: Sequence[np.ndarray], **window: Any) -> Found:
+    def probe(self, ranges: Ranges) -> Found:
         """Probe every segment."""
-        return add_up([segment.probe(*ranges, **window) for segment in self._segments])
+        low, high, negated, start, stop = ranges
+        return add_up(
+            [
+                segment.probe(low, high, negated=negated, start=start, stop=stop)
+                for segment in self._segments
+            ]
+        )
 
     def expire(self, before: int) -> None:
         """Drop the segments that lie before it as a whole."""
@@ -81,16 +88,13 @@ def run(
     for first in range(0, len(columns[0]), batch):
         positions = np.arange(first, first + batch)
         fresh = [column[first : first + batch] for column in columns]
-        low, high = zip(
-            *(c.bounds(values) for c, values in zip(conditions, fresh, strict=True)), strict=True
-        )
-        seen = {"start": positions - window, "stop": positions}
+        ranges = ranges_for(conditions, fresh, positions - window, positions)
         at_0 = time.process_time()
         index.insert(fresh, positions)
         if first < window:
             continue
         at_1 = time.process_time()
-        found = index.probe(low, high, negated=[False] * len(low), **seen)
+        found = index.probe(ranges)
         at_2 = time.process_time()
         index.expire(first + batch - window)
         at_3 = time.process_time()

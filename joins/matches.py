@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -77,6 +77,23 @@ class Matches:
             fingerprint=np.stack([part.fingerprint for part in parts]).sum(axis=0),
             match_id=match_id,
         )
+
+    def split(self, rows: Sequence[int]) -> list[Matches]:
+        """Return views of the first ``rows[0]`` probes' matches, of the next ``rows[1]``', ..."""
+        ends = np.cumsum(rows)
+        listed = np.append(0, np.cumsum(self.count))
+        return [
+            replace(
+                self,
+                probe_id=self.probe_id[begin:end],
+                count=self.count[begin:end],
+                fingerprint=self.fingerprint[begin:end],
+                match_id=None
+                if self.match_id is None
+                else self.match_id[listed[begin] : listed[end]],
+            )
+            for begin, end in zip(ends - rows, ends, strict=True)
+        ]
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the pairs as two int64 columns (probe id, match id).

@@ -1,4 +1,4 @@
-"""What the kernel keeps of sites, actors and channels, and of each message on its way.
+"""What the kernel keeps of sites, actors, and each message on its way.
 
 Small mutable records with slots: a run makes one `Letter` a message and touches it six times.
 """
@@ -6,10 +6,8 @@ Small mutable records with slots: a run makes one `Letter` a message and touches
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any
-
-import simpy
 
 from actors.protocol import NO_SPAN, Reply
 from netsim.cost import CostProfile
@@ -28,6 +26,21 @@ class Site:
         self.ready: list[tuple[int, int, Node]] = []
         self.egress_free_ns = 0
         self.ingress_free_ns = 0
+
+    def claim_core(self, node: Node, now: int) -> bool:
+        """Give *node* a core; return False where it has to wait for one."""
+        if self.free_cores:
+            self.free_cores -= 1
+            return True
+        heappush(self.ready, (now, node.rank, node))
+        return False
+
+    def release_core(self) -> Node | None:
+        """Take a core back; return the actor that has waited for it longest, which gets it."""
+        if self.ready:
+            return heappop(self.ready)[2]
+        self.free_cores += 1
+        return None
 
 
 class Node:
@@ -73,17 +86,6 @@ class Node:
         self.busy = False
         self.unsent = 0
         self.seq = 0
-
-
-class Channel:
-    """From one actor to another: never reorders. Within one site it takes no time."""
-
-    __slots__ = ("bandwidth_bps", "draw_ns", "last_first_bit_ns")
-
-    def __init__(self, bandwidth_bps: int = 0, draw_ns: Callable[[], int] | None = None) -> None:
-        self.bandwidth_bps = bandwidth_bps
-        self.draw_ns = draw_ns
-        self.last_first_bit_ns = 0
 
 
 class Letter:
@@ -137,12 +139,20 @@ class Letter:
         self.span = span
         self.sent_ns = self.left_ns = now
 
-
-class Moment(simpy.Event):
-    """A simpy event that is sure to happen; built without a process, which would cost twice."""
-
-    def __init__(self, env: simpy.Environment, action: Callable[[Any], None], value: Any) -> None:
-        self.env = env
-        self.callbacks = [action]
-        self._value = value
-        self._ok = True
+    def trace_row(self, port: int, done_ns: int) -> tuple[int, ...]:
+        """Return what the trace says of it (`netsim.trace.COLUMNS`) now that it was served."""
+        return (
+            self.sender.rank,
+            self.receiver.rank,
+            port,
+            self.seq,
+            self.nbytes,
+            self.rows,
+            self.span[0],
+            self.span[1],
+            self.sent_ns,
+            self.left_ns,
+            self.arrived_ns,
+            self.started_ns,
+            done_ns,
+        )

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from actors.protocol import START, TIMER, Wiring
+
 COLUMNS = (
     "sender",
     "receiver",
@@ -37,6 +39,12 @@ was done."""
 _NAMED = COLUMNS[:3]
 _FLUSH_ROWS = 16_384
 """Rows kept in memory at most; also the size of a row group on disk."""
+
+
+def trace_names(wiring: Wiring) -> list[str]:
+    """Return what the codes in the trace of a system wired like this stand for: actors, ports."""
+    ports = {port for ports in wiring.values() for port in ports}
+    return [*wiring, *sorted(ports), START, TIMER]
 
 
 class Trace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -16,8 +16,24 @@ from scenarios.commands import compare_engines as compare_engines_command
 from scenarios.commands import data as data_commands
 from scenarios.commands import plan as plan_command
 from scenarios.commands import run as run_command
+from scenarios.commands.arguments import (
+    Backend,
+    Clock,
+    Data,
+    Json,
+    Out,
+    Query,
+    Rows,
+    Scale,
+    Scenario,
+    Seed,
+    Settings,
+    Time,
+    Topologies,
+)
 from scenarios.commands.data import DataOptions
 from scenarios.commands.options import RunOptions
+from scenarios.configuration.configs import ConfigError
 from scenarios.failures import EXIT_STOPPED, guarded
 
 app = typer.Typer(
@@ -32,35 +48,6 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Raw files in, prepared streams out.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Scenario = Annotated[
-    str | None, typer.Argument(help="A scenario's name (see `joinsim list`) or a TOML file.")
-]
-Query = Annotated[str | None, typer.Option(help="The join, as SQL; instead of a scenario.")]
-Topologies = Annotated[
-    str | None, typer.Option(help="Systems to run, with commas between; by default all.")
-]
-Seed = Annotated[int | None, typer.Option(help="Seed of the run.")]
-Out = Annotated[Path | None, typer.Option(help="Directory to write to.")]
-Scale = Annotated[
-    Literal["smoke", "laptop", "paper"], typer.Option(help="How large the scenario is run.")
-]
-Data = Annotated[
-    list[Path] | None,
-    typer.Option(help="Raw CSV or Parquet, or a prepared stream; one per stream, in order."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A parameter, or a dotted key."),
-]
-Rows = Annotated[int | None, typer.Option(help="Tuples taken of each stream.")]
-Time = Annotated[str | None, typer.Option(help="Event time of the data: a column.")]
-Clock = Annotated[
-    Literal["virtual", "live"] | None,
-    typer.Option(help="Virtual time, or live: on Ray, at full speed, with nothing simulated."),
-]
-Backend = Annotated[Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")]
 
 
 @app.command()
@@ -131,6 +118,9 @@ def compare(
         str | None,
         typer.Option(help="Compare real engines instead, with commas between, or all."),
     ] = None,
+    limit: Annotated[
+        float | None, typer.Option(min=1, help="Seconds after which a real engine is stopped.")
+    ] = None,
     settings: Settings = None,
     rows: Rows = None,
     time: Time = None,
@@ -157,7 +147,9 @@ def compare(
     )
     names = _names(topologies)
     if engines is not None:
-        raise _Finished(compare_engines_command.compare(options, engines, names))
+        raise _Finished(compare_engines_command.compare(options, engines, names, limit_s=limit))
+    if limit is not None:
+        raise ConfigError(f"--limit {limit:g}: it is for --engines")
     raise _Finished(compare_command.compare(options, names))
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from actors.hosting.descendants import ending_with
 from spark_bridge.errors import SparkUnavailable
 
 if TYPE_CHECKING:
@@ -106,13 +107,15 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     find_java()
     with tempfile.TemporaryDirectory(prefix="joinsim-spark-", ignore_cleanup_errors=True) as folder:
         log = Path(folder) / "spark.log"
-        gateway = None
-        try:
-            conf = _conf(options, Path(folder))
+        conf, gateway = _conf(options, Path(folder)), None
+
+        def start() -> None:
+            nonlocal gateway
             gateway = _start_jvm(conf, log)
+
+        # Interrupted while it waits for the JVM, pyspark hands out nothing to end it by.
+        with ending_with(lambda: _stop(gateway), start):
             yield _connect(conf, gateway, log)
-        finally:
-            _stop(gateway)
 
 
 def _active_session() -> SparkSession | None:
@@ -168,12 +171,18 @@ def _start_jvm(conf: Any, log: Path) -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Both also log what they raise, a Java stack trace included; we say it once.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_of_the_gateway)
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     with log.open("wb") as output:
         try:
             return launch_gateway(conf, {"stdout": output, "stderr": output})
         except PySparkException as error:
             raise SparkUnavailable(f"Spark did not start: {_last_words(log)}") from error
+
+
+def _not_of_the_gateway(record: logging.LogRecord) -> bool:
+    """Tell whether a record is not of py4j's, which logs Ctrl-C at the root, with a traceback."""
+    return record.module != "java_gateway"
 
 
 def _connect(conf: Any, gateway: Any, log: Path) -> SparkSession:

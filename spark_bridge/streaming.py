@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from spark_bridge.errors import SparkFailed, one_line
+from spark_bridge.errors import DataError, SparkFailed, one_line
 from spark_bridge.totals import EngineRun, shuffled_bytes, total, versions
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 TAKEN = "taken"
 """Name under which a query tells the ``tuples`` of each trigger, where its rows are not tuples."""
+
+_OUR_WORDS = f"{DataError.__module__}.{DataError.__qualname__}: "
+"""How a worker's traceback, which Spark passes on as text, ends with an error of ours."""
 
 _STREAMING = "org.apache.spark.sql.execution.streaming."
 _SETTINGS = {
@@ -48,10 +51,16 @@ def streaming_session(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def in_sparks_words() -> Iterator[None]:
-    """Turn what Spark complains of into :exc:`SparkFailed`."""
+    """Turn what Spark complains of into :exc:`SparkFailed`.
+
+    What our own operators raised in a worker as :exc:`DataError` is raised as that.
+    """
     try:
         yield
     except PySparkException as error:
+        for line in str(error).splitlines():
+            if line.startswith(_OUR_WORDS):
+                raise DataError(line.removeprefix(_OUR_WORDS)) from error
         raise SparkFailed(one_line(error)) from error
 
 
@@ -76,6 +85,8 @@ def run_to_end(
 
     Raises
     ------
+    DataError
+        What a hosted operator kept is missing.
     SparkFailed
         The query failed, or Spark refuses it; in Spark's own words.
     """

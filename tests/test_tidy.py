@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,10 +29,10 @@ BANNED = {
 """Modules a simulated run may not import, and what to use."""
 
 
-def modules() -> Iterator[tuple[Path, ast.Module]]:
-    for package in SIMULATED:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules() -> list[tuple[Path, ast.Module]]:
+    paths = (path for package in SIMULATED for path in sorted((ROOT / package).rglob("*.py")))
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def test_imports_point_down(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,8 @@ from actors.handshake.resting import RestingCore
 from actors.protocol import FEEDBACK
 from actors.results import Sink
 from actors.source import Source
-from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology
+from topologies.actor_graph import ActorGraph
+from topologies.topology import STRICT, Job, Pes, Topology
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

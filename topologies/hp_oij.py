@@ -16,9 +16,10 @@ from actors.interval_join.distribution import BySplitKey
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.master import Master
 from actors.protocol import FEEDBACK
+from topologies.actor_graph import ActorGraph
 from topologies.dp_oij import DpOij
 from topologies.interval_join import CollectedParameters, KeyedParameters, OijParameters
-from topologies.topology import STRICT, ActorGraph, Pes
+from topologies.topology import STRICT, Pes
 
 Threshold = Annotated[float, Interval(ge=1, le=1000)]
 

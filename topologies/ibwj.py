@@ -9,9 +9,9 @@ With *threads* at 0 one core does that, without locks: the paper's single-thread
 its indexes. With more it is the parallel join of section 4: tuples wait in a shared queue, cores
 take tasks from it, share the indexes, and results leave in arrival order. An actor is a machine
 here and not a thread, because what threads do to each other takes nanoseconds and goes through
-memory: the machine simulates its cores itself (`joins.window_join.cores.pim_tree`), down to the
-locks that they wait for, or for a Bw-Tree the compare-and-swaps that fail, and charges the time
-they took.
+memory: in virtual time the machine simulates its cores itself (`joins.window_join.cores.pim_tree`),
+down to the locks that they wait for, or for a Bw-Tree the compare-and-swaps that fail, and charges
+the time they took. In a live run the threads are real (`joins.window_join.live.pim_tree`).
 
 The paper's joins over round-robin partitioned windows are SplitJoin (``split_join --set
 index=nested_loop|b_plus_tree``) and low-latency handshake join.
@@ -19,6 +19,7 @@ index=nested_loop|b_plus_tree``) and low-latency handshake join.
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Literal
 
 from annotated_types import Interval
@@ -28,13 +29,13 @@ from actors.ibwj.machine import Machine
 from actors.results import Sink
 from actors.source import Source
 from joins.indexes.pim_tree.index import WIDTH
-from joins.indexes.pim_tree.layout import LEVELS_MAX, inner_levels
+from joins.indexes.pim_tree.layout import inner_levels
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, SHARED_MERGE_RATIO
-from joins.queries.query import JoinQuery
 from joins.window_join.cores.clocks import SHARED_CORE_PERCENT
 from joins.window_join.cores.pim_tree import TASK_ROWS
 from joins.window_join.drivers import SHARED, IndexName, Making
-from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology, TopologyError
+from topologies.actor_graph import ActorGraph
+from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -49,7 +50,8 @@ class IbwjParameters:
         Threads that share the index, which must then be a PIM-Tree, an IM-Tree or a Bw-Tree; 0 is
         one thread without concurrency control.
     cores
-        Cores that the threads run on; None gives each its own.
+        Simulated cores that the threads run on; None gives each its own. Live ones have the
+        machine's.
     task_rows
         Tuples that a thread takes at a time.
     merge
@@ -70,7 +72,7 @@ class IbwjParameters:
     task_rows: Annotated[int, Interval(ge=1, le=1_000_000)] = TASK_ROWS
     merge: Literal["nonblocking", "blocking"] = "nonblocking"
     merge_ratio: Annotated[float, Interval(gt=0, le=1)] | None = None
-    insertion_depth: Annotated[int, Interval(ge=0, le=LEVELS_MAX)] = INSERTION_DEPTH
+    insertion_depth: Annotated[int, Interval(ge=0, le=1000)] = INSERTION_DEPTH
     chain_length: Annotated[int, Interval(ge=2, le=1000)] = 2
 
 
@@ -106,15 +108,15 @@ class Ibwj(Topology):
     )
     window_per_stream = True
 
-    def notes(self, query: JoinQuery, parameters: IbwjParameters) -> tuple[str, ...]:
+    def notes(self, job: Job, parameters: IbwjParameters) -> tuple[str, ...]:
         """Tell of cores that threads share, and of a depth that the tree does not have."""
         p, notes = parameters, []
-        if p.cores is not None and p.threads > p.cores:
-            notes.append(
-                f"{p.threads} threads on {p.cores} cores: they share them, and do "
-                f"{SHARED_CORE_PERCENT - 100} % more than {p.cores} threads would"
-            )
-        longest = max((w.length for w in query.windows if w.kind == "count"), default=None)
+        cores = os.cpu_count() if job.live else p.cores
+        if cores is not None and p.threads > cores:
+            told = f"{p.threads} threads on {cores} cores: they share them"
+            gain = f", and do {SHARED_CORE_PERCENT - 100} % more than {cores} threads would"
+            notes.append(told + ("" if job.live else gain))
+        longest = max((w.length for w in job.query.windows if w.kind == "count"), default=None)
         if p.index == "pim_tree" and longest is not None:
             deepest = max(0, inner_levels(longest, WIDTH) - 1)
             if p.insertion_depth > deepest:
@@ -144,7 +146,7 @@ class Ibwj(Topology):
             query=job.query,
             schemas=tuple(file.schema for file in job.files),
             making=making_of(p),
-            unit_ps=job.profile.unit_ps,
+            unit_ps=None if job.live else job.profile.unit_ps,
             pairs=job.pairs,
         )
         sink = graph.add("sink", "sink", Sink, only_emits=True)

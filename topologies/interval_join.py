@@ -22,7 +22,8 @@ from actors.interval_join.emitter import Emitter
 from actors.interval_join.replica import Replica
 from actors.interval_join.source import StreamSource
 from actors.results import Sink
-from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology
+from topologies.actor_graph import ActorGraph
+from topologies.topology import STRICT, Job, Pes, Topology
 
 Turns = Annotated[int, Interval(ge=0, le=1000)]
 BatchRows = Annotated[int, Interval(ge=1, le=1_000_000)]

@@ -34,8 +34,9 @@ from actors.source import Source
 from joins.indexes.panjoin.accelerator import Accelerator
 from joins.indexes.panjoin.subwindow import CAPACITY_MOST, SubwindowShape
 from joins.queries.windows import Window
+from topologies.actor_graph import ActorGraph
 from topologies.quantities import Duration
-from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology, TopologyError
+from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
 
 _SUBWINDOWS_PER_WINDOW = 16
 """As in the paper's experiments: one on each of 16 workers."""

@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from actors.window_join.scale_gate import ScaleGate
+from topologies.actor_graph import ActorGraph
 from topologies.split_join import StoringInTurns
 from topologies.stream_sources import add_stream_sources
-from topologies.topology import ActorGraph, Job
+from topologies.topology import Job
 from topologies.window_join import Layout, WindowJoin
 
 

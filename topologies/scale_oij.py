@@ -20,8 +20,9 @@ from actors.interval_join.distribution import ByKey, Homes
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.shared_memory import SharedMemoryJoin
 from actors.results import Sink
+from topologies.actor_graph import ActorGraph
 from topologies.interval_join import IntervalJoinTopology, OijParameters, add_emitters
-from topologies.topology import STRICT, ActorGraph, Job, Pes
+from topologies.topology import STRICT, Job, Pes
 
 _WHOLE_TURN = 1_000_000
 """Tuples of a batch: emitters pass on what their source brings; threads take tuples one by one."""

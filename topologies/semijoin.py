@@ -41,6 +41,7 @@ from actors.semijoins.site_source import SiteSource
 from joins.queries.query import JoinQuery
 from joins.semijoins.kept_values import KeptTuples, KeptValues
 from joins.semijoins.one_way_join import OneWayJoin
+from topologies.actor_graph import ActorGraph
 from topologies.semijoins.carrying_out import carrying_out
 from topologies.semijoins.choosing import SEARCHES
 from topologies.semijoins.costs.costing import Costing
@@ -54,13 +55,7 @@ from topologies.semijoins.plan import LinearPlan
 from topologies.semijoins.reading import JoinPlan
 from topologies.semijoins.replanning import GreedyPlans
 from topologies.semijoins.shedding import shared_fields, within_budget
-from topologies.topology import (
-    ActorGraph,
-    Approximation,
-    Job,
-    Topology,
-    TopologyError,
-)
+from topologies.topology import Approximation, Job, Topology, TopologyError
 
 __all__ = ["Semijoin", "SemijoinParameters", "plan_of"]
 

@@ -17,14 +17,13 @@ names its tuples.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.window_join.routing import RoundRobin
 from topologies.topology import STRICT, Job
-from topologies.window_join import Layout, PeParameters, WindowJoin, chain_options
+from topologies.window_join import Fanout, Layout, PeParameters, WindowJoin, chain_options
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -62,7 +61,7 @@ class SplitJoinParameters(StoringInTurns):
         Most branches of a node in the two trees; None goes without trees.
     """
 
-    fanout: Annotated[int, Interval(ge=2, le=1000)] | None = None
+    fanout: Fanout | None = None
 
 
 class SplitJoin(WindowJoin):

@@ -14,20 +14,18 @@ original stores tuples in turns; here, as in DP-OIJ, a hash of a tuple's positio
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.interval_join.replica import Replica
 from actors.interval_join.sequencer import Sequencer
 from actors.results import Sink
 from actors.window_join.relay import Relay
+from topologies.actor_graph import ActorGraph
 from topologies.interval_join import BatchRows, IntervalJoinTopology
 from topologies.split_join import SplitJoin
 from topologies.stream_sources import add_stream_sources
-from topologies.topology import STRICT, ActorGraph, Job, Pes
-from topologies.window_join import grow_tree
+from topologies.topology import STRICT, Job, Pes
+from topologies.window_join import Fanout, grow_tree
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -45,7 +43,7 @@ class SplitOijParameters:
     """
 
     replicas: Pes = 4
-    fanout: Annotated[int, Interval(ge=2, le=1000)] = 2
+    fanout: Fanout = 2
     batch_rows: BatchRows = 32
 
 

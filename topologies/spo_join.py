@@ -42,8 +42,9 @@ from joins.epochs import MergeThreshold
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.queries.query import JoinQuery
 from joins.queries.windows import read_extent
+from topologies.actor_graph import ActorGraph
 from topologies.quantities import Duration, Extent
-from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology, TopologyError
+from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
 
 _INTERVAL_NS = 10_000_000
 """Between two messages of a PO-Join PE to the cache, if not set: 50 to 70 tuples at the rates of

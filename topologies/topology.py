@@ -12,7 +12,6 @@ import networkx as nx
 from annotated_types import Interval
 from pydantic import ConfigDict
 
-from actors.protocol import Actor, ActorSpec, Wiring
 from actors.source import Feeding, StreamFile
 from joins.batch import Schema
 from joins.queries.parser import parse_query
@@ -21,6 +20,7 @@ from joins.queries.window_clause import StreamWindows
 from joins.semijoins.kept_values import KeptTuples
 from netsim.cost import CostProfile, load_profile
 from netsim.network import PRESETS, full_mesh
+from topologies.actor_graph import ActorGraph
 
 STRICT = ConfigDict(extra="forbid")
 """For ``Parameters``: a key that means nothing is refused, not ignored."""
@@ -55,6 +55,9 @@ class Job:
         What work costs, for systems that schedule work on cores of their own.
     network
         Gives the network over given sites, for systems that choose by it while they run.
+    live
+        Whether actors run on a real engine at full speed, where what is simulated of a machine
+        inside one of them must be real.
     """
 
     query: JoinQuery
@@ -63,6 +66,7 @@ class Job:
     pairs: bool = False
     profile: CostProfile = field(default_factory=load_profile)
     network: Callable[[Iterable[str]], nx.Graph] = _wide_area
+    live: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,62 +83,6 @@ class Approximation:
 
     kept: tuple[KeptTuples, ...]
     byte_budget: int | None
-
-
-class ActorGraph(nx.MultiDiGraph):
-    """Actors as nodes and channels as edges.
-
-    A node has ``spec`` (how to build the actor), ``role`` (the operator's name) and ``site`` (the
-    machine it lives on); an edge has ``port``. Nodes are ranked in the order they were added, and a
-    port's receivers are indexed in the order they were connected.
-    """
-
-    def add(
-        self,
-        role: str,
-        name: str,
-        actor: type[Actor],
-        *,
-        site: str | None = None,
-        only_emits: bool = False,
-        **arguments: object,
-    ) -> str:
-        """Add an actor of a class and its *arguments*, and return its name.
-
-        It lives on *site*, by default one of its own. *only_emits* is `ActorSpec`'s.
-        """
-        spec = ActorSpec(actor=actor, arguments=arguments, only_emits=only_emits)
-        self.add_node(name, role=role, spec=spec, site=site or name)
-        return name
-
-    def connect(self, sender: str, port: str, *receivers: str) -> None:
-        """Wire *receivers*, in this order, to a port of *sender*."""
-        for index, receiver in enumerate(receivers):
-            self.add_edge(sender, receiver, port=port, index=index)
-
-    @property
-    def specs(self) -> dict[str, ActorSpec]:
-        """Actor name to how it is built, in the order of rank."""
-        return dict(self.nodes(data="spec"))
-
-    @property
-    def only_emit(self) -> set[str]:
-        """Actors whose replies nothing waits for."""
-        return {name for name, spec in self.specs.items() if spec.only_emits}
-
-    @property
-    def placement(self) -> dict[str, str]:
-        """Actor name to site."""
-        return dict(self.nodes(data="site"))
-
-    @property
-    def wiring(self) -> Wiring:
-        """Actor name to port to receivers."""
-        wiring: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in self}
-        channels = sorted(self.edges(data=True), key=lambda channel: channel[2]["index"])
-        for sender, receiver, data in channels:
-            wiring[sender][data["port"]] = (*wiring[sender].get(data["port"], ()), receiver)
-        return wiring
 
 
 class Topology(ABC):
@@ -212,7 +160,7 @@ class Topology(ABC):
         """
         return None
 
-    def notes(self, query: JoinQuery, parameters: Any) -> tuple[str, ...]:
+    def notes(self, job: Job, parameters: Any) -> tuple[str, ...]:
         """Return remarks on *parameters* that are allowed, but say less than they seem to."""
         return ()
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+from annotated_types import Interval
 from pydantic.dataclasses import dataclass as validated
 
 from actors.results import Sink
@@ -21,7 +22,11 @@ from actors.window_join.relay import Relay
 from actors.window_join.router import Router
 from actors.window_join.routing import RoundRobin, Routing
 from joins.queries.query import JoinQuery
-from topologies.topology import STRICT, ActorGraph, Job, Pes, Topology
+from topologies.actor_graph import ActorGraph
+from topologies.topology import STRICT, Job, Pes, Topology
+
+Fanout = Annotated[int, Interval(ge=2, le=1000)]
+"""For ``Parameters``: most branches of a node in the trees around PEs (`grow_tree`)."""
 
 _MOST_LINKS = 16
 """Every link of a chain is probed by every tuple: a window that slides tuple by tuple must not be

@@ -11,7 +11,7 @@ from actors.protocol import State
 from actors.state import plain, revive
 from joins.batch import Batch, Schema
 from joins.found import Found
-from joins.indexes.windows.window_index import WindowIndex
+from joins.indexes.windows.window_index import WindowIndex, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.matches import Matches
 from joins.queries.conditions import Condition
@@ -134,15 +134,9 @@ class Segment:
     ) -> tuple[np.ndarray, Found]:
         """Probe with those of *arriving* that have something to look at; return which, and what."""
         rows = np.flatnonzero(start < stop)
-        bounds = [c.bounds(arriving.batch.fields[c.probe_field][rows]) for c in self._conditions]
-        return rows, self._index.probe(
-            [low for low, _ in bounds],
-            [high for _, high in bounds],
-            negated=[condition.negated for condition in self._conditions],
-            start=start[rows],
-            stop=stop[rows],
-            enumerate=pairs,
-        )
+        columns = [arriving.batch.fields[c.probe_field][rows] for c in self._conditions]
+        ranges = ranges_for(self._conditions, columns, start[rows], stop[rows])
+        return rows, self._index.probe(ranges, enumerate=pairs)
 
     def _turned_round(self, arrived: np.ndarray, found: Found, pairs: bool) -> Sighting:
         """Return what tuples *arrived* have *found* here as what tuples here see of them."""

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Any
 
 from actors.hosting import frames
@@ -114,12 +113,7 @@ class Mesh:
         """Return the mesh itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close all connections, for the other ends to see."""
         for link in self._links.values():
             with suppress(OSError):  # the other end was first

@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from types import TracebackType
 from typing import Any
 
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
@@ -117,12 +116,7 @@ class RayProcesses:
         """Return the processes themselves."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the processes."""
         with ExitStack() as closing:
             closing.callback(self._end)

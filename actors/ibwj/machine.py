@@ -27,8 +27,8 @@ class Machine(Actor):
     making
         The window join.
     unit_ps
-        What a unit of each counter of work takes: the join's cores wait for each other for as
-        long as that.
+        What a unit of each counter of work takes: the join's simulated cores wait for each other
+        for as long as that. None has its threads be real.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Machine(Actor):
         query: JoinQuery,
         schemas: tuple[Schema, ...],
         making: Making,
-        unit_ps: tuple[int, ...],
+        unit_ps: tuple[int, ...] | None,
         pairs: bool,
     ) -> None:
         self._rows = RowMaker(query, schemas)

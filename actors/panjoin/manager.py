@@ -95,15 +95,15 @@ class Manager(Actor):
         create: list[list[Create]] = [[] for _ in range(self._workers)]
         insert: list[list[Insert]] = [[] for _ in range(self._workers)]
         expire: list[list[Expire]] = [[] for _ in range(self._workers)]
+        probes = list(collected.parts)
         for stream, part in enumerate(collected.parts):
             if not len(part):
                 continue
-            batch, codes = self._sort_to_store(stream, part.batch, context)
+            batch, codes, probes[stream] = self._sort(stream, part, context)
             for worker, created, inserted in self._chains[stream].store(batch, codes):
                 if created is not None:
                     create[worker].append(created)
                 insert[worker].append(inserted)
-        probes = [self._sort_to_probe(s, p, context) for s, p in enumerate(collected.parts)]
         nothing = [part.slice(0, 0) for part in probes]
         probed = [self._chains[stored].workers for stored in self._sides.stored_stream]
         for stream, horizon in enumerate(collected.horizon):
@@ -142,20 +142,24 @@ class Manager(Actor):
             if answers is not None:
                 context.send("sink", answers)
 
-    def _sort_to_store(
-        self, stream: int, batch: Batch, context: Context
-    ) -> tuple[Batch, np.ndarray]:
-        """Return a stream's tuples in the order of their indexed field, and its codes."""
-        codes, order, work = sort_codes(encode(self._sides.columns(stream, batch)[0]))
-        context.charge(work)
-        return batch.take(order), codes
+    def _sort(
+        self, stream: int, part: Probes, context: Context
+    ) -> tuple[Batch, np.ndarray, Probes]:
+        """Return a stream's tuples in the order of their indexed field, its codes, and probes.
 
-    def _sort_to_probe(self, stream: int, part: Probes, context: Context) -> Probes:
-        """Return a stream's tuples in the order of the field that they probe with."""
-        codes = encode(self._sides.probing_values(stream, part.batch))
-        _, order, work = sort_codes(codes)
+        Probes are in the order of the field that they probe with. Mostly it is the indexed one;
+        the tuples are then sorted once, which is charged for either use.
+        """
+        codes, order, work = sort_codes(encode(self._sides.columns(stream, part.batch)[0]))
         context.charge(work)
-        return part.take(order)
+        if self._sides.probes_as_stored(stream):
+            context.charge(work)
+            probes = part.take(order)
+            return probes.batch, codes, probes
+        stored = part.batch.take(order)
+        _, order, work = sort_codes(encode(self._sides.probing_values(stream, part.batch)))
+        context.charge(work)
+        return stored, codes, part.take(order)
 
     def snapshot(self) -> State:
         """Return the buffers, the chains, and the mirror if there is one."""

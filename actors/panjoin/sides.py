@@ -61,6 +61,10 @@ class Sides:
             for condition in self._storing[stream]
         ]
 
+    def probes_as_stored(self, stream: int) -> bool:
+        """Tell whether tuples of *stream* probe with the field that they are indexed by."""
+        return self._probing[stream][0].probe_field == self._storing[stream][0].stored_field
+
     def probing_values(self, stream: int, batch: Batch) -> np.ndarray:
         """Return the values that tuples of *stream* probe the indexed field with."""
         lead = self._probing[stream][0]

@@ -47,6 +47,8 @@ class Observed:
     span_ns: int
     sample: Batch
 
+    span = NO_SPAN  # its tuples are shown, not joined
+
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
@@ -56,11 +58,6 @@ class Observed:
     def rows(self) -> int:
         """Number of tuples shown."""
         return len(self.sample)
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """Nothing: the tuples are shown, not joined."""
-        return NO_SPAN
 
 
 def observed_bytes(rows: float, fields: int) -> float:
@@ -75,20 +72,13 @@ class Decision:
     epoch: int
     plan: str
 
+    rows = 0
+    span = NO_SPAN
+
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
         return HEADER_BYTES + len(self.plan)
-
-    @property
-    def rows(self) -> int:
-        """It speaks of no tuples."""
-        return 0
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """It speaks of no tuples."""
-        return NO_SPAN
 
 
 class PlanBook(Protocol):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from actors.probes import Probes
 from actors.protocol import Actor, Context, Message, State
 from actors.results import Answers
 from actors.spo_join.immutable import Assembly, Sealed, probe_sealed
@@ -18,6 +21,7 @@ from actors.spo_join.payloads import (
 from actors.spo_join.windows.state import WindowState
 from actors.state import plain, revive
 from joins.batch import Schema
+from joins.matches import Matches
 from joins.queries.query import JoinQuery
 
 
@@ -88,7 +92,7 @@ class PoJoinPE(Actor):
 
     def _evaluate(self, routed: Routed, context: Context) -> None:
         self._window.before(context)
-        self._probe(routed, self._alive(), context)
+        self._probe([routed], self._alive(), context)
         for queue in self._queues.values():
             queue.append(routed)
         self._window.evaluated(routed, context)
@@ -109,16 +113,25 @@ class PoJoinPE(Actor):
         context.charge(work)
         self._sealed.append(sealed)
         # Queued tuples saw the epoch whole, whatever has expired since.
-        for routed in self._queues.pop(epoch):
-            self._probe(routed, [[sealed]] * len(self._conditions), context)
+        queue = self._queues.pop(epoch)
+        if queue:
+            self._probe(queue, [[sealed]] * len(self._conditions), context)
 
-    def _probe(self, routed: Routed, structures: list[list[Sealed]], context: Context) -> None:
-        """Probe the *structures* of each stored stream and report."""
-        found, born_ns = [], []
-        for stream, part in enumerate(routed.parts):
-            stored = self._stored_stream[stream]
-            if not len(part) or not structures[stored]:
+    def _probe(
+        self, queue: Sequence[Routed], structures: list[list[Sealed]], context: Context
+    ) -> None:
+        """Probe the *structures* of each stored stream, and report to each of *queue* its own.
+
+        All of them probe at once: where epochs are short, messages hold few tuples each, and a call
+        costs more than what it finds.
+        """
+        answers: list[list[tuple[Matches, np.ndarray]]] = [[] for _ in queue]
+        for stream, stored in enumerate(self._stored_stream):
+            parts = [routed.parts[stream] for routed in queue]
+            rows = [len(part) for part in parts]
+            if not any(rows) or not structures[stored]:
                 continue
+            part = Probes.concat(parts)
             matches, work = probe_sealed(
                 structures[stored],
                 part,
@@ -130,10 +143,13 @@ class PoJoinPE(Actor):
                 pairs=self._pairs,
             )
             context.charge(work)
-            found.append(matches)
-            born_ns.append(part.born_ns)
-        if found:
-            context.send("sink", Answers(tuple(found), tuple(born_ns), routed.span))
+            for answer, one, found in zip(answers, parts, matches.split(rows), strict=True):
+                if len(one):
+                    answer.append((found, one.born_ns))
+        for routed, answer in zip(queue, answers, strict=True):
+            if answer:
+                found_by, born_ns = zip(*answer, strict=True)
+                context.send("sink", Answers(found_by, born_ns, routed.span))
 
     def _alive(self) -> list[list[Sealed]]:
         """Return per stored stream the epochs that have not expired."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from actors.probes import Probes
 from actors.protocol import Actor, Context, Message, State
 from actors.results import Answers
@@ -14,7 +12,7 @@ from actors.state import plain, revive
 from actors.window_join.payloads import Share
 from actors.window_join.routing import Routing, here
 from joins.batch import Batch, Schema
-from joins.indexes.windows.window_index import WindowIndex
+from joins.indexes.windows.window_index import WindowIndex, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
@@ -84,18 +82,9 @@ class Joiner(Actor):
 
     def _probe(self, stream: int, part: Probes, context: Context) -> Matches:
         conditions = self._probing[stream]
-        low: tuple[np.ndarray, ...]
-        low, high = zip(
-            *(c.bounds(part.batch.fields[c.probe_field]) for c in conditions), strict=True
-        )
-        found = self._indexes[self._stored_stream[stream]].probe(
-            low,
-            high,
-            negated=[c.negated for c in conditions],
-            start=part.start,
-            stop=part.stop,
-            enumerate=self._pairs,
-        )
+        columns = [part.batch.fields[condition.probe_field] for condition in conditions]
+        ranges = ranges_for(conditions, columns, part.start, part.stop)
+        found = self._indexes[self._stored_stream[stream]].probe(ranges, enumerate=self._pairs)
         context.charge(found.work)
         return Matches(
             stream=stream,

@@ -11,6 +11,13 @@ from joins.batch import FIELD_DTYPES
 _BOUNDS = np.iinfo(np.int64)
 
 
+def at_least_one(**counts: int | None) -> None:
+    """Raise :exc:`ValueError` naming the first of *counts* less than 1; None is as good as 1."""
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise ValueError(f"{name} is {count}, must be at least 1")
+
+
 def key_dtype(dtype: Any, what: str) -> np.dtype:
     """Return *dtype* as a numpy dtype; raise :exc:`TypeError` when *what* cannot have it."""
     if np.dtype(dtype).name not in FIELD_DTYPES:

@@ -12,7 +12,7 @@ import numpy as np
 
 from joins.found import Found
 from joins.hashing import splitmix64
-from joins.indexes.immutable.segment_probes import Output, make_output
+from joins.indexes.immutable.segment_probes import Output, new_output
 from joins.machine.compiling import kernel
 from joins.work import COUNTERS, NO_WORK, Work
 
@@ -28,7 +28,7 @@ def find_all(answer: Answer, most: np.ndarray, *, enumerate: bool) -> Found:
     m = len(most)
     counters = np.zeros(len(COUNTERS), np.int64)
     size = min(int(most.sum()), max(_IDS_MAX, int(most.max(initial=0)))) if enumerate else 0
-    output = make_output(m)._replace(match_id=np.empty(size, np.int64))
+    output = new_output(m)._replace(match_id=np.empty(size, np.int64))
     buffers: list[np.ndarray] = []
     row = listed = 0
     while row < m:

@@ -8,14 +8,12 @@ and a binary search inside the bracket finishes it: the same answer as a search 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.immutable.offset import offset
-from joins.machine.compiling import kernel
-from joins.work import COMPARISONS, NO_WORK, Work
+from joins.machine.compiling import inlined, kernel
+from joins.work import COMPARISONS
 
 
 class Brackets(NamedTuple):
@@ -31,16 +29,6 @@ class Brackets(NamedTuple):
 
     own: tuple[np.ndarray, ...]
     offsets: tuple[np.ndarray, ...]
-
-
-def make_brackets(own: Sequence[np.ndarray], stored: Sequence[np.ndarray]) -> tuple[Brackets, Work]:
-    """Compute the offset arrays of *own* sorted keys in *stored* sorted keys, per predicate."""
-    offsets, work = [], NO_WORK
-    for own_keys, stored_keys in zip(own, stored, strict=True):
-        array, cost = offset(own_keys, stored_keys)
-        offsets.append(array)
-        work += cost
-    return Brackets(tuple(own), tuple(offsets)), work
 
 
 @kernel
@@ -115,10 +103,16 @@ def find_ranges_in_brackets(
         begin[i] = end[i] = 0
         if lo[i] <= hi[i]:
             place = lower_bound(own, 0, len(own), lo[i], counters)
-            left = offsets[place - 1] if place > 0 else 0
-            right = offsets[place] if place < len(own) else len(keys)
+            left, right = _bracket(offsets, place, len(keys))
             begin[i] = lower_bound(keys, left, right, lo[i], counters)
             place = upper_bound(own, place, len(own), hi[i], counters)
-            left = offsets[place - 1] if place > 0 else 0
-            right = offsets[place] if place < len(own) else len(keys)
+            left, right = _bracket(offsets, place, len(keys))
             end[i] = upper_bound(keys, left, right, hi[i], counters)
+
+
+@inlined
+def _bracket(offsets: np.ndarray, place: int, last: int) -> tuple[int, int]:
+    """Return where the own keys before and at *place* stand among stored keys, of *last* places."""
+    left = offsets[place - 1] if place > 0 else 0
+    right = offsets[place] if place < len(offsets) else last
+    return left, right

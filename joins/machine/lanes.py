@@ -18,14 +18,24 @@ LANES = 16
 """Entries that `lanes_less`, `lanes_greater`, `move_lanes` and `widen_lanes` take at once."""
 
 
-def _lanes(context: Any, builder: Any, kind: Any, rows: Any, row: Any, begin: Any) -> Any:
-    """Emit the address of `LANES` entries of a matrix as that of one vector, and its alignment."""
+def lanes_at(
+    context: Any,
+    builder: Any,
+    kind: Any,
+    rows: Any,
+    row: Any,
+    begin: Any,
+    *,
+    count: int = LANES,
+) -> Any:
+    """Emit the address of *count* entries of a matrix as that of one vector, and its alignment."""
     entry = address_of(builder, make_array(kind)(context, builder, rows), row, begin)
-    lanes = ir.VectorType(entry.type.pointee, LANES)
+    lanes = ir.VectorType(entry.type.pointee, count)
     return builder.bitcast(entry, lanes.as_pointer()), entry.type.pointee.width // 8
 
 
-def _load(builder: Any, address: Any, align: int) -> Any:
+def load(builder: Any, address: Any, align: int) -> Any:
+    """Emit the vector at an address."""
     entries = builder.load(address)
     entries.align = align
     return entries
@@ -33,17 +43,17 @@ def _load(builder: Any, address: Any, align: int) -> Any:
 
 def _count_lanes(context: Any, builder: Any, signature: Any, args: Any, compared: str) -> Any:
     """Emit how many of `LANES` entries compare so with the last argument."""
-    entries = _load(builder, *_lanes(context, builder, signature.args[0], *args[:3]))
+    entries = load(builder, *lanes_at(context, builder, signature.args[0], *args[:3]))
     return builder.ctpop(_compare(builder, entries, compared, args[3]))
 
 
 def _compare(builder: Any, entries: Any, compared: str, target: Any) -> Any:
     """Emit a word with a bit for each entry of a vector: whether it compares so with *target*."""
-    bits = builder.icmp_signed(compared, entries, _repeat(builder, target, entries.type))
+    bits = builder.icmp_signed(compared, entries, repeat(builder, target, entries.type))
     return builder.zext(builder.bitcast(bits, ir.IntType(entries.type.count)), ir.IntType(64))
 
 
-def _repeat(builder: Any, value: Any, lanes: Any) -> Any:
+def repeat(builder: Any, value: Any, lanes: Any) -> Any:
     """Emit a vector that holds *value* everywhere."""
     anything = ir.Constant(lanes, ir.Undefined)
     places = ir.VectorType(ir.IntType(32), lanes.count)
@@ -90,7 +100,7 @@ def leading_less(typing_context, column, begin, target):  # type: ignore[no-unty
         entry = builder.gep(array.data, [args[1]])
         lanes = ir.VectorType(entry.type.pointee, LOOKAHEAD)
         address = builder.bitcast(entry, lanes.as_pointer())
-        entries = _load(builder, address, entry.type.pointee.width // 8)
+        entries = load(builder, address, entry.type.pointee.width // 8)
         others = _compare(builder, entries, ">=", args[2])
         past_all = ir.IntType(64)(1 << LOOKAHEAD)
         return builder.cttz(builder.or_(others, past_all), ir.IntType(1)(0))
@@ -107,8 +117,8 @@ def move_lanes(typing_context, rows, row, begin, to):  # type: ignore[no-untyped
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind, (matrix, line, begin, to) = signature.args[0], args
-        entries = _load(builder, *_lanes(context, builder, kind, matrix, line, begin))
-        target, align = _lanes(context, builder, kind, matrix, line, to)
+        entries = load(builder, *lanes_at(context, builder, kind, matrix, line, begin))
+        target, align = lanes_at(context, builder, kind, matrix, line, to)
         builder.store(entries, target, align)
         return context.get_dummy_value()
 
@@ -123,11 +133,11 @@ def widen_lanes(typing_context, rows, row, begin, target, to, more):  # type: ig
     """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        entries = _load(builder, *_lanes(context, builder, signature.args[0], *args[:3]))
+        entries = load(builder, *lanes_at(context, builder, signature.args[0], *args[:3]))
         column = make_array(signature.args[3])(context, builder, args[3])
         lanes = ir.VectorType(column.data.type.pointee, LANES)
         address = builder.bitcast(builder.gep(column.data, [args[4]]), lanes.as_pointer())
-        sums = builder.add(builder.sext(entries, lanes), _repeat(builder, args[5], lanes))
+        sums = builder.add(builder.sext(entries, lanes), repeat(builder, args[5], lanes))
         builder.store(sums, address, lanes.element.width // 8)
         return context.get_dummy_value()
 

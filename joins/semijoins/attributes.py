@@ -10,7 +10,7 @@ import numpy as np
 
 from joins.batch import Batch, Schema
 from joins.found import Found
-from joins.indexes.windows.window_index import WindowIndex
+from joins.indexes.windows.window_index import WindowIndex, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
@@ -131,15 +131,13 @@ class AttributeIndex:
         Row i sees positions start[i] to stop[i] - 1; without these all.
         """
         rows = len(columns[0])
-        bounds = [condition.bounds(columns[probe]) for condition, (probe, _) in self._sides()]
-        return self._index.probe(
-            [low for low, _ in bounds],
-            [high for _, high in bounds],
-            negated=[condition.negated for condition in self._attributes.conditions],
-            start=np.full(rows, _INT64.min) if start is None else start,
-            stop=np.full(rows, _INT64.max) if stop is None else stop,
-            enumerate=True,
+        ranges = ranges_for(
+            self._attributes.conditions,
+            [columns[probe] for _, (probe, _) in self._sides()],
+            np.full(rows, _INT64.min) if start is None else start,
+            np.full(rows, _INT64.max) if stop is None else stop,
         )
+        return self._index.probe(ranges, enumerate=True)
 
     def expire(self, before: int) -> Work:
         """Let go of positions less than *before*."""

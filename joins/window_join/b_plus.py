@@ -14,7 +14,7 @@ from joins.indexes.b_plus.b_plus_tree import NODE_ENTRIES, BPlusTree
 from joins.indexes.b_plus.nodes import NONE, Nodes, has_room, prefetch_leaf
 from joins.indexes.b_plus.probe import find_first
 from joins.indexes.b_plus.update import delete_entry, insert_entry
-from joins.indexes.pim_tree.probe import Output, give
+from joins.indexes.output import Output, give, has_found_room
 from joins.indexes.pim_tree.status import DONE, NO_NODES, NO_OUTPUT
 from joins.machine.compiling import inlined, kernel
 from joins.window_join.driver import WindowJoin
@@ -123,10 +123,7 @@ def _step(
         return NO_NODES
     listed, compared = output.listed[0], counters[COMPARISONS]
     _probe(other, rows, row, output, counters)
-    if enumerating and output.listed[0] > len(output.match_id):
-        output.listed[0] = listed
-        output.matches[row] = 0
-        output.fingerprint[row] = 0
+    if enumerating and not has_found_room(output, row, listed):
         counters[COMPARISONS] = compared
         return NO_OUTPUT
     counters[MATCHES] += output.listed[0] - listed

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from joins.found import Found
-from joins.indexes.pim_tree.probe import Output
+from joins.indexes.output import Output, new_output, with_more_room
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
 from joins.window_join.rows import Rows
 from joins.work import COUNTERS, NO_WORK, Work
@@ -22,13 +22,7 @@ class WindowJoin(ABC):
     def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         n = len(rows.side)
-        room = max(_FIRST_MATCHES, 2 * n) if enumerate else 0
-        output = Output(
-            np.zeros(n, np.int64),
-            np.zeros(n, np.uint64),
-            np.empty(room, np.int64),
-            np.zeros(1, np.int64),
-        )
+        output = new_output(n, max(_FIRST_MATCHES, 2 * n) if enumerate else 0)
         counters = np.zeros(len(COUNTERS), np.int64)
         work, done = NO_WORK, 0
         while True:
@@ -36,9 +30,7 @@ class WindowJoin(ABC):
             if why == DONE:
                 break
             if why == NO_OUTPUT:
-                longer = np.empty(2 * len(output.match_id), np.int64)
-                longer[: output.listed[0]] = output.match_id[: output.listed[0]]
-                output = output._replace(match_id=longer)
+                output = with_more_room(output)
             else:
                 work += self._mend(int(rows.side[done]), why)
         return Found(

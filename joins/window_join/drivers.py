@@ -14,6 +14,7 @@ from joins.window_join.cores.bw_tree import BwCoresJoin
 from joins.window_join.cores.pim_tree import TASK_ROWS, CoresJoin
 from joins.window_join.ibwj import IndexJoin
 from joins.window_join.live.bw_tree import BwTreeJoin
+from joins.window_join.live.pim_tree import LiveJoin
 from joins.window_join.nested_loop import NestedLoopJoin
 from joins.window_join.rows import Rows
 
@@ -53,7 +54,7 @@ class Making:
         L, of a chain.
     threads, cores, task_rows, nonblocking
         See `joins.window_join.cores.pim_tree`; with *threads* at 0 one works
-        without any locks.
+        without any locks. *cores* are simulated ones.
     """
 
     index: IndexName = "pim_tree"
@@ -65,8 +66,11 @@ class Making:
     task_rows: int = TASK_ROWS
     nonblocking: bool = True
 
-    def make(self, *, self_join: bool, unit_ps: Sequence[int]) -> Driver:
+    def make(self, *, self_join: bool, unit_ps: Sequence[int] | None) -> Driver:
         """Return the join, nothing in its windows.
+
+        Several threads run on simulated cores, on which a unit of each counter of work takes
+        *unit_ps*; where that is None they are real.
 
         Raise :exc:`ValueError` when threads cannot share the index.
         """
@@ -78,6 +82,10 @@ class Making:
         if self.index == "bw_tree":
             if not self.threads:
                 return BwTreeJoin(self_join=self_join)
+            if unit_ps is None:
+                return BwTreeJoin(
+                    self_join=self_join, threads=self.threads, task_rows=self.task_rows
+                )
             return BwCoresJoin(
                 self_join=self_join,
                 unit_ps=unit_ps,
@@ -99,6 +107,13 @@ class Making:
         )
         if not self.threads:
             return IndexJoin(index)
+        if unit_ps is None:
+            return LiveJoin(
+                index,
+                threads=self.threads,
+                task_rows=self.task_rows,
+                nonblocking=self.nonblocking,
+            )
         return CoresJoin(
             index,
             unit_ps=unit_ps,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from joins.indexes.output import Output
 from joins.indexes.pim_tree.index import ForestIndex
 from joins.indexes.pim_tree.lookahead import PLACES
-from joins.indexes.pim_tree.probe import Output
 from joins.window_join.driver import WindowJoin
 from joins.window_join.ibwj_kernels import BLOCK, join_rows
 from joins.window_join.rows import Rows

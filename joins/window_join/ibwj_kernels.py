@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from joins.indexes.output import Output, has_found_room
 from joins.indexes.pim_tree.layout import (
     ENTRIES,
     HORIZON,
@@ -23,7 +24,6 @@ from joins.indexes.pim_tree.layout import (
 from joins.indexes.pim_tree.lookahead import PLACES, READ, WRITTEN, look_up_block
 from joins.indexes.pim_tree.mutable import insert_into_subindex
 from joins.indexes.pim_tree.probe import (
-    Output,
     active_tree,
     probe_run,
     probe_tree,
@@ -88,10 +88,7 @@ def join_rows(
             probed = own if self_join else 1 - own
             listed, compared = output.listed[0], counters[COMPARISONS]
             _probe(forest, rows, row, probed, places[row - begin], output, counters)
-            if enumerating and output.listed[0] > len(output.match_id):
-                output.listed[0] = listed
-                output.matches[row] = 0
-                output.fingerprint[row] = 0
+            if enumerating and not has_found_room(output, row, listed):
                 # What will be looked up once more is not counted twice.
                 counters[COMPARISONS] = compared
                 look_up_block(

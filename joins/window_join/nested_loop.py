@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from joins.indexes.pim_tree.probe import Output, give
+from joins.indexes.output import Output, give, has_found_room
 from joins.indexes.pim_tree.status import DONE, NO_NODES, NO_OUTPUT
 from joins.machine.compiling import kernel
 from joins.window_join.driver import WindowJoin
@@ -107,10 +107,7 @@ def _join_rows(
             _scan(keys, probed, first, until, start - first, low, high, row, output)
             rest = stop - start - (until - first)
             _scan(keys, probed, 0, rest, stop - rest, low, high, row, output)
-        if enumerating and output.listed[0] > len(output.match_id):
-            output.listed[0] = listed
-            output.matches[row] = 0
-            output.fingerprint[row] = 0
+        if enumerating and not has_found_room(output, row, listed):
             return row, NO_OUTPUT
         counters[COMPARISONS] += max(0, stop - start)
         counters[MATCHES] += output.listed[0] - listed

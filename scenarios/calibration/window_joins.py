@@ -90,6 +90,16 @@ def tuples_to_time(index: IndexName, window: float) -> int:
     return min(tuples, max(1, int(_SCANNED / window))) if index == "nested_loop" else tuples
 
 
+def uniform_keys(tuples: int) -> np.ndarray:
+    """Return keys of PIM-Tree's workload: uniform, 30 bits."""
+    return (mix(np.arange(tuples)) >> np.uint64(64 - _KEY_BITS)).astype(np.int64)
+
+
+def band_of(window: int) -> int:
+    """Return how far apart two such keys may be for a tuple to have two matches in a *window*."""
+    return _MATCH_RATE * (1 << _KEY_BITS) // (2 * window)
+
+
 def band_join(keys: np.ndarray, band: int, window: int) -> Rows:
     """Return tuples of two streams in turn, with windows of *window* tuples.
 
@@ -130,8 +140,7 @@ def time_indexes(windows: Sequence[int], *, passes: int = 1) -> dict[IndexName, 
 def _time_index(index: IndexName, window: int) -> Point:
     profile, making = load_profile(), Making(index=index)
     tuples = tuples_to_time(index, window)
-    keys = (mix(np.arange(2 * window + tuples)) >> np.uint64(64 - _KEY_BITS)).astype(int)
-    rows = band_join(keys, _MATCH_RATE * (1 << _KEY_BITS) // (2 * window), window)
+    rows = band_join(uniform_keys(2 * window + tuples), band_of(window), window)
     join = making.make(self_join=False, unit_ps=profile.unit_ps)
     timed = time_join(join, rows, 2 * window)
     model = predict(making, window=window, match_rate=_MATCH_RATE, unit_ps=profile.unit_ps)

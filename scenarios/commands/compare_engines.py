@@ -9,7 +9,7 @@ from scenarios.commands.options import RunOptions, configuration, replay_command
 from scenarios.commands.output import exit_code, print_json
 from scenarios.configuration.configs import ConfigError
 from scenarios.data.datasets import prepare_streams
-from scenarios.engines.comparison import compare_engines
+from scenarios.engines.comparison import EngineComparison, compare_engines
 from scenarios.engines.page import write_engines
 from scenarios.engines.registry import find_engines
 from scenarios.failures import EXIT_STOPPED
@@ -19,7 +19,9 @@ from scenarios.terminal import Terminal
 from scenarios.terminal.engines_view import show_engines
 
 
-def compare(options: RunOptions, engines: str, topologies: Sequence[str]) -> int:
+def compare(
+    options: RunOptions, engines: str, topologies: Sequence[str], *, limit_s: float | None
+) -> int:
     """Run one query on several engines; return the exit code: all equal, not equal, or failed."""
     terminal = Terminal(quiet=options.json_output)
     chosen = find_engines(engines)
@@ -34,12 +36,19 @@ def compare(options: RunOptions, engines: str, topologies: Sequence[str]) -> int
             config, prepare=lambda c, query: prepare_streams(c, query, progress=progress)
         )
     directory = new_run_directory(f"engines-{config.name}", config.seed, options.out)
-    with terminal.points(len(chosen)) as display:
-        comparison = compare_engines(plan, chosen, directory, on_engine=display.on_point)
     replay = replay_command(config.seed)
-    comparison.write_json(directory, replay)
-    write_engines(comparison, directory, replay)
-    show_engines(terminal.out, comparison, directory, replay)
+    comparison: EngineComparison | None = None
+    try:
+        with terminal.points(len(chosen)) as display:
+            for comparison in compare_engines(
+                plan, chosen, directory, limit_s=limit_s, on_engine=display.on_point
+            ):
+                comparison.write_json(directory, replay)
+    finally:  # Ctrl-C loses none of the engines that have run
+        if comparison is not None:
+            write_engines(comparison, directory, replay)
+            show_engines(terminal.out, comparison, directory, replay)
+    assert comparison is not None
     if options.json_output:
         print_json(comparison.as_json(replay))
     return EXIT_STOPPED if comparison.failed else exit_code(comparison.passed)

@@ -30,8 +30,8 @@ def plan(options: RunOptions, *, simulate: bool) -> int:
     config = configuration(options)
     if config.survey:
         raise ConfigError(
-            f"{config.name} is a survey: it plans random queries of its own, which joinsim run "
-            f"{config.name} compares"
+            f"{config.name} is a survey, which has no query to plan for: joinsim run {config.name} "
+            "takes it"
         )
     planner = PLANNERS.get(config.topology)
     if planner is None:

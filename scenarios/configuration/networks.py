@@ -9,7 +9,7 @@ import networkx as nx
 
 from netsim.network import PRESETS, Link, NetworkError, full_mesh
 from scenarios.configuration.run_config import LinkConfig, NetworkConfig
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 
 def build_network(config: NetworkConfig, sites: Iterable[str]) -> nx.Graph:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from netsim.kernel import INBOX_MESSAGES
 from netsim.network import PRESETS
 from scenarios.quantities import BitsPerSecond, Nanoseconds
-from scenarios.survey import SurveyConfig
+from scenarios.surveys.kinds import AnySurvey
 from scenarios.synthetic.stream import SyntheticStream
 
 SCALES = ("smoke", "laptop", "paper")
@@ -152,7 +152,7 @@ class RunConfig(Section):
         Where actors live, in virtual time or live (on Ray alone), in how many processes, the run's
         seed, whether pairs are written.
     survey
-        Random queries to plan instead of a query to run; of a study's points alone.
+        What to find out instead of running a query; of a study's points alone.
     scales
         Per scale, what it changes of all this.
     """
@@ -175,7 +175,7 @@ class RunConfig(Section):
     processes: Count = 2
     seed: int = Field(default=1, ge=0, le=_MAX_SEED)
     pairs: bool = False
-    survey: SurveyConfig | None = None
+    survey: AnySurvey | None = None
     scales: dict[Literal[SCALES], dict[str, Any]] = {}  # type: ignore[valid-type]
 
     @model_validator(mode="after")
@@ -212,7 +212,7 @@ class RunConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _survey_has_no_query(cls, values: Any) -> Any:
-        """Ask for no query and no streams where a survey makes its own up."""
+        """Ask for no query and no streams where a survey has its own."""
         if isinstance(values, dict) and values.get("survey") is not None:
             return {"query": "", "streams": ()} | values
         return values

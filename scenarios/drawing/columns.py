@@ -15,7 +15,7 @@ from scenarios.drawing.parts import (
     Item,
     Key,
 )
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 _FOOT = 0.08
 _CHARACTER = 0.078

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scenarios.configuration.configs import ConfigError
 from scenarios.output.run_directory import OutputError
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 SUFFIXES = (".svg", ".png", ".pdf")
 _PNG_DPI = 160

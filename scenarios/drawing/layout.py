@@ -11,7 +11,7 @@ from __future__ import annotations
 from scenarios.drawing.columns import make_columns, operator_depths, place_boxes, to_collapse
 from scenarios.drawing.parts import Layout
 from scenarios.drawing.wires import bundles_of, route
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 BOXES_MAX = 60
 """More boxes than this cannot be read; the PEs of the largest operators then share one."""

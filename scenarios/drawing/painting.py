@@ -18,7 +18,7 @@ from matplotlib.path import Path
 from scenarios.drawing.layout import lay_out
 from scenarios.drawing.parts import BOX_HEIGHT, HEADER, Box, Channel, Layout, Point, Wire
 from scenarios.drawing.style import LIGHT, SERIES
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 HEAT = LinearSegmentedColormap.from_list(
     "heat", ["#dbe7f5", "#a9cbe8", "#f3d9a4", "#ee9a5e", "#bf3039"]

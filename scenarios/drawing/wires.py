@@ -16,7 +16,7 @@ from scenarios.drawing.parts import (
     Point,
     Wire,
 )
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 DIRECT_WIRES_MAX = 30
 """Wires of one port drawn one by one; more meet on the way."""

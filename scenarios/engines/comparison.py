@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,18 @@ from joins.oracle.expected import expected
 from scenarios.configuration.configs import ConfigError
 from scenarios.engines.engine import Engine, EngineFailed, Measured, Totals
 from scenarios.engines.streams import with_own_streams
+from scenarios.engines.time_limit import within
 from scenarios.measures.run_json import versions
+from scenarios.output.run_directory import POINTS
 from scenarios.running.plan import Plan
 
 _CHUNK_ROWS = 65_536
 _STREAMS = "streams"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class EngineComparison:
-    """What was compared.
+    """What was compared, so far.
 
     Attributes
     ----------
@@ -35,6 +37,8 @@ class EngineComparison:
         Tuples that went in.
     expected
         What the oracle found.
+    waiting
+        Engines whose turn has not come.
     measured
         Engine to what came out, the fastest first.
     refused, failed
@@ -46,10 +50,11 @@ class EngineComparison:
     plan: Plan
     rows: int
     expected: Totals
-    measured: dict[str, Measured]
-    refused: dict[str, str]
-    failed: dict[str, str]
-    versions: dict[str, str]
+    waiting: list[str]
+    measured: dict[str, Measured] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
 
     def equals(self, engine: str) -> bool:
         """Return whether an engine found exactly the expected pairs."""
@@ -65,6 +70,11 @@ class EngineComparison:
     @property
     def _produced(self) -> bool:
         return any(one.totals.pairs for one in self.measured.values())
+
+    def add(self, engine: str, measured: Measured) -> None:
+        """Take in what an engine came to, at its place by wall time."""
+        both = self.measured | {engine: measured}
+        self.measured = dict(sorted(both.items(), key=lambda item: item[1].wall_seconds))
 
     def throughput_tps(self, engine: str) -> float:
         """Return tuples a second of wall time."""
@@ -90,16 +100,25 @@ class EngineComparison:
                 }
                 for name, one in self.measured.items()
             ],
-            "refused": [{"engine": name, "reason": why} for name, why in self.refused.items()],
-            "failed": [{"engine": name, "reason": why} for name, why in self.failed.items()],
+            "refused": self._without_figures(self.refused),
+            "failed": self._without_figures(self.failed),
+            "not_run": self.waiting,
             "versions": versions(),
             "replay": replay,
         }
 
+    def _without_figures(self, reasons: dict[str, str]) -> list[dict[str, str | None]]:
+        return [
+            {"engine": name, "version": self.versions.get(name), "reason": why}
+            for name, why in reasons.items()
+        ]
+
     def write_json(self, directory: Path, replay: str) -> None:
-        """Write ``compare.json``."""
+        """Write ``compare.json``, whole, over the one before."""
         text = json.dumps(self.as_json(replay), indent=2, ensure_ascii=False)
-        (directory / "compare.json").write_text(text + "\n", encoding="utf-8")
+        unfinished = directory / "compare.json.unfinished"
+        unfinished.write_text(text + "\n", encoding="utf-8")
+        unfinished.replace(directory / "compare.json")
 
 
 def compare_engines(
@@ -107,55 +126,67 @@ def compare_engines(
     engines: Sequence[Engine],
     directory: Path,
     *,
+    limit_s: float | None = None,
     on_engine: Callable[[int, str], None] = lambda place, name: None,
-) -> EngineComparison:
+) -> Iterator[EngineComparison]:
     """Run *plan* on every engine that can, each in a folder of its own below *directory*.
 
-    What the engines wrote is kept where the plan asks for pairs.
+    What the engines wrote is kept where the plan asks for pairs. An engine that fails, or has not
+    ended after *limit_s* seconds, loses no other.
 
-    Raise :exc:`ConfigError` for a plan whose tuples may come late: engines differ in what is late.
+    Yields
+    ------
+    EngineComparison
+        What stands before the first engine, and after each: one object, which grows.
+
+    Raises
+    ------
+    ConfigError
+        The plan's tuples may come late: engines differ in what is late.
     """
     if plan.config.feeding.disorder:
         raise ConfigError(
             f"feeding.disorder = {plan.config.feeding.disorder}: each engine has its own idea of "
             "what is late, so engines are compared on ordered streams; set it to 0"
         )
-    directory = directory.resolve()  # Spark's JVM works in another
-    plan = with_own_streams(plan, directory / _STREAMS)
-    rows, wanted = _expected(plan)
-    measured: dict[str, Measured] = {}
-    refused: dict[str, str] = {}
-    failed: dict[str, str] = {}
-    told: dict[str, str] = {}
-    for place, engine in enumerate(engines):
-        on_engine(place, engine.name)
-        version = engine.version()
-        why = f"is not installed: {engine.install}" if version is None else engine.cannot(plan)
-        if why or version is None:
-            refused[engine.name] = str(why)
-            continue
-        told[engine.name] = version
-        folder = directory / engine.name
-        folder.mkdir()
-        try:
-            measured[engine.name] = engine.run(plan, folder)
-        except EngineFailed as error:
-            failed[engine.name] = str(error)
-        except Exception as error:  # one engine's fault must not lose the others
-            (directory / f"{engine.name}.txt").write_text(traceback.format_exc(), encoding="utf-8")
-            failed[engine.name] = f"{type(error).__name__}: {error}"
+    folder = (directory / POINTS).resolve()  # Spark's JVM works in another
+    plan = with_own_streams(plan, folder / _STREAMS)
+    try:
+        rows, wanted = _expected(plan)
+        waiting = [engine.name for engine in engines]
+        comparison = EngineComparison(plan=plan, rows=rows, expected=wanted, waiting=waiting)
+        yield comparison
+        for place, engine in enumerate(engines):
+            on_engine(place, engine.name)
+            version = engine.version()
+            why = f"is not installed: {engine.install}" if version is None else engine.cannot(plan)
+            if version is not None:
+                comparison.versions[engine.name] = version
+            if why is not None:
+                comparison.refused[engine.name] = why
+            else:
+                try:
+                    comparison.add(engine.name, _run(engine, plan, folder / engine.name, limit_s))
+                except EngineFailed as error:
+                    comparison.failed[engine.name] = str(error)
+                except Exception as error:  # one engine's fault must not lose the others
+                    log = directory / f"{engine.name}.txt"
+                    log.write_text(traceback.format_exc(), encoding="utf-8")
+                    comparison.failed[engine.name] = f"{type(error).__name__}: {error}"
+            comparison.waiting.remove(engine.name)
+            yield comparison
+    finally:
+        shutil.rmtree(folder / _STREAMS if plan.config.pairs else folder)
+
+
+def _run(engine: Engine, plan: Plan, folder: Path, limit_s: float | None) -> Measured:
+    folder.mkdir()
+    try:
+        with within(limit_s):
+            return engine.run(plan, folder)
+    finally:
         if not plan.config.pairs:
             shutil.rmtree(folder)
-    shutil.rmtree(directory / _STREAMS)
-    return EngineComparison(
-        plan=plan,
-        rows=rows,
-        expected=wanted,
-        measured=dict(sorted(measured.items(), key=lambda item: item[1].wall_seconds)),
-        refused=refused,
-        failed=failed,
-        versions=told,
-    )
 
 
 def _expected(plan: Plan) -> tuple[int, Totals]:

@@ -33,10 +33,6 @@ _SETTINGS = {
     "parallelism.default": str(os.cpu_count() or 1),
     # Files that are written are shown at a checkpoint; the last one is at the end.
     "execution.checkpointing.interval": "10 s",
-    # Counts are told now and then, not after every pair.
-    "table.exec.mini-batch.enabled": "true",
-    "table.exec.mini-batch.allow-latency": "5 s",
-    "table.exec.mini-batch.size": "1000000",
     "table.local-time-zone": "UTC",
 }
 
@@ -82,8 +78,8 @@ def join(
     if pairs:
         totals = _read(found)
     else:
-        count, checksum = said["last"] or (0, None)
-        totals = Totals(count, (checksum or 0) % (1 << 64))
+        parts = (Totals(count, checksum % (1 << 64)) for count, checksum in said["rows"])
+        totals = sum(parts, Totals())
     return Measured(totals=totals, wall_seconds=said["seconds"], memory_bytes=memory_bytes)
 
 

@@ -23,14 +23,13 @@ def main() -> None:
     for statement in told["statements"]:
         tables.execute_sql(statement)
     start = time.perf_counter()
-    last = None
+    rows: list[list[int]] = []
     if "insert" in told:
         tables.execute_sql(told["insert"]).wait()
     else:
-        with tables.execute_sql(told["select"]).collect() as rows:
-            for row in rows:  # each takes the place of the one before
-                last = list(row)
-    print(json.dumps({"seconds": time.perf_counter() - start, "last": last}), flush=True)
+        with tables.execute_sql(told["select"]).collect() as found:
+            rows += map(list, found)
+    print(json.dumps({"seconds": time.perf_counter() - start, "rows": rows}), flush=True)
     sys.stdin.read()
 
 

@@ -4,6 +4,9 @@ Flink lets go of state in a stream-stream join only where it joins within an int
 time, to the millisecond. So each side gets a clock of its own: the time of a tuple in milliseconds,
 or for windows by count its position, a millisecond each. The interval of clocks is as wide as the
 window can be; the exact bounds are conditions beside it.
+
+Buckets as long as the window, which make an equality of it (`looking`), take a fifth more processor
+time here, and half as much again where the window is short: Flink joins tuple by tuple anyway.
 """
 
 from __future__ import annotations
@@ -111,9 +114,15 @@ def written(joins: Sequence[str], folder: Path) -> tuple[str, str]:
 
 
 def counted(joins: Sequence[str]) -> str:
-    """Return what counts all pairs, and adds up their checksum as machines do: sums wrap."""
-    pairs = " UNION ALL ".join(f"SELECT p.mixed * m.mixed AS mixed {one}" for one in joins)
-    return f"SELECT COUNT(*), SUM(mixed) FROM ({pairs})"
+    """Return what counts all pairs, a row for a day of the clock that has any.
+
+    Beside the count stands their checksum, added up as machines do: sums wrap. Without days each
+    change of the count would be a row to pass on to Python, which took most of the time.
+    """
+    pairs = " UNION ALL ".join(
+        f"SELECT p.tick AS tick, p.mixed * m.mixed AS mixed {one}" for one in joins
+    )
+    return f"SELECT COUNT(*), SUM(mixed) FROM ({pairs}) GROUP BY TUMBLE(tick, INTERVAL '1' DAY)"
 
 
 def _states(condition: Condition, probe: Schema, stored: Schema) -> str:

@@ -12,7 +12,7 @@ from actors.protocol import ActorError
 from scenarios.engines.engine import EngineFailed, Measured, Totals, installed
 from scenarios.engines.memory import alone
 from scenarios.measures.run_json import latency_ms
-from scenarios.output.results import summary_path
+from scenarios.output.result_files import summary_path
 from scenarios.running.plan import Plan
 from scenarios.running.run import execute
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,8 +14,15 @@ T = TypeVar("T")
 
 def alone(work: Callable[..., T], *arguments: object) -> tuple[T, int]:
     """Run *work* in a process of its own; return what it returns, and that process's peak bytes."""
+    others = active_children()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_weighed, work, arguments).result()
+        try:
+            return pool.submit(_weighed, work, arguments).result()
+        except KeyboardInterrupt:  # the pool itself would wait for the work to end
+            for process in active_children():
+                if process not in others:
+                    process.kill()
+            raise
 
 
 def _weighed(work: Callable[..., T], arguments: tuple[object, ...]) -> tuple[T, int]:

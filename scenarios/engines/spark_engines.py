@@ -51,7 +51,8 @@ class SparkHosted:
         feeding = plan.config.feeding.model_copy(update={"batch_rows": trigger_rows})
         plan = replace(plan, config=plan.config.model_copy(update={"feeding": feeding}))
         write_arrivals(plan.files, plan.feeding, directory / "arrivals", rows=trigger_rows)
-        graph = plan.graph(pairs=plan.config.pairs)
+        job = replace(plan.job(pairs=plan.config.pairs), live=True)
+        graph = plan.topology.build(job, plan.parameters)
         with _measuring(quick_start=True) as (spark, measured):
             run = run_hosted(
                 HostedQuery(

@@ -23,6 +23,8 @@ Beside the stable keys of `run_json.summary` a record has, per operator and per 
 ``execution``
     what the system's processing and the messages between its PEs come to, added up as if nothing
     overlapped: ``seconds`` and ``bytes`` between sites (of the system alone, not per part)
+``pace_tps``
+    tuples per virtual second over each twentieth of the arrivals, ``1`` ... ``20``: not per part
 ``answer_ms``
     latency of its answers, from a tuple's birth to the sink: ``p50`` ... ``max``
 
@@ -44,11 +46,12 @@ import pyarrow.parquet as pq
 from actors.source import NS_PER_S
 from scenarios.configuration.networks import build_network
 from scenarios.measures.merge_times import merge_times_ms
+from scenarios.measures.pace import pace_tps
 from scenarios.measures.run_json import summary
 from scenarios.measures.window_lag import window_lag
 from scenarios.planning.measured import measured_cost
 from scenarios.running.run import Report
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 Parts = Mapping[str, Sequence[str]]
 """Name to the operators, or the single PEs, that a part of the system consists of."""
@@ -88,6 +91,7 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
         "row_balance": _balance(_received(about, roles), roles, named),
         "copies": _copies(trace, tuples, roles, named),
         "execution": _execution(report, graph, operators),
+        "pace_tps": pace_tps(trace, roles, tuples),
         "answer_ms": _answers(trace, roles, named, report.plan.config.feeding.rate_tps),
         "merge_ms": _percentiles(merges_ms, np.ones(len(merges_ms), np.int64)),
         "window_lag": window_lag(trace, roles),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from scenarios.output.results import COLLECTORS_SCHEMA, collectors_path
+from scenarios.output.result_files import COLLECTORS_SCHEMA, collectors_path
 from scenarios.running.run import Report
 from scenarios.verdict.approximation import Approximated
 

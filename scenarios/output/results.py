@@ -1,15 +1,9 @@
-"""A run's output on disk: written as it comes, read back by ranges of probing tuples.
-
-What joiners find reaches the sink nearly in the order of the probing tuples. So each row group of
-the files covers a narrow range of them, and a reader that knows the smallest tuple still to come
-can hand out complete ranges with memory bounded by the disorder, not by the stream.
-"""
+"""A run's output, written as it comes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,50 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.results import Collected, Late, Output
+from scenarios.output.result_files import (
+    COLLECTORS_SCHEMA,
+    LATE_SCHEMA,
+    SUMMARY_SCHEMA,
+    collectors_path,
+    late_path,
+    pairs_path,
+    pairs_schema,
+    summary_path,
+)
 
 _GROUP_ROWS = 16_384
-
-SUMMARY_SCHEMA = pa.schema(
-    [
-        ("probe_id", pa.int64()),
-        ("count", pa.int64()),
-        ("fingerprint", pa.uint64()),
-        ("latency_ns", pa.int64()),
-    ]
-)
-_ID = "_id"
-LATE_SCHEMA = pa.schema(
-    [("stream", pa.int8()), ("id", pa.int64()), ("ts", pa.int64()), ("watermark", pa.int64())]
-)
-
-
-def id_columns(streams: Sequence[str], stream: int) -> list[str]:
-    """Return the columns of a result's ids in ``results.parquet``: its newest tuple's, the others'.
-
-    A pair of a self join or of two streams has ``probe_id`` and ``match_id``. In a join of more
-    streams each has a column of its own, wherever the newest tuple, of stream *stream*, is from.
-    """
-    if len(streams) <= 2:
-        return ["probe_id", "match_id"]
-    columns = [name + _ID for name in streams]
-    return [columns.pop(stream), *columns]
-
-
-def _pairs_schema(streams: Sequence[str]) -> pa.Schema:
-    ids = id_columns(streams, 0)
-    return pa.schema([("probe_stream", pa.int8()), *((name, pa.int64()) for name in ids)])
-
-
-COLLECTORS_SCHEMA = pa.schema(
-    [
-        ("replica", pa.int64()),
-        ("most_tuples", pa.int64()),
-        ("tuples", pa.int64()),
-        ("waited_ns", pa.int64()),
-        ("longest_ns", pa.int64()),
-        ("backward", pa.int64()),
-    ]
-)
 
 
 class _Columns:
@@ -136,7 +98,7 @@ class ResultWriter:
             _Columns(summary_path(directory, stream), SUMMARY_SCHEMA)
             for stream in range(len(streams))
         ]
-        self._pairs = _Columns(pairs_path(directory), _pairs_schema(streams)) if pairs else None
+        self._pairs = _Columns(pairs_path(directory), pairs_schema(streams)) if pairs else None
         self._late = _Columns(late_path(directory), LATE_SCHEMA)
         self._collectors = _Columns(collectors_path(directory), COLLECTORS_SCHEMA)
         self.produced = 0
@@ -175,101 +137,3 @@ class ResultWriter:
                 if len(self._streams) > 2:
                     ids.insert(matches.stream, ids.pop(0))
                 self._pairs.add(stream, *ids)
-
-
-def summary_path(directory: Path, stream: int) -> Path:
-    """Return the file of per-probe counts of a probing stream."""
-    return directory / f"probes-{stream}.parquet"
-
-
-def late_path(directory: Path) -> Path:
-    """Return the file of tuples that were dropped as late."""
-    return directory / "late.parquet"
-
-
-def collectors_path(directory: Path) -> Path:
-    """Return the file of what collectors did, a row per replica."""
-    return directory / "collectors.parquet"
-
-
-def pairs_path(directory: Path) -> Path:
-    """Return the file of pairs."""
-    return directory / "results.parquet"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProbeSummary:
-    """What a run found for a range of probing tuples, one row per tuple from *first* on.
-
-    Attributes
-    ----------
-    first
-        The range's first tuple.
-    count, fingerprint
-        Sums over all that was reported of each tuple.
-    latency_ns
-        From a tuple's birth until the last report of it left the system; -1 without any report.
-    """
-
-    first: int
-    count: np.ndarray
-    fingerprint: np.ndarray
-    latency_ns: np.ndarray
-
-
-class RangeReader:
-    """Reads rows by ascending, disjoint ranges of probing tuples from a nearly sorted file.
-
-    The first of *columns* is the probing tuple's id.
-    """
-
-    def __init__(self, path: Path, columns: list[str], *, stream: int | None = None) -> None:
-        self._file = pq.ParquetFile(path)
-        self._columns = columns
-        self._stream = stream
-        self._least_to_come = _least_to_come(self._file, columns[0])
-        self._next_group = 0
-        self._held = self._file.schema_arrow.empty_table().select(columns)
-
-    def take(self, stop: int | None) -> pa.Table:
-        """Return the rows below *stop* that have not been returned yet; all the rest for None."""
-        while self._next_group < len(self._least_to_come) and (
-            stop is None or self._least_to_come[self._next_group] < stop
-        ):
-            group = self._file.read_row_group(self._next_group)
-            self._next_group += 1
-            if self._stream is not None:
-                group = group.filter(pa.compute.equal(group["probe_stream"], self._stream))
-            self._held = pa.concat_tables([self._held, group.select(self._columns)])
-        if stop is None:
-            taken, self._held = self._held, self._held.slice(0, 0)
-            return taken
-        below = pa.compute.less(self._held[self._columns[0]], stop)
-        taken = self._held.filter(below)
-        self._held = self._held.filter(pa.compute.invert(below)).combine_chunks()
-        return taken
-
-
-def _least_to_come(file: pq.ParquetFile, name: str) -> list[int]:
-    """Return for each row group the smallest value of a column in it or any later one."""
-    column = file.schema_arrow.get_field_index(name)
-    least = [
-        file.metadata.row_group(group).column(column).statistics.min
-        for group in range(file.metadata.num_row_groups)
-    ]
-    for group in reversed(range(len(least) - 1)):
-        least[group] = min(least[group], least[group + 1])
-    return least
-
-
-def read_summary(reader: RangeReader, first: int, stop: int) -> ProbeSummary:
-    """Return what was reported of the tuples *first* to *stop* (exclusive)."""
-    rows = reader.take(stop)
-    place = rows["probe_id"].to_numpy() - first
-    count = np.zeros(stop - first, np.int64)
-    fingerprint = np.zeros(stop - first, np.uint64)
-    latency_ns = np.full(stop - first, -1, np.int64)
-    np.add.at(count, place, rows["count"].to_numpy())
-    np.add.at(fingerprint, place, rows["fingerprint"].to_numpy())
-    np.maximum.at(latency_ns, place, rows["latency_ns"].to_numpy())
-    return ProbeSummary(first=first, count=count, fingerprint=fingerprint, latency_ns=latency_ns)

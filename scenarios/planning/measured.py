@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from actors.source import NS_PER_S
 from netsim.network import link_between
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 _COLUMNS = ["sender", "receiver", "nbytes", "sent_ns", "started_ns", "done_ns"]
 

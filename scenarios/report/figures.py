@@ -10,18 +10,16 @@ from markupsafe import Markup
 from scenarios.drawing.painting import load_figure
 from scenarios.drawing.style import style, svg_markup
 from scenarios.report.plots import depth_figure, load_bars, stage_figure, time_figure
-from scenarios.report.trace_analysis import (
-    STAGES,
+from scenarios.report.result_analysis import (
     ResultFigures,
-    TimeBins,
-    TraceFigures,
     analyse_results,
-    analyse_trace,
     born_at_rate,
     split_by_stream,
 )
+from scenarios.report.time_bins import TimeBins
+from scenarios.report.trace_analysis import STAGES, TraceFigures, analyse_trace
 from scenarios.running.run import Report
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 PERCENTS = (50, 95, 99)
 """Percentiles of latency over time: the usual case, the bad one, the worst that still counts."""

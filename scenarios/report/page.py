@@ -27,6 +27,7 @@ def write_report(report: Report, replay: str) -> None:
         report.directory / "report.html",
         "report.html",
         replay=replay,
+        remarks=[*report.plan.notes, *report.plan.warnings],
         run=summary(report),
         word=_WORDS[report.verdict.passed],
         told=verdict_told(report.verdict),

@@ -15,7 +15,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scenarios.drawing.numbers import short
 from scenarios.drawing.style import LIGHT
-from scenarios.report.trace_analysis import STAGES, TimeBins
+from scenarios.report.time_bins import TimeBins
+from scenarios.report.trace_analysis import STAGES
 
 _WIDTH = 11.0
 _STAGE_COLOURS = ("purple", "blue", "orange", "green")

@@ -20,12 +20,17 @@ Table = tuple[str, list[tuple[str, str]]]
 def settings_tables(report: Report) -> list[Table]:
     """Return everything that was set, by title."""
     config = report.plan.config
-    feeding = {
+    feeding: dict[str, Any] = {
         "batch_rows": f"{config.feeding.batch_rows:,} tuples a message",
         "rate_tps": f"{config.feeding.rate_tps:,} tuples/s"
         if config.feeding.rate_tps
         else "as fast as the system takes them",
     }
+    if config.feeding.disorder:
+        bound = "at most" if config.feeding.bounded else "on average"
+        feeding["disorder"] = f"{bound} {duration(config.feeding.disorder)}"
+    if config.feeding.watermark_lag is not None:
+        feeding["watermark_lag"] = duration(config.feeding.watermark_lag)
     costs = {
         name: f"{value:,} ps" if isinstance(value, int) else value
         for name, value in asdict(load_profile(config.profile)).items()
@@ -35,10 +40,12 @@ def settings_tables(report: Report) -> list[Table]:
         ("Run", run | {"pairs": config.pairs, "rows": config.rows or "all"} | config.bind),
         ("Parameters", asdict(report.plan.parameters)),
         ("Feeding", feeding),
-        ("Network", _network(report)),
-        ("Cost profile", costs),
-        ("Versions", versions()),
     ]
+    if config.clock == "virtual":
+        tables += [("Network", _network(report)), ("Cost profile", costs)]
+    else:  # Of the network only the inboxes are not the machine's own.
+        tables += [("Network", {"inbox_messages": config.network.inbox_messages})]
+    tables.append(("Versions", versions()))
     return [(title, list(_told(values.items()))) for title, values in tables]
 
 

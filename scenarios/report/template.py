@@ -7,6 +7,7 @@ from typing import Any
 
 from scenarios.output.run_directory import OutputError
 from scenarios.report.settings import duration, in_bytes
+from scenarios.terminal.words import in_ms
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -28,7 +29,7 @@ def write_page(path: Path, template: str, **context: Any) -> None:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"bytes": in_bytes, "duration": duration}
+    environment.filters |= {"bytes": in_bytes, "duration": duration, "ms": in_ms}
     page = environment.get_template(template).render(colours=COLOURS, **context)
     try:
         path.write_text(page, encoding="utf-8")

@@ -11,13 +11,13 @@ import numpy as np
 from actors.hosting.live.parcels import Count, Measured
 from actors.hosting.live.run import LiveRun
 from actors.hosting.packing import pack
-from netsim.kernel import Kernel, Outcome, Progress
-from netsim.trace import Trace
+from netsim.outcome import Outcome, Progress
+from netsim.trace import Trace, trace_names
 from scenarios.output.results import ResultWriter
 from scenarios.running.plan import Plan
 from scenarios.running.rehearsal import rehearse
 from scenarios.running.simulation import Simulated, own_peak_bytes
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 if TYPE_CHECKING:
     from actors.hosting.ray_processes import RayProcesses
@@ -39,7 +39,7 @@ def run_live(
     with ray_cluster(plan.address, processes=count), RayProcesses(count) as processes:
         run = prepare_live(plan, graph, processes)
         measured = run.run(_telling(on_run))
-        names = Kernel.trace_names(graph.wiring)
+        names = trace_names(graph.wiring)
         _write_down(run, names, directory, streams=plan.query.streams, pairs=pairs)
     return Simulated(
         outcome=_outcome(measured),
@@ -53,7 +53,7 @@ def run_live(
 def prepare_live(plan: Plan, graph: ActorGraph, processes: RayProcesses) -> LiveRun:
     """Return a live run of *graph*, made from *plan*, in *processes* that have been rehearsed."""
     processes.everywhere(rehearse, *plan.rehearsal)
-    names = Kernel.trace_names(graph.wiring)
+    names = trace_names(graph.wiring)
     return LiveRun(
         processes,
         graph.specs,

@@ -23,7 +23,8 @@ from scenarios.configuration.run_config import RunConfig
 from scenarios.data.datasets import prepare_streams
 from spark_bridge.prepared import PreparedStream
 from topologies import Topology, find_topology
-from topologies.topology import ActorGraph, Job
+from topologies.actor_graph import ActorGraph
+from topologies.topology import Job
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +61,18 @@ class Plan:
             pairs=pairs,
             profile=load_profile(self.config.profile),
             network=partial(build_network, self.config.network),
+            live=self.config.clock == "live",
         )
 
     @property
     def feeding(self) -> Feeding:
         """How the streams are fed in."""
         return _feeding(self.config)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks on parameters that are allowed, but say less than they seem to."""
+        return self.topology.notes(self.job(pairs=False), self.parameters)
 
     @property
     def rehearsal(self) -> tuple[Topology, Any, Job]:

@@ -15,7 +15,7 @@ from joins.queries.window_clause import WindowClause
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
-from netsim.trace import Trace
+from netsim.trace import Trace, trace_names
 from topologies.topology import Job, Topology
 
 _ROWS = 96
@@ -40,7 +40,7 @@ def rehearse(topology: Topology, parameters: Any, job: Job) -> None:
         profile=load_profile(),
         host=InlineHost(graph.specs, wiring, 0),
         seed=0,
-        trace=Trace(Kernel.trace_names(wiring)),
+        trace=Trace(trace_names(wiring)),
         collect=lambda results: None,
         only_emit=graph.only_emit,
     ).run()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from netsim.kernel import Progress
+from netsim.outcome import Progress
 from scenarios.running.histogram import Histogram
 from scenarios.running.live_run import run_live
 from scenarios.running.plan import Plan

@@ -14,15 +14,16 @@ from actors.hosting.packing import pack
 from actors.hosting.process_host import ProcessHost
 from actors.protocol import Host
 from netsim.cost import load_profile
-from netsim.kernel import Kernel, Outcome, Progress
+from netsim.kernel import Kernel
 from netsim.operator_cost import operator_profiles
-from netsim.trace import Trace
+from netsim.outcome import Outcome, Progress
+from netsim.trace import Trace, trace_names
 from scenarios.configuration.networks import build_network
 from scenarios.output.results import ResultWriter
 from scenarios.running.plan import Plan
 from scenarios.running.rehearsal import rehearse
 from scenarios.running.timed_host import TimedHost
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,7 @@ def simulate(
     wiring = graph.wiring
     sites = dict.fromkeys(graph.placement.values())
     profiles = operator_profiles(config.profile, plan.topology.name)
-    trace = Trace(Kernel.trace_names(wiring), directory / "trace.parquet")
+    trace = Trace(trace_names(wiring), directory / "trace.parquet")
     with (
         _host(plan, graph) as (host, peak_bytes),
         ResultWriter(directory, streams=plan.query.streams, pairs=pairs) as results,

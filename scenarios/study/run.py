@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from netsim.cost import load_profile
 from scenarios.batch import Preparation, Result, run_one_of_many
 from scenarios.configuration.configs import ConfigError
 from scenarios.configuration.run_config import RunConfig
@@ -13,7 +14,6 @@ from scenarios.output.run_directory import POINTS
 from scenarios.running.plan import Plan, make_plan
 from scenarios.study.config import Point, Study
 from scenarios.study.findings import Findings
-from scenarios.survey import survey
 from topologies import TopologyError
 
 
@@ -68,13 +68,9 @@ def run_points(
 
 def _survey(config: RunConfig) -> Result:
     assert config.survey is not None  # what has no plan
-    record = survey(config.survey, config.seed)
-    return Result(
-        config=config,
-        record=record,
-        passed=record["none_cheaper_than_exhaustive"],
-        claims_exact=False,
-    )
+    found = config.survey.take(seed=config.seed, profile=load_profile(config.profile))
+    record = found.record | {"checked": found.checked}
+    return Result(config=config, record=record, passed=found.passed, claims_exact=False)
 
 
 def _check_measures(study: Study, point: Point, record: dict[str, object]) -> None:

@@ -43,8 +43,9 @@ class Terminal:
     def running(self, plan: Plan) -> Iterator[Display]:
         """Show how far the run is."""
         total = sum(min(s.rows, plan.config.rows or s.rows) for s in plan.streams)
+        doing = "running live" if plan.config.clock == "live" else "simulating"
         with progress_bar(self._progress_console) as progress:
-            yield Display(progress, self._progress_console, total)
+            yield Display(progress, self._progress_console, total, doing)
 
     @contextmanager
     def points(self, total: int) -> Iterator[Points]:

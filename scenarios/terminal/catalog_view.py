@@ -11,8 +11,8 @@ from rich.tree import Tree
 
 from spark_bridge.prepared import REJECTED, PreparedStream
 from topologies import Topology
+from topologies.actor_graph import ActorGraph
 from topologies.parameters import describe
-from topologies.topology import ActorGraph
 
 
 def show_catalog(out: Console, scenarios: list[dict[str, Any]], topologies: list[Topology]) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from scenarios.batch import Result
 from scenarios.comparison.compare import Comparison
-from scenarios.terminal.words import PASSED, in_bytes
+from scenarios.terminal.words import PASSED, in_bytes, in_ms
 
 _FIGURES = (
     "tuples/s", "p50 ms", "p95 ms", "p99 ms", "messages", "network", "state", "kernel s", "pairs"
@@ -61,7 +61,7 @@ def _cells(result: Result) -> list[str | Text]:
     return [
         Text(exact_told(run["verdict"], claims=result.claims_exact), style),
         f"{run['throughput_tps']:,.0f}",
-        *("-" if ms is None else f"{ms:,.3g}" for ms in latency),
+        *("-" if ms is None else in_ms(ms) for ms in latency),
         f"{run['network']['messages']:,}",
         in_bytes(run["network"]["bytes"]),
         "-" if state is None else in_bytes(state),

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scenarios.engines.comparison import EngineComparison
-from scenarios.terminal.words import PASSED, in_bytes
+from scenarios.terminal.words import PASSED, in_bytes, in_ms
 
 _FIGURES = (
     "tuples/s", "steady", "wall s", "p50 ms", "p95 ms", "p99 ms", "shuffled", "memory", "pairs"
@@ -18,12 +18,20 @@ _FIGURES = (
 
 
 def show_engines(out: Console, comparison: EngineComparison, directory: Path, replay: str) -> None:
-    """Print one table of all engines, fastest first, and what they cannot do."""
+    """Print one table of all engines, fastest first, and why some have no figures."""
     table = Table("engine", "version", "equal", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for title in _FIGURES:
         table.add_column(title, justify="right", no_wrap=True)
     for name in comparison.measured:
         table.add_row(name, comparison.versions[name], *_cells(comparison, name))
+    for without, names in (
+        (Text("failed", "bold red"), comparison.failed),
+        (Text("cannot"), comparison.refused),
+        (Text("not run"), comparison.waiting),
+    ):
+        for name in names:
+            version = comparison.versions.get(name, "-")
+            table.add_row(name, version, without, *["-"] * len(_FIGURES))
     out.print(table)
     out.print(
         f"{comparison.rows:,} tuples; the oracle expects {comparison.expected.pairs:,} pairs, "
@@ -53,7 +61,7 @@ def _cells(comparison: EngineComparison, name: str) -> list[str | Text]:
         f"{comparison.throughput_tps(name):,.0f}",
         "-" if one.steady_tps is None else f"{one.steady_tps:,.0f}",
         f"{one.wall_seconds:,.2f}",
-        *("-" if ms is None else f"{ms:,.3g}" for ms in latency),
+        *("-" if ms is None else in_ms(ms) for ms in latency),
         "-" if one.shuffled_bytes is None else in_bytes(one.shuffled_bytes),
         "-" if one.memory_bytes is None else in_bytes(one.memory_bytes),
         f"{one.totals.pairs:,}",

@@ -25,6 +25,11 @@ def show_proposal(out: Console, proposal: Proposal) -> None:
 
 def _told(cost: Cost) -> tuple[str, str, str]:
     if not cost.measured:
-        return f"{cost.estimated:,.5g}", "-", "-"
+        return _figure(cost.estimated), "-", "-"
     ratio = cost.estimated / cost.measured
-    return f"{cost.estimated:,.5g}", f"{cost.measured:,.5g}", f"{ratio:.3f}"
+    return _figure(cost.estimated), _figure(cost.measured), f"{ratio:.3f}"
+
+
+def _figure(value: float) -> str:
+    """Say a number to five digits, and never with an exponent."""
+    return f"{value:,.0f}" if value >= 10_000 else f"{value:,.5g}"

@@ -50,17 +50,18 @@ class Stages:
 
 
 class Display:
-    """One live line: tuples, virtual time, speed, time left."""
+    """One live line: tuples, the run's time, speed, time left; *doing* is the word for it."""
 
-    def __init__(self, progress: Progress, console: Console, total: int) -> None:
+    def __init__(self, progress: Progress, console: Console, total: int, doing: str) -> None:
         self._progress = progress
         self._console = console
-        self._task = progress.add_task("simulating", total=total, state="")
+        self._doing = doing
+        self._task = progress.add_task(doing, total=total, state="")
         self._total = total
         self._tenths = 0
 
     def on_run(self, at: kernel.Progress) -> None:
-        """Show how far the simulation is."""
+        """Show how far the run is."""
         task = self._progress.tasks[0]
         speed = at.tuples / task.elapsed if task.elapsed else 0
         left = (self._total - at.tuples) / speed if speed else 0
@@ -71,7 +72,7 @@ class Display:
         self._progress.update(self._task, completed=at.tuples, state=state)
         tenths = 10 * at.tuples // max(1, self._total)
         if tenths > self._tenths and not self._console.is_terminal:
-            print(f"simulating: {state}", file=sys.stderr)
+            print(f"{self._doing}: {state}", file=sys.stderr)
         self._tenths = max(tenths, self._tenths)
 
     def on_judge(self) -> None:

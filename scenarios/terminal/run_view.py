@@ -42,7 +42,7 @@ def opening(out: Console, plan: Plan) -> None:
         told = "  ".join(f"{k}={v}" for k, v in values.items() if v not in (None, ()))
         if told:
             out.print(f"  {title}: {told}", style="dim")
-    for note in plan.topology.notes(plan.query, plan.parameters):
+    for note in plan.notes:
         out.print(f"  note: {note}")
     for warning in plan.warnings:
         out.print(f"  warning: {warning}", style="yellow")

@@ -60,10 +60,8 @@ def _show_verdicts(out: Console, findings: Findings) -> None:
     results = findings.results
     claiming = [result for result in results.values() if result.claims_exact and result.record]
     exact = sum(result.record["verdict"]["exact"] for result in claiming)
-    out.print(
-        f"{len(results)} runs: {exact} of {len(claiming)} that claim to be exact are",
-        style="bold red" if exact < len(claiming) else None,
-    )
+    told = f": {exact} of {len(claiming)} that claim to be exact are" if claiming else ""
+    out.print(f"{len(results)} runs{told}", style="bold red" if exact < len(claiming) else None)
     for point in findings.study.points:
         result = results[point.number]
         if result.failure:

@@ -14,3 +14,8 @@ def in_bytes(count: float) -> str:
             return f"{size:,.3g} {unit}"
         size /= 1000
     return f"{size:,.3g} TB"
+
+
+def in_ms(ms: float) -> str:
+    """Say milliseconds to three digits, whole ones from a thousand on."""
+    return f"{ms:,.0f}" if ms >= 1000 else f"{ms:,.3g}"

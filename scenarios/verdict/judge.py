@@ -8,7 +8,7 @@ from pathlib import Path
 from actors.feed import StreamFile
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
-from netsim.kernel import Outcome
+from netsim.outcome import Outcome
 from scenarios.running.histogram import Histogram
 from scenarios.verdict.lateness import check_watermarks, read_late
 from scenarios.verdict.oracle_check import compare

@@ -11,7 +11,7 @@ from actors.disorder import open_feed
 from actors.feed import StreamFile
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
-from scenarios.output.results import late_path
+from scenarios.output.result_files import late_path
 from scenarios.verdict.verdict import Check
 
 _CHUNK_ROWS = 8_192

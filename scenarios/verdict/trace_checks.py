@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from netsim.kernel import Outcome
+from netsim.outcome import Outcome
 from scenarios.verdict.verdict import Check
 
 

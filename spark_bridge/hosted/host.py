@@ -89,8 +89,8 @@ def run_hosted(
     Raises
     ------
     DataError
-        The checkpoint in *folder* is of another query, or results of more than two streams are to
-        be written.
+        The checkpoint in *folder* is of another query or not whole, or results of more than two
+        streams are to be written.
     SparkUnavailable
         This Spark has no stateful operators for Python.
     SparkFailed

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from actors.state import from_bytes, to_bytes
+from spark_bridge.errors import DataError
 from spark_bridge.hosted.parcels import unpack
 from spark_bridge.hosted.shard import StageShard
 from spark_bridge.hosted.whole_file import whole_file
@@ -65,7 +66,17 @@ class Kept:
         return Head(*_HEAD.unpack(kept[0])) if kept else Head()
 
     def rebuild(self, head: Head, shard: StageShard) -> None:
-        """Bring a new *shard* to where *head* says it was; what it sends again is dropped."""
+        """Bring a new *shard* to where *head* says it was; what it sends again is dropped.
+
+        Raise :exc:`DataError` naming a file that is no longer there.
+        """
+        needed = range(head.snapshot or 1, head.trigger + 1)
+        missing = [p for p in (self._file(shard, t) for t in needed) if not p.exists()]
+        if missing:
+            raise DataError(
+                f"{missing[0]} is missing, which the checkpoint beside it counts on: put it back, "
+                f"or delete {self._folder.parent} and what was found with it, and begin anew"
+            )
         if head.snapshot:
             # Of a bytearray, arrays can be written to, as actors do with what they restore.
             shard.restore(from_bytes(bytearray(self._file(shard, head.snapshot).read_bytes())))

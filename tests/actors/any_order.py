@@ -10,7 +10,7 @@ import numpy as np
 
 from actors.context import RecordingContext
 from actors.protocol import Actor, Message
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 _SYSTEM_FASTER = 64
 """Than what feeds it: else all was fed in before anything came of it."""

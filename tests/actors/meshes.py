@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any
 
 import pytest
@@ -58,13 +57,8 @@ class Threads:
     def __enter__(self) -> Threads:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.mesh.__exit__(None, None, None)
+    def __exit__(self, *_: object) -> None:
+        self.mesh.__exit__()
         for thread in self._threads:
             thread.join(10)
             assert not thread.is_alive()

@@ -21,7 +21,8 @@ from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.queries.parser import parse_query
 from topologies import TOPOLOGIES
-from topologies.topology import ActorGraph, Job
+from topologies.actor_graph import ActorGraph
+from topologies.topology import Job
 from topologies.window_join import WindowJoin
 
 SYSTEMS = [name for name, system in TOPOLOGIES.items() if isinstance(system, WindowJoin)]

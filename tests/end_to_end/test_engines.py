@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from html import unescape
+from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from scenarios.engines import registry
 from scenarios.engines.engine import EngineFailed, Measured, Totals
 from scenarios.engines.flink_engine import PYTHON_VARIABLE
+from scenarios.engines.memory import alone
 from scenarios.engines.registry import ENGINES
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
@@ -20,11 +23,10 @@ QUERY = SELF_JOIN.format(window=WINDOW)
 class Broken:
     """An engine that is there, and fails or finds something else."""
 
-    name = "broken"
     install = "not at all"
 
-    def __init__(self, totals: Totals | None) -> None:
-        self.totals = totals
+    def __init__(self, outcome: Totals | BaseException, name: str = "broken") -> None:
+        self.outcome, self.name = outcome, name
 
     def version(self) -> str | None:
         return "1.0"
@@ -33,9 +35,16 @@ class Broken:
         return None
 
     def run(self, plan: object, directory: Path) -> Measured:
-        if self.totals is None:
-            raise EngineFailed("out of paper")
-        return Measured(totals=self.totals, wall_seconds=1.0)
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return Measured(totals=self.outcome, wall_seconds=1.0)
+
+
+class Endless(Broken):
+    """An engine whose process does not end."""
+
+    def run(self, plan: object, directory: Path) -> Measured:
+        return alone(time.sleep, 1000)[0]
 
 
 def test_engines_find_the_same_pairs_and_refusals_are_told(
@@ -86,13 +95,47 @@ def test_an_engine_that_finds_something_else_fails_the_comparison(
 def test_an_engine_that_fails_loses_no_other(
     joinsim: Command, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry.ENGINES, "broken", Broken(None))
+    monkeypatch.setitem(registry.ENGINES, "broken", Broken(EngineFailed("out of paper")))
     names = "broken,inline"
     said = joinsim("compare", QUERY, "--data", prepared, "--engines", names, "--out", "o")
     assert said.code == 3
     assert "failed: out of paper" in said.out
     assert "out of paper" in (tmp_path / "o" / "compare.html").read_text()
     assert "all pairs equal: PASS" in said.out
+
+
+def test_an_engine_that_takes_too_long_is_stopped_and_the_others_go_on(
+    joinsim: Command, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.ENGINES, "endless", Endless(Totals(), "endless"))
+    monkeypatch.setitem(registry.ENGINES, "quick", Broken(Totals(1, 2), "quick"))
+    said = joinsim(
+        "compare", QUERY, "--data", prepared, "--engines", "endless,quick", "--limit", 1,
+        "--out", "o",
+    )  # fmt: skip
+    assert said.code == 3
+    assert "failed: stopped: it had not ended after 1 s (--limit)" in said.out
+    assert not active_children(), "its process is stopped"
+    told = json.loads((tmp_path / "o" / "compare.json").read_text())
+    assert [one["engine"] for one in told["engines"]] == ["quick"]
+    assert [one["engine"] for one in told["failed"]] == ["endless"]
+
+
+def test_ctrl_c_loses_no_engine_that_has_run(
+    joinsim: Command, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.ENGINES, "quick", Broken(Totals(1, 2), "quick"))
+    monkeypatch.setitem(registry.ENGINES, "broken", Broken(KeyboardInterrupt()))
+    names = "quick,broken,duckdb"
+    said = joinsim("compare", QUERY, "--data", prepared, "--engines", names, "--out", "o")
+    assert said.code == 3
+    assert said.err.rstrip().endswith("joinsim: stopped")
+    assert "all pairs equal: FAIL" in said.out
+    told = json.loads((tmp_path / "o" / "compare.json").read_text())
+    assert [one["engine"] for one in told["engines"]] == ["quick"]
+    assert told["not_run"] == ["broken", "duckdb"]
+    assert "not run" in (tmp_path / "o" / "compare.html").read_text()
+    assert not (tmp_path / "o" / "points").exists()
 
 
 def test_an_engine_that_is_missing_says_how_to_get_it(
@@ -110,6 +153,7 @@ def test_an_engine_that_is_missing_says_how_to_get_it(
         (["--engines", "duckbd"], "no engine is called 'duckbd': did you mean 'duckdb'?"),
         (["--engines", " ,"], "name some of inline, ray"),
         (["--engines", "inline", "--topologies", "spo_join,bchj"], "run one topology"),
+        (["--limit", 60], "--limit 60: it is for --engines"),
     ],
 )
 def test_what_cannot_be_compared_is_told(

@@ -38,6 +38,20 @@ def test_a_sum_has_every_row_of_every_part(data: st.DataObject, probes: int, par
     assert total.fingerprint.tolist() == matches(whole).fingerprint.tolist()
 
 
+@given(rows=st.lists(st.lists(st.lists(st.integers(0, 99), max_size=4), max_size=3), max_size=5))
+def test_what_is_split_has_each_probes_own(rows: list[list[list[int]]]) -> None:
+    whole = matches([row for part in rows for row in part])
+    parts = whole.split([len(part) for part in rows])
+    assert len(parts) == len(rows)
+    for found, part in zip(parts, map(matches, rows), strict=True):
+        assert found.match_id is not None
+        assert part.match_id is not None
+        assert found.match_id.tolist() == part.match_id.tolist()
+        assert found.fingerprint.tolist() == part.fingerprint.tolist()
+        assert found.count.tolist() == part.count.tolist()
+    assert [i for found in parts for i in found.probe_id.tolist()] == whole.probe_id.tolist()
+
+
 def test_counted_matches_have_no_pairs() -> None:
     counted = Matches(
         stream=0, probe_id=np.arange(1), count=np.ones(1, int), fingerprint=np.ones(1, np.uint64)

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 from actors.hosting.inline import InlineHost
 from actors.protocol import ActorSpec, Host, Wiring
 from netsim.cost import CostProfile
-from netsim.kernel import Kernel, Outcome
+from netsim.kernel import Kernel
 from netsim.network import Latency, Link, full_mesh
-from netsim.trace import Trace
+from netsim.outcome import Outcome
+from netsim.trace import Trace, trace_names
 
 MESSAGE_NS = 10
 """What receiving a message costs with `PROFILE`; a comparison costs 1 ns, all else nothing."""
@@ -73,7 +74,7 @@ def simulate(
         profile=PROFILE,
         host=host,
         seed=seed,
-        trace=Trace(Kernel.trace_names(wiring), path),
+        trace=Trace(trace_names(wiring), path),
         collect=emitted.extend,
         inbox_messages=inbox_messages,
     )

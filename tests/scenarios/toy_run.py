@@ -23,7 +23,7 @@ from joins.queries.parser import parse_query
 from joins.work import Work
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
-from netsim.trace import Trace
+from netsim.trace import Trace, trace_names
 from scenarios.configuration import configs
 from scenarios.configuration.networks import build_network
 from scenarios.configuration.run_config import RunConfig
@@ -32,7 +32,8 @@ from scenarios.running.histogram import Histogram
 from scenarios.running.plan import Plan
 from scenarios.running.run import Report
 from scenarios.verdict import Check, Offender, Verdict
-from topologies.topology import ActorGraph, Job, Topology
+from topologies.actor_graph import ActorGraph
+from topologies.topology import Job, Topology
 
 QUERIES = {
     1: "SELECT * FROM T WHERE T.x1 < T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '10')",
@@ -158,7 +159,7 @@ def toy_report(
         files=files,
     )
     graph = plan.graph(pairs=False)
-    trace = Trace(Kernel.trace_names(graph.wiring), directory / "trace.parquet")
+    trace = Trace(trace_names(graph.wiring), directory / "trace.parquet")
     latencies = Histogram()
     with ResultWriter(directory, streams=query.streams, pairs=False) as results:
 

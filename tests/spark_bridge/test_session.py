@@ -109,6 +109,44 @@ def test_spark_comes_and_goes_in_silence_even_when_the_work_fails() -> None:
     assert _run(script) == ""
 
 
+def test_spark_interrupted_while_java_starts_leaves_no_java_behind() -> None:
+    script = textwrap.dedent(
+        """
+        from types import SimpleNamespace
+        import psutil
+        from pyspark import java_gateway
+        from spark_bridge.session import spark_session
+        def interrupt(seconds):
+            assert psutil.Process().children()
+            raise KeyboardInterrupt
+        java_gateway.time = SimpleNamespace(sleep=interrupt)
+        try:
+            with spark_session():
+                raise AssertionError("it started")
+        except KeyboardInterrupt:
+            print(psutil.Process().children())
+        """
+    )
+    assert _run(script) == "[]\n"
+
+
+def test_ctrl_c_in_the_middle_of_a_query_says_nothing_of_its_own() -> None:
+    script = textwrap.dedent(
+        """
+        import os, signal, threading
+        from spark_bridge.session import SessionOptions, spark_session
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with spark_session(SessionOptions(quick_start=True)) as spark:
+                threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
+                spark.range(1 << 40).selectExpr("sum(id % 7)").collect()
+        except KeyboardInterrupt:
+            print("stopped")
+        """
+    )
+    assert _run(script) == "stopped\n"
+
+
 def test_a_spark_that_cannot_start_says_why() -> None:
     script = textwrap.dedent(
         """

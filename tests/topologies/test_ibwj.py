@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
 from actors.ibwj.machine import Machine
+from benchmarks.pim_tree import make_work
 from joins.queries.parser import parse_query
+from joins.window_join.drivers import SHARED
 from scenarios.configuration.configs import ConfigError
 from scenarios.running.plan import make_parameters
 from tests.properties.jobs import RandomJob, jobs
@@ -44,7 +48,7 @@ def test_an_index_that_threads_cannot_share_is_refused_with_those_they_can() -> 
     ("values", "window", "says"),
     [
         ({"threads": 16, "cores": 8}, 1 << 16, ["16 threads on 8 cores"]),
-        ({"insertion_depth": 9}, 1 << 16, ["9: the tree of a window of 65536 tuples is 2 deep"]),
+        ({"insertion_depth": 40}, 1 << 16, ["40: the tree of a window of 65536 tuples is 2 deep"]),
         ({"insertion_depth": 2}, 1, ["2: the tree of a window of 1 tuples is 0 deep"]),
         ({"threads": 8, "cores": 8}, 1 << 16, []),
     ],
@@ -52,7 +56,9 @@ def test_an_index_that_threads_cannot_share_is_refused_with_those_they_can() -> 
 def test_what_says_less_than_it_seems_to_is_noted(
     values: dict[str, int], window: int, says: list[str]
 ) -> None:
-    notes = IBWJ.notes(parse_query(QUERY.format(window)), make_parameters(IBWJ, values))
+    notes = IBWJ.notes(
+        IBWJ.sketch(parse_query(QUERY.format(window))), make_parameters(IBWJ, values)
+    )
     assert len(notes) == len(says)
     assert all(part in note for part, note in zip(says, notes, strict=True))
 
@@ -63,6 +69,23 @@ def test_what_says_less_than_it_seems_to_is_noted(
 )
 def test_threads_that_share_an_index_merge_rarely(values: dict[str, float], ratio: float) -> None:
     assert making_of(make_parameters(IBWJ, values)).merge_ratio == ratio
+
+
+@pytest.mark.parametrize("index", SHARED)
+def test_threads_are_real_in_a_live_run_and_simulated_in_virtual_time(index: str) -> None:
+    rows = make_work(200, 100)
+    for live in (False, True):
+        job = replace(IBWJ.sketch(parse_query(QUERY.format(100))), live=live)
+        graph = IBWJ.build(job, make_parameters(IBWJ, {"threads": 2, "index": index}))
+        made = graph.specs["machine"].arguments
+        join = made["making"].make(self_join=False, unit_ps=made["unit_ps"])
+        assert (join.join(rows).work.elapsed_ns == 0) is live
+
+
+def test_more_real_threads_than_cores_are_noted() -> None:
+    job = replace(IBWJ.sketch(parse_query(QUERY.format(1 << 16))), live=True)
+    (note,) = IBWJ.notes(job, make_parameters(IBWJ, {"threads": 1000, "cores": 1000}))
+    assert note.startswith("1000 threads on")
 
 
 @settings(max_examples=15)

@@ -8,31 +8,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.semijoins.asked import Asked, Queue
-from actors.semijoins.part import Desk, DestinationPart, OneWayStep, SourcePart
+from actors.semijoins.asked import Asked
+from actors.semijoins.one_way.asking_source import AskingSource
+from actors.semijoins.part import Desk, DestinationPart
 from actors.semijoins.payloads import Combinations, PartialTuples
 from joins.batch import Batch
-from joins.semijoins.distinct import contained, distinct
+from joins.semijoins.distinct import contained
 from joins.semijoins.joined import Joined
 
 
-class SmD2Source(SourcePart):
+class SmD2Source(AskingSource):
     """Asks which values match, and ships the tuples of those."""
-
-    def __init__(self, step: OneWayStep) -> None:
-        super().__init__(step)
-        self._asked = Queue()
-
-    @property
-    def waits(self) -> bool:
-        """Whether tuples wait here for an answer of N_2."""
-        return len(self._asked) > 0
 
     def start(self, joined: Joined, tick: int, final: bool, desk: Desk) -> None:
         """Project the tuples on the join attributes and ship the distinct values (line 3)."""
-        columns = self.step.attributes.of_joined(joined)
-        first, _ = distinct(columns)
-        values = tuple(column[first] for column in columns)
+        values = self.distinct_values(joined)
         if len(joined):
             # This is not the end of the interval for N_2: the tuples themselves will be.
             question = PartialTuples(step=self.step.number, tick=tick, final=False, values=values)

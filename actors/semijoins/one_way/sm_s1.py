@@ -10,35 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from actors.semijoins.asked import Asked, Queue
-from actors.semijoins.part import Desk, DestinationPart, OneWayStep, SourcePart
+from actors.semijoins.asked import Asked
+from actors.semijoins.one_way.asking_source import AskingSource
+from actors.semijoins.part import Desk, DestinationPart, OneWayStep
 from actors.semijoins.payloads import FullTuples, PartialTuples, Shipment, WindowUpdate
 from actors.semijoins.updates import follow, window_update
 from joins.batch import Batch
-from joins.semijoins.distinct import distinct
 from joins.semijoins.horizon import Timeline
 from joins.semijoins.joined import Joined
 
 
-class SmS1Source(SourcePart):
+class SmS1Source(AskingSource):
     """Asks, keeps W'_2 and joins."""
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)
         self._window = step.held()
-        self._asked = Queue()
         self._line = Timeline()
-
-    @property
-    def waits(self) -> bool:
-        """Whether tuples wait here for an answer of N_2."""
-        return len(self._asked) > 0
 
     def start(self, joined: Joined, tick: int, final: bool, desk: Desk) -> None:
         """Project the tuples on the join attributes and ship the distinct values (line 3)."""
-        columns = self.step.attributes.of_joined(joined)
-        first, _ = distinct(columns)
-        values = tuple(column[first] for column in columns)
+        values = self.distinct_values(joined)
         if len(joined) or desk.execution.ships_nothing:
             self.ship(self.question(values, tick, final), desk)
         asked = Asked(tick, final, joined, values, answered=not len(joined))

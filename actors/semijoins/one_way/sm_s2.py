@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from actors.semijoins.asked import Asked, Queue
+from actors.semijoins.asked import Asked
+from actors.semijoins.one_way.asking_source import AskingSource
 from actors.semijoins.one_way.valued_destination import ValuedDestination
-from actors.semijoins.part import Desk, OneWayStep, SourcePart
+from actors.semijoins.part import Desk, OneWayStep
 from actors.semijoins.payloads import FullTuples, PartialTuples, WindowUpdate
 from actors.semijoins.updates import follow, window_update
 from joins.batch import Batch
@@ -31,7 +32,7 @@ from joins.semijoins.joined import Joined
 from joins.semijoins.mixed_window import MixedWindow
 
 
-class SmS2Source(SourcePart):
+class SmS2Source(AskingSource):
     """Keeps M_2, asks for full tuples it lacks, and joins."""
 
     delayed = True
@@ -41,13 +42,7 @@ class SmS2Source(SourcePart):
         self._mixed = MixedWindow(
             stream=step.stored, schema=step.schema, attributes=step.attributes
         )
-        self._asked = Queue()
         self._line = Timeline()
-
-    @property
-    def waits(self) -> bool:
-        """Whether tuples wait here for an answer of N_2."""
-        return len(self._asked) > 0
 
     def start(self, joined: Joined, tick: int, final: bool, desk: Desk) -> None:
         """Join with full tuples; ask for those that only match partial ones (lines 3 and 4)."""

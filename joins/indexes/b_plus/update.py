@@ -1,15 +1,14 @@
-"""The kernels that change a B+-tree: insert, split, delete, merge, and sharing between neighbours.
+"""The kernels that change a B+-tree: insert, split, delete.
 
-A node is split when it is full, and refilled from a neighbour when it is less than a quarter full:
-merged with it if the two fit into three quarters of a node, else the two share evenly. Every node
-but the root is thus at least a quarter full, so a sliding window cannot leak memory, and no tuple
-at a border makes a node merge and split in turn.
+A node is split when it is full, and refilled when deletions have emptied it
+(`joins.indexes.b_plus.balance`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from joins.indexes.b_plus.balance import close_gap, copy_inner, rebalance
 from joins.indexes.b_plus.nodes import (
     ENTRIES,
     HEIGHT,
@@ -34,11 +33,6 @@ from joins.work import INSERTS, MOVES
 @inlined
 def _open_gap(rows: np.ndarray, node: int, at: int, size: int) -> None:
     move_entries(rows, node, at, node, at + 1, size - at)
-
-
-@inlined
-def _close_gap(rows: np.ndarray, node: int, at: int, width: int, size: int) -> None:
-    move_entries(rows, node, at + width, node, at, size - width - at)
 
 
 @kernel
@@ -68,13 +62,6 @@ def _new_inner(nodes: Nodes) -> int:
 
 
 @kernel
-def _free_inner(nodes: Nodes, node: int) -> None:
-    nodes.inner_child[node, 0] = nodes.state[INNER_FREE]
-    nodes.state[INNER_FREE] = node
-    nodes.state[INNER_LIVE] -= 1
-
-
-@kernel
 def _split_leaf(nodes: Nodes, leaf: int, counters: np.ndarray) -> int:
     """Move the upper half of a full *leaf* into a new one and return that."""
     right = _new_leaf(nodes)
@@ -88,13 +75,6 @@ def _split_leaf(nodes: Nodes, leaf: int, counters: np.ndarray) -> int:
     nodes.leaf_next[leaf] = right
     counters[MOVES] += size - keep
     return right
-
-
-@kernel
-def _copy_inner(nodes: Nodes, source: int, at: int, target: int, to: int, count: int) -> None:
-    move_entries(nodes.inner_keys, source, at, target, to, count)
-    move_entries(nodes.inner_positions, source, at, target, to, count)
-    move_entries(nodes.inner_child, source, at, target, to, count)
 
 
 @kernel
@@ -119,7 +99,7 @@ def _add_child(
             return
         child = _new_inner(nodes)
         keep = size // 2
-        _copy_inner(nodes, node, keep, child, 0, size - keep)
+        copy_inner(nodes, node, keep, child, 0, size - keep)
         nodes.inner_size[node] = keep
         nodes.inner_size[child] = size - keep
         counters[MOVES] += size - keep
@@ -165,94 +145,6 @@ def insert_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) 
     return True
 
 
-@kernel
-def _even_out_leaves(nodes: Nodes, left: int, right: int, counters: np.ndarray) -> bool:
-    """Merge two neighbours when they fit well into one (True), else share their entries evenly."""
-    keys, positions, size = nodes.leaf_keys, nodes.leaf_positions, nodes.leaf_size
-    total = size[left] + size[right]
-    merged = total <= keys.shape[1] * 3 // 4
-    keep = total if merged else total // 2
-    moved = keep - size[left]
-    if moved > 0:
-        move_entries(keys, right, 0, left, size[left], moved)
-        move_entries(positions, right, 0, left, size[left], moved)
-        _close_gap(keys, right, 0, moved, size[right])
-        _close_gap(positions, right, 0, moved, size[right])
-    else:
-        move_entries(keys, right, 0, right, -moved, size[right])
-        move_entries(positions, right, 0, right, -moved, size[right])
-        move_entries(keys, left, keep, right, 0, -moved)
-        move_entries(positions, left, keep, right, 0, -moved)
-    counters[MOVES] += total - keep + abs(moved)
-    size[left] = keep
-    size[right] = total - keep
-    if merged:
-        nodes.leaf_next[left] = nodes.leaf_next[right]
-        nodes.leaf_next[right] = nodes.state[LEAF_FREE]
-        nodes.state[LEAF_FREE] = right
-        nodes.state[LEAF_LIVE] -= 1
-    return merged
-
-
-@kernel
-def _even_out_inners(nodes: Nodes, left: int, right: int, counters: np.ndarray) -> bool:
-    """Do for two inner nodes what `_even_out_leaves` does."""
-    size = nodes.inner_size
-    total = size[left] + size[right]
-    merged = total <= nodes.inner_child.shape[1] * 3 // 4
-    keep = total if merged else total // 2
-    moved = keep - size[left]
-    if moved > 0:
-        _copy_inner(nodes, right, 0, left, size[left], moved)
-        _close_gap(nodes.inner_keys, right, 0, moved, size[right])
-        _close_gap(nodes.inner_positions, right, 0, moved, size[right])
-        _close_gap(nodes.inner_child, right, 0, moved, size[right])
-    else:
-        _copy_inner(nodes, right, 0, right, -moved, size[right])
-        _copy_inner(nodes, left, keep, right, 0, -moved)
-    counters[MOVES] += total - keep + abs(moved)
-    size[left] = keep
-    size[right] = total - keep
-    if merged:
-        _free_inner(nodes, right)
-    return merged
-
-
-@kernel
-def _rebalance(nodes: Nodes, counters: np.ndarray) -> None:
-    """Refill the leaf at the end of the path from a neighbour, and so on towards the root."""
-    bottom = nodes.state[HEIGHT] - 1
-    for level in range(bottom, -1, -1):
-        parent = nodes.path[0, level]
-        slot = max(nodes.path[1, level], 1)  # the right one of the two neighbours
-        left = nodes.inner_child[parent, slot - 1]
-        right = nodes.inner_child[parent, slot]
-        if level == bottom:
-            merged = _even_out_leaves(nodes, left, right, counters)
-            key, position = nodes.leaf_keys[right, 0], nodes.leaf_positions[right, 0]
-        else:
-            merged = _even_out_inners(nodes, left, right, counters)
-            key, position = nodes.inner_keys[right, 0], nodes.inner_positions[right, 0]
-        if not merged:
-            nodes.inner_keys[parent, slot] = key
-            nodes.inner_positions[parent, slot] = position
-            return
-        size = nodes.inner_size[parent]
-        _close_gap(nodes.inner_keys, parent, slot, 1, size)
-        _close_gap(nodes.inner_positions, parent, slot, 1, size)
-        _close_gap(nodes.inner_child, parent, slot, 1, size)
-        nodes.inner_size[parent] = size - 1
-        counters[MOVES] += size - slot - 1
-        if level == 0:
-            if size - 1 == 1:
-                nodes.state[ROOT] = nodes.inner_child[parent, 0]
-                nodes.state[HEIGHT] -= 1
-                _free_inner(nodes, parent)
-            return
-        if size - 1 >= nodes.inner_child.shape[1] // 4:
-            return
-
-
 @inlined
 def delete_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> bool:
     """Delete one entry. Return False when it is not there."""
@@ -261,13 +153,13 @@ def delete_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) 
     if not present:
         return False
     size = nodes.leaf_size[leaf]
-    _close_gap(nodes.leaf_keys, leaf, at, 1, size)
-    _close_gap(nodes.leaf_positions, leaf, at, 1, size)
+    close_gap(nodes.leaf_keys, leaf, at, 1, size)
+    close_gap(nodes.leaf_positions, leaf, at, 1, size)
     nodes.leaf_size[leaf] = size - 1
     nodes.state[ENTRIES] -= 1
     counters[MOVES] += size - at - 1
     if size - 1 < nodes.leaf_keys.shape[1] // 4 and nodes.state[HEIGHT] > 0:
-        _rebalance(nodes, counters)
+        rebalance(nodes, counters)
     return True
 
 

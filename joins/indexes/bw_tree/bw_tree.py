@@ -19,7 +19,7 @@ from joins.indexes.bw_tree.pages import DELETED, DELTAS, INSERTED, Pages, make_p
 from joins.indexes.bw_tree.search import probe_range
 from joins.indexes.bw_tree.update import change
 from joins.indexes.columns import column, window_columns
-from joins.indexes.pim_tree.probe import Output
+from joins.indexes.output import Output, new_output
 from joins.machine.compiling import kernel
 from joins.work import COUNTERS, NO_WORK, Work
 
@@ -139,12 +139,7 @@ class BwTree:
         counters = np.zeros(len(COUNTERS), np.int64)
         room = 64
         while True:
-            output = Output(
-                np.zeros(len(low), np.int64),
-                np.zeros(len(low), np.uint64),
-                np.empty(room, np.int64),
-                np.zeros(1, np.int64),
-            )
+            output = new_output(len(low), room)
             counters[:] = 0
             _probe_all(self.pages, low, high, start, stop, output, counters)
             if output.listed[0] <= room:

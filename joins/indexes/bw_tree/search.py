@@ -32,7 +32,7 @@ from joins.indexes.bw_tree.pages import (
     SIZE,
     Pages,
 )
-from joins.indexes.pim_tree.probe import Output, give
+from joins.indexes.output import Output, give
 from joins.machine.atomics import load
 from joins.machine.compiling import kernel
 from joins.work import ATOMICS, COMPARISONS

@@ -41,7 +41,7 @@ from joins.indexes.immutable.prefix_grid_build import (
     levels_for,
 )
 from joins.indexes.immutable.prefix_grid_probe import count_rows, list_rows
-from joins.indexes.immutable.segment_probes import Probes, make_output
+from joins.indexes.immutable.segment_probes import Probes, new_output
 from joins.indexes.immutable.tree_searched import TreeSearchedSegment
 from joins.machine.lanes import LANES
 from joins.work import Work
@@ -101,7 +101,7 @@ class PrefixGridSegment(TreeSearchedSegment):
 
     def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> Found:
         candidates = np.empty(len(self) + LANES, np.int64)
-        output = make_output(len(probes.start))
+        output = new_output(len(probes.start))
         count_rows(self._grid, self.first, probes, candidates, output, counters)
         if enumerate:
             room = np.empty(int(output.matches.sum()) + LANES, np.int64)

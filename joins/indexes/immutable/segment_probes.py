@@ -46,7 +46,7 @@ class Output(NamedTuple):
     match_id: np.ndarray
 
 
-def make_output(probes: int) -> Output:
+def new_output(probes: int) -> Output:
     """Return the output of as many *probes* that have found nothing yet."""
     return Output(np.zeros(probes, np.int64), np.zeros(probes, np.uint64), np.empty(0, np.int64))
 
@@ -83,7 +83,7 @@ def answer_in_chunks(
     shortest of their ranges holds are sure to fit, and returns the row it came to and the ids
     listed.
     """
-    output = make_output(len(probes.start))
+    output = new_output(len(probes.start))
     size = 0
     if enumerate:
         lengths = np.where(probes.negated[:, None], tuples, probes.end - probes.begin).min(axis=0)

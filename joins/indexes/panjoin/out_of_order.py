@@ -23,6 +23,7 @@ from joins.indexes.panjoin.probing import probe_subwindows
 from joins.indexes.panjoin.structure import StructureName
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
 from joins.indexes.windows.nested_loop import NestedLoop
+from joins.indexes.windows.window_index import Ranges
 from joins.work import Work
 
 
@@ -136,14 +137,14 @@ class OutOfOrderSubwindow(Subwindow):
         row = self._buffered.reached(start, stop)
         if len(row):
             reaching = _rows(probes, row)
-            held = self._buffer.probe(
+            ranges = Ranges(
                 [reaching.low, *reaching.filter_low],
                 [reaching.high, *reaching.filter_high],
-                negated=[reaching.negated, *reaching.filter_negated],
-                start=reaching.start,
-                stop=reaching.stop,
-                enumerate=True,
+                [reaching.negated, *reaching.filter_negated],
+                reaching.start,
+                reaching.stop,
             )
+            held = self._buffer.probe(ranges, enumerate=True)
             found.append(self._buffered.candidates(row, held))
             work += held.work
         return found, work

@@ -9,6 +9,7 @@ import numpy as np
 
 from joins.found import Found
 from joins.indexes.columns import column, key_dtype, keys_column, window_columns
+from joins.indexes.output import Output
 from joins.indexes.pim_tree.index_kernels import insert_entries, probe_entries
 from joins.indexes.pim_tree.layout import (
     ENTRIES,
@@ -26,7 +27,7 @@ from joins.indexes.pim_tree.layout import (
     resize,
 )
 from joins.indexes.pim_tree.mutable import clear_tree
-from joins.indexes.pim_tree.probe import Output, active_tree, run_slot, tree_slot
+from joins.indexes.pim_tree.probe import active_tree, run_slot, tree_slot
 from joins.indexes.pim_tree.status import DONE, MAINTAIN
 from joins.machine.memory import aligned
 from joins.work import COUNTERS, NO_WORK, Work

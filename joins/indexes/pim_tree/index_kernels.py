@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from joins.indexes.output import Output
 from joins.indexes.pim_tree.immutable import descend, place_in_leaf
 from joins.indexes.pim_tree.layout import (
     DEPTH,
@@ -20,7 +21,6 @@ from joins.indexes.pim_tree.layout import (
 )
 from joins.indexes.pim_tree.mutable import insert_into_subindex, route
 from joins.indexes.pim_tree.probe import (
-    Output,
     active_tree,
     probe_run,
     probe_tree,

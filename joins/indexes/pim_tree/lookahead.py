@@ -69,8 +69,7 @@ def look_up_block(
             levels = forest.run_shape[run, LEVELS]
             leaf = descend(forest, run, node, depth, levels, low[row], counters)
             places[i, PLACES + k] = leaf
-            # A range that begins near the end of its leaf is read on into the next one.
-            for word in range(leaf * width, leaf * width + width + LINE, LINE):
+            for word in range(leaf * width, leaf * width + width, LINE):
                 prefetch_entry(forest.run_keys, run, word)
         prefetch_entry(forest.subindexes, subindex_row(forest, active, places[i, READ]), 0)
         written = active_tree(forest, own)
@@ -88,7 +87,9 @@ def look_up_block(
             place = place_in_leaf(forest, run, places[i, PLACES + k], low[row], counters)
             places[i, PLACES + k] = place
             prefetch_entry(forest.run_positions, run, place)
-            prefetch_entry(forest.run_positions, run, place + _FEW)  # It may be in the next line.
+            # It may be in the next line, and that in the next leaf.
+            prefetch_entry(forest.run_positions, run, place + _FEW)
+            prefetch_entry(forest.run_keys, run, place + _FEW)
         for k in range(forest.sides[probed, TREE_COUNT]):
             tree = tree_slot(forest, probed, k)
             root = forest.subindexes[subindex_row(forest, tree, places[i, READ]), ROOT]

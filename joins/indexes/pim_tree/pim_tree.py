@@ -13,8 +13,18 @@ from typing import Any
 import numpy as np
 
 from joins.indexes.pim_tree.index import WIDTH, ForestIndex
-from joins.indexes.pim_tree.layout import LIMIT, RUN_COUNT, RUN_WIDTH, nodes_room
+from joins.indexes.pim_tree.layout import (
+    DEPTH,
+    LEVEL_STARTS,
+    LIMIT,
+    RUN_COUNT,
+    RUN_WIDTH,
+    SUBINDEXES,
+    nodes_room,
+    ordered,
+)
 from joins.indexes.pim_tree.merge import merge_side
+from joins.indexes.pim_tree.probe import active_tree, run_slot
 from joins.work import COUNTERS, Work
 
 MERGE_RATIO = 1 / 8
@@ -88,6 +98,17 @@ class PimTree(ForestIndex):
         merge_side(self.forest, side, self._insertion_depth, counters)
         self.forest.sides[side, LIMIT] = limit
         return Work.from_counters(counters)
+
+    def spread(self, keys: np.ndarray, *, side: int = 0) -> np.ndarray:
+        """Return how many of *keys* each subindex would be given."""
+        forest = self.forest
+        run, tree = run_slot(forest, side, 0), active_tree(forest, side)
+        depth, subindexes = forest.tree_state[tree, DEPTH], forest.tree_state[tree, SUBINDEXES]
+        if depth == 0:
+            return np.array([len(keys)])
+        begin, end = forest.run_shape[run, LEVEL_STARTS + depth - 1 : LEVEL_STARTS + depth + 1]
+        place = np.searchsorted(forest.run_inner[run, begin:end], ordered(keys))
+        return np.bincount(place, minlength=subindexes)
 
     @property
     def merge_ratio(self) -> float:

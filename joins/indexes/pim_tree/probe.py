@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from joins.hashing import splitmix64
+from joins.indexes.output import Output, give
 from joins.indexes.pim_tree.immutable import count_less, greatest_key
 from joins.indexes.pim_tree.layout import (
     DEPTH,
@@ -29,36 +27,6 @@ from joins.indexes.pim_tree.mutable import find_leaf, first_node, subindex_row, 
 from joins.machine.atomics import lock, unlock
 from joins.machine.compiling import inlined
 from joins.work import ATOMICS, COMPARISONS
-
-
-class Output(NamedTuple):
-    """What is found: a row per probing tuple, and the matches' positions one after the other.
-
-    Attributes
-    ----------
-    matches, fingerprint
-        int64 and uint64, their number and fingerprint, see `joins.found.Found`.
-    match_id
-        int64, filled as far as it has room.
-    listed
-        int64, one number: how many matches were listed, or would have been had there been room.
-    """
-
-    matches: np.ndarray
-    fingerprint: np.ndarray
-    match_id: np.ndarray
-    listed: np.ndarray
-
-
-@inlined
-def give(output: Output, row: int, position: int) -> None:
-    """Report a match."""
-    output.matches[row] += 1
-    output.fingerprint[row] += splitmix64(position)
-    listed = output.listed[0]
-    if listed < len(output.match_id):
-        output.match_id[listed] = position
-    output.listed[0] = listed + 1
 
 
 @inlined

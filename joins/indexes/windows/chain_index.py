@@ -18,6 +18,7 @@ import numpy as np
 
 from joins.found import Found
 from joins.indexes.listing import add_up
+from joins.indexes.windows.window_index import Ranges
 from joins.indexes.windows.window_tree import WindowTree
 from joins.work import NO_WORK, Work
 
@@ -61,23 +62,10 @@ class ChainIndex:
                 return work
             done = end
 
-    def probe(
-        self,
-        low: Sequence[np.ndarray],
-        high: Sequence[np.ndarray],
-        *,
-        negated: Sequence[bool],
-        start: np.ndarray,
-        stop: np.ndarray,
-        enumerate: bool = False,
-    ) -> Found:
+    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> Found:
         """Find matches as `WindowIndex.probe` says."""
-        return add_up(
-            [
-                part.probe(low, high, negated=negated, start=start, stop=stop, enumerate=enumerate)
-                for part in (*self._archived, self._active)
-            ]
-        )
+        parts = (*self._archived, self._active)
+        return add_up([part.probe(ranges, enumerate=enumerate) for part in parts])
 
     def expire(self, before: int) -> Work:
         """Let go of the sub-indexes that hold no position from *before* on."""

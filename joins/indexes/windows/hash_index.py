@@ -17,6 +17,7 @@ from joins.found import Found
 from joins.hashing import splitmix64
 from joins.indexes.immutable.segment_probes import Output
 from joins.indexes.listing import find_all, fits, report
+from joins.indexes.windows.window_index import Ranges
 from joins.indexes.windows.window_tuples import WindowProbes, WindowTuples, satisfies
 from joins.machine.compiling import kernel
 from joins.work import COMPARISONS, Work
@@ -85,22 +86,13 @@ class HashIndex:
         _link(self._table, tuples.keys, tuples.end - len(positions), tuples.end)
         return work
 
-    def probe(
-        self,
-        low: Sequence[np.ndarray],
-        high: Sequence[np.ndarray],
-        *,
-        negated: Sequence[bool],
-        start: np.ndarray,
-        stop: np.ndarray,
-        enumerate: bool = False,
-    ) -> Found:
+    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> Found:
         """Find matches as `WindowIndex.probe` says; ids ascend within a row.
 
         Raise :exc:`ValueError` when an equality is negated or has a range of several values.
         """
         tuples = self._tuples
-        probes, work = tuples.probes(low, high, negated, start, stop)
+        probes, work = tuples.probes(ranges)
         for i in np.flatnonzero(self._equal):
             wide = np.flatnonzero(probes.low[i] < probes.high[i])
             if probes.negated[i] or len(wide):

@@ -20,7 +20,6 @@ and the parallel and incremental forms.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -33,6 +32,7 @@ from joins.indexes.immutable.permutation import permutation
 from joins.indexes.immutable.segment_probes import Output
 from joins.indexes.listing import by_row, find_all, fits, report
 from joins.indexes.windows.unindexed import Unindexed
+from joins.indexes.windows.window_index import Ranges
 from joins.indexes.windows.window_tuples import WindowProbes, WindowTuples, satisfies
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
@@ -73,19 +73,10 @@ class Sorted(NamedTuple):
 class IeJoin(Unindexed):
     """A window's tuples as they come; everything else is made for a batch of probes and dropped."""
 
-    def probe(
-        self,
-        low: Sequence[np.ndarray],
-        high: Sequence[np.ndarray],
-        *,
-        negated: Sequence[bool],
-        start: np.ndarray,
-        stop: np.ndarray,
-        enumerate: bool = False,
-    ) -> Found:
+    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> Found:
         """Find matches as `WindowIndex.probe` says."""
         tuples = self._tuples
-        probes, work = tuples.probes(low, high, negated, start, stop)
+        probes, work = tuples.probes(ranges)
         batch, sorting = _sort(tuples, probes)
         bits = np.zeros(words_for(len(tuples)), np.uint64)
 

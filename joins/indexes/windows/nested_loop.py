@@ -5,7 +5,6 @@ No structure but the order of positions, which bounds the scan to what a probe m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +13,7 @@ from joins.found import Found
 from joins.indexes.immutable.segment_probes import Output
 from joins.indexes.listing import find_all, fits, report
 from joins.indexes.windows.unindexed import Unindexed
+from joins.indexes.windows.window_index import Ranges
 from joins.indexes.windows.window_tuples import WindowProbes
 from joins.machine.compiling import kernel
 from joins.work import COMPARISONS
@@ -25,19 +25,10 @@ _BLOCK = 1024
 class NestedLoop(Unindexed):
     """A window's tuples, each compared with each probe."""
 
-    def probe(
-        self,
-        low: Sequence[np.ndarray],
-        high: Sequence[np.ndarray],
-        *,
-        negated: Sequence[bool],
-        start: np.ndarray,
-        stop: np.ndarray,
-        enumerate: bool = False,
-    ) -> Found:
+    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> Found:
         """Find matches as `WindowIndex.probe` says; ids ascend within a row."""
         tuples = self._tuples
-        probes, work = tuples.probes(low, high, negated, start, stop)
+        probes, work = tuples.probes(ranges)
         candidates = np.empty(_BLOCK, np.int64)
 
         def answer(row: int, listed: int, output: Output, counters: np.ndarray) -> tuple[int, int]:

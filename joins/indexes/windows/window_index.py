@@ -8,12 +8,46 @@ own (`joins.indexes.immutable.segments`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from joins.found import Found
+from joins.queries.conditions import Condition
 from joins.work import Work
+
+
+class Ranges(NamedTuple):
+    """What a batch of probes asks of a window: a range per predicate, and which tuples they see.
+
+    Attributes
+    ----------
+    low, high
+        Per predicate the least and greatest value that satisfy it, a row per probe, both inclusive;
+        low > high is empty.
+    negated
+        Per predicate whether values *outside* the range satisfy it.
+    start, stop
+        int64, probe i sees stored positions start[i] to stop[i] - 1.
+    """
+
+    low: Sequence[np.ndarray]
+    high: Sequence[np.ndarray]
+    negated: Sequence[bool]
+    start: np.ndarray
+    stop: np.ndarray
+
+
+def ranges_for(
+    conditions: Sequence[Condition],
+    columns: Sequence[np.ndarray],
+    start: np.ndarray,
+    stop: np.ndarray,
+) -> Ranges:
+    """Return the ranges that satisfy *conditions* for probes with *columns*, one per condition."""
+    bounds = [c.bounds(values) for c, values in zip(conditions, columns, strict=True)]
+    low, high = [low for low, _ in bounds], [high for _, high in bounds]
+    return Ranges(low, high, [c.negated for c in conditions], start, stop)
 
 
 class WindowIndex(Protocol):
@@ -30,29 +64,11 @@ class WindowIndex(Protocol):
         ascend; :exc:`TypeError` when a column is of another dtype than its predicate.
         """
 
-    def probe(
-        self,
-        low: Sequence[np.ndarray],
-        high: Sequence[np.ndarray],
-        *,
-        negated: Sequence[bool],
-        start: np.ndarray,
-        stop: np.ndarray,
-        enumerate: bool = False,
-    ) -> Found:
+    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> Found:
         """Find for every probe the tuples that satisfy all predicates and lie in its window.
 
-        Parameters
-        ----------
-        low, high
-            Per predicate the least and greatest value that satisfy it, a row per probe, both
-            inclusive; low > high is empty (see `joins.queries.conditions.Condition.bounds`).
-        negated
-            Per predicate whether values *outside* the range satisfy it.
-        start, stop
-            int64, probe i sees stored positions start[i] to stop[i] - 1.
-        enumerate
-            List the positions found too.
+        With *enumerate* list their positions too. Raise :exc:`ValueError` or :exc:`TypeError` when
+        a range does not fit its predicate.
         """
 
     def expire(self, before: int) -> Work:

@@ -19,6 +19,7 @@ from joins.found import Found
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.immutable.segment_probes import Output
 from joins.indexes.listing import find_all, fits, report
+from joins.indexes.windows.window_index import Ranges
 from joins.indexes.windows.window_tuples import WindowProbes, WindowTuples
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
@@ -53,25 +54,16 @@ class WindowTree:
         end = self._tuples.end
         return self._update(BPlusTree.insert, end - len(positions), end) + work
 
-    def probe(
-        self,
-        low: Sequence[np.ndarray],
-        high: Sequence[np.ndarray],
-        *,
-        negated: Sequence[bool],
-        start: np.ndarray,
-        stop: np.ndarray,
-        enumerate: bool = False,
-    ) -> Found:
+    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> Found:
         """Find matches as `WindowIndex.probe` says."""
-        probes, work = self._tuples.probes(low, high, negated, start, stop)
+        probes, work = self._tuples.probes(ranges)
         if len(self._trees) == 1:
             found = self._trees[0].probe(
                 probes.low[0],
                 probes.high[0],
                 negated=bool(probes.negated[0]),
-                start=start,
-                stop=stop,
+                start=ranges.start,
+                stop=ranges.stop,
                 enumerate=enumerate,
             )
             return replace(found, work=work + found.work)

@@ -14,6 +14,7 @@ import numpy as np
 
 from joins.indexes.columns import column, key_dtype, keys_column, window_columns
 from joins.indexes.search import lower_bound
+from joins.indexes.windows.window_index import Ranges
 from joins.machine.compiling import kernel
 from joins.work import COUNTERS, Work
 
@@ -103,18 +104,12 @@ class WindowTuples:
         self.begin = begin
         return dropped, Work.from_counters(counters)
 
-    def probes(
-        self,
-        low: Sequence[np.ndarray],
-        high: Sequence[np.ndarray],
-        negated: Sequence[bool],
-        start: np.ndarray,
-        stop: np.ndarray,
-    ) -> tuple[WindowProbes, Work]:
-        """Return the arguments of a probe, checked, in kept keys and places; and what it cost.
+    def probes(self, ranges: Ranges) -> tuple[WindowProbes, Work]:
+        """Return *ranges*, checked, in kept keys and places; and what finding these cost.
 
         Raise :exc:`ValueError` or :exc:`TypeError` when one does not fit the predicates.
         """
+        low, high, negated, start, stop = ranges
         for name, given in (("low", low), ("high", high), ("negated", negated)):
             self._check_count(name, given)
         m = len(low[0])

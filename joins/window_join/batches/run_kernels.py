@@ -12,6 +12,7 @@ import numpy as np
 
 from joins.indexes.panjoin.bi_sort_runs import merge
 from joins.machine.compiling import kernel
+from joins.window_join.batches.run_merge import merge_words
 from joins.window_join.batches.run_stacks import (
     BASE,
     BEGIN,
@@ -30,10 +31,14 @@ from joins.work import MOVES
 
 
 class Upper(NamedTuple):
-    """The upper one of two runs; one row each of words and, unless they hold them, places."""
+    """The upper one of two runs; one row each of words and, unless they hold them, places.
+
+    *carried* is working memory for `merge_words`.
+    """
 
     words: np.ndarray
     places: np.ndarray
+    carried: np.ndarray
 
 
 @kernel
@@ -95,7 +100,10 @@ def _merge_into(
     begin, held = stacks.runs[side, run, BEGIN], stacks.runs[side, run, ENTRIES]
     end = begin + held + new
     words, places = line(stacks.words, side, begin, end), line(stacks.places, side, begin, end)
-    merge(words, places, held, upper.words, upper.places, new, counters)
+    if is_narrow(stacks):
+        merge_words(words, places, held, upper.words, new, upper.carried, counters)
+    else:
+        merge(words, places, held, upper.words, upper.places, new, counters)
     stacks.runs[side, run, ENTRIES] = held + new
 
 

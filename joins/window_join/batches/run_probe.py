@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.hashing import splitmix64
 from joins.indexes.panjoin.rebound import AT_ONCE, rebound_all
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import prefetch_entry
@@ -21,16 +20,16 @@ from joins.window_join.batches.run_stacks import (
     RUNS_MAX,
     Stacks,
     greatest_word,
+    is_narrow,
     least_word,
     line,
     place_at,
 )
+from joins.window_join.batches.seen_lanes import FEW, seen_beside, seen_in_words
 from joins.work import COMPARISONS, MATCHES
 
 BLOCK = 256
 """Probes per block: what is known of them stays in the first cache."""
-FEW = 8
-"""Entries of a range that are looked at without a branch; no more than a chunk has."""
 _AHEAD = 8
 """Probes whose chunks are on their way: asking for all at once would lose most requests."""
 _CACHE_LINE = 8
@@ -87,12 +86,6 @@ def _ask_for(stacks: Stacks, side: int, chunk: int) -> None:
         prefetch_entry(stacks.words, side, entry)
 
 
-@inlined
-def _fingerprint_if(seen: np.uint64, position: int) -> np.uint64:
-    """Return the fingerprint of a match, or 0 when *seen* is 0."""
-    return splitmix64(position) & (np.uint64(0) - seen)
-
-
 @kernel
 def count_block(
     stacks: Stacks,
@@ -105,44 +98,43 @@ def count_block(
 ) -> None:
     """Count the matches of *probes* probes whose chunks are known, in all runs.
 
-    How many entries are in a short range no branch would guess right. So `FEW` are looked at for
-    each, several in an instruction, and those that do not count are masked. Probe after probe goes
-    through all runs, for that is when the chunks of the next ones arrive.
+    Probe after probe goes through all runs, for that is when the chunks of the next ones arrive.
     """
-    # A number that the compiler does not know: else it would unroll the loop over it.
-    few = np.uint64(min(FEW, stacks.words.shape[1]))
     base, held = stacks.state[side, BASE], stacks.state[side, HELD]
     total = np.uint64(0)
     for i in range(probes):
         for run in range(held):
             _ask_for(stacks, side, block.begins[run, min(i + _AHEAD, probes - 1)])
         low, high = least_word(stacks, block.low[i]), greatest_word(stacks, block.high[i])
-        # Seen as unsigned, a place before the first is beyond the last one.
-        start, places = block.start[i], np.uint64(block.stop[i] - block.start[i])
+        start, places = block.start[i], block.stop[i] - block.start[i]
         matches, mixed = np.uint64(0), np.uint64(0)
         for run in range(held):
             chunk = block.begins[run, i]
-            begin = np.uint64(chunk + lanes_less(stacks.words, side, chunk, low))
-            more = begin + few
-            for at in range(begin, more):
-                place = place_at(stacks, side, at)
-                seen = np.uint64(stacks.words[side, at] <= high) & np.uint64(
-                    np.uint64(place - start) < places
-                )
-                matches += seen
-                mixed += _fingerprint_if(seen, base + place)
-            if stacks.words[side, more - np.uint64(1)] <= high:
-                end = np.uint64(stacks.runs[side, run, BEGIN] + stacks.runs[side, run, ENTRIES])
-                while more < end and stacks.words[side, more] <= high:
-                    place = place_at(stacks, side, more)
-                    seen = np.uint64(np.uint64(place - start) < places)
-                    matches += seen
-                    mixed += _fingerprint_if(seen, base + place)
-                    more += np.uint64(1)
+            at = chunk + lanes_less(stacks.words, side, chunk, low)
+            seen = _seen_from(stacks, side, at, high, base, start, places)
+            matches, mixed = matches + seen[0], mixed + seen[1]
+            if stacks.words[side, at + FEW - 1] <= high:
+                at += FEW
+                end = stacks.runs[side, run, BEGIN] + stacks.runs[side, run, ENTRIES]
+                while at < end and stacks.words[side, at] <= high:
+                    # Behind the range, or the run, nothing is seen.
+                    seen = _seen_from(stacks, side, at, high, base, start, places)
+                    matches, mixed = matches + seen[0], mixed + seen[1]
+                    at += FEW
         row = np.uint64(block.row[i])
         count[row], fingerprint[row] = matches, mixed
         total += matches
     counters[MATCHES] += np.int64(total)
+
+
+@inlined
+def _seen_from(
+    stacks: Stacks, side: int, at: int, high: int, base: int, start: int, places: int
+) -> tuple[np.uint64, np.uint64]:
+    """Return how many of the `FEW` entries from *at* on a probe sees, and their fingerprint."""
+    if is_narrow(stacks):
+        return seen_in_words(stacks.words, side, at, high, base, start, places)
+    return seen_beside(stacks.words, stacks.places, side, at, high, base, start, places)
 
 
 @kernel

@@ -14,6 +14,7 @@ import numpy as np
 
 from joins.found import Found
 from joins.machine.compiling import kernel
+from joins.machine.lanes import LANES
 from joins.radix_sort import COUNTERS_MAX
 from joins.window_join.batches.batch_kernels import Scratch, join_batch, list_batch
 from joins.window_join.batches.run_kernels import Upper
@@ -35,7 +36,7 @@ from joins.window_join.batches.run_stacks import (
 from joins.window_join.rows import Rows
 from joins.work import COUNTERS, Work
 
-RATIO = 12
+RATIO = 6
 """More runs make probing dearer, fewer make merging dearer; see benchmarks/pim_tree.py."""
 SPREAD = 1.25
 """Entries per one that has not expired, at which all runs are merged: every entry read is a line of
@@ -176,6 +177,10 @@ class SortedRunsJoin:
             words=column(dtype=np.uint64),
             spare=column(dtype=np.uint64),
             digits=np.empty(COUNTERS_MAX, np.int64),
-            upper=Upper(np.empty_like(stacks.words[:1]), np.empty_like(stacks.places[:1])),
+            upper=Upper(
+                np.empty_like(stacks.words[:1]),
+                np.empty_like(stacks.places[:1]),
+                np.empty((1, LANES), np.int64),
+            ),
             block=make_block(),
         )

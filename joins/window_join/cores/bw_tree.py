@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from joins.found import Found
 from joins.indexes.bw_tree.bw_tree import CHAIN, WIDTH
 from joins.indexes.bw_tree.pages import LINE
-from joins.indexes.pim_tree.probe import Output
+from joins.indexes.columns import at_least_one
+from joins.indexes.output import new_output, with_more_room
 from joins.indexes.pim_tree.status import NO_OUTPUT
 from joins.window_join.cores.bw_tree_kernels import run_bw_cores
 from joins.window_join.cores.bw_tree_state import BwCores
@@ -27,7 +27,8 @@ from joins.window_join.cores.pim_tree import TASK_ROWS
 from joins.window_join.cores.state import CLOCK
 from joins.window_join.live.bw_tree_kernels import Sharing
 from joins.window_join.live.bw_tree_windows import BwTreeWindows
-from joins.window_join.live.kernels import gather, propagate
+from joins.window_join.live.output_stream import propagate_all
+from joins.window_join.live.shared_join import SharedJoin
 from joins.window_join.live.state import SIDES
 from joins.window_join.rows import Rows
 from joins.work import COUNTERS, Work
@@ -35,7 +36,7 @@ from joins.work import COUNTERS, Work
 _FIRST_MATCHES = 1024
 
 
-class BwCoresJoin:
+class BwCoresJoin(SharedJoin[BwTreeWindows]):
     """Joins batches of arrivals on simulated cores that share Bw-Trees.
 
     Parameters
@@ -59,9 +60,7 @@ class BwCoresJoin:
         width: int = WIDTH,
         chain: int = CHAIN,
     ) -> None:
-        for name, value in (("threads", threads), ("cores", cores), ("task_rows", task_rows)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}, must be at least 1")
+        at_least_one(threads=threads, cores=cores, task_rows=task_rows)
         sides = 1 if self_join else 2
         self._windows = BwTreeWindows(sides, width=width, chain=chain, threads=threads)
         self._physical = cores or threads
@@ -89,22 +88,11 @@ class BwCoresJoin:
         cores = self._cores._replace(line_free=np.zeros((len(live.base), lines), np.int64))
         cores.free[:] = 0
         cores.state[:, CLOCK] += self._share_ps(opening)
-        output = Output(
-            np.zeros(n, np.int64),
-            np.zeros(n, np.uint64),
-            np.empty(_FIRST_MATCHES if enumerate else 0, np.int64),
-            np.zeros(1, np.int64),
-        )
+        output = new_output(n, _FIRST_MATCHES if enumerate else 0)
         counters = np.zeros(len(COUNTERS), np.int64)
         while run_bw_cores(first, last, rows, live, sharing, cores, output, counters) == NO_OUTPUT:
-            longer = np.empty(2 * len(output.match_id), np.int64)
-            longer[: len(output.match_id)] = output.match_id
-            output = output._replace(match_id=longer)
-        propagate(rows, live, output)
-        match_id = None
-        if enumerate:
-            match_id = np.empty(int(output.matches.sum()), np.int64)
-            gather(live, 0, output.matches, output.match_id, match_id)
+            output = with_more_room(output)
+        match_id = propagate_all(rows, live, [output], listed=enumerate)
         closing = self._windows.close(live, sharing)
         cores.latest[0] = cores.state[:, CLOCK].max() + self._share_ps(closing)
         work = opening + Work.from_counters(counters) + closing
@@ -119,16 +107,3 @@ class BwCoresJoin:
         """Return what each core takes for its share of *work*."""
         counters = np.array([getattr(work, name) for name in COUNTERS], np.int64)
         return int(counters @ self._cores.unit_ps) // len(self._tasks)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the trees and the windows' keys occupy."""
-        return self._windows.nbytes
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the windows; between batches the cores have nothing to do."""
-        return self._windows.snapshot()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a snapshot."""
-        self._windows.restore(state)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from joins.indexes.output import Output, has_found_room
 from joins.indexes.pim_tree.layout import ENTRIES, Forest
 from joins.indexes.pim_tree.lookahead import PLACES, READ, WRITTEN, look_up_block
 from joins.indexes.pim_tree.mutable import subindex_row
-from joins.indexes.pim_tree.probe import Output, active_tree, probe_run, probe_tree, run_slot
+from joins.indexes.pim_tree.probe import active_tree, probe_run, probe_tree, run_slot
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
 from joins.machine.atomics import fetch_add, load, store
 from joins.machine.compiling import kernel
@@ -159,26 +160,12 @@ def _look_up(
         edge, start = load(live.words, SIDES + probed, EDGE), rows.start[row]
         until = min(rows.stop[row], edge)
         probe_tree(
-            forest,
-            run,
-            tree,
-            places[READ],
-            low,
-            high,
-            start,
-            until,
-            row,
-            output,
-            counters,
-            True,
+            forest, run, tree, places[READ], low, high, start, until, row, output, counters, True
         )
         held = total_ps(cores, counters)
         probe_run(forest, run, places[PLACES], high, start, until, row, output, counters)
         scan_unindexed(live, rows, row, probed, edge, output, counters)
-    if setting.enumerating and output.listed[0] > len(output.match_id):
-        output.listed[0] = listed
-        output.matches[row] = 0
-        output.fingerprint[row] = 0
+    if setting.enumerating and not has_found_room(output, row, listed):
         counters[COMPARISONS], counters[ATOMICS] = compared, atomics
         return False
     if low <= high:

@@ -17,14 +17,16 @@ from typing import Any
 import numpy as np
 
 from joins.found import Found
+from joins.indexes.columns import at_least_one
+from joins.indexes.output import new_output, with_more_room
 from joins.indexes.pim_tree.lookahead import PLACES
 from joins.indexes.pim_tree.pim_tree import PimTree
-from joins.indexes.pim_tree.probe import Output
 from joins.indexes.pim_tree.status import NO_OUTPUT
 from joins.window_join.cores.clocks import elapse
 from joins.window_join.cores.kernels import run_cores
 from joins.window_join.cores.state import Cores
-from joins.window_join.live.kernels import gather, propagate
+from joins.window_join.live.output_stream import propagate_all
+from joins.window_join.live.shared_join import SharedJoin
 from joins.window_join.live.shared_windows import SharedWindows
 from joins.window_join.live.state import SIDES, Setting
 from joins.window_join.rows import Rows
@@ -38,7 +40,7 @@ _NO_LIMIT = 1 << 60
 """Slack: nothing but the gate holds a task back, as every batch has room for all its tuples."""
 
 
-class CoresJoin:
+class CoresJoin(SharedJoin[SharedWindows]):
     """Joins batches of arrivals on simulated cores.
 
     Parameters
@@ -64,9 +66,7 @@ class CoresJoin:
         task_rows: int = TASK_ROWS,
         nonblocking: bool = True,
     ) -> None:
-        for name, value in (("threads", threads), ("cores", cores), ("task_rows", task_rows)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}, must be at least 1")
+        at_least_one(threads=threads, cores=cores, task_rows=task_rows)
         sides = len(index.forest.sides)
         self._windows = SharedWindows(index)
         self._physical = cores or threads
@@ -102,22 +102,11 @@ class CoresJoin:
         setting = self._setting._replace(enumerating=enumerate)
         self._cores.free[:] = 0
         cores = self._cores._replace(subindex_free=np.zeros(len(forest.subindexes), np.int64))
-        output = Output(
-            np.zeros(n, np.int64),
-            np.zeros(n, np.uint64),
-            np.empty(_FIRST_MATCHES if enumerate else 0, np.int64),
-            np.zeros(1, np.int64),
-        )
+        output = new_output(n, _FIRST_MATCHES if enumerate else 0)
         counters = np.zeros(len(COUNTERS), np.int64)
         while run_cores(forest, rows, live, setting, cores, output, counters) == NO_OUTPUT:
-            longer = np.empty(2 * len(output.match_id), np.int64)
-            longer[: len(output.match_id)] = output.match_id
-            output = output._replace(match_id=longer)
-        propagate(rows, live, output)
-        match_id = None
-        if enumerate:
-            match_id = np.empty(int(output.matches.sum()), np.int64)
-            gather(live, 0, output.matches, output.match_id, match_id)
+            output = with_more_room(output)
+        match_id = propagate_all(rows, live, [output], listed=enumerate)
         self._windows.close(live)
         return Found(
             count=output.matches,
@@ -128,18 +117,13 @@ class CoresJoin:
             ),
         )
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the indexes occupy, which are the windows too, and what is not in them."""
-        return self._windows.nbytes
-
     def snapshot(self) -> dict[str, Any]:
         """Return the windows, and what the cores are at."""
         kept = {name: getattr(self._cores, name).copy() for name in ("state", "merge")}
-        return {"windows": self._windows.snapshot(), "cores": kept}
+        return {"windows": super().snapshot(), "cores": kept}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
-        self._windows.restore(state["windows"])
+        super().restore(state["windows"])
         kept = {name: np.array(values, np.int64) for name, values in state["cores"].items()}
         self._cores = self._cores._replace(**kept)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.pim_tree.probe import Output
+from joins.indexes.output import Output
 from joins.machine.atomics import load
 from joins.machine.compiling import kernel
 from joins.window_join.cores.clocks import release, spend, total_ps
 from joins.window_join.cores.state import CLOCK, Clocks
-from joins.window_join.live.kernels import propagate
 from joins.window_join.live.merge import advance_edge
+from joins.window_join.live.output_stream import propagate
 from joins.window_join.live.state import EDGE, HEAD, OUTPUT, SIDES, TOTAL, Live
 from joins.window_join.rows import Rows
 from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, MOVES

@@ -8,27 +8,26 @@ thread is the single-threaded join.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
 import numpy as np
 
 from joins.found import Found
 from joins.indexes.bw_tree.bw_tree import CHAIN, WIDTH
-from joins.indexes.pim_tree.probe import Output
+from joins.indexes.columns import at_least_one
+from joins.indexes.output import Output, with_more_room
 from joins.indexes.pim_tree.status import DONE
+from joins.threads import side_by_side
 from joins.window_join.live.bw_tree_kernels import Sharing, work_on_batch
 from joins.window_join.live.bw_tree_windows import BwTreeWindows
-from joins.window_join.live.kernels import gather, propagate
+from joins.window_join.live.output_stream import propagate_all
 from joins.window_join.live.pim_tree import TASK_ROWS
-from joins.window_join.live.state import OUTPUT, TOTAL
+from joins.window_join.live.shared_join import SharedJoin
 from joins.window_join.rows import Rows
 from joins.work import COUNTERS, Work
 
 _FIRST_MATCHES = 1024
 
 
-class BwTreeJoin:
+class BwTreeJoin(SharedJoin[BwTreeWindows]):
     """Joins batches of arrivals in one thread or several.
 
     Parameters
@@ -54,9 +53,7 @@ class BwTreeJoin:
         pauses: int = 0,
         seed: int = 0,
     ) -> None:
-        for name, value in (("threads", threads), ("task_rows", task_rows)):
-            if value < 1:
-                raise ValueError(f"{name} is {value}, must be at least 1")
+        at_least_one(threads=threads, task_rows=task_rows)
         self._windows = BwTreeWindows(
             1 if self_join else 2,
             width=width,
@@ -67,11 +64,6 @@ class BwTreeJoin:
         )
         self._task_rows = task_rows
         self._tasks = np.zeros((threads, 2), np.int64)
-        self._pool = ThreadPoolExecutor(threads)
-
-    def close(self) -> None:
-        """End the threads."""
-        self._pool.shutdown()
 
     def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
@@ -86,19 +78,13 @@ class BwTreeJoin:
             ids = np.empty(_FIRST_MATCHES if enumerate else 0, np.int64)
             output = Output(count, fingerprint, ids, np.zeros(1, np.int64))
             while work_on_batch(first, last, rows, live, sharing, thread, output, counters) != DONE:
-                longer = np.empty(2 * len(output.match_id), np.int64)
-                longer[: len(output.match_id)] = output.match_id
-                output = output._replace(match_id=longer)
+                output = with_more_room(output)
             return output, counters
 
         threads = range(len(self._tasks))
-        parts = list(self._pool.map(work, threads)) if len(threads) > 1 else [work(0)]
-        propagate(rows, live, parts[0][0])
-        match_id = None
-        if enumerate:
-            match_id = np.empty(live.words[OUTPUT, TOTAL], np.int64)
-            for thread, (output, _) in zip(threads, parts, strict=True):
-                gather(live, thread, count, output.match_id, match_id)
+        parts = side_by_side(work, threads, len(threads))
+        outputs = [output for output, _ in parts]
+        match_id = propagate_all(rows, live, outputs, listed=enumerate)
         done = (Work.from_counters(counters) for _, counters in parts)
         return Found(
             count=count,
@@ -106,16 +92,3 @@ class BwTreeJoin:
             match_id=match_id,
             work=sum(done, opening + self._windows.close(live, sharing)),
         )
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the trees and the windows' keys occupy."""
-        return self._windows.nbytes
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the windows."""
-        return self._windows.snapshot()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a snapshot."""
-        self._windows.restore(state)

@@ -9,12 +9,13 @@ import numpy as np
 from joins.indexes.bw_tree.pages import DELETED, INSERTED, Pages
 from joins.indexes.bw_tree.search import probe_range
 from joins.indexes.bw_tree.update import change, let_others_run
-from joins.indexes.pim_tree.probe import Output
+from joins.indexes.output import Output, has_found_room
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
 from joins.machine.atomics import compare_and_swap, fetch_add, load, store
 from joins.machine.compiling import kernel
-from joins.window_join.live.kernels import propagate, scan_unindexed
+from joins.window_join.live.kernels import scan_unindexed
 from joins.window_join.live.merge import advance_edge
+from joins.window_join.live.output_stream import propagate
 from joins.window_join.live.state import COMPLETED, EDGE, HEAD, OUTPUT, QUEUE, SIDES, Live
 from joins.window_join.rows import Rows
 from joins.work import ATOMICS, COMPARISONS, MATCHES
@@ -110,10 +111,7 @@ def look_up(
         let_others_run(tree, thread)
         probe_range(tree, low, high, rows.start[row], until, row, output, counters)
         scan_unindexed(live, rows, row, probed, edge, output, counters)
-    if sharing.enumerating and output.listed[0] > len(output.match_id):
-        output.listed[0] = listed
-        output.matches[row] = 0
-        output.fingerprint[row] = 0
+    if sharing.enumerating and not has_found_room(output, row, listed):
         counters[COMPARISONS] = compared
         return False
     counters[MATCHES] += output.listed[0] - listed

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from joins.indexes.output import Output, give, has_found_room
 from joins.indexes.pim_tree.layout import ENTRIES, LIMIT, Forest
 from joins.indexes.pim_tree.lookahead import PLACES, READ, WRITTEN, look_up_block
 from joins.indexes.pim_tree.probe import (
-    Output,
     active_tree,
-    give,
     probe_run,
     probe_tree,
     run_slot,
 )
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
-from joins.machine.atomics import fetch_add, load, lock, offer_core, store, try_lock, unlock
+from joins.machine.atomics import fetch_add, load, lock, offer_core, store, unlock
 from joins.machine.compiling import kernel
 from joins.window_join.ibwj_kernels import BLOCK
 from joins.window_join.live.merge import advance_edge, index_tuple, merge_if_due, pause
+from joins.window_join.live.output_stream import propagate
 from joins.window_join.live.state import (
     ACTIVE,
     BUILDING,
@@ -27,12 +27,10 @@ from joins.window_join.live.state import (
     GATE,
     HEAD,
     LOCK,
-    OUTPUT,
     PHASE,
     QUEUE,
     RUNNING,
     SIDES,
-    TOTAL,
     Live,
     Setting,
     Worker,
@@ -179,24 +177,10 @@ def _look_up(
         run, tree = run_slot(forest, probed, 0), active_tree(forest, probed)
         probe_run(forest, run, places[PLACES], high, start, until, row, output, counters)
         probe_tree(
-            forest,
-            run,
-            tree,
-            places[READ],
-            low,
-            high,
-            start,
-            until,
-            row,
-            output,
-            counters,
-            True,
+            forest, run, tree, places[READ], low, high, start, until, row, output, counters, True
         )
         scan_unindexed(live, rows, row, probed, edge, output, counters)
-    if setting.enumerating and output.listed[0] > len(output.match_id):
-        output.listed[0] = listed
-        output.matches[row] = 0
-        output.fingerprint[row] = 0
+    if setting.enumerating and not has_found_room(output, row, listed):
         return False
     counters[MATCHES] += output.listed[0] - listed
     return True
@@ -218,29 +202,3 @@ def scan_unindexed(
         if rows.low[row] <= live.keys[probed, position - base] <= rows.high[row]:
             give(output, row, position)
     counters[COMPARISONS] += max(0, end - begin)
-
-
-@kernel
-def propagate(rows: Rows, live: Live, output: Output) -> None:
-    """Give completed rows at the queue's head their place in the output stream, in their order.
-
-    Nothing is done when another thread is at it.
-    """
-    if not try_lock(live.words, OUTPUT, LOCK):
-        return
-    row, total = live.words[OUTPUT, HEAD], live.words[OUTPUT, TOTAL]
-    while row < len(rows.side) and load(live.status, 0, row) == COMPLETED:
-        live.first[row] = total
-        total += output.matches[row]
-        row += 1
-    live.words[OUTPUT, HEAD], live.words[OUTPUT, TOTAL] = row, total
-    unlock(live.words, OUTPUT, LOCK)
-
-
-@kernel
-def gather(live: Live, thread: int, count: np.ndarray, ids: np.ndarray, out: np.ndarray) -> None:
-    """Copy the matches that a thread found to their places in the output stream."""
-    for row in range(len(count)):
-        if live.place[0, row] == thread:
-            for i in range(count[row]):
-                out[live.first[row] + i] = ids[live.place[1, row] + i]

@@ -12,19 +12,21 @@ returns when all of it is done, so between batches everything is indexed.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from joins.found import Found
+from joins.indexes.columns import at_least_one
+from joins.indexes.output import Output, with_more_room
 from joins.indexes.pim_tree.lookahead import PLACES
 from joins.indexes.pim_tree.pim_tree import PimTree
-from joins.indexes.pim_tree.probe import Output
-from joins.indexes.pim_tree.status import NO_OUTPUT
+from joins.indexes.pim_tree.status import DONE
+from joins.threads import side_by_side
 from joins.window_join.ibwj_kernels import BLOCK
-from joins.window_join.live.kernels import gather, propagate, work_on_batch
+from joins.window_join.live.kernels import work_on_batch
+from joins.window_join.live.output_stream import propagate_all
+from joins.window_join.live.shared_join import SharedJoin
 from joins.window_join.live.shared_windows import SharedWindows
-from joins.window_join.live.state import OUTPUT, TOTAL, Setting, Worker
+from joins.window_join.live.state import Setting, Worker
 from joins.window_join.rows import Rows
 from joins.work import COUNTERS, NO_WORK, Work
 
@@ -33,7 +35,7 @@ SLACK = 1 << 14
 _FIRST_MATCHES = 1024
 
 
-class LiveJoin:
+class LiveJoin(SharedJoin[SharedWindows]):
     """Joins batches of arrivals in several threads.
 
     Parameters
@@ -63,12 +65,8 @@ class LiveJoin:
         pauses: int = 0,
         seed: int = 0,
     ) -> None:
-        for name, value in (("threads", threads), ("task_rows", task_rows), ("slack", slack)):
-            if value < 1:
-                raise ValueError(f"{name} is {value}, must be at least 1")
-        self.index = index
+        at_least_one(threads=threads, task_rows=task_rows, slack=slack)
         self._windows = SharedWindows(index)
-        self._threads = threads
         self._setting = Setting(
             task_rows,
             slack,
@@ -87,17 +85,13 @@ class LiveJoin:
             )
             for thread in range(threads)
         ]
-        self._pool = ThreadPoolExecutor(threads)
-
-    def close(self) -> None:
-        """End the threads."""
-        self._pool.shutdown()
 
     def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
-        n = len(rows.side)
+        n, threads = len(rows.side), len(self._workers)
         setting = self._setting
-        live = self._windows.open(rows, setting.slack + (self._threads + 1) * setting.task_rows)
+        live = self._windows.open(rows, setting.slack + (threads + 1) * setting.task_rows)
+        forest = self._windows.index.forest
         setting = setting._replace(enumerating=enumerate)
         count, fingerprint = np.zeros(n, np.int64), np.zeros(n, np.uint64)
 
@@ -105,39 +99,20 @@ class LiveJoin:
             counters = np.zeros(len(COUNTERS), np.int64)
             ids = np.empty(_FIRST_MATCHES if enumerate else 0, np.int64)
             output = Output(count, fingerprint, ids, np.zeros(1, np.int64))
-            while True:
-                why = work_on_batch(
-                    self.index.forest,
-                    rows,
-                    live,
-                    setting,
-                    thread,
-                    self._workers[thread],
-                    output,
-                    counters,
-                )
-                if why != NO_OUTPUT:
-                    return output, counters
-                longer = np.empty(2 * len(output.match_id), np.int64)
-                longer[: len(output.match_id)] = output.match_id
-                output = output._replace(match_id=longer)
+            worker = self._workers[thread]
+            while (
+                work_on_batch(forest, rows, live, setting, thread, worker, output, counters) != DONE
+            ):
+                output = with_more_room(output)
+            return output, counters
 
-        parts = list(self._pool.map(work, range(self._threads)))
-        propagate(rows, live, parts[0][0])
+        parts = side_by_side(work, range(threads), threads)
+        outputs = [output for output, _ in parts]
+        match_id = propagate_all(rows, live, outputs, listed=enumerate)
         self._windows.close(live)
-        match_id = None
-        if enumerate:
-            match_id = np.empty(live.words[OUTPUT, TOTAL], np.int64)
-            for thread, (output, _) in zip(range(self._threads), parts, strict=True):
-                gather(live, thread, count, output.match_id, match_id)
         return Found(
             count=count,
             fingerprint=fingerprint,
             match_id=match_id,
             work=sum((Work.from_counters(counters) for _, counters in parts), NO_WORK),
         )
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the indexes occupy; they are the windows too."""
-        return self._windows.nbytes

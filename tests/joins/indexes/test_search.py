@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.search import find_ranges, find_ranges_in_brackets, make_brackets
+from joins.indexes.search import find_ranges, find_ranges_in_brackets
 from joins.work import COUNTERS, Work
+from tests.joins.indexes.bracketing import brackets_of
 
 KEYS = st.lists(st.integers(-6, 6), max_size=30)
 PROBES = st.lists(st.tuples(st.integers(-8, 8), st.integers(-8, 8)), max_size=10)
@@ -21,7 +22,7 @@ def test_a_range_holds_the_stored_keys_between_its_ends_however_it_is_found(
     """Also the stored keys that lie between two neighbouring own keys."""
     stored_keys, own_keys = np.array(sorted(stored), dtype), np.array(sorted(own), dtype)
     lo, hi = (np.array([probe[side] for probe in probes], dtype) for side in (0, 1))
-    brackets, _ = make_brackets([own_keys], [stored_keys])
+    brackets = brackets_of([own_keys], [stored_keys])
     for bracketed in (False, True):
         begin, end = np.empty((2, len(probes)), np.int64)
         counters = np.zeros(len(COUNTERS), np.int64)

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
+from benchmarks.pim_tree import expected, make_work
 from joins.hashing import mix
 from joins.window_join.rows import make_rows
 
@@ -94,3 +95,15 @@ def assert_join_is_exact(join, case, enumerate_ids=True):
             assert len(found.match_id) == found.count.sum()
         else:
             assert found.match_id is None
+
+
+def assert_threads_lose_repeat_and_misplace_nothing(join):
+    """Join so many tuples over a small window that threads meet in every node, all the time."""
+    rows = make_work(1 << 15, 1 << 9)
+    found = join.join(rows, enumerate=True)
+    count, fingerprint = expected(rows)
+    assert np.array_equal(found.count, count)
+    assert np.array_equal(found.fingerprint, fingerprint)
+    listed = np.zeros_like(fingerprint)
+    np.add.at(listed, np.repeat(np.arange(len(count)), count), mix(found.match_id))
+    assert np.array_equal(listed, fingerprint)

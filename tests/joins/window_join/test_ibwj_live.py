@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.window_join.live.pim_tree import LiveJoin
-from tests.joins.window_join.ibwj_cases import arrivals, assert_join_is_exact
+from tests.joins.window_join.ibwj_cases import (
+    arrivals,
+    assert_join_is_exact,
+    assert_threads_lose_repeat_and_misplace_nothing,
+)
 
 SMALL = {"run_width": 4, "tree_width": 4}
 
@@ -28,7 +33,37 @@ def test_every_tuple_finds_exactly_what_it_sees(case, ratio, depth, seed, **opti
     sides = 1 if case[0] else 2
     index = PimTree(sides=sides, merge_ratio=ratio, insertion_depth=depth, **SMALL)
     join = LiveJoin(index, seed=seed, **options)
-    try:
-        assert_join_is_exact(join, case)
-    finally:
-        join.close()
+    assert_join_is_exact(join, case)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_threads_that_meet_all_the_time(seed):
+    # Few subindexes, so that threads are in the same one; in every other run they pause at locks.
+    index = PimTree(sides=2, merge_ratio=1 / (1 + seed % 4), insertion_depth=seed % 3, **SMALL)
+    join = LiveJoin(
+        index,
+        threads=2 + seed % 3,
+        task_rows=1 + seed,
+        nonblocking=seed % 4 > 1,
+        pauses=seed % 2 * 20,
+        seed=seed,
+    )
+    assert_threads_lose_repeat_and_misplace_nothing(join)
+
+
+@given(case=arrivals(), threads=st.integers(1, 4), task_rows=st.integers(1, 20))
+def test_threads_go_on_after_a_snapshot(case, **options):
+    def make():
+        return LiveJoin(PimTree(sides=1 if case[0] else 2, merge_ratio=0.5, **SMALL), **options)
+
+    class PutAway:
+        kept = make().snapshot()
+
+        def join(self, rows, *, enumerate):
+            fresh = make()
+            fresh.restore(self.kept)
+            found = fresh.join(rows, enumerate=enumerate)
+            self.kept = fresh.snapshot()
+            return found
+
+    assert_join_is_exact(PutAway(), case)

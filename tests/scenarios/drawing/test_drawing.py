@@ -17,7 +17,7 @@ from scenarios.drawing.layout import lay_out
 from scenarios.drawing.parts import BOX_HEIGHT, Box, Layout
 from scenarios.output.run_directory import OutputError
 from topologies import TOPOLOGIES
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 ACTOR: Any = None
 """A drawing does not ask what an actor does."""

@@ -60,8 +60,11 @@ def test_without_its_environment_it_says_how_to_make_one(monkeypatch: pytest.Mon
     assert "make flink" in Flink().install
 
 
-def test_counts_are_those_that_were_told_last(tmp_path: Path, acting: Acting) -> None:
-    acting("print('a warning'); print(json.dumps({'seconds': 2.5, 'last': [7, -1]}), flush=True)")
+def test_counts_of_all_days_are_added_up(tmp_path: Path, acting: Acting) -> None:
+    acting(
+        "print('a warning')\n"
+        "print(json.dumps({'seconds': 2.5, 'rows': [[3, -2], [4, 1]]}), flush=True)"
+    )
     query = parse_query(COUNTS)
     found = join(query, files_of(query, tmp_path), tmp_path, pairs=False)
     assert (found.totals, found.wall_seconds) == (Totals(7, 2**64 - 1), 2.5)
@@ -71,7 +74,7 @@ def test_counts_are_those_that_were_told_last(tmp_path: Path, acting: Acting) ->
 
 
 def test_no_pairs_at_all_are_a_count_too(tmp_path: Path, acting: Acting) -> None:
-    acting("print(json.dumps({'seconds': 1.0, 'last': None}), flush=True)")
+    acting("print(json.dumps({'seconds': 1.0, 'rows': []}), flush=True)")
     query = parse_query(COUNTS)
     assert join(query, files_of(query, tmp_path), tmp_path, pairs=False).totals == Totals()
 
@@ -80,7 +83,7 @@ def test_pairs_are_read_from_all_files_that_were_written(tmp_path: Path, acting:
     acting(
         f"found = pathlib.Path({str(tmp_path / 'found')!r}); found.mkdir()\n"
         "[(found / f'part-{i}').write_text(f'{i},3\\n{i},4\\n') for i in (1, 7)]\n"
-        "print(json.dumps({'seconds': 1.0, 'last': None}), flush=True)"
+        "print(json.dumps({'seconds': 1.0, 'rows': []}), flush=True)"
     )
     query = parse_query(INTERVAL)
     found = join(query, files_of(query, tmp_path), tmp_path, pairs=True)
@@ -96,7 +99,7 @@ def test_its_last_words_are_passed_on(tmp_path: Path, acting: Acting) -> None:
 
 
 def test_a_stream_is_written_in_order_as_java_reads_it(tmp_path: Path, acting: Acting) -> None:
-    acting("print(json.dumps({'seconds': 1.0, 'last': None}), flush=True)")
+    acting("print(json.dumps({'seconds': 1.0, 'rows': []}), flush=True)")
     query = parse_query("SELECT * FROM T WHERE T.x1 < T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '7')")
     join(query, files_of(query, tmp_path), tmp_path, pairs=False)
     rows = [line.split(",") for line in (tmp_path / "p0.csv").read_text().splitlines()]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -11,10 +12,11 @@ import pytest
 from joins.work import Work
 from netsim.cost import load_profile
 from netsim.network import PRESETS
+from scenarios.configuration.run_config import FeedingConfig
 from scenarios.drawing.style import COLOURS
 from scenarios.output.run_directory import OutputError
 from scenarios.report.page import verdict_told, write_report
-from scenarios.report.settings import duration, in_bytes
+from scenarios.report.settings import duration, in_bytes, settings_tables
 from scenarios.running.run import Report
 from scenarios.verdict import Check, Verdict
 from tests.scenarios.toy_run import (
@@ -131,6 +133,30 @@ def test_settings_and_streams_are_listed(page: Page) -> None:
     assert row(page, "preset") == ["rack (constant 25 µs, 25 Gb/s)"]
     assert row(page, "message_ps")[0].endswith(" ps")
     assert re.fullmatch(r"[\d.]+", row(page, "simpy")[0])
+
+
+def test_of_a_live_run_no_simulated_network_or_cost_is_told(good: Report) -> None:
+    config = good.plan.config.model_copy(
+        update={"clock": "live", "feeding": FeedingConfig(disorder=5_000_000)}
+    )
+    tables = dict(settings_tables(replace(good, plan=replace(good.plan, config=config))))
+    assert "Cost profile" not in tables
+    assert tables["Network"] == [("inbox_messages", "16")]
+    assert ("disorder", "at most 5 ms") in tables["Feeding"]
+
+
+def test_notes_on_parameters_are_told(
+    good: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = shutil.copytree(good.directory, tmp_path / "run")
+    noted = replace(
+        good, directory=copied, plan=replace(good.plan, warnings=("results may be lost",))
+    )
+    topology = type(good.plan.topology)
+    monkeypatch.setattr(topology, "notes", lambda *_: ("there are fewer cores than threads",))
+    told = page_of(noted).text
+    assert "there are fewer cores than threads" in told
+    assert "results may be lost" in told
 
 
 def test_the_page_needs_nothing_but_itself(good: Report, page: Page) -> None:

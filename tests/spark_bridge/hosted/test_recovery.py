@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from spark_bridge.errors import DataError
 from spark_bridge.hosted.host import run_hosted
-from tests.spark_bridge.hosted.hosted_jobs import WINDOW, pairs_by_numpy, to_be_killed
+from tests.spark_bridge.hosted.hosted_jobs import SELF, WINDOW, hosted, pairs_by_numpy, to_be_killed
 
 ROOT = Path(__file__).parents[3]
 
@@ -60,6 +64,20 @@ def test_killed_within_and_between_triggers(spark: Any, tmp_path: Path) -> None:
     assert sorted(tuple(row) for row in found) == wanted
     assert run.totals.pairs == len(wanted) > 1000
     assert run.rows < 600, "it went on, and did not begin anew"
+
+
+def test_what_is_missing_of_a_shard_is_named(spark: Any, tmp_path: Path) -> None:
+    query, _ = hosted("nested_loop", SELF, tmp_path, rows=100, run_rows=50)
+    last = max((tmp_path / "arrivals").iterdir())
+    last = last.rename(tmp_path / last.name)
+    run_hosted(query, tmp_path / "arrivals", tmp_path / "before", spark=spark)
+    last.rename(tmp_path / "arrivals" / last.name)
+    # Under another name, so that no worker has the shard at hand.
+    run = shutil.copytree(tmp_path / "before", tmp_path / "run")
+    (kept,) = (run / "checkpoint" / "kept").iterdir()
+    kept.unlink()
+    with pytest.raises(DataError, match=rf"^{kept} is missing, .*put it back, or delete {run}"):
+        run_hosted(query, tmp_path / "arrivals", run, spark=spark)
 
 
 def test_an_interrupt_leaves_no_process(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from spark_bridge.hosted.kept import Kept
 from spark_bridge.hosted.parcels import pack, unpack, wrap
 from spark_bridge.hosted.shard import StageShard
 from spark_bridge.hosted.stages import Home, Stages
-from topologies.topology import ActorGraph
+from topologies.actor_graph import ActorGraph
 
 
 class Variable:

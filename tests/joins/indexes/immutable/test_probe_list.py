@@ -7,7 +7,7 @@ import pytest
 
 from joins.indexes.immutable.probe_list import probe_all
 from joins.indexes.immutable.segments import SEGMENTS
-from joins.indexes.search import make_brackets
+from tests.joins.indexes.bracketing import brackets_of
 from tests.joins.indexes.immutable.segment_cases import assert_found, brute_force, random_case
 
 
@@ -21,7 +21,7 @@ def test_threads_change_neither_what_is_found_nor_the_work(segment_type, epochs,
     parts = [[column[i * n : (i + 1) * n] for column in columns] for i in range(epochs)]
     segments = [segment_type.from_columns(part, first=i * n) for i, part in enumerate(parts)]
     own = [np.sort(column[:40]) for column in columns]
-    brackets = [make_brackets(own, segment.keys)[0] for segment in segments]
+    brackets = [brackets_of(own, segment.keys) for segment in segments]
     window = {"start": start, "stop": stop, "negated": negated, "enumerate": True}
     if bracketed:
         window["brackets"] = brackets

@@ -11,7 +11,7 @@ from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.immutable import prefix_grid, segment_probes
 from joins.indexes.immutable.permutation import permutation
 from joins.indexes.immutable.segments import SEGMENTS
-from joins.indexes.search import make_brackets
+from tests.joins.indexes.bracketing import brackets_of
 from tests.joins.indexes.immutable.segment_cases import assert_found, brute_force, random_case
 
 structures = pytest.mark.parametrize("segment_type", SEGMENTS.values(), ids=SEGMENTS)
@@ -44,7 +44,7 @@ def test_a_probe_finds_what_brute_force_finds(
     assert found.work == counted.work, "what a run costs must not depend on keeping its pairs"
 
     own = [np.sort(rng.integers(0, domain, n // 2).astype(c.dtype)) for c in columns]
-    brackets, _ = make_brackets(own, segment.keys)
+    brackets = brackets_of(own, segment.keys)
     assert_found(segment.probe(lo, hi, brackets=brackets, **window), expected)
 
     again = segment_type.restore(segment.snapshot())

@@ -16,6 +16,7 @@ from joins.indexes.windows.chain_index import ChainIndex
 from joins.indexes.windows.hash_index import HashIndex
 from joins.indexes.windows.ie_join import IeJoin
 from joins.indexes.windows.nested_loop import NestedLoop
+from joins.indexes.windows.window_index import Ranges
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.indexes.windows.window_tree import WindowTree
 from joins.queries.conditions import Condition
@@ -119,15 +120,14 @@ def test_probes_find_what_brute_force_finds(
         stop = np.where(rng.random(probes) < 0.3, 2**63 - 1, stop)
         if horizon == first:
             start = np.where(rng.random(probes) < 0.3, -(2**63), start)
-        found = index.probe(
-            low, high, negated=negated, start=start, stop=stop, enumerate=enumerate_
-        )
-        assert_found(found, brute_force(columns, positions, low, high, negated, start, stop))
+        ranges = Ranges(low, high, negated, start, stop)
+        found = index.probe(ranges, enumerate=enumerate_)
+        assert_found(found, brute_force(columns, positions, *ranges))
         assert (found.match_id is not None) == enumerate_
 
         if is_restored:
             index = type(index).restore(index.snapshot())
-            again = index.probe(low, high, negated=negated, start=start, stop=stop)
+            again = index.probe(ranges)
             assert again.work == found.work
         horizon = max(horizon, last + 1 - step * window)
         index.expire(horizon)
@@ -163,16 +163,19 @@ def test_an_index_without_tuples_and_probes_without_rows(name):
     index = make(name, dtypes)
     one = [np.array([1], dtype) for dtype in dtypes]
     none = [np.empty(0, dtype) for dtype in dtypes]
-    everything = {"start": np.array([-(2**63)]), "stop": np.array([2**63 - 1])}
-    nothing = {"start": np.empty(0, np.int64), "stop": np.empty(0, np.int64)}
-    flags = {"negated": [False, True], "enumerate": True}
-    assert_found(index.probe(one, one, **flags, **everything), [np.empty(0, np.int64)])
+    everything = (np.array([-(2**63)]), np.array([2**63 - 1]))
+    nothing = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+    def probe(low, high, window):
+        return index.probe(Ranges(low, high, [False, True], *window), enumerate=True)
+
+    assert_found(probe(one, one, everything), [np.empty(0, np.int64)])
     index.insert(none, np.empty(0, np.int64))
     assert index.expire(10).matches == 0
     assert len(index) == 0
     index.insert(one, np.array([3]))
-    assert len(index.probe(none, none, **flags, **nothing).count) == 0
-    assert_found(index.probe(one, [one[0], one[1] - 1], **flags, **everything), [np.array([3])])
+    assert len(probe(none, none, nothing).count) == 0
+    assert_found(probe(one, [one[0], one[1] - 1], everything), [np.array([3])])
 
 
 @EVERY_INDEX
@@ -183,12 +186,13 @@ def test_buffers_and_bit_arrays_of_the_least_size_give_the_same_list(name, monke
     index.insert(columns, np.arange(300))
     low = [rng.integers(0, 5, 40), rng.integers(0, 3, 40).astype(float)]
     high = [low[0], low[1] + 1]
-    window = {"start": rng.integers(0, 100, 40), "stop": rng.integers(100, 310, 40)}
-    whole = index.probe(low, high, negated=[False, False], enumerate=True, **window)
+    window = (rng.integers(0, 100, 40), rng.integers(100, 310, 40))
+    ranges = Ranges(low, high, [False, False], *window)
+    whole = index.probe(ranges, enumerate=True)
     assert whole.match_id.size > 300
     monkeypatch.setattr(listing, "_IDS_MAX", 1)
     monkeypatch.setattr(window_tree, "_MARKED_BYTES_MAX", 1)
-    again = index.probe(low, high, negated=[False, False], enumerate=True, **window)
+    again = index.probe(ranges, enumerate=True)
     assert np.array_equal(again.match_id, whole.match_id)
     assert np.array_equal(again.count, whole.count)
 
@@ -218,8 +222,8 @@ def test_a_snapshot_is_not_changed_by_what_comes_later(name):
     index.insert([np.arange(100)], np.arange(20, 120))
     before = type(index).restore(snapshot)
     values = np.arange(20)
-    window = {"start": np.zeros(20, np.int64), "stop": np.full(20, 200)}
-    found = before.probe([values], [values], negated=[False], enumerate=True, **window)
+    ranges = Ranges([values], [values], [False], np.zeros(20, np.int64), np.full(20, 200))
+    found = before.probe(ranges, enumerate=True)
     assert found.match_id.tolist() == list(range(20))
     assert len(before) == 20
 
@@ -248,11 +252,11 @@ def test_work_is_what_each_structure_does():
     n = 1024
     keys = np.arange(n)
     low, high = [np.array([100])] * 2, [np.array([199])] * 2
-    all_of_it = {"start": np.array([0]), "stop": np.array([n])}
 
     def work(index, low=low, high=high):
         inserted = index.insert([keys, keys], np.arange(n))
-        return inserted, index.probe(low, high, negated=[False, False], **all_of_it).work
+        ranges = Ranges(low, high, [False, False], np.array([0]), np.array([n]))
+        return inserted, index.probe(ranges).work
 
     dtypes = ["int64", "int64"]
     searched = 2 * 11  # both ends of the window
@@ -297,7 +301,7 @@ def test_a_hash_table_spreads_the_keys_of_one_of_many_pes():
     index = HashIndex(["int64"], equal=[True])
     index.insert([keys], np.arange(len(keys)))
     ends = np.zeros(len(keys), np.int64)
-    found = index.probe([keys], [keys], negated=[False], start=ends, stop=ends + len(keys))
+    found = index.probe(Ranges([keys], [keys], [False], ends, ends + len(keys)))
     assert (found.count == 1).all()
     tests_a_probe = found.work.comparisons / len(keys) - 2 * np.log2(len(keys))
     assert tests_a_probe < 4
@@ -316,7 +320,7 @@ def test_a_hash_table_refuses_what_is_no_equality(high, negated, text):
     index = HashIndex(["int64"], equal=[True])
     bound, zero = np.array([3]), np.array([0])
     with pytest.raises(ValueError, match=f"predicate 0 .*{text}"):
-        index.probe([bound], [np.array([high])], negated=[negated], start=zero, stop=zero)
+        index.probe(Ranges([bound], [np.array([high])], [negated], zero, zero))
 
 
 def test_a_sub_index_holds_a_tuple_at_least():

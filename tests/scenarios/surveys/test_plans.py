@@ -4,22 +4,23 @@ from pathlib import Path
 
 import pytest
 
+from netsim.cost import load_profile
 from scenarios.batch import Preparation
 from scenarios.configuration.configs import ConfigError
 from scenarios.study.config import load_study
 from scenarios.study.findings import Findings
 from scenarios.study.run import plan_points, run_points
-from scenarios.survey import SurveyConfig, survey
+from scenarios.surveys.plans import PlanSurvey
 
 
 def test_a_survey_is_the_same_for_the_same_seed() -> None:
-    config = SurveyConfig(join_graph="star", queries=3)
-    assert survey(config, 7) == survey(config, 7)
-    assert survey(config, 7) != survey(config, 8)
+    survey, profile = PlanSurvey(join_graph="star", queries=3), load_profile()
+    assert survey.take(seed=7, profile=profile) == survey.take(seed=7, profile=profile)
+    assert survey.take(seed=7, profile=profile) != survey.take(seed=8, profile=profile)
 
 
 def test_a_single_value_is_a_choice_of_one() -> None:
-    several = SurveyConfig.model_validate({"rate_tps": [10], "fields": 100})
+    several = PlanSurvey.model_validate({"rate_tps": [10], "fields": 100})
     assert several.values.rate_tps == (10,)
     assert several.values.fields == (100,)
     assert len(several.values.selectivity) == 5  # Table 2's

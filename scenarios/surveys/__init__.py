@@ -1,0 +1,1 @@
+"""Points of a study that are no runs: plans, or index structures by themselves."""

@@ -1,0 +1,39 @@
+"""Merging words by vectors, against numpy's sort."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from joins.machine.lanes import LANES
+from joins.window_join.batches.run_merge import merge_words
+from joins.work import COMPARISONS, COUNTERS, MOVES
+
+NO_PLACES = np.empty((1, 0), np.int32)
+BEHIND = 7
+
+
+@given(
+    held=st.integers(0, 150),
+    new=st.integers(0, 150),
+    spread=st.sampled_from([1, 300, 2**62]),
+    apart=st.sampled_from([-(2**62), 0, 2**62]),
+    seed=st.integers(0, 99),
+)
+def test_words_are_merged_in_order_and_nothing_behind_them_is_touched(
+    held: int, new: int, spread: int, apart: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    older = np.sort(rng.integers(-spread, spread, held))
+    younger = np.sort(rng.integers(-spread, spread, new) + apart)
+    words = np.full((1, held + new + LANES), BEHIND)
+    words[0, :held] = older
+    counters = np.zeros(len(COUNTERS), np.int64)
+    carried = np.empty((1, LANES), np.int64)
+    merge_words(words, NO_PLACES, held, younger.reshape(1, -1), new, carried, counters)
+    assert words[0, : held + new].tolist() == np.sort(np.append(older, younger)).tolist()
+    assert (words[0, held + new :] == BEHIND).all()
+    # What is left for one by one is moved twice at the most.
+    assert counters[MOVES] == counters[COMPARISONS] >= new
+    assert counters[MOVES] <= 2 * (held + new) + LANES

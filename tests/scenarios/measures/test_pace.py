@@ -1,0 +1,52 @@
+"""Throughput part by part, worked out by hand."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from scenarios.measures.pace import PARTS, pace_tps
+
+ROLES = {"source": "source", "machine": "machine", "sink": "sink"}
+
+
+def trace(*rows: tuple[str, int, int]) -> pa.Table:
+    columns = zip(*rows, strict=True)
+    names = ("receiver", "last", "done_ns")
+    return pa.table(dict(zip(names, map(list, columns), strict=True)))
+
+
+def test_a_message_spreads_its_arrivals_evenly_over_the_time_that_it_took():
+    journal = trace(("machine", 9, 1_000), ("machine", 19, 6_000))
+    pace = list(pace_tps(journal, ROLES, 20).values())
+    assert len(pace) == PARTS  # one arrival each
+    assert pace[:10] == pytest.approx([1e9 / 100] * 10)
+    assert pace[10:] == pytest.approx([1e9 / 500] * 10)
+
+
+def test_an_arrival_is_done_when_the_last_to_hear_of_it_or_of_one_before_is():
+    journal = trace(
+        ("source", 9, 9_000),  # what the source is up to says nothing
+        ("machine", 9, 400),
+        ("sink", 9, 1_000),
+        ("machine", 14, 700),  # done before those before it: takes no time
+        ("sink", -1, 8_000),  # is about no arrivals
+        ("machine", 19, 2_000),
+    )
+    pace = pace_tps(journal, ROLES, 20)
+    assert pace["10"] == pytest.approx(1e9 / 100)
+    assert pace["11"] is None
+    assert pace["15"] is None
+    assert pace["16"] == pytest.approx(1e9 / 200)
+
+
+def test_the_parts_add_up_to_the_whole():
+    journal = trace(("machine", 12, 500), ("machine", 40, 600), ("sink", 99, 3_000))
+    pace = pace_tps(journal, ROLES, 100)
+    seconds = sum(100 / PARTS / tps for tps in pace.values() if tps)
+    assert seconds == pytest.approx(3e-6)
+
+
+def test_a_run_without_arrivals_has_no_pace():
+    journal = trace(("source", -1, 5))
+    assert set(pace_tps(journal, ROLES, 0).values()) == {None}

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scenarios.output.result_files import SUMMARY_SCHEMA, summary_path
+from scenarios.report import result_analysis
+from scenarios.report.result_analysis import analyse_results, born_at_rate, split_by_stream
+from scenarios.report.time_bins import TimeBins
+from tests.scenarios.toy_run import stream_file
+
+read_rows = st.sampled_from([1, 4, 1_000])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("results")
+
+
+tuples = st.lists(
+    st.tuples(
+        st.integers(0, 30),  # after the tuple before it
+        st.lists(st.tuples(st.integers(0, 60), st.integers(0, 4)), max_size=3),  # its reports
+    ),
+    max_size=40,
+)
+
+
+@given(st.lists(tuples, min_size=1, max_size=2), read_rows, st.integers(0, 3_000))
+def test_every_tuple_is_answered_within_one_bin_of_its_last_report(
+    folder: Path, streams: list[list[tuple]], batch: int, messages: int
+) -> None:
+    births = [np.cumsum([gap for gap, _ in stream], dtype=np.int64) for stream in streams]
+    answers = [
+        (birth_ns + max(after for after, _ in reports), sum(count for _, count in reports))
+        for stream, births_ns in zip(streams, births, strict=True)
+        for (_, reports), birth_ns in zip(stream, births_ns.tolist(), strict=True)
+        if reports
+    ]
+    end_ns = max([at_ns for at_ns, _ in answers] + [int(b[-1]) + 1 for b in births if len(b)] + [0])
+    bins = TimeBins.over(end_ns, messages)
+    for stream, told in enumerate(streams):
+        reports = [
+            (probe, count, 0, after)
+            for probe, (_, all_) in enumerate(told)
+            for after, count in all_
+        ]
+        columns = [np.array([report[i] for report in reports], np.int64) for i in range(4)]
+        table = pa.table(
+            [pa.array(c).cast(f.type) for c, f in zip(columns, SUMMARY_SCHEMA, strict=True)],
+            schema=SUMMARY_SCHEMA,
+        )
+        with pq.ParquetWriter(summary_path(folder, stream), SUMMARY_SCHEMA) as writer:
+            for first in range(0, len(table), 5):  # as the results' writer: no empty row group
+                writer.write_table(table.slice(first, 5))
+    born = [np.searchsorted(births_ns, bins.edges_ns, "left") for births_ns in births]
+    with mock.patch.object(result_analysis, "_READ_ROWS", batch):
+        found = analyse_results(folder, bins, born)
+
+    assert found.answered.sum() == len(answers)
+    assert found.matches.sum() == sum(count for _, count in answers)
+    true_bins = np.array([min(at // bins.width_ns, bins.count - 1) for at, _ in answers], int)
+    by = np.cumsum(found.answered)
+    for bin_ in range(bins.count):
+        assert np.sum(true_bins <= bin_ - 1) <= by[bin_] <= np.sum(true_bins <= bin_ + 1)
+    known = found.latency_ms([50, 100])
+    assert (np.isnan(known[0]) == (found.answered == 0)).all()
+    longest = max((max(a for a, _ in r) for s in streams for _, r in s if r), default=None)
+    if longest is not None:
+        assert np.nanmax(known) == longest / 1e6
+
+
+def test_results_that_are_not_there_count_as_none(tmp_path: Path) -> None:
+    bins = TimeBins.over(1_000, 100)
+    found = analyse_results(tmp_path, bins, [np.full(bins.count + 1, 7)])
+    assert not found.answered.any()
+    assert np.isnan(found.latency_ms([50])).all()
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 9), max_size=30).map(sorted), min_size=1, max_size=2),
+    st.lists(st.integers(0, 60), max_size=6).map(sorted),
+    read_rows,
+)
+def test_arrivals_are_split_by_stream_in_the_order_of_their_event_times(
+    tmp_path_factory: pytest.TempPathFactory,
+    times: list[list[int]],
+    numbers: list[int],
+    batch: int,
+) -> None:
+    folder = tmp_path_factory.mktemp("streams")
+    order = sorted((ts, stream) for stream, all_ in enumerate(times) for ts in all_)
+    numbers = [min(number, len(order)) for number in numbers]
+    files = [stream_file(folder / str(i), f"S{i}", all_) for i, all_ in enumerate(times)]
+    with mock.patch.object(result_analysis, "_READ_ROWS", batch):
+        split = split_by_stream(files, np.array(numbers, np.int64))
+    for stream, found in enumerate(split):
+        expected = [sum(s == stream for _, s in order[:number]) for number in numbers]
+        assert found.tolist() == expected
+
+
+@given(st.integers(1, 10**7), st.integers(0, 300), st.integers(0, 10**12))
+def test_tuples_at_a_steady_rate_are_born_when_the_source_says(
+    rate_tps: int, count: int, end_ns: int
+) -> None:
+    bins = TimeBins.over(end_ns, 10_000)
+    births_ns = [seq * 1_000_000_000 // rate_tps for seq in range(count)]
+    expected = [sum(birth < edge for birth in births_ns) for edge in bins.edges_ns.tolist()]
+    assert born_at_rate(bins, rate_tps, count).tolist() == expected

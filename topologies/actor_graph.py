@@ -1,0 +1,63 @@
+"""Who talks to whom: what every topology builds."""
+
+from __future__ import annotations
+
+import networkx as nx
+
+from actors.protocol import Actor, ActorSpec, Wiring
+
+
+class ActorGraph(nx.MultiDiGraph):
+    """Actors as nodes and channels as edges.
+
+    A node has ``spec`` (how to build the actor), ``role`` (the operator's name) and ``site`` (the
+    machine it lives on); an edge has ``port``. Nodes are ranked in the order they were added, and a
+    port's receivers are indexed in the order they were connected.
+    """
+
+    def add(
+        self,
+        role: str,
+        name: str,
+        actor: type[Actor],
+        *,
+        site: str | None = None,
+        only_emits: bool = False,
+        **arguments: object,
+    ) -> str:
+        """Add an actor of a class and its *arguments*, and return its name.
+
+        It lives on *site*, by default one of its own. *only_emits* is `ActorSpec`'s.
+        """
+        spec = ActorSpec(actor=actor, arguments=arguments, only_emits=only_emits)
+        self.add_node(name, role=role, spec=spec, site=site or name)
+        return name
+
+    def connect(self, sender: str, port: str, *receivers: str) -> None:
+        """Wire *receivers*, in this order, to a port of *sender*."""
+        for index, receiver in enumerate(receivers):
+            self.add_edge(sender, receiver, port=port, index=index)
+
+    @property
+    def specs(self) -> dict[str, ActorSpec]:
+        """Actor name to how it is built, in the order of rank."""
+        return dict(self.nodes(data="spec"))
+
+    @property
+    def only_emit(self) -> set[str]:
+        """Actors whose replies nothing waits for."""
+        return {name for name, spec in self.specs.items() if spec.only_emits}
+
+    @property
+    def placement(self) -> dict[str, str]:
+        """Actor name to site."""
+        return dict(self.nodes(data="site"))
+
+    @property
+    def wiring(self) -> Wiring:
+        """Actor name to port to receivers."""
+        wiring: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in self}
+        channels = sorted(self.edges(data=True), key=lambda channel: channel[2]["index"])
+        for sender, receiver, data in channels:
+            wiring[sender][data["port"]] = (*wiring[sender].get(data["port"], ()), receiver)
+        return wiring
