@@ -14,7 +14,7 @@ _LEAVE_S = 2  # for processes to end by themselves
 
 
 @contextmanager
-def ending_with(stop: Callable[[], None], start: Callable[[], None]) -> Iterator[None]:
+def ending_with(stop: Callable[[], object], start: Callable[[], object]) -> Iterator[None]:
     """Call *start*, and at the end of the ``with`` *stop*; then end what is left of what it began.
 
     Ray, interrupted while it comes up, does not know of some of its processes, and its agents go on

@@ -53,8 +53,11 @@ class Ray:
         return None
 
     def run(self, plan: Plan, directory: Path) -> Measured:
-        """Run the plan's topology live."""
-        return _run(plan, directory, {"backend": "ray", "clock": "live"})
+        """Run the plan's topology live.
+
+        In a process of its own, as the one that starts Ray may crash when it is interrupted then.
+        """
+        return alone(_run, plan, directory, {"backend": "ray", "clock": "live"})[0]
 
 
 def _run(plan: Plan, directory: Path, settings: dict[str, Any]) -> Measured:

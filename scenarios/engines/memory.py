@@ -5,24 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import active_children, get_context
+from multiprocessing import get_context, resource_tracker
 from pathlib import Path
 from typing import TypeVar
+
+from actors.hosting.descendants import ending_with
 
 T = TypeVar("T")
 
 
 def alone(work: Callable[..., T], *arguments: object) -> tuple[T, int]:
-    """Run *work* in a process of its own; return what it returns, and that process's peak bytes."""
-    others = active_children()
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        try:
-            return pool.submit(_weighed, work, arguments).result()
-        except KeyboardInterrupt:  # the pool itself would wait for the work to end
-            for process in active_children():
-                if process not in others:
-                    process.kill()
-            raise
+    """Run *work* in a process of its own; return what it returns, and that process's peak bytes.
+
+    An interrupt ends that process and all that it has started.
+    """
+    resource_tracker.ensure_running()  # multiprocessing's, for all such processes
+    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+
+    def stop() -> None:
+        pool.shutdown(wait=False)  # it would wait for the work to end
+
+    with ending_with(stop, start=lambda: pool.submit(int).result()):
+        return pool.submit(_weighed, work, arguments).result()
 
 
 def _weighed(work: Callable[..., T], arguments: tuple[object, ...]) -> tuple[T, int]:
