@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from scenarios.batch import Preparation
@@ -40,9 +39,7 @@ def plans(
     rows: int,
     prepare: Preparation,
     *,
-    loads: int = len(_LOADS),
     topologies: Sequence[str] = tuple(TOPOLOGIES),
-    changes: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[Plan]:
     """Give a plan for every system, kind of join it can evaluate, and load.
 
@@ -52,16 +49,12 @@ def plans(
         Tuples of each of the two streams; they are synthetic, equal on every machine.
     prepare
         Prepares them.
-    loads
-        How many loads, the first ones.
     topologies
         Names of the systems.
-    changes
-        What else is set of each run, by key as on the command line.
     """
     for topology in measurable(topologies):
         for kind, where in _QUERIES.items():
-            for batch_rows, slide, length in _LOADS[:loads]:
+            for batch_rows, slide, length in _LOADS:
                 bind = {"S": slide, "W": length} if "WINDOW" in where else {}
                 own = {
                     "name": f"calibrate-{kind}",
@@ -72,7 +65,7 @@ def plans(
                     "feeding": {"batch_rows": batch_rows},
                     "network": {"preset": "same-host"},
                 }
-                config = configs.change(configs.build(own, where="calibration"), dict(changes))
+                config = configs.build(own, where="calibration")
                 try:
                     yield make_plan(config, prepare=prepare)
                 except TopologyError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -61,38 +60,46 @@ class Prediction:
         return vars(self) | errors
 
 
-def validate(
-    plans: Iterable[Plan], *, processes: int, repeats: int, on_plan: Callable[[str], None]
-) -> list[Prediction]:
-    """Run each plan in virtual time and live; of the live runs the median counts.
+@dataclass(frozen=True, kw_only=True)
+class Live:
+    """What live runs of one plan came to: the median of tuples a second, and of median latencies.
 
-    In virtual time the sites are the processes of the live run, each with a core.
+    Where a machine has neighbours its speed changes within minutes: what these are held against
+    should have been measured just before.
     """
-    # Only here: importing Ray takes a second that other commands need not spend.
-    from actors.hosting.ray_cluster import ray_cluster
 
-    with ray_cluster(processes=processes):
-        return [_validated(plan, processes, repeats, on_plan) for plan in plans]
+    throughput_tps: float
+    latency_ms: float | None
+    exact: bool
 
 
-def _validated(
-    plan: Plan, processes: int, repeats: int, on_plan: Callable[[str], None]
-) -> Prediction:
-    query = plan.config.name.removeprefix("calibrate-")
-    on_plan(f"{plan.topology.name}, {query}")
+def measure(plan: Plan, *, processes: int, repeats: int) -> Live:
+    """Run *plan* live, several times."""
+    runs = [_run(plan, _MEASURED | {"processes": processes}) for _ in range(repeats)]
+    latencies = [ms for ms in map(_median_ms, runs) if ms is not None]
+    return Live(
+        throughput_tps=statistics.median(map(_tps, runs)),
+        latency_ms=statistics.median(latencies) if latencies else None,
+        exact=all(run.verdict.passed is not False for run in runs),
+    )
+
+
+def predict(plan: Plan, live: Live, *, profile: Path, processes: int) -> Prediction:
+    """Run *plan* in virtual time, with the costs of *profile*, to be held against *live* runs.
+
+    Its sites are the processes of those, each with a core.
+    """
     network = plan.config.network.model_copy(update={"sites": "processes"})
-    shared = {"network": network, "processes": processes}
-    predicted = _run(plan, shared | _PREDICTED)
-    measured = [_run(plan, shared | _MEASURED) for _ in range(repeats)]
-    latencies = [ms for ms in map(_median_ms, measured) if ms is not None]
+    settings = {"profile": str(profile.resolve()), "network": network, "processes": processes}
+    predicted = _run(plan, _PREDICTED | settings)
     return Prediction(
         topology=plan.topology.name,
-        query=query,
+        query=plan.config.name.removeprefix("calibrate-"),
         predicted_tps=_tps(predicted),
-        measured_tps=statistics.median(map(_tps, measured)),
+        measured_tps=live.throughput_tps,
         predicted_ms=_median_ms(predicted),
-        measured_ms=statistics.median(latencies) if latencies else None,
-        exact=all(run.verdict.passed is not False for run in (predicted, *measured)),
+        measured_ms=live.latency_ms,
+        exact=live.exact and predicted.verdict.passed is not False,
     )
 
 
