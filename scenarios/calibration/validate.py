@@ -62,10 +62,19 @@ class Prediction:
 
 @dataclass(frozen=True, kw_only=True)
 class Live:
-    """What live runs of one plan came to: the median of tuples a second, and of median latencies.
+    """What live runs of one plan came to.
 
     Where a machine has neighbours its speed changes within minutes: what these are held against
     should have been measured just before.
+
+    Attributes
+    ----------
+    throughput_tps
+        Tuples a second, the runs' median.
+    latency_ms
+        Median latency of tuples, ms, the runs' median; None without any.
+    exact
+        Whether all runs were exactly right, or do not claim to be.
     """
 
     throughput_tps: float
@@ -74,7 +83,7 @@ class Live:
 
 
 def measure(plan: Plan, *, processes: int, repeats: int) -> Live:
-    """Run *plan* live, several times."""
+    """Run *plan* live *repeats* times, in so many Ray *processes*."""
     runs = [_run(plan, _MEASURED | {"processes": processes}) for _ in range(repeats)]
     latencies = [ms for ms in map(_median_ms, runs) if ms is not None]
     return Live(

@@ -29,7 +29,18 @@ def merge_words(
     wrong, so that it costs a third of what `merge` does where the two are about as long. What is
     left when one of them has less than a vector is for `merge`.
 
-    *carried* is working memory, shape (1, `LANES`).
+    Parameters
+    ----------
+    words
+        int64, shape (1, at least *size* + *new*): the older ones from 0 on, and room behind them.
+    places
+        int32, shape (1, 0), as `merge` asks for it.
+    new_words
+        int64, shape (1, at least *new*).
+    carried
+        Working memory, int64, shape (1, `LANES`).
+    counters
+        A word moved by the network is counted as a move and a comparison.
     """
     i, j = size, new
     if i >= LANES and j >= LANES:
