@@ -32,7 +32,6 @@ from joins.indexes.pim_tree.index import WIDTH
 from joins.indexes.pim_tree.layout import inner_levels
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, SHARED_MERGE_RATIO
 from joins.window_join.cores.clocks import SHARED_CORE_PERCENT
-from joins.window_join.cores.pim_tree import TASK_ROWS
 from joins.window_join.drivers import SHARED, IndexName, Making
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
@@ -53,7 +52,8 @@ class IbwjParameters:
         Simulated cores that the threads run on; None gives each its own. Live ones have the
         machine's.
     task_rows
-        Tuples that a thread takes at a time.
+        Tuples that a thread takes at a time; None is 8 for simulated cores, as in the paper, and 64
+        for threads that are real: live, and inside Spark.
     merge
         What the other threads do while one merges: wait, or go on.
     merge_ratio
@@ -69,7 +69,7 @@ class IbwjParameters:
     index: IndexName = "pim_tree"
     threads: Annotated[int, Interval(ge=0, le=1000)] = 0
     cores: Pes | None = None
-    task_rows: Annotated[int, Interval(ge=1, le=1_000_000)] = TASK_ROWS
+    task_rows: Annotated[int, Interval(ge=1, le=1_000_000)] | None = None
     merge: Literal["nonblocking", "blocking"] = "nonblocking"
     merge_ratio: Annotated[float, Interval(gt=0, le=1)] | None = None
     insertion_depth: Annotated[int, Interval(ge=0, le=1000)] = INSERTION_DEPTH

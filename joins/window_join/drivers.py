@@ -11,9 +11,11 @@ from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, ImTree, PimTree
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.cores.bw_tree import BwCoresJoin
-from joins.window_join.cores.pim_tree import TASK_ROWS, CoresJoin
+from joins.window_join.cores.pim_tree import TASK_ROWS as SIMULATED_TASK_ROWS
+from joins.window_join.cores.pim_tree import CoresJoin
 from joins.window_join.ibwj import IndexJoin
 from joins.window_join.live.bw_tree import BwTreeJoin
+from joins.window_join.live.pim_tree import TASK_ROWS as REAL_TASK_ROWS
 from joins.window_join.live.pim_tree import LiveJoin
 from joins.window_join.nested_loop import NestedLoopJoin
 from joins.window_join.rows import Rows
@@ -54,7 +56,8 @@ class Making:
         L, of a chain.
     threads, cores, task_rows, nonblocking
         See `joins.window_join.cores.pim_tree`; with *threads* at 0 one works
-        without any locks. *cores* are simulated ones.
+        without any locks. *cores* are simulated ones. A *task_rows* of None
+        is what suits them, or the threads where these are real.
     """
 
     index: IndexName = "pim_tree"
@@ -63,7 +66,7 @@ class Making:
     chain_length: int = 2
     threads: int = 0
     cores: int | None = None
-    task_rows: int = TASK_ROWS
+    task_rows: int | None = None
     nonblocking: bool = True
 
     def make(self, *, self_join: bool, unit_ps: Sequence[int] | None) -> Driver:
@@ -75,6 +78,7 @@ class Making:
         Raise :exc:`ValueError` when threads cannot share the index.
         """
         sides = 1 if self_join else 2
+        task_rows = self.task_rows or (REAL_TASK_ROWS if unit_ps is None else SIMULATED_TASK_ROWS)
         if self.index == "nested_loop" and not self.threads:
             return NestedLoopJoin(self_join=self_join)
         if self.index == "b_plus_tree" and not self.threads:
@@ -83,15 +87,13 @@ class Making:
             if not self.threads:
                 return BwTreeJoin(self_join=self_join)
             if unit_ps is None:
-                return BwTreeJoin(
-                    self_join=self_join, threads=self.threads, task_rows=self.task_rows
-                )
+                return BwTreeJoin(self_join=self_join, threads=self.threads, task_rows=task_rows)
             return BwCoresJoin(
                 self_join=self_join,
                 unit_ps=unit_ps,
                 threads=self.threads,
                 cores=self.cores,
-                task_rows=self.task_rows,
+                task_rows=task_rows,
             )
         if self.index in ("ib_chain", "b_chain") and not self.threads:
             immutable = self.index == "ib_chain"
@@ -111,7 +113,7 @@ class Making:
             return LiveJoin(
                 index,
                 threads=self.threads,
-                task_rows=self.task_rows,
+                task_rows=task_rows,
                 nonblocking=self.nonblocking,
             )
         return CoresJoin(
@@ -119,6 +121,6 @@ class Making:
             unit_ps=unit_ps,
             threads=self.threads,
             cores=self.cores,
-            task_rows=self.task_rows,
+            task_rows=task_rows,
             nonblocking=self.nonblocking,
         )

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from actors.ibwj.machine import Machine
 from benchmarks.pim_tree import make_work
 from joins.queries.parser import parse_query
+from joins.window_join import drivers
 from joins.window_join.drivers import SHARED
 from scenarios.configuration.configs import ConfigError
 from scenarios.running.plan import make_parameters
@@ -80,6 +81,32 @@ def test_threads_are_real_in_a_live_run_and_simulated_in_virtual_time(index: str
         made = graph.specs["machine"].arguments
         join = made["making"].make(self_join=False, unit_ps=made["unit_ps"])
         assert (join.join(rows).work.elapsed_ns == 0) is live
+
+
+@pytest.mark.parametrize(
+    ("index", "live", "driver", "usual"),
+    [
+        ("pim_tree", False, "CoresJoin", 8),
+        ("bw_tree", False, "BwCoresJoin", 8),
+        ("pim_tree", True, "LiveJoin", 64),
+        ("bw_tree", True, "BwTreeJoin", 64),
+    ],
+)
+def test_tasks_are_larger_where_threads_are_real(
+    index: str, live: bool, driver: str, usual: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = []
+
+    def take(*_: object, task_rows: int, **__: object) -> None:
+        taken.append(task_rows)
+
+    monkeypatch.setattr(drivers, driver, take)
+    job = replace(IBWJ.sketch(parse_query(QUERY.format(100))), live=live)
+    for values in ({}, {"task_rows": 5}):
+        parameters = make_parameters(IBWJ, {"threads": 2, "index": index} | values)
+        made = IBWJ.build(job, parameters).specs["machine"].arguments
+        made["making"].make(self_join=False, unit_ps=made["unit_ps"])
+    assert taken == [usual, 5]
 
 
 def test_more_real_threads_than_cores_are_noted() -> None:
