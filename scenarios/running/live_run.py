@@ -16,16 +16,14 @@ from netsim.trace import Trace, trace_names
 from scenarios.output.results import ResultWriter
 from scenarios.running.plan import Plan
 from scenarios.running.rehearsal import rehearse
-from scenarios.running.simulation import Simulated, own_peak_bytes
+from scenarios.running.simulation import OnRun, Simulated, own_peak_bytes
 from topologies.actor_graph import ActorGraph
 
 if TYPE_CHECKING:
     from actors.hosting.ray_processes import RayProcesses
 
 
-def run_live(
-    plan: Plan, directory: Path, *, pairs: bool, on_run: Callable[[Progress], None] | None = None
-) -> Simulated:
+def run_live(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None = None) -> Simulated:
     """Run *plan* once, its trace and results into *directory*; all times are measured.
 
     Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
@@ -70,10 +68,11 @@ def homes(graph: ActorGraph, processes: int) -> dict[str, int]:
     return pack(dict(graph.nodes(data="role")), graph.placement, processes)
 
 
-def _telling(on_run: Callable[[Progress], None] | None) -> Callable[[Count], None]:
+def _telling(on_run: OnRun | None) -> Callable[[Count], None]:
     def on_count(count: Count) -> None:
         if on_run:
-            on_run(Progress(virtual_ns=count.now_ns, tuples=count.tuples, messages=count.messages))
+            at = Progress(virtual_ns=count.now_ns, tuples=count.tuples, messages=count.messages)
+            on_run(at, count.now_ns / 1e9)
 
     return on_count
 

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from netsim.outcome import Progress
 from scenarios.running.histogram import Histogram
 from scenarios.running.live_run import run_live
 from scenarios.running.plan import Plan
 from scenarios.running.rehearsal import rehearse
-from scenarios.running.simulation import Simulated, simulate
+from scenarios.running.simulation import OnRun, Simulated, simulate
 from scenarios.verdict import Verdict, judge
 from scenarios.verdict.approximation import Approximated, approximated
 
@@ -39,7 +38,7 @@ def execute(
     plan: Plan,
     directory: Path,
     *,
-    on_run: Callable[[Progress], None] | None = None,
+    on_run: OnRun | None = None,
     on_judge: Callable[[], None] | None = None,
     rehearsal: bool = True,
 ) -> Report:

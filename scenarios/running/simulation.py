@@ -25,6 +25,9 @@ from scenarios.running.rehearsal import rehearse
 from scenarios.running.timed_host import TimedHost
 from topologies.actor_graph import ActorGraph
 
+OnRun = Callable[[Progress, float], None]
+"""Is told how far a run is, and the real seconds since its sources began to send."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
@@ -50,9 +53,7 @@ class Simulated:
     state_bytes: dict[str, int] = field(default_factory=dict)
 
 
-def simulate(
-    plan: Plan, directory: Path, *, pairs: bool, on_run: Callable[[Progress], None] | None = None
-) -> Simulated:
+def simulate(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None = None) -> Simulated:
     """Run *plan* once, its trace and results into *directory*."""
     config = plan.config
     graph = plan.graph(pairs=pairs)
@@ -80,7 +81,12 @@ def simulate(
             },
         )
         start = time.perf_counter()
-        outcome = kernel.run(progress=on_run)
+
+        def progress(at: Progress) -> None:
+            if on_run:
+                on_run(at, time.perf_counter() - start)
+
+        outcome = kernel.run(progress=progress)
         wall_seconds = time.perf_counter() - start
         memory_bytes = peak_bytes()
         return Simulated(

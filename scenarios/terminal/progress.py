@@ -14,7 +14,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from netsim import kernel
+from netsim import outcome
 
 
 def progress_bar(console: Console) -> Progress:
@@ -60,10 +60,9 @@ class Display:
         self._total = total
         self._tenths = 0
 
-    def on_run(self, at: kernel.Progress) -> None:
-        """Show how far the run is."""
-        task = self._progress.tasks[0]
-        speed = at.tuples / task.elapsed if task.elapsed else 0
+    def on_run(self, at: outcome.Progress, seconds: float) -> None:
+        """Show how far the run is, *seconds* after its sources began to send."""
+        speed = at.tuples / seconds if seconds else 0
         left = (self._total - at.tuples) / speed if speed else 0
         state = (
             f"{at.tuples:,} of {self._total:,} tuples, {at.virtual_ns / 1e9:.3f} s of the run, "

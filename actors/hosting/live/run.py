@@ -68,7 +68,7 @@ class LiveRun:
             counts[process] = told
             on_count(
                 Count(
-                    told.now_ns,
+                    max(count.now_ns for count in counts.values()),
                     sum(count.tuples for count in counts.values()),
                     sum(count.messages for count in counts.values()),
                 )
