@@ -3,7 +3,8 @@
 Every function returns the terms of an equation by name, in the units of the times it is given;
 `total` adds them up. The equations are those of a join of two streams with equal windows; the
 symbols stand in `Load` and `TreeTimes`. A height is counted in inner levels, log to the base of the
-fan-out of the entries, as in the paper: a fraction of a level counts as such.
+fan-out of the entries, as in the paper: a fraction of a level counts as such, but where nodes are
+filled up from the leaves, so that one entry too many gives a tree another root.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import math
 from dataclasses import dataclass
 
 Terms = dict[str, float]
+
+_ROUNDING = 1e-9
+"""A logarithm may be so much above a whole number that it should be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,17 +41,20 @@ class Load:
 class TreeTimes:
     """A kind of tree: fan-out of its inner nodes, and the time of an operation at one node.
 
-    An immutable tree has a search time alone.
+    An immutable tree has a search time alone, and is *full*: it has whole levels, and all nodes but
+    those near its root have as many children as may be.
     """
 
     fanout: float
     search_ns: float
     insert_ns: float = 0.0
     delete_ns: float = 0.0
+    full: bool = False
 
     def height(self, entries: float) -> float:
         """Return the levels above *entries* entries; at least one node is always visited."""
-        return max(1.0, math.log(max(entries, 1.0), self.fanout))
+        levels = math.log(max(entries, 1.0), self.fanout)
+        return max(1.0, math.ceil(levels - _ROUNDING) if self.full else levels)
 
 
 def total(terms: Terms) -> float:
@@ -138,19 +145,31 @@ def pim_tree(
     """Equation 6: as an IM-Tree, with subindexes in place of the one mutable tree.
 
     A search comes to its subindex on the way down the immutable tree; an insert has to walk those
-    *insertion_depth* levels first. There is a subindex per node at that depth: no more than there
-    are nodes at the lowest inner level.
+    *insertion_depth* levels first.
     """
     inserts = merge_ratio * load.window
-    lowest = max(0.0, immutable.height(load.window) - 2)
-    depth = min(float(insertion_depth), lowest)
-    height = mutable.height(inserts / 2 / immutable.fanout**depth)
+    depth, subindexes = subindexes_at(insertion_depth, load.window, immutable)
+    height = mutable.height(inserts / 2 / subindexes)
     terms = im_tree(load, mutable, immutable, merge_ratio, merge_entry_ns)
     terms["search"] = (
         height * mutable.search_ns + immutable.height(load.window) * immutable.search_ns
     )
     terms["insert"] = depth * immutable.search_ns + height * mutable.insert_ns
     return terms
+
+
+def subindexes_at(
+    insertion_depth: int, window: float, immutable: TreeTimes
+) -> tuple[float, float]:
+    """Return how deep *insertion_depth* can be in a PIM-Tree, and how many subindexes are there.
+
+    There is one per node at that depth, the lowest inner level at the most. The paper takes D_I
+    levels to have f to the power of D_I nodes; but a root has as many children as are left over,
+    with f of 32 two of them over 2^21 entries, and the levels below it so many times fewer nodes.
+    """
+    height = immutable.height(window)
+    depth = min(float(insertion_depth), max(0.0, height - 2))
+    return depth, max(1.0, window / immutable.fanout ** (height - depth)) if depth else 1.0
 
 
 def merge_time(entries: float, fanout: float, merge_entry_ns: float) -> float:

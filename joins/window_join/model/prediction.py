@@ -25,6 +25,7 @@ from joins.window_join.model.cost_model import (
     im_tree,
     nested_loop,
     pim_tree,
+    subindexes_at,
     total,
 )
 from joins.work import COUNTERS
@@ -68,7 +69,7 @@ def predict(
     unit_ns = {name: ps / 1000 for name, ps in zip(COUNTERS, unit_ps, strict=True)}
     compare_ns = unit_ns["comparisons"]
     load = Load(window=window, match_rate=match_rate, compare_ns=compare_ns + unit_ns["matches"])
-    immutable = TreeTimes(fanout=WIDTH, search_ns=WIDTH * compare_ns)
+    immutable = TreeTimes(fanout=WIDTH, search_ns=WIDTH * compare_ns, full=True)
     entry_ns = compare_ns + unit_ns["moves"] + _ENTRY_BYTES * unit_ns["bytes_copied"]
     m = making.merge_ratio
 
@@ -89,9 +90,9 @@ def predict(
     elif making.index == "im_tree":
         terms = im_tree(load, mutable(m * window / 2), immutable, m, entry_ns)
     else:
-        depth = making.insertion_depth
-        entries = m * window / 2 / WIDTH**depth
-        terms = pim_tree(load, mutable(entries), immutable, m, entry_ns, depth)
+        _, subindexes = subindexes_at(making.insertion_depth, window, immutable)
+        inserted = mutable(m * window / 2 / subindexes)
+        terms = pim_tree(load, inserted, immutable, m, entry_ns, making.insertion_depth)
     return Prediction(making=making, terms=terms)
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joins.indexes.pim_tree.immutable import build_inner, nodes_at
+from joins.indexes.pim_tree.layout import LEVELS
+from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.window_join.model.cost_model import (
     Load,
     TreeTimes,
@@ -18,13 +22,15 @@ from joins.window_join.model.cost_model import (
     nested_loop,
     pim_tree,
     round_robin,
+    subindexes_at,
     total,
     window_join,
 )
+from joins.work import COUNTERS
 
 LOAD = Load(window=2**20, match_rate=2, compare_ns=1.5)
 TREE = TreeTimes(fanout=32, search_ns=20, insert_ns=40, delete_ns=50)
-CSS = TreeTimes(fanout=32, search_ns=10)
+CSS = TreeTimes(fanout=32, search_ns=10, full=True)
 
 
 def test_b_plus_tree_by_hand():
@@ -59,6 +65,17 @@ def test_pim_tree_by_hand():
     assert terms["search"] == pytest.approx(1 * 20 + 4 * 10)
     assert terms["insert"] == pytest.approx(2 * 10 + 1 * 40)
     assert pim_tree(LOAD, TREE, CSS, 1 / 16, 0.5, 9) == terms
+
+
+@given(st.integers(1, 2**18), st.integers(0, 4))
+def test_a_full_tree_is_the_one_that_is_built(entries, depth):
+    tree = PimTree(insertion_depth=depth, merge_ratio=1)
+    tree.make_room(entries, 1)
+    run = 0
+    build_inner(tree.forest, run, entries, np.zeros(len(COUNTERS), np.int64))
+    assert CSS.height(entries) == 1 + tree.forest.run_shape[run, LEVELS]
+    deep, subindexes = subindexes_at(depth, entries, CSS)
+    assert nodes_at(tree.forest, run, depth) == (deep, math.ceil(subindexes - 1e-9))
 
 
 loads = st.builds(
