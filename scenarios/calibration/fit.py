@@ -109,6 +109,18 @@ def fitted_ns(base: CostProfile, cost: OperatorCost, run: Served) -> float:
     return float(np.dot(_counts(base, run), [cost.message_ps, cost.row_ps, *factors])) / 1000
 
 
+def misfit(profile: Calibrated, observed: Mapping[str, Mapping[str, Sequence[Served]]]) -> float:
+    """Return by how much *profile* misses what operators took in runs, the median, as a part."""
+    missed = [
+        fitted_ns(profile.base, profile.operators[system][role], run) / run.worked_ns - 1
+        for system, roles in observed.items()
+        for role, runs in roles.items()
+        for run in runs
+        if run.worked_ns
+    ]
+    return float(np.median(np.abs(missed)))
+
+
 def _counts(base: CostProfile, run: Served) -> list[float]:
     """Return messages, tuples, and work in nanoseconds of the profile's, by group."""
     everything = {unit: 0 for units in GROUPS.values() for unit in units}

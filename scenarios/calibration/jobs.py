@@ -7,7 +7,6 @@ from typing import Any
 
 from scenarios.batch import Preparation
 from scenarios.configuration import configs
-from scenarios.configuration.configs import ConfigError
 from scenarios.running.plan import Plan, make_plan
 from topologies import TOPOLOGIES, TopologyError
 
@@ -17,22 +16,9 @@ _QUERIES = {
     "interval": "WHERE A.key = B.key "
     "AND B.ts BETWEEN A.ts - INTERVAL '100 ms' AND A.ts + INTERVAL '100 ms'",
 }
-_TIME_THEMSELVES = ("ibwj",)
-"""Systems of which an actor stands for several cores, and says itself how long they took."""
 _FIELDS = {"key": "uniform(0, 49)", "x": "uniform(0, 99999)", "y": "uniform(0, 999)"}
 _LOADS = ((500, 1_000, 4_000), (4_000, 1_000, 4_000), (2_000, 2_500, 10_000))
 """Tuples a message, slide, and window."""
-
-
-def measurable(topologies: Sequence[str]) -> list[str]:
-    """Return which of *topologies* can be measured.
-
-    Raise :exc:`ConfigError` when none can.
-    """
-    found = [name for name in topologies if name not in _TIME_THEMSELVES]
-    if not found:
-        raise ConfigError(f"{', '.join(topologies)}: actors that time themselves are not measured")
-    return found
 
 
 def plans(
@@ -52,7 +38,7 @@ def plans(
     topologies
         Names of the systems.
     """
-    for topology in measurable(topologies):
+    for topology in topologies:
         for kind, where in _QUERIES.items():
             for batch_rows, slide, length in _LOADS:
                 bind = {"S": slide, "W": length} if "WINDOW" in where else {}

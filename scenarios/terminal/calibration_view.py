@@ -12,8 +12,8 @@ from rich.table import Table
 
 from netsim.cost import CostProfile, load_profile
 from netsim.operator_cost import GROUPS
+from scenarios.calibration.fidelity import Prediction
 from scenarios.calibration.fit import COSTS, Calibrated
-from scenarios.calibration.validate import Prediction
 
 
 def show_profile(out: Console, profile: CostProfile, path: Path) -> None:
