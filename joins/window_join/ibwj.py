@@ -8,7 +8,7 @@ import numpy as np
 
 from joins.indexes.output import Output
 from joins.indexes.pim_tree.index import ForestIndex
-from joins.indexes.pim_tree.lookahead import PLACES
+from joins.indexes.pim_tree.lookahead import make_places
 from joins.window_join.driver import WindowJoin
 from joins.window_join.ibwj_kernels import BLOCK, join_rows
 from joins.window_join.rows import Rows
@@ -26,8 +26,7 @@ class IndexJoin(WindowJoin):
 
     def __init__(self, index: ForestIndex) -> None:
         self.index = index
-        runs = len(index.forest.run_shape) // len(index.forest.sides)
-        self._places = np.zeros((BLOCK, PLACES + runs), np.int64)
+        self._places = make_places(index.forest, BLOCK)
 
     def _run(
         self, rows: Rows, begin: int, output: Output, enumerate: bool, counters: np.ndarray

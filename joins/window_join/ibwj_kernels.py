@@ -21,7 +21,15 @@ from joins.indexes.pim_tree.layout import (
     TREE_COUNT,
     Forest,
 )
-from joins.indexes.pim_tree.lookahead import PLACES, READ, WRITTEN, look_up_block
+from joins.indexes.pim_tree.lookahead import (
+    PLACES,
+    READ,
+    WRITTEN,
+    WRITTEN_LEAF,
+    leaf_found,
+    look_up_block,
+    read_leaf,
+)
 from joins.indexes.pim_tree.mutable import insert_into_subindex
 from joins.indexes.pim_tree.probe import (
     active_tree,
@@ -69,7 +77,7 @@ def join_rows(
     enumerating
         Whether matches must find room in *output*.
     places
-        Working memory for `look_up_block`, `BLOCK` rows.
+        Working memory of `BLOCK` rows, see `make_places`.
     """
     pool_nodes = forest.ring[SLOT_NODES]
     while begin < end:
@@ -98,10 +106,12 @@ def join_rows(
                 return row, NO_OUTPUT
             counters[MATCHES] += output.listed[0] - listed
             forest.sides[probed, HORIZON] = rows.start[row]
+            written = places[row - begin, WRITTEN]
             insert_into_subindex(
                 forest,
                 tree,
-                places[row - begin, WRITTEN],
+                written,
+                leaf_found(forest, tree, written, places[row - begin], WRITTEN_LEAF),
                 rows.key[row],
                 rows.position[row],
                 counters,
@@ -133,6 +143,19 @@ def _probe(
         probe_run(forest, run, places[PLACES + k], high, start, stop, row, output, counters)
     for k in range(forest.sides[probed, TREE_COUNT]):
         tree = tree_slot(forest, probed, k)
+        leaf = leaf_found(forest, tree, places[READ], places, read_leaf(forest, k))
         probe_tree(
-            forest, run, tree, places[READ], low, high, start, stop, row, output, counters, False
+            forest,
+            run,
+            tree,
+            places[READ],
+            leaf,
+            low,
+            high,
+            start,
+            stop,
+            row,
+            output,
+            counters,
+            False,
         )

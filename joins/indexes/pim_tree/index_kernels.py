@@ -13,6 +13,7 @@ from joins.indexes.pim_tree.layout import (
     LIMIT,
     NEXT_POSITION,
     NODES,
+    NONE,
     ROOM_NODES,
     RUN_COUNT,
     SLOT_NODES,
@@ -50,7 +51,7 @@ def insert_entries(
         if forest.tree_state[tree, NODES] + ROOM_NODES > forest.ring[SLOT_NODES]:
             return row, NO_NODES
         subindex = route(forest, run, tree, keys[row], counters)
-        insert_into_subindex(forest, tree, subindex, keys[row], positions[row], counters)
+        insert_into_subindex(forest, tree, subindex, NONE, keys[row], positions[row], counters)
         forest.tree_state[tree, ENTRIES] += 1
         forest.sides[side, NEXT_POSITION] = positions[row] + 1
     return len(keys), DONE
@@ -89,6 +90,7 @@ def probe_entries(
                 run,
                 tree,
                 subindex,
+                NONE,
                 key,
                 last,
                 start[row],

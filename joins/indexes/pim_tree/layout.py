@@ -30,8 +30,9 @@ LENGTH, LEVELS, LEVEL_STARTS = 0, 1, 2
 """Places in a row of `Forest.run_shape`: entries, inner levels, where each level begins."""
 LEVELS_MAX = 32
 
-LOCK, ROOT, HEIGHT = 0, 1, 2
-"""Places in a row of `Forest.subindexes`; a row fills a cache line, so that locks do not share."""
+LOCK, ROOT, HEIGHT, SPLITS = range(4)
+"""Places in a row of `Forest.subindexes`; a row fills a cache line, so that locks do not share.
+`SPLITS` changes whenever a node is split: until then each key's leaf is the one it was."""
 SUBINDEX_WORDS = 8
 
 SIZE, NEXT, KEYS = 0, 1, 8

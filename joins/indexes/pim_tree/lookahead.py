@@ -3,26 +3,33 @@
 A window larger than the cache waits for memory at every step down a tree. But the immutable tree
 does not change between two merges: where a tuple's range begins there, and which subindexes it will
 read and write, can be found for a block of tuples before the first of them is joined. What is
-looked up in this way is final. In the mutable trees, which every tuple changes, only the lines are
-asked for; the search itself is done when the tuple's turn comes. So the join remains tuple by
-tuple, whatever the block.
+looked up in this way is final. In a mutable tree, which every tuple changes, a leaf that was found
+remains the right one until a node is split, and every lookup is told whether one was. So the join
+remains tuple by tuple, whatever the block.
+
+Memory delivers a line in some nanoseconds however early it is asked for: only those are that will
+be needed, of most nodes a third.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.pim_tree.immutable import count_less, descend, place_in_leaf
+from joins.indexes.pim_tree.immutable import count_less, descend, guess_place, place_near
 from joins.indexes.pim_tree.layout import (
     DEPTH,
     HEIGHT,
     KEYS,
     LEVELS,
     LINE,
+    NONE,
+    RING_RUNS,
+    RING_TREES,
     ROOT,
     RUN_COUNT,
-    RUN_WIDTH,
+    SIZE,
     SLOT_NODES,
+    SPLITS,
     TREE_COUNT,
     Forest,
 )
@@ -30,12 +37,36 @@ from joins.indexes.pim_tree.mutable import fetch_node, first_node, route, subind
 from joins.indexes.pim_tree.probe import active_tree, run_slot, tree_slot
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import prefetch_entry
+from joins.machine.lanes import LANES
 
-READ, WRITTEN, PLACES = 0, 1, 2
-"""Columns of the places found: the subindex that is read first, the one that is written, and per
-immutable tree the place where the range begins."""
+READ, WRITTEN, WRITTEN_LEAF, PLACES = 0, 1, 2, 4
+"""Columns of the places found: the subindex that is read first, the one that is written, the leaf
+that is written and its subindex's splits, and per immutable tree the place where the range begins;
+then per mutable tree the leaf that is read first and its subindex's splits."""
 _FEW = 3
-"""Entries of an immutable tree that a range is thought to hold, when their lines are asked for."""
+"""Entries of a tree that a range is thought to hold, when their lines are asked for."""
+
+
+def make_places(forest: Forest, tuples: int) -> np.ndarray:
+    """Return working memory for `look_up_block`, a row for each of *tuples* tuples."""
+    columns = PLACES + forest.ring[RING_RUNS] + 2 * forest.ring[RING_TREES]
+    return np.zeros((tuples, columns), np.int64)
+
+
+@inlined
+def read_leaf(forest: Forest, tree: int) -> int:
+    """Return the column of the leaf that is read first in the mutable tree at a place in the ring.
+
+    Its subindex's splits are in the next.
+    """
+    return PLACES + forest.ring[RING_RUNS] + 2 * tree
+
+
+@inlined
+def leaf_found(forest: Forest, tree: int, subindex: int, found: np.ndarray, column: int) -> int:
+    """Return the leaf that was looked up; `NONE` if nodes of its subindex have been split since."""
+    splits = forest.subindexes[subindex_row(forest, tree, subindex), SPLITS]
+    return found[column] if splits == found[column + 1] else NONE
 
 
 @kernel
@@ -52,75 +83,144 @@ def look_up_block(
 ) -> None:
     """Fill in *places*, a row for each of the tuples *begin* to *end* - 1, and ask for the rest.
 
-    The searches whose results are used are counted; those that will be repeated are not.
+    The searches of immutable trees are counted; those of mutable ones are when they are used.
     """
     for row in range(begin, end):
-        i = row - begin
-        own = side[row]
+        own, found = side[row], places[row - begin]
         probed = own if self_join else 1 - own
-        width = forest.ring[RUN_WIDTH]
-        active = active_tree(forest, probed)
-        depth = forest.tree_state[active, DEPTH]
-        places[i, READ] = 0
-        for k in range(forest.sides[probed, RUN_COUNT]):
-            run = run_slot(forest, probed, k)
-            node = descend(forest, run, 0, 0, depth, low[row], counters)
-            places[i, READ] = node
-            levels = forest.run_shape[run, LEVELS]
-            leaf = descend(forest, run, node, depth, levels, low[row], counters)
-            places[i, PLACES + k] = leaf
-            for word in range(leaf * width, leaf * width + width, LINE):
-                prefetch_entry(forest.run_keys, run, word)
-        prefetch_entry(forest.subindexes, subindex_row(forest, active, places[i, READ]), 0)
-        written = active_tree(forest, own)
-        run = run_slot(forest, own, 0)
-        places[i, WRITTEN] = route(forest, run, written, key[row], counters)
-        prefetch_entry(forest.subindexes, subindex_row(forest, written, places[i, WRITTEN]), 0)
-
-    words = KEYS + tree_width(forest)
+        _look_up_runs(forest, own, probed, key[row], low[row], found, counters)
     for row in range(begin, end):
-        i = row - begin
-        own = side[row]
+        own, found = side[row], places[row - begin]
         probed = own if self_join else 1 - own
-        for k in range(forest.sides[probed, RUN_COUNT]):
-            run = run_slot(forest, probed, k)
-            place = place_in_leaf(forest, run, places[i, PLACES + k], low[row], counters)
-            places[i, PLACES + k] = place
-            prefetch_entry(forest.run_positions, run, place)
-            # It may be in the next line, and that in the next leaf.
-            prefetch_entry(forest.run_positions, run, place + _FEW)
-            prefetch_entry(forest.run_keys, run, place + _FEW)
-        for k in range(forest.sides[probed, TREE_COUNT]):
-            tree = tree_slot(forest, probed, k)
-            root = forest.subindexes[subindex_row(forest, tree, places[i, READ]), ROOT]
-            fetch_node(forest, first_node(forest, tree) + root, words)
-        tree = active_tree(forest, own)
-        root = forest.subindexes[subindex_row(forest, tree, places[i, WRITTEN]), ROOT]
-        fetch_node(forest, first_node(forest, tree) + root, words)
-
-    words += tree_width(forest)
+        _find_places(forest, probed, low[row], found, counters)
+        _fetch_roots(forest, own, probed, found)
     for row in range(begin, end):
-        i = row - begin
-        own = side[row]
+        own, found = side[row], places[row - begin]
         probed = own if self_join else 1 - own
-        for k in range(forest.sides[probed, TREE_COUNT]):
-            _fetch_leaf(forest, tree_slot(forest, probed, k), places[i, READ], low[row])
-        _fetch_leaf(forest, active_tree(forest, own), places[i, WRITTEN], key[row])
+        _look_up_leaves(forest, own, probed, key[row], low[row], found)
+    for row in range(begin, end):
+        own, found = side[row], places[row - begin]
+        probed = own if self_join else 1 - own
+        _fetch_positions(forest, own, probed, key[row], low[row], found)
 
 
 @inlined
-def _fetch_leaf(forest: Forest, tree: int, subindex: int, key: int) -> None:
-    """Ask for the leaf of *key*.
+def _look_up_runs(
+    forest: Forest,
+    own: int,
+    probed: int,
+    key: int,
+    low: int,
+    found: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    """Find subindexes, and where about the range begins in immutable trees; ask for both."""
+    active = active_tree(forest, probed)
+    depth = forest.tree_state[active, DEPTH]
+    found[READ] = 0
+    for k in range(forest.sides[probed, RUN_COUNT]):
+        run = run_slot(forest, probed, k)
+        node = descend(forest, run, 0, 0, depth, low, counters)
+        found[READ] = node
+        levels = forest.run_shape[run, LEVELS]
+        leaf = descend(forest, run, node, depth, levels, low, counters)
+        guess = guess_place(forest, run, leaf, low)
+        found[PLACES + k] = guess
+        for place in range(guess, guess + LANES, LINE):
+            prefetch_entry(forest.run_keys, run, place)
+    prefetch_entry(forest.subindexes, subindex_row(forest, active, found[READ]), 0)
+    written = active_tree(forest, own)
+    found[WRITTEN] = route(forest, run_slot(forest, own, 0), written, key, counters)
+    prefetch_entry(forest.subindexes, subindex_row(forest, written, found[WRITTEN]), 0)
+
+
+@inlined
+def _find_places(
+    forest: Forest, probed: int, low: int, found: np.ndarray, counters: np.ndarray
+) -> None:
+    """Find where exactly the range begins in immutable trees, and ask for what it holds."""
+    for k in range(forest.sides[probed, RUN_COUNT]):
+        run = run_slot(forest, probed, k)
+        place = place_near(forest, run, found[PLACES + k], low, counters)
+        found[PLACES + k] = place
+        prefetch_entry(forest.run_positions, run, place)
+        # It may be in the next line, and that in the next leaf.
+        prefetch_entry(forest.run_positions, run, place + _FEW)
+        prefetch_entry(forest.run_keys, run, place + _FEW)
+
+
+@inlined
+def _fetch_roots(forest: Forest, own: int, probed: int, found: np.ndarray) -> None:
+    """Ask for the keys of the subindexes' roots."""
+    words = KEYS + tree_width(forest)
+    for k in range(forest.sides[probed, TREE_COUNT]):
+        tree = tree_slot(forest, probed, k)
+        root = forest.subindexes[subindex_row(forest, tree, found[READ]), ROOT]
+        fetch_node(forest, first_node(forest, tree) + root, words)
+    tree = active_tree(forest, own)
+    root = forest.subindexes[subindex_row(forest, tree, found[WRITTEN]), ROOT]
+    fetch_node(forest, first_node(forest, tree) + root, words)
+
+
+@inlined
+def _look_up_leaves(
+    forest: Forest, own: int, probed: int, key: int, low: int, found: np.ndarray
+) -> None:
+    """Find the leaves that will be read and written, and ask for their keys."""
+    for k in range(forest.sides[probed, TREE_COUNT]):
+        tree = tree_slot(forest, probed, k)
+        _look_up_leaf(forest, tree, found[READ], low, found, read_leaf(forest, k))
+    tree = active_tree(forest, own)
+    if _look_up_leaf(forest, tree, found[WRITTEN], key, found, WRITTEN_LEAF):
+        found[WRITTEN_LEAF] = NONE
+
+
+@inlined
+def _fetch_positions(
+    forest: Forest, own: int, probed: int, key: int, low: int, found: np.ndarray
+) -> None:
+    """Ask for the positions in leaves that will be read or moved."""
+    for k in range(forest.sides[probed, TREE_COUNT]):
+        node = first_node(forest, tree_slot(forest, probed, k)) + found[read_leaf(forest, k)]
+        word = _position_word(forest, node, low)
+        prefetch_entry(forest.pool, node, word)
+        prefetch_entry(forest.pool, node, word + _FEW)
+    if found[WRITTEN_LEAF] != NONE:
+        node = first_node(forest, active_tree(forest, own)) + found[WRITTEN_LEAF]
+        word = _position_word(forest, node, key)
+        end = KEYS + tree_width(forest) + forest.pool[node, SIZE]
+        for moved in range(word - word % LINE, end + 1, LINE):
+            prefetch_entry(forest.pool, node, moved)
+
+
+@inlined
+def _look_up_leaf(
+    forest: Forest, tree: int, subindex: int, key: int, found: np.ndarray, column: int
+) -> bool:
+    """Find the leaf of *key* and ask for its keys; tell whether a node above it is full.
 
     No lock is taken: another thread may be splitting these nodes. What is read may then make no
-    sense, so it is checked to be a node before it is followed; following a wrong one does no harm.
+    sense, so it is checked to be a node before it is followed; asking for a wrong one does no harm.
     """
     line = subindex_row(forest, tree, subindex)
+    found[column + 1] = forest.subindexes[line, SPLITS]
     node, height = forest.subindexes[line, ROOT], forest.subindexes[line, HEIGHT]
     width, base = tree_width(forest), first_node(forest, tree)
+    full = False
     for _ in range(height):
-        child = min(count_less(forest.pool, base + node, KEYS, width, key), width - 1)
-        node = forest.pool[base + node, KEYS + width + child]
-        if node < 0 or node >= forest.ring[SLOT_NODES]:
-            return
-    fetch_node(forest, base + node, KEYS + 2 * width)
+        full |= forest.pool[base + node, SIZE] == width
+        at = min(count_less(forest.pool, base + node, KEYS, width, key), width - 1)
+        child = forest.pool[base + node, KEYS + width + at]
+        if child < 0 or child >= forest.ring[SLOT_NODES]:
+            break
+        node = child
+    found[column] = node
+    fetch_node(forest, base + node, KEYS + width)
+    return full
+
+
+@inlined
+def _position_word(forest: Forest, node: int, key: int) -> int:
+    """Return the place in a leaf, a row of the pool, of the first position with at least *key*."""
+    width = tree_width(forest)
+    return KEYS + width + count_less(forest.pool, node, KEYS, width, key)

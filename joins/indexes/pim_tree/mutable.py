@@ -25,6 +25,7 @@ from joins.indexes.pim_tree.layout import (
     SIZE,
     SLOT_NODES,
     SLOT_SUBINDEXES,
+    SPLITS,
     SUBINDEXES,
     Forest,
 )
@@ -48,6 +49,7 @@ def clear_tree(forest: Forest, slot: int, subindexes: int, depth: int) -> None:
         forest.subindexes[first + i, LOCK] = 0
         forest.subindexes[first + i, ROOT] = i
         forest.subindexes[first + i, HEIGHT] = 0
+        forest.subindexes[first + i, SPLITS] = 0
     state[slot, NODES] = subindexes
     state[slot, ENTRIES] = 0
     state[slot, SUBINDEXES] = subindexes
@@ -86,16 +88,13 @@ def route(forest: Forest, run: int, tree: int, key: int, counters: np.ndarray) -
 
 
 @inlined
-def find_leaf(
-    forest: Forest, slot: int, node: int, height: int, key: int, counters: np.ndarray
-) -> int:
+def find_leaf(forest: Forest, slot: int, node: int, height: int, key: int) -> int:
     """Return the leaf below *node* where the first entry with at least *key* is, or would be."""
     pool = forest.pool
     width, base = tree_width(forest), first_node(forest, slot)
     for _ in range(height):
         child = count_less(pool, base + node, KEYS, width, key)
         node = pool[base + node, KEYS + width + child]
-    counters[COMPARISONS] += height * width
     return node
 
 
@@ -165,15 +164,13 @@ def _split_root(forest: Forest, slot: int, row: int, counters: np.ndarray) -> No
 
 
 @inlined
-def insert_into_subindex(
-    forest: Forest, slot: int, subindex: int, key: int, position: int, counters: np.ndarray
-) -> None:
-    """Insert one entry; `ROOM_NODES` nodes must be free, and the subindex no other thread's."""
+def _leaf_with_room(forest: Forest, slot: int, row: int, key: int, counters: np.ndarray) -> int:
+    """Return the leaf of *key* below a row of `Forest.subindexes`, splitting full nodes above."""
     pool = forest.pool
     width, base = tree_width(forest), first_node(forest, slot)
-    row = subindex_row(forest, slot, subindex)
     if pool[base + forest.subindexes[row, ROOT], SIZE] == width:
         _split_root(forest, slot, row, counters)
+        forest.subindexes[row, SPLITS] += 1
     node = forest.subindexes[row, ROOT]
     height = forest.subindexes[row, HEIGHT]
     for level in range(height):
@@ -181,19 +178,43 @@ def insert_into_subindex(
         child = pool[base + node, KEYS + width + at]
         if pool[base + child, SIZE] == width:
             _split_child(forest, slot, node, at, level == height - 1, counters)
+            forest.subindexes[row, SPLITS] += 1
             at += pool[base + node, KEYS + at] < key
             child = pool[base + node, KEYS + width + at]
         node = child
-    counters[COMPARISONS] += (height + 1) * width
-    leaf = base + node
-    at = count_less(pool, leaf, KEYS, width, key)
-    moved = pool[leaf, SIZE] - at
+    return node
+
+
+@inlined
+def insert_into_subindex(
+    forest: Forest,
+    slot: int,
+    subindex: int,
+    leaf: int,
+    key: int,
+    position: int,
+    counters: np.ndarray,
+) -> None:
+    """Insert one entry; `ROOM_NODES` nodes must be free, and the subindex no other thread's.
+
+    *leaf* is that of *key* where it is known and no node above it is full, or else `NONE`. The
+    work is that of a search for it in any case.
+    """
+    pool = forest.pool
+    width, base = tree_width(forest), first_node(forest, slot)
+    row = subindex_row(forest, slot, subindex)
+    if leaf == NONE or pool[base + leaf, SIZE] == width:
+        leaf = _leaf_with_room(forest, slot, row, key, counters)
+    counters[COMPARISONS] += (forest.subindexes[row, HEIGHT] + 1) * width
+    node = base + leaf
+    at = count_less(pool, node, KEYS, width, key)
+    moved = pool[node, SIZE] - at
     gap = KEYS + at
-    move_entries(pool, leaf, gap, leaf, gap + 1, moved)
-    move_entries(pool, leaf, gap + width, leaf, gap + width + 1, moved)
-    pool[leaf, gap] = key
-    pool[leaf, gap + width] = position
-    pool[leaf, SIZE] += 1
+    move_entries(pool, node, gap, node, gap + 1, moved)
+    move_entries(pool, node, gap + width, node, gap + width + 1, moved)
+    pool[node, gap] = key
+    pool[node, gap + width] = position
+    pool[node, SIZE] += 1
     counters[INSERTS] += 1
     counters[MOVES] += moved
 
@@ -205,6 +226,6 @@ def insert_locked(
     """Insert one entry under the subindex's lock (Algorithm 1, lines 8 to 11)."""
     row = subindex_row(forest, slot, subindex)
     lock(forest.subindexes, row, LOCK)
-    insert_into_subindex(forest, slot, subindex, key, position, counters)
+    insert_into_subindex(forest, slot, subindex, NONE, key, position, counters)
     unlock(forest.subindexes, row, LOCK)
     counters[ATOMICS] += 2

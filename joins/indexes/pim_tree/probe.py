@@ -80,6 +80,7 @@ def probe_tree(
     run: int,
     slot: int,
     subindex: int,
+    leaf: int,
     low: int,
     high: int,
     start: int,
@@ -91,6 +92,7 @@ def probe_tree(
 ) -> None:
     """Report what a mutable tree holds, from *subindex* on, which is that of *low*.
 
+    So is *leaf* where it is known, or else `NONE`; the work is that of a search for it in any case.
     Leaves are followed from one subindex to the next as long as its range begins below *high*. With
     *concurrent* a subindex is read under its lock, and the next one's is taken before this one's is
     given back.
@@ -102,7 +104,8 @@ def probe_tree(
     if concurrent:
         lock(forest.subindexes, line, LOCK)
     root, height = forest.subindexes[line, ROOT], forest.subindexes[line, HEIGHT]
-    leaf = find_leaf(forest, slot, root, height, low, counters)
+    leaf = find_leaf(forest, slot, root, height, low) if leaf == NONE else leaf
+    counters[COMPARISONS] += height * width
     # Entries below *low* can only be in the first leaf.
     at = count_less(pool, base + leaf, KEYS, width, low)
     scanned = width

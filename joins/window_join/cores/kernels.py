@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from joins.indexes.output import Output, has_found_room
-from joins.indexes.pim_tree.layout import ENTRIES, Forest
+from joins.indexes.pim_tree.layout import ENTRIES, NONE, Forest
 from joins.indexes.pim_tree.lookahead import PLACES, READ, WRITTEN, look_up_block
 from joins.indexes.pim_tree.mutable import subindex_row
 from joins.indexes.pim_tree.probe import active_tree, probe_run, probe_tree, run_slot
@@ -160,7 +160,19 @@ def _look_up(
         edge, start = load(live.words, SIDES + probed, EDGE), rows.start[row]
         until = min(rows.stop[row], edge)
         probe_tree(
-            forest, run, tree, places[READ], low, high, start, until, row, output, counters, True
+            forest,
+            run,
+            tree,
+            places[READ],
+            NONE,
+            low,
+            high,
+            start,
+            until,
+            row,
+            output,
+            counters,
+            True,
         )
         held = total_ps(cores, counters)
         probe_run(forest, run, places[PLACES], high, start, until, row, output, counters)

@@ -19,7 +19,7 @@ import numpy as np
 from joins.found import Found
 from joins.indexes.columns import at_least_one
 from joins.indexes.output import new_output, with_more_room
-from joins.indexes.pim_tree.lookahead import PLACES
+from joins.indexes.pim_tree.lookahead import make_places
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.indexes.pim_tree.status import NO_OUTPUT
 from joins.window_join.cores.clocks import elapse
@@ -83,7 +83,7 @@ class CoresJoin(SharedJoin[SharedWindows]):
         self._cores = Cores(
             state=np.zeros((threads, 2), np.int64),
             tasks=np.zeros((threads, 2), np.int64),
-            places=np.zeros((threads, PLACES + 1), np.int64),
+            places=make_places(index.forest, threads),
             merge=np.zeros(4, np.int64),
             free=np.zeros(SIDES + sides, np.int64),
             subindex_free=np.zeros(0, np.int64),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from joins.indexes.output import Output, give, has_found_room
-from joins.indexes.pim_tree.layout import ENTRIES, LIMIT, Forest
+from joins.indexes.pim_tree.layout import ENTRIES, LIMIT, NONE, Forest
 from joins.indexes.pim_tree.lookahead import PLACES, READ, WRITTEN, look_up_block
 from joins.indexes.pim_tree.probe import (
     active_tree,
@@ -177,7 +177,19 @@ def _look_up(
         run, tree = run_slot(forest, probed, 0), active_tree(forest, probed)
         probe_run(forest, run, places[PLACES], high, start, until, row, output, counters)
         probe_tree(
-            forest, run, tree, places[READ], low, high, start, until, row, output, counters, True
+            forest,
+            run,
+            tree,
+            places[READ],
+            NONE,
+            low,
+            high,
+            start,
+            until,
+            row,
+            output,
+            counters,
+            True,
         )
         scan_unindexed(live, rows, row, probed, edge, output, counters)
     if setting.enumerating and not has_found_room(output, row, listed):

@@ -17,7 +17,7 @@ import numpy as np
 from joins.found import Found
 from joins.indexes.columns import at_least_one
 from joins.indexes.output import Output, with_more_room
-from joins.indexes.pim_tree.lookahead import PLACES
+from joins.indexes.pim_tree.lookahead import make_places
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.indexes.pim_tree.status import DONE
 from joins.threads import side_by_side
@@ -81,7 +81,7 @@ class LiveJoin(SharedJoin[SharedWindows]):
             Worker(
                 np.zeros(2, np.int64),
                 np.array([seed * threads + thread + 1], np.int64),
-                np.zeros((BLOCK, PLACES + 1), np.int64),
+                make_places(index.forest, BLOCK),
             )
             for thread in range(threads)
         ]

@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.indexes.pim_tree.chain import Chain
+from joins.indexes.pim_tree.layout import Forest
 from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.batches.sorted_runs import SortedRunsJoin
 from joins.window_join.ibwj import IndexJoin
 from joins.window_join.nested_loop import NestedLoopJoin
 from joins.window_join.rows import make_rows
+from joins.work import NO_WORK
 from tests.joins.window_join.ibwj_cases import arrivals, assert_join_is_exact, matches_of
 
 SMALL = {"run_width": 4, "tree_width": 4}
@@ -62,6 +64,47 @@ def sorted_runs(sides):
 def test_every_tuple_finds_exactly_what_it_sees(drivers, data, case, enumerate_ids):
     join = data.draw(drivers(1 if case[0] else 2))
     assert_join_is_exact(join, case, enumerate_ids)
+
+
+@pytest.mark.parametrize("run_width", [4, 32])
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda **options: PimTree(merge_ratio=0.9, insertion_depth=2, **options),
+        lambda **options: ImTree(merge_ratio=0.5, **options),
+        lambda **options: Chain(length=2, **options),
+        lambda **options: Chain(length=3, immutable=False, **options),
+    ],
+)
+@pytest.mark.parametrize("sides", [1, 2])
+def test_looking_ahead_changes_no_answer_nor_work_nor_tree(index, sides, run_width):
+    """One call looks a block of tuples up before the first is joined; a call a tuple cannot."""
+    n = 3000
+    rng = np.random.default_rng(sides)
+    key = rng.integers(0, 400, n)
+    row = np.arange(n)
+    stop = (row + sides - 1) // sides
+    rows = make_rows(
+        side=row % sides,
+        position=row // sides,
+        key=key,
+        low=key - rng.integers(0, 3, n),
+        high=key + rng.integers(0, 3, n),
+        start=np.maximum(0, stop - 500),
+        stop=stop,
+    )
+    joins = [IndexJoin(index(sides=sides, run_width=run_width, tree_width=4)) for _ in range(2)]
+    for join in joins:
+        # Where memory has to grow, the tuples left are looked up and counted once more.
+        join.index.reserve(run_entries=2000, tree_nodes=3000, subindexes=200)
+    together = joins[0].join(rows)
+    alone = [joins[1].join(rows.part(i, i + 1)) for i in range(n)]
+    assert together.count.tolist() == [found.count[0] for found in alone]
+    assert together.fingerprint.tolist() == [found.fingerprint[0] for found in alone]
+    assert together.work == sum((found.work for found in alone), NO_WORK)
+    forests = [join.index.forest for join in joins]
+    for name, one, other in zip(Forest._fields, *forests, strict=True):
+        assert (one == other).all(), name
 
 
 def consecutive(keys, first):
