@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -97,7 +98,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     Raises
     ------
     SparkUnavailable
-        Java is missing or too old, or the JVM ended before it was ready.
+        Java is missing or too old, or the JVM ended before it was ready or while it was needed.
     """
     active = _active_session()
     if active is not None:
@@ -115,7 +116,9 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
 
         # Interrupted while it waits for the JVM, pyspark hands out nothing to end it by.
         with ending_with(lambda: _stop(gateway), start):
-            yield _connect(conf, gateway, log)
+            spark = _connect(conf, gateway, log)
+            with _telling_of_its_end(gateway, log):
+                yield spark
 
 
 def _active_session() -> SparkSession | None:
@@ -164,6 +167,7 @@ def _conf(options: SessionOptions, folder: Path) -> Any:
 
 
 def _start_jvm(conf: Any, log: Path) -> Any:
+    from pyspark import accumulators
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
     from pyspark.logger import PySparkLogger
@@ -173,6 +177,9 @@ def _start_jvm(conf: Any, log: Path) -> Any:
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_the_gateway)
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    # What breaks its connection to the JVM, it prints with a traceback from a thread of its own.
+    for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
+        setattr(server, "handle_error", lambda *_: None)  # noqa: B010  (mypy: a method)
     with log.open("wb") as output:
         try:
             return launch_gateway(conf, {"stdout": output, "stderr": output})
@@ -202,6 +209,25 @@ def _connect(conf: Any, gateway: Any, log: Path) -> SparkSession:
         ) from error
 
 
+@contextmanager
+def _telling_of_its_end(gateway: Any, log: Path) -> Iterator[None]:
+    """Say that the JVM is gone in place of whatever a broken connection to it leads to."""
+    from py4j.protocol import Py4JNetworkError
+
+    try:
+        yield
+    except (ConnectionError, Py4JNetworkError) as error:
+        try:
+            code = gateway.proc.wait(STOP_WAIT_S)
+        except subprocess.TimeoutExpired:  # it is there: something else was not reached
+            raise error from None
+        killed = f"it was killed by signal {-code} (out of memory?)" if code < 0 else None
+        raise SparkUnavailable(
+            f"Spark's Java process has ended in the middle of its work: "
+            f"{killed or _last_words(log)}. Run it again; a query with a checkpoint goes on from it"
+        ) from error
+
+
 def _last_words(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
     lines = [line for line in lines if not line.startswith("\tat ")]
@@ -216,7 +242,8 @@ def _stop(gateway: Any) -> None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    with suppress(Exception):  # the JVM may be gone already; ending it is what counts
+    # The JVM may be gone already, of which pyspark warns; ending it is what counts.
+    with suppress(Exception), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         session = SparkSession.getActiveSession()
         if session is not None:
             session.stop()

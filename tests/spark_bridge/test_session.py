@@ -147,6 +147,30 @@ def test_ctrl_c_in_the_middle_of_a_query_says_nothing_of_its_own() -> None:
     assert _run(script) == "stopped\n"
 
 
+def test_a_java_that_is_killed_while_it_works_is_told_and_nothing_else() -> None:
+    script = textwrap.dedent(
+        """
+        import os, signal, threading
+        from spark_bridge.session import SessionOptions, SparkUnavailable, spark_session
+        def count(batches):
+            for batch in batches:
+                yield batch
+        try:
+            with spark_session(SessionOptions(quick_start=True)) as spark:
+                # Passing through Python, it keeps a connection that Java's end breaks as well.
+                spark.range(9).mapInArrow(count, "id bigint").count()
+                java = spark.sparkContext._gateway.proc.pid
+                threading.Timer(2, os.kill, (java, signal.SIGKILL)).start()
+                spark.range(1 << 40).selectExpr("sum(id % 7)").collect()
+        except SparkUnavailable as error:
+            print(error)
+        """
+    )
+    told = _run(script)
+    assert told.startswith("Spark's Java process has ended in the middle of its work: ")
+    assert told.count("\n") == 1
+
+
 def test_a_spark_that_cannot_start_says_why() -> None:
     script = textwrap.dedent(
         """
