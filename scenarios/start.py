@@ -1,15 +1,31 @@
-"""The console command: Ctrl-C may come in the seconds before everything is imported."""
+"""The console command: Ctrl-C may come in the seconds before everything is imported.
+
+SIGTERM is the same: who ends the command by it would otherwise have to end what that has started.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+
+_EXIT_STOPPED = 3  # `failures.EXIT_STOPPED`, which must not be imported yet
 
 
 def main() -> None:
     """Run the command line, see `scenarios.cli.main`."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from scenarios.cli import main as run
     except KeyboardInterrupt:
         print("joinsim: stopped", file=sys.stderr)
-        sys.exit(3)  # `failures.EXIT_STOPPED`, which is not imported yet
-    run()
+        sys.exit(_EXIT_STOPPED)
+    try:
+        run()
+    except SystemExit as ended:
+        if ended.code != _EXIT_STOPPED:
+            raise
+        # Interrupted while it connects, Ray leaves threads that the interpreter's end crashes on.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_EXIT_STOPPED)

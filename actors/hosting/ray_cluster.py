@@ -13,6 +13,8 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 # Off, Ray takes the loopback address for its own, and then listens on no other.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+# On, SIGTERM aborts a process that uses Ray, whatever handles it in Python.
+os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
 
 import ray
 
@@ -57,6 +59,21 @@ def ray_cluster(address: str | None = None, *, processes: int) -> Iterator[None]
         yield
 
 
+@contextmanager
+def _sigterm_as_it_is() -> Iterator[None]:
+    """Have Ray leave SIGTERM alone.
+
+    It would end its cluster below those that are talking to it, and then the whole process.
+    """
+    utils = ray._private.utils
+    theirs, utils.set_sigterm_handler = utils.set_sigterm_handler, lambda handler: None
+    try:
+        yield
+    finally:
+        utils.set_sigterm_handler = theirs
+
+
+@_sigterm_as_it_is()
 def _start(address: str | None, processes: int) -> None:
     try:
         if address is None:

@@ -1,0 +1,110 @@
+"""A command in a process of its own, stopped by a signal once it has come so far."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from tests.end_to_end.conftest import SELF_JOIN, WINDOW, write_prepared
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ROWS = 200_000
+_LONGEST_S, _LOOK_S = 120, 0.02
+
+Command = subprocess.Popen[str]
+
+Moment = Callable[[Path, psutil.Process], bool]
+"""Tells of the folder that a command runs in, and of its process, whether it has come so far."""
+
+
+def importing(_: Path, run: psutil.Process) -> bool:
+    """Tell whether numba's compiler, which the first kernel's module asks for, is being read in."""
+    return any("llvmlite" in mapped.path for mapped in run.memory_maps())
+
+
+def ray_coming_up(_: Path, run: psutil.Process) -> bool:
+    return any(process.name() == "raylet" for process in run.children())
+
+
+def running(folder: Path, _: psutil.Process) -> bool:
+    """Tell whether results are written, as they are from when the processes of Ray are up."""
+    return (folder / "run" / "probes-0.parquet").exists()
+
+
+def running_live(_: Path, run: psutil.Process) -> bool:
+    """Tell whether a process of Ray serves a live run."""
+    serving = "ray::_RayProcess.serve"
+    return any(process.name() == serving for process in run.children(recursive=True))
+
+
+def java_running(_: Path, run: psutil.Process) -> bool:
+    return any(process.name() == "java" for process in run.children())
+
+
+def on_ray(folder: Path, *more: str) -> list[str]:
+    """Write a stream into *folder*; return the arguments of a long join of it on Ray."""
+    rng = np.random.default_rng(4)
+    fields = {"a": rng.integers(0, 50, ROWS), "b": rng.random(ROWS)}
+    write_prepared(folder / "s", fields, ts=np.arange(ROWS))
+    arguments = ["run", "--query", SELF_JOIN.format(window=WINDOW), "--data", "s"]
+    arguments += ["--set", "feeding.batch_rows=1", "--backend", "ray", "--out", "run", "--json"]
+    return [*arguments, *more]
+
+
+def assert_stopped(by: signal.Signals, arguments: list[str], moment: Moment, folder: Path) -> None:
+    """Stop a command at a *moment*: it says one word, exits with 3, and leaves no process."""
+    with command(arguments, folder) as run:
+        told = psutil.Process(run.pid)
+        deadline = time.monotonic() + _LONGEST_S
+        while not moment(folder, told):
+            assert run.poll() is None, "it ended before it was stopped"
+            assert time.monotonic() < deadline
+            time.sleep(_LOOK_S)
+        started = told.children(recursive=True)
+        run.send_signal(by)
+        assert_stops(run, started)
+
+
+@contextmanager
+def command(arguments: list[str], folder: Path, *, before: str = "") -> Iterator[Command]:
+    """Start the command line in a *folder*, and *before* it more code."""
+    run = subprocess.Popen(
+        [sys.executable, "-c", f"{before}\nfrom scenarios.start import main\nmain()", *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that puts its jobs into the background has them ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        yield run
+    finally:
+        run.kill()
+
+
+def assert_stops(run: Command, started: Iterable[psutil.Process] = ()) -> None:
+    """Wait for a command that has been stopped, and for all that it has *started*."""
+    told, started = psutil.Process(run.pid), set(started)
+    deadline = time.monotonic() + _LONGEST_S
+    # What is still starting others: those count too.
+    while run.poll() is None and time.monotonic() < deadline:
+        with suppress(psutil.NoSuchProcess):
+            started |= set(told.children(recursive=True))
+        time.sleep(_LOOK_S)
+    out, err = run.communicate(timeout=30)
+    assert (run.returncode, out) == (3, ""), err
+    assert err.rstrip().endswith("joinsim: stopped")
+    assert "Traceback" not in err
+    _, left = psutil.wait_procs(started, timeout=10)
+    assert not left

@@ -1,0 +1,53 @@
+"""SIGTERM, by which others end a command: the same as Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import write_csv
+from tests.end_to_end.stopping import (
+    ROWS,
+    Moment,
+    assert_stopped,
+    assert_stops,
+    command,
+    importing,
+    java_running,
+    on_ray,
+    ray_coming_up,
+    running,
+    running_live,
+)
+
+
+@pytest.mark.parametrize("moment", [importing, ray_coming_up, running])
+def test_sigterm_stops_a_run_and_leaves_no_process_behind(moment: Moment, tmp_path: Path) -> None:
+    assert_stopped(signal.SIGTERM, on_ray(tmp_path), moment, tmp_path)
+
+
+def test_sigterm_stops_a_live_run(tmp_path: Path) -> None:
+    arguments = on_ray(tmp_path, "--clock", "live")
+    assert_stopped(signal.SIGTERM, arguments, running_live, tmp_path)
+
+
+def test_a_run_stopped_while_ray_connects_ends_as_any_other(tmp_path: Path) -> None:
+    before = """
+import os, signal
+from actors.hosting.ray_cluster import ray
+connected = ray._raylet.CoreWorker
+def stopped(*arguments):
+    connected(*arguments)
+    os.kill(os.getpid(), signal.SIGTERM)
+ray._raylet.CoreWorker = stopped
+"""
+    with command(on_ray(tmp_path), tmp_path, before=before) as run:
+        assert_stops(run)
+
+
+def test_sigterm_stops_spark(tmp_path: Path) -> None:
+    write_csv(tmp_path / "s.csv", [f"{row},{row % 7},{row % 5}" for row in range(ROWS)])
+    arguments = ["data", "prepare", "s.csv", "--time", "timestamp_seconds(t)", "--json"]
+    assert_stopped(signal.SIGTERM, arguments, java_running, tmp_path)
