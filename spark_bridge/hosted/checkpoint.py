@@ -39,15 +39,24 @@ def claim(checkpoint: Path, told: Mapping[str, Any]) -> bool:
             unfinished.write_text(json.dumps(told, indent=1))
         return False
     before = json.loads(about.read_text())
-    differing = [name for name in told if told[name] != before.get(name)]
-    if differing:
-        name = differing[0]
+    if told != before:
+        where, theirs, ours = _difference(before, told)
         raise DataError(
-            f"{checkpoint} is the checkpoint of another query: its {name} is "
-            f"{_short(before.get(name))}, here it is {_short(told[name])}; name another folder, or "
+            f"{checkpoint} is the checkpoint of another query: its {where} is "
+            f"{_short(theirs)}, here it is {_short(ours)}; name another folder, or "
             "delete it to begin anew"
         )
     return True
+
+
+def _difference(theirs: Any, ours: Any, *where: str) -> tuple[str, Any, Any]:
+    """Return the first place where two unequal values of JSON differ, and what is there."""
+    sides = [dict(enumerate(side)) if isinstance(side, list) else side for side in (theirs, ours)]
+    if all(isinstance(side, dict) for side in sides):
+        one, other = sides
+        name = next(n for n in [*other, *one] if n not in one or one[n] != other.get(n))
+        return _difference(one.get(name), other.get(name), *where, str(name))
+    return ".".join(where), theirs, ours
 
 
 def _short(value: Any) -> str:

@@ -89,8 +89,8 @@ def run_hosted(
     Raises
     ------
     DataError
-        The checkpoint in *folder* is of another query or not whole, or results of more than two
-        streams are to be written.
+        The checkpoint in *folder* is of another query or log, or not whole, or results of more
+        than two streams are to be written.
     SparkUnavailable
         This Spark has no stateful operators for Python.
     SparkFailed
@@ -105,7 +105,7 @@ def run_hosted(
     session = streaming_session(spark)
     stages = cut(query.specs, query.wiring, fold=query.fold)
     partitions = min(stages.partitions, spark.sparkContext.defaultParallelism)
-    about = _about(query, stages.actors, partitions)
+    about = _about(query, stages.actors, partitions, arrivals)
     claim(folder / "checkpoint", about)
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))
     hosted = Hosted(
@@ -182,10 +182,13 @@ def _keys(session: SparkSession, shards: int, partitions: int) -> tuple[int, ...
     return tuple(by_part[shard % partitions][shard // partitions] for shard in range(shards))
 
 
-def _about(query: HostedQuery, actors: Sequence[Any], partitions: int) -> dict[str, Any]:
+def _about(
+    query: HostedQuery, actors: Sequence[Any], partitions: int, arrivals: Path
+) -> dict[str, Any]:
     return {
         "query": query.text,
         "streams": [[schema.stream, dict(schema.fields)] for schema in query.schemas],
+        "arrivals": os.fspath(arrivals.resolve()),
         "actors": {
             name: [f"{spec.actor.__module__}.{spec.actor.__qualname__}", _plainly(spec.arguments)]
             for name, spec in query.specs.items()

@@ -90,6 +90,15 @@ def test_a_checkpoint_of_another_query_is_refused(spark: Any, tmp_path: Path) ->
         run_hosted(other, tmp_path / "b" / "arrivals", tmp_path / "run", spark=spark)
 
 
+def test_a_checkpoint_of_another_log_is_refused(spark: Any, tmp_path: Path) -> None:
+    """Spark would take the log's tuples as those that follow."""
+    query, _ = hosted("nested_loop", SELF, tmp_path / "a", rows=10, run_rows=10)
+    run_hosted(query, tmp_path / "a" / "arrivals", tmp_path / "run", spark=spark)
+    hosted("nested_loop", SELF, tmp_path / "b", rows=20, run_rows=10)
+    with pytest.raises(DataError, match=r"its arrivals is .*/a/arrivals, here it is .*/b/arrivals"):
+        run_hosted(query, tmp_path / "b" / "arrivals", tmp_path / "run", spark=spark)
+
+
 def test_an_older_spark_is_told_what_is_needed(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

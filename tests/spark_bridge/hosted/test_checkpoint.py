@@ -1,0 +1,51 @@
+"""A checkpoint is claimed for one query, and for another refused with what differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_bridge.errors import DataError
+from spark_bridge.hosted.checkpoint import claim
+
+TOLD = {
+    "query": "Q",
+    "actors": {"a": ["A", {"replicas": 2}], "b": ["B", {"batch": "x" * 300, "pairs": True}]},
+    "partitions": 2,
+}
+
+
+def test_the_same_query_goes_on(tmp_path: Path) -> None:
+    assert not claim(tmp_path / "checkpoint", TOLD)
+    assert claim(tmp_path / "checkpoint", TOLD)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"query": "R"}, "its query is Q, here it is R;"),
+        (
+            {"actors": TOLD["actors"] | {"b": ["B", {"batch": "x" * 300, "pairs": False}]}},
+            "its actors.b.1.pairs is true, here it is false;",
+        ),
+        (
+            {"actors": {"a": ["A", {"replicas": 2}]}},
+            r'its actors.b is \["B", .*\.\.\., here it is null;',
+        ),
+        ({"actors": {"a": ["A"], "b": TOLD["actors"]["b"]}}, "its actors.a.1 is .*, here it is nu"),
+    ],
+)
+def test_another_query_is_told_what_differs(
+    tmp_path: Path, changed: dict[str, object], message: str
+) -> None:
+    claim(tmp_path / "checkpoint", TOLD)
+    with pytest.raises(DataError, match=message):
+        claim(tmp_path / "checkpoint", TOLD | changed)
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(DataError, match="is no checkpoint of joinsim's"):
+        claim(tmp_path, TOLD)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
