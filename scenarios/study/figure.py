@@ -1,4 +1,4 @@
-"""A study drawn: a panel each, a line per variant."""
+"""A study drawn: a panel each, a line per variant, or bars where x has categories."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ _WIDTH, _PANEL_HEIGHT, _MOST_COLUMNS = 11.0, 3.1, 3
 _MARKERS = "osD^vP*X"
 _LINE, _MARKER, _RING, _DASH = 1.6, 5.0, 3.0, 3.0
 """Width of a line, sizes of a marker and of what shows of one around it, points; line widths."""
+_BARS = 0.8
+"""Width of a category's bars together, where categories are 1 apart."""
 _LOG_FROM_RATIO = 30
 """Values further apart than this cannot be told apart on one linear axis."""
 
@@ -69,22 +71,26 @@ def _draw(
 ) -> None:
     names = [chart.axis.name(place) for place in chart.axis.places]
     at, numeric = _places(chart)
-    lines = np.array(list(curves.values()), np.float64)  # None becomes NaN
-    known = lines[np.isfinite(lines)]
-    if len(known) and known.min() > 0 and known.max() > _LOG_FROM_RATIO * known.min():
+    values = np.array(list(curves.values()), np.float64)  # None becomes NaN
+    known = values[np.isfinite(values)]
+    far = len(known) and known.min() > 0 and known.max() > _LOG_FROM_RATIO * known.min()
+    if far and not chart.axis.categories:  # a bar's length is its value
         axes.set_yscale("log")
         axes.yaxis.set_minor_formatter(NullFormatter())
-        heights = np.log(lines / known.min()) / np.log(known.max() / known.min())
+        heights = np.log(values / known.min()) / np.log(known.max() / known.min())
     else:
         top = known.max(initial=0.0) or 1.0
         axes.set_ylim(0, 1.08 * top)
         axes.yaxis.set_major_locator(MaxNLocator(5))
-        heights = lines / top
+        heights = values / top
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    _draw_lines(axes, at, lines, coinciding(heights), [looks[variant] for variant in curves])
-    for variant in curves:
-        colour, marker = looks[variant]
-        axes.plot([], [], color=colour, marker=marker, markersize=_MARKER, label=variant)
+    if chart.axis.categories:
+        _draw_bars(axes, at, dict(zip(curves, values, strict=True)), looks)
+    else:
+        _draw_lines(axes, at, values, coinciding(heights), [looks[variant] for variant in curves])
+        for variant in curves:
+            colour, marker = looks[variant]
+            axes.plot([], [], color=colour, marker=marker, markersize=_MARKER, label=variant)
     if numeric and chart.axis.log:
         axes.set_xscale("log")
         axes.xaxis.set_minor_formatter(NullFormatter())
@@ -92,6 +98,21 @@ def _draw(
     axes.set(xlabel=chart.axis.label, ylabel=chart.label)
     axes.set_title(chart.panel.name)
     axes.grid(axis="y")
+
+
+def _draw_bars(
+    axes: Axes,
+    at: Sequence[float],
+    bars: Mapping[str, np.ndarray],
+    looks: Mapping[str, tuple[str, str]],
+) -> None:
+    """Draw a bar for each variant in each category, side by side; a dash where a value is not."""
+    width = _BARS / len(bars)
+    for place, (variant, values) in enumerate(bars.items()):
+        x = np.array(at) + width * (place - (len(bars) - 1) / 2)
+        axes.bar(x, np.nan_to_num(values), width, color=looks[variant][0], label=variant)
+        for missing in x[np.isnan(values)]:
+            axes.text(missing, 0, "–", ha="center", va="bottom", size=8)
 
 
 def _draw_lines(
@@ -123,6 +144,7 @@ def _draw_lines(
 def _places(chart: Chart) -> tuple[list[float], bool]:
     """Return where the points stand along x, and whether their distances mean something."""
     values = [chart.axis.values[place] for place in chart.axis.places]
-    if not chart.axis.names and all(isinstance(value, (int, float)) for value in values):
+    known = not chart.axis.names and not chart.axis.categories
+    if known and all(isinstance(value, (int, float)) for value in values):
         return [float(value) for value in values], True
     return [float(place) for place in range(len(values))], False

@@ -38,6 +38,9 @@ class Axis(Section):
         Positions to keep, from 0; a scale that takes fewer points keeps the paper's figures so.
     log
         Whether the axis is logarithmic.
+    categories
+        Whether the values are of different kinds, without a way from one to the next: bars then,
+        not lines.
     """
 
     label: str
@@ -46,6 +49,7 @@ class Axis(Section):
     names: tuple[str, ...] = ()
     only: tuple[Annotated[int, Field(ge=0)], ...] = ()
     log: bool = False
+    categories: bool = False
 
     @model_validator(mode="after")
     def _fits(self) -> Axis:
@@ -56,6 +60,8 @@ class Axis(Section):
             raise ValueError(f"{len(self.names)} names for {len(self.values)} values")
         if self.only and max(self.only) >= len(self.values):
             raise ValueError(f"only: there are {len(self.values)} values, from position 0")
+        if self.log and self.categories:
+            raise ValueError("log: categories stand in no distance from each other")
         return self
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Lines of a study's figure, above all those that coincide."""
+"""Lines of a study's figure, above all those that coincide, and bars."""
 
 from __future__ import annotations
 
@@ -47,20 +47,26 @@ class Made(Findings):
         return dict(self.made)
 
 
-def colours_between_points(tmp_path: Path, lines: list[Values]) -> list[set[str]]:
-    """Return the lines' colours that are seen half way from one point to the next."""
+def drawn(tmp_path: Path, lines: list[Values], axis: str = "") -> FigureCanvasAgg:
+    """Return a figure of variants named 0, 1 ..., with more said of its axis."""
     names = [str(line) for line in range(len(lines))]
     path = tmp_path / "mine.toml"
-    path.write_text(STUDY + "\n".join(f"{name} = {{}}" for name in names))
+    told = STUDY.replace("[study.variants]", f"{axis}\n[study.variants]")
+    path.write_text(told + "\n".join(f"{name} = {{}}" for name in names))
     study = load_study(str(path))
     assert study is not None
     findings = Made(study=study, results={}, made=dict(zip(names, lines, strict=True)))
     with style():
-        figure = study_figure(findings)
-        canvas = FigureCanvasAgg(figure)
+        canvas = FigureCanvasAgg(study_figure(findings))
         canvas.draw()
+    return canvas
+
+
+def colours_between_points(tmp_path: Path, lines: list[Values]) -> list[set[str]]:
+    """Return the lines' colours that are seen half way from one point to the next."""
+    canvas = drawn(tmp_path, lines)
     pixels = np.asarray(canvas.buffer_rgba())[..., :3]
-    (axes,) = figure.axes
+    (axes,) = canvas.figure.axes
     panel = axes.get_window_extent()
     inside = pixels[len(pixels) - int(panel.y1) : len(pixels) - int(panel.y0)]
     seen = []
@@ -97,6 +103,21 @@ def test_lines_coincide_on_a_stretch_if_they_do_at_both_ends() -> None:
     assert points.place.tolist() == [[0, 0, 0], [0, 1, 1], [0, 2, 0]]
     assert stretches.together.tolist() == [[1, 2], [1, 2], [0, 1]]
     assert stretches.place.tolist() == [[0, 0], [0, 1], [0, 0]]
+
+
+def test_categories_are_bars_as_long_as_their_values(tmp_path: Path) -> None:
+    lines: list[Values] = [[1, 20, 3000], [2, None, 1]]
+    (axes,) = drawn(tmp_path, lines, "categories = true").figure.axes
+    assert not axes.lines
+    assert (axes.get_yscale(), axes.get_ylim()[0]) == ("linear", 0)
+    bars = [bar for container in axes.containers for bar in container]
+    assert [bar.get_height() for bar in bars] == [1, 20, 3000, 2, 0, 1]
+    places = [bar.get_x() for bar in bars]
+    assert np.argsort(places).tolist() == [0, 3, 1, 4, 2, 5]
+    assert np.diff(sorted(places)).min() >= bars[0].get_width() - 1e-9
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "3"]
+    (missing,) = axes.texts
+    assert missing.get_position()[0] == bars[4].get_x() + bars[4].get_width() / 2
 
 
 @given(
