@@ -97,8 +97,8 @@ def _sort_bitonic(builder: Any, lanes: Any) -> Any:
     step = LANES // 2
     while step:
         partner = _shuffle(builder, lanes, lanes, [i ^ step for i in range(LANES)])
-        less, greater = _exchange(builder, lanes, partner)
-        ascending = [i + LANES if i & step else i for i in range(LANES)]
-        lanes = _shuffle(builder, less, greater, ascending)
+        is_less = builder.icmp_signed("<", lanes, partner)
+        is_upper = ir.Constant(is_less.type, [bool(i & step) for i in range(LANES)])
+        lanes = builder.select(builder.xor(is_less, is_upper), lanes, partner)
         step //= 2
     return lanes
