@@ -69,10 +69,12 @@ def sort_rows(
             _pass(words, spare, n, shift, width, digits)
             words, spare = spare, words
         counters[MOVES] += n * passes
+    is_whole = span >> np.uint64(_HALF) == 0
     for i in range(np.uint64(n)):
         row = words[i] & _ROW
         rows[i] = row
-        ordered[i] = keys[row]
+        # What was sorted by is at hand, the key itself anywhere.
+        ordered[i] = least + np.int64(words[i] >> np.uint64(_HALF)) if is_whole else keys[row]
 
 
 @kernel
