@@ -11,7 +11,9 @@ from joins.queries.parser import parse_query
 from spark_bridge.errors import DataError, SparkFailed, SparkUnavailable
 from spark_bridge.hosted.host import HostedQuery, run_hosted
 from spark_bridge.hosted.stages import cut
+from spark_bridge.sql import native
 from spark_bridge.sql.native import run_batch, run_streaming
+from spark_bridge.sql.oracle import expected_pairs
 from tests.spark_bridge.hosted.hosted_jobs import (
     INTERVAL,
     SELF,
@@ -113,3 +115,25 @@ def test_native_streaming_without_a_key_fails_in_sparks_words(spark: Any, tmp_pa
     files = streams(query, tmp_path, rows=10)
     with pytest.raises(SparkFailed, match="join without equality predicate is not supported"):
         run_streaming(query, files, tmp_path / "run", spark=spark)
+
+
+KEYED = "SELECT * FROM T WHERE T.y1 = T.y2 AND T.x1 < T.x2 WINDOW AS (SLIDE INTERVAL '40' ON '80')"
+
+
+@pytest.mark.parametrize(("text", "bucketed"), [(KEYED, True), (INTERVAL, False)])
+def test_native_streaming_puts_windows_by_count_into_buckets_where_there_is_a_key(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, bucketed: bool
+) -> None:
+    told = []
+
+    def spy(*arguments: Any, **said: Any) -> Any:
+        told.append(said["bucketed"])
+        return expected_pairs(*arguments, **said)
+
+    monkeypatch.setattr(native, "expected_pairs", spy)
+    query = parse_query(text)
+    files = streams(query, tmp_path, rows=400)
+    run = run_streaming(query, files, tmp_path / "run", spark=spark)
+    assert told == [bucketed]
+    assert run.totals == run_batch(query, files, spark=spark).totals
+    assert run.totals.pairs > 500
