@@ -9,12 +9,21 @@ import numpy as np
 from joins.machine.compiling import inlined, kernel
 from joins.radix_sort import sort_rows
 from joins.window_join.batches.run_kernels import Upper, store
-from joins.window_join.batches.run_probe import BLOCK, Block, count_block, find_chunks, list_block
+from joins.window_join.batches.run_probe import (
+    BLOCK,
+    HIGH,
+    LOW,
+    ROW,
+    WINDOW,
+    Block,
+    count_block,
+    find_chunks,
+    list_block,
+)
 from joins.window_join.batches.run_stacks import (
     BASE,
     HALF,
     HORIZON,
-    PLACE,
     PLACES_MOST,
     Stacks,
     is_narrow,
@@ -24,21 +33,17 @@ from joins.window_join.batches.run_stacks import (
 from joins.window_join.rows import Rows
 from joins.work import COMPARISONS, INSERTS
 
-LOW, HIGH, WINDOW, ROW = range(4)
-"""Places in what a tuple asks for, see `Scratch.asked`."""
-
 
 class Scratch(NamedTuple):
     """Working memory for a batch; a side's tuples are numbered as they arrive.
 
     Attributes
     ----------
-    row, keys, order
-        Shape (2, as long as a batch): the row and the key of each tuple, and the tuples in the
-        order in which they probe.
+    keys, order
+        Shape (2, as long as a batch): the key of each tuple, and the tuples in the order in which
+        they probe.
     asked
-        Shape (as long as a batch, 4): of the side that probes, the range of each tuple, its window
-        (two places in a word) and its row, side by side, as they are read in the order of keys.
+        Shape (2, as long as a batch, 4): what each tuple asks for, see `LOW`.
     ordered, words, spare, digits
         As long as a batch, but `COUNTERS_MAX` digits: for sorting.
     upper
@@ -47,7 +52,6 @@ class Scratch(NamedTuple):
         The probes at work.
     """
 
-    row: np.ndarray
     keys: np.ndarray
     order: np.ndarray
     asked: np.ndarray
@@ -74,20 +78,21 @@ def join_batch(
 
     A row sees its predecessors in the batch and nothing after it, because *stop* says so.
     """
-    tuples = _split(rows, scratch)
+    tuples = _split(stacks, rows, scratch)
     for side in range(2):
         if tuples[side]:
-            stacks.state[_probed(stacks, side), HORIZON] = rows.start[scratch.row[side, 0]]
+            first = scratch.asked[side, 0, ROW]
+            stacks.state[_probed(stacks, side), HORIZON] = rows.start[first]
     for side in range(2):
         if tuples[side]:
             _store(stacks, side, tuples[side], rows, ratio, spread, scratch, counters)
     for side in range(2):
-        _ask(stacks, side, tuples[side], rows, scratch, counters)
+        _put_in_order(scratch, side, tuples[side], counters)
         for begin in range(0, tuples[side], BLOCK):
             probes = _fill_in(scratch, side, begin, tuples[side])
-            probed, block = _probed(stacks, side), scratch.block
+            probed, asked, block = _probed(stacks, side), scratch.asked[side], scratch.block
             find_chunks(stacks, probed, block, probes, counters)
-            count_block(stacks, probed, block, probes, count, fingerprint, counters)
+            count_block(stacks, probed, asked, block, probes, count, fingerprint, counters)
 
 
 @kernel
@@ -100,14 +105,14 @@ def list_batch(
     counters: np.ndarray,
 ) -> None:
     """Write the matches of the batch stored last, those of row i from ``begins[i]`` on."""
-    tuples = _split(rows, scratch)
+    tuples = _split(stacks, rows, scratch)
     for side in range(2):
-        _ask(stacks, side, tuples[side], rows, scratch, counters)
+        _put_in_order(scratch, side, tuples[side], counters)
         for begin in range(0, tuples[side], BLOCK):
             probes = _fill_in(scratch, side, begin, tuples[side])
-            probed, block = _probed(stacks, side), scratch.block
+            probed, asked, block = _probed(stacks, side), scratch.asked[side], scratch.block
             find_chunks(stacks, probed, block, probes, counters)
-            list_block(stacks, probed, block, probes, match_id, begins)
+            list_block(stacks, probed, asked, block, probes, match_id, begins)
 
 
 @inlined
@@ -117,13 +122,23 @@ def _probed(stacks: Stacks, side: int) -> int:
 
 
 @kernel
-def _split(rows: Rows, scratch: Scratch) -> tuple[np.int64, np.int64]:
-    """Part a batch by sides; return how many tuples each has."""
+def _split(stacks: Stacks, rows: Rows, scratch: Scratch) -> tuple[np.int64, np.int64]:
+    """Part a batch by sides, and write down what each tuple asks for.
+
+    Return how many tuples each side has.
+    """
     first = last = np.uint64(0)
     for row in range(np.uint64(len(rows.side))):
         side = np.uint64(rows.side[row])
         number = last if side else first
-        scratch.row[side, number] = row
+        base = stacks.state[_probed(stacks, side), BASE]
+        start = min(max(rows.start[row] - base, 0), PLACES_MOST)
+        stop = min(max(rows.stop[row] - base, start), PLACES_MOST)
+        asked = scratch.asked
+        asked[side, number, LOW] = stored_key(stacks, rows.low[row])
+        asked[side, number, HIGH] = stored_key(stacks, rows.high[row])
+        asked[side, number, WINDOW] = start << HALF | stop
+        asked[side, number, ROW] = row
         scratch.keys[side, number] = rows.key[row]
         last += side
         first += np.uint64(1) - side
@@ -144,7 +159,7 @@ def _store(
     """Sort the *n* tuples of one side of a batch and store them as a run."""
     order, upper = scratch.order[side], scratch.upper
     _sort(scratch, side, n, counters)
-    oldest = rows.position[scratch.row[side, 0]]
+    oldest = rows.position[scratch.asked[side, 0, ROW]]
     place = oldest - stacks.state[side, BASE]
     for i in range(np.uint64(n)):
         upper.words[0, i] = least_word(stacks, scratch.ordered[i])
@@ -174,24 +189,13 @@ def _sort(scratch: Scratch, side: int, n: int, counters: np.ndarray) -> None:
 
 
 @kernel
-def _ask(
-    stacks: Stacks, side: int, n: int, rows: Rows, scratch: Scratch, counters: np.ndarray
-) -> None:
-    """Write down what the *n* tuples of a side ask for, and put them in the order of their ranges.
+def _put_in_order(scratch: Scratch, side: int, n: int, counters: np.ndarray) -> None:
+    """Put the *n* tuples of a side in the order of their ranges.
 
     Where that is the order of their keys, as in a band join, it is known already. A glance at the
     first tuples is enough to tell: the answer does not depend on the order, only the speed does.
     """
-    asked, order = scratch.asked, scratch.order[side]
-    base = stacks.state[_probed(stacks, side), BASE]
-    for number in range(np.uint64(n)):
-        row = np.uint64(scratch.row[side, number])
-        asked[number, LOW] = stored_key(stacks, rows.low[row])
-        asked[number, HIGH] = stored_key(stacks, rows.high[row])
-        start = min(max(rows.start[row] - base, 0), PLACES_MOST)
-        stop = min(max(rows.stop[row] - base, start), PLACES_MOST)
-        asked[number, WINDOW] = start << HALF | stop
-        asked[number, ROW] = row
+    asked, order = scratch.asked[side], scratch.order[side]
     glance = min(n, BLOCK)
     for i in range(1, glance):
         if asked[order[i - 1], LOW] > asked[order[i], LOW]:
@@ -205,12 +209,9 @@ def _ask(
 @kernel
 def _fill_in(scratch: Scratch, side: int, begin: int, n: int) -> int:
     """Fill in a block of the *n* tuples of a side, from the one at *begin* on; return its size."""
-    asked, order, block = scratch.asked, scratch.order[side], scratch.block
+    order, block = scratch.order[side], scratch.block
     probes = min(BLOCK, n - begin)
     for i in range(np.uint64(probes)):
         number = np.uint64(order[np.uint64(begin) + i])
-        block.low[i], block.high[i] = asked[number, LOW], asked[number, HIGH]
-        window = asked[number, WINDOW]
-        block.start[i], block.stop[i] = window >> HALF, window & PLACE
-        block.row[i] = asked[number, ROW]
+        block.number[i], block.low[i] = number, scratch.asked[side, number, LOW]
     return probes

@@ -80,7 +80,7 @@ class SortedRunsJoin:
     def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         n = len(rows.side)
-        count, fingerprint = np.zeros(n, np.int64), np.zeros(n, np.uint64)
+        count, fingerprint = np.empty(n, np.int64), np.empty(n, np.uint64)
         counters = np.zeros(len(COUNTERS), np.int64)
         self._make_room(rows)
         join_batch(
@@ -144,11 +144,11 @@ class SortedRunsJoin:
         if not fit or needed > self._stacks.words.shape[1]:
             narrow = fit and is_narrow(self._stacks)
             self._stacks = grown(self._stacks, needed + needed // 2, narrow=narrow)
-            self._make_scratch(self._scratch.row.shape[1])
+            self._make_scratch(self._scratch.keys.shape[1])
         for side, state in enumerate(self._stacks.state):
             if last - state[BASE] >= PLACES_MOST:
                 self._make_places(side, rows.position[rows.side == side])
-        if n > self._scratch.row.shape[1]:
+        if n > self._scratch.keys.shape[1]:
             self._make_scratch(n)
 
     def _make_places(self, side: int, positions: np.ndarray) -> None:
@@ -169,10 +169,9 @@ class SortedRunsJoin:
 
         stacks = self._stacks
         self._scratch = Scratch(
-            row=column(2),
             keys=column(2),
             order=column(2),
-            asked=np.empty((n, 4), np.int64),
+            asked=np.empty((2, n, 4), np.int64),
             ordered=column(),
             words=column(dtype=np.uint64),
             spare=column(dtype=np.uint64),
