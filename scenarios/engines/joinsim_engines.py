@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from actors.hosting.errors import RayUnavailableError
 from actors.protocol import ActorError
 from scenarios.engines.engine import EngineFailed, Measured, Totals, installed
 from scenarios.engines.memory import alone
@@ -64,7 +65,7 @@ def _run(plan: Plan, directory: Path, settings: dict[str, Any]) -> Measured:
     plan = replace(plan, config=plan.config.model_copy(update=settings))
     try:
         report = execute(plan, directory)
-    except ActorError as error:
+    except (ActorError, RayUnavailableError) as error:
         raise EngineFailed(str(error)) from error
     totals = Totals()
     for stream in range(len(plan.query.streams)):

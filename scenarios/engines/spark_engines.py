@@ -18,7 +18,7 @@ from scenarios.engines.engine import (
 from scenarios.engines.memory import peak_bytes
 from scenarios.engines.streams import SEGMENTS
 from scenarios.running.plan import Plan
-from spark_bridge.errors import DataError, SparkFailed
+from spark_bridge.errors import DataError, SparkFailed, SparkUnavailable
 from spark_bridge.session import SessionOptions, spark_session
 
 _MEMORY = "4g"
@@ -103,7 +103,10 @@ def _measuring(*, quick_start: bool) -> Iterator[tuple[Any, Any]]:
     """Give Spark, and what makes a measurement of a run on it; its failures are the engine's."""
     from spark_bridge.totals import EngineRun, process_id
 
-    with spark_session(SessionOptions(memory=_MEMORY, quick_start=quick_start)) as spark:
+    with (
+        _as_engines_fail(),
+        spark_session(SessionOptions(memory=_MEMORY, quick_start=quick_start)) as spark,
+    ):
 
         def measured(run: EngineRun, note: str) -> Measured:
             return Measured(
@@ -115,7 +118,13 @@ def _measuring(*, quick_start: bool) -> Iterator[tuple[Any, Any]]:
                 note=note,
             )
 
-        try:
-            yield spark, measured
-        except (SparkFailed, DataError) as error:
-            raise EngineFailed(str(error)) from error
+        yield spark, measured
+
+
+@contextmanager
+def _as_engines_fail() -> Iterator[None]:
+    """Pass on as the engine's what Spark, or what is missing for it, says."""
+    try:
+        yield
+    except (DataError, SparkFailed, SparkUnavailable) as error:
+        raise EngineFailed(str(error)) from error

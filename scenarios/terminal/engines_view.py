@@ -47,7 +47,9 @@ def show_engines(out: Console, comparison: EngineComparison, directory: Path, re
     for name, why in comparison.failed.items():
         out.print(Text.assemble((name, "bold red"), f"  failed: {why}"))
     word, style = PASSED[comparison.passed]
-    out.print(Text.assemble("all pairs equal: ", (word, style)))
+    unanswered = len(comparison.failed) + len(comparison.waiting)
+    but = f" ({unanswered} without an answer)" if unanswered else ""
+    out.print(Text.assemble("all pairs equal: ", (word, style), but))
     out.print(f"{directory / 'compare.html'}")
     out.print(f"replay: {replay}\n")
 
