@@ -12,7 +12,6 @@ from joins.indexes.pim_tree.layout import (
     LENGTH,
     LEVEL_STARTS,
     LEVELS,
-    LINE,
     RUN_WIDTH,
     Forest,
 )
@@ -120,41 +119,6 @@ def place_in_leaf(forest: Forest, slot: int, leaf: int, key: int, counters: np.n
         leaf * width + count_less(forest.run_keys, slot, leaf * width, width, key),
         forest.run_shape[slot, LENGTH],
     )
-
-
-@inlined
-def guess_place(forest: Forest, slot: int, leaf: int, key: int) -> int:
-    """Return a place in a leaf, at a cache line, from which `LANES` entries likely hold *key*.
-
-    Interpolated between the keys that the level above has on either side of the leaf, which are
-    in the cache. A guess saves waiting for the lines that it leaves out; `place_near` corrects it.
-    """
-    width = forest.ring[RUN_WIDTH]
-    begin, levels = leaf * width, forest.run_shape[slot, LEVELS]
-    if leaf == 0 or levels == 0 or width < LANES + LINE:
-        return begin
-    above = forest.run_shape[slot, LEVEL_STARTS + levels - 1] + leaf
-    least = float(forest.run_inner[slot, above - 1])
-    span = float(forest.run_inner[slot, above]) - least
-    if span <= 0.0:
-        return begin
-    middle = int((float(key) - least) / span * width)
-    first_line = (middle - (LANES - LINE) // 2) // LINE * LINE
-    return begin + max(0, min(first_line, width - LANES))
-
-
-@inlined
-def place_near(forest: Forest, slot: int, guess: int, key: int, counters: np.ndarray) -> int:
-    """Return what `place_in_leaf` does, given what `guess_place` did; the same work is counted."""
-    width = forest.ring[RUN_WIDTH]
-    leaf = guess // width
-    begin = leaf * width
-    if width >= LANES:
-        less = lanes_less(forest.run_keys, slot, guess, key)
-        if (less > 0 or guess == begin) and (less < LANES or guess + LANES == begin + width):
-            counters[COMPARISONS] += width
-            return min(guess + less, forest.run_shape[slot, LENGTH])
-    return place_in_leaf(forest, slot, leaf, key, counters)
 
 
 @inlined

@@ -7,15 +7,15 @@ looked up in this way is final. In a mutable tree, which every tuple changes, a 
 remains the right one until a node is split, and every lookup is told whether one was. So the join
 remains tuple by tuple, whatever the block.
 
-Memory delivers a line in some nanoseconds however early it is asked for: only those are that will
-be needed, of most nodes a third.
+Memory delivers a line in some nanoseconds however early it is asked for: of a mutable leaf's
+positions only those are that will be read or moved.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.pim_tree.immutable import count_less, descend, guess_place, place_near
+from joins.indexes.pim_tree.immutable import count_less, descend, place_in_leaf
 from joins.indexes.pim_tree.layout import (
     DEPTH,
     HEIGHT,
@@ -27,6 +27,7 @@ from joins.indexes.pim_tree.layout import (
     RING_TREES,
     ROOT,
     RUN_COUNT,
+    RUN_WIDTH,
     SIZE,
     SLOT_NODES,
     SPLITS,
@@ -37,7 +38,6 @@ from joins.indexes.pim_tree.mutable import fetch_node, first_node, route, subind
 from joins.indexes.pim_tree.probe import active_tree, run_slot, tree_slot
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import prefetch_entry
-from joins.machine.lanes import LANES
 
 READ, WRITTEN, WRITTEN_LEAF, PLACES = 0, 1, 2, 4
 """Columns of the places found: the subindex that is read first, the one that is written, the leaf
@@ -114,9 +114,9 @@ def _look_up_runs(
     found: np.ndarray,
     counters: np.ndarray,
 ) -> None:
-    """Find subindexes, and where about the range begins in immutable trees; ask for both."""
+    """Find subindexes, and the immutable trees' leaves in which the range begins; ask for both."""
     active = active_tree(forest, probed)
-    depth = forest.tree_state[active, DEPTH]
+    depth, width = forest.tree_state[active, DEPTH], forest.ring[RUN_WIDTH]
     found[READ] = 0
     for k in range(forest.sides[probed, RUN_COUNT]):
         run = run_slot(forest, probed, k)
@@ -124,9 +124,8 @@ def _look_up_runs(
         found[READ] = node
         levels = forest.run_shape[run, LEVELS]
         leaf = descend(forest, run, node, depth, levels, low, counters)
-        guess = guess_place(forest, run, leaf, low)
-        found[PLACES + k] = guess
-        for place in range(guess, guess + LANES, LINE):
+        found[PLACES + k] = leaf
+        for place in range(leaf * width, leaf * width + width, LINE):
             prefetch_entry(forest.run_keys, run, place)
     prefetch_entry(forest.subindexes, subindex_row(forest, active, found[READ]), 0)
     written = active_tree(forest, own)
@@ -141,7 +140,7 @@ def _find_places(
     """Find where exactly the range begins in immutable trees, and ask for what it holds."""
     for k in range(forest.sides[probed, RUN_COUNT]):
         run = run_slot(forest, probed, k)
-        place = place_near(forest, run, found[PLACES + k], low, counters)
+        place = place_in_leaf(forest, run, found[PLACES + k], low, counters)
         found[PLACES + k] = place
         prefetch_entry(forest.run_positions, run, place)
         # It may be in the next line, and that in the next leaf.
