@@ -158,9 +158,7 @@ def pim_tree(
     return terms
 
 
-def subindexes_at(
-    insertion_depth: int, window: float, immutable: TreeTimes
-) -> tuple[float, float]:
+def subindexes_at(insertion_depth: int, window: float, immutable: TreeTimes) -> tuple[float, float]:
     """Return how deep *insertion_depth* can be in a PIM-Tree, and how many subindexes are there.
 
     There is one per node at that depth, the lowest inner level at the most. The paper takes D_I
