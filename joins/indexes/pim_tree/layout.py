@@ -135,7 +135,7 @@ def make_forest(
 ) -> Forest:
     """Return arrays with that many slots per side and room per slot; nothing is in them."""
     # A merge writes one entry beyond what it keeps, and the last leaf is filled up with INF.
-    padded = (run_entries // run_width + 2) * run_width
+    padded = (-(-run_entries // run_width) + 2) * run_width
     forest = Forest(
         run_keys=aligned((sides * runs, padded)),
         run_positions=aligned((sides * runs, padded)),

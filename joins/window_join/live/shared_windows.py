@@ -73,9 +73,8 @@ class SharedWindows:
         for side in range(len(self._tails)):
             spans = live.arrived[side] - live.seen[side]
             limit = max(index.merge_limit(int(spans.max())), index.forest.sides[side, LIMIT])
-            index.make_room(
-                int(spans.max()) + late, max(int(limit), index.active_entries(side)) + 2 * late
-            )
+            inserted = max(int(limit), index.active_entries(side)) + 2 * late
+            index.make_room(_with_spare(int(spans.max()) + late), _with_spare(inserted))
 
     def close(self, live: Live) -> None:
         """Keep what the next batch needs of this one, of which every row has been joined."""
@@ -106,3 +105,9 @@ class SharedWindows:
         self.index = type(self.index).restore(state["index"])
         self._words = np.array(state["words"], np.int64)
         self._tails = [np.array(tail, np.int64) for tail in state["tails"]]
+
+
+def _with_spare(entries: int) -> int:
+    """Return up to an eighth more, so that windows that fill up seldom ask for more room."""
+    step = 1 << max(0, entries.bit_length() - 4)
+    return -(-entries // step) * step

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.pim_tree import make_work
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.window_join.live.pim_tree import LiveJoin
 from tests.joins.window_join.ibwj_cases import (
@@ -67,3 +70,17 @@ def test_threads_go_on_after_a_snapshot(case, **options):
             return found
 
     assert_join_is_exact(PutAway(), case)
+
+
+def test_full_windows_stay_where_they_are():
+    # A window of any length, not one that fills nodes to the last entry.
+    window, batch = 1_003, 250
+    join = LiveJoin(PimTree(sides=2, merge_ratio=1.0), threads=1)
+    rows = make_work(8 * window, window)
+    forests = []
+    for begin in range(0, len(rows.side), batch):
+        join.join(rows.part(begin, begin + batch))
+        forests.append(join._windows.index.forest)
+    moves = [new is not old for old, new in pairwise(forests)]
+    assert not any(moves[len(moves) // 2 :])
+    assert sum(moves) <= 8, "windows that fill up ask for more room seldom"
