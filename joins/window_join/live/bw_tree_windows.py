@@ -9,7 +9,8 @@ import numpy as np
 from joins.indexes.bw_tree.bw_tree import BwTree
 from joins.indexes.bw_tree.pages import Pages
 from joins.window_join.live.bw_tree_kernels import EXPIRED, Sharing, expire
-from joins.window_join.live.state import EDGE, HEAD, QUEUE, SIDES, WORDS, Live
+from joins.window_join.live.opening import first_position, lay_out, open_live
+from joins.window_join.live.state import EDGE, SIDES, WORDS, Live
 from joins.window_join.rows import Rows
 from joins.window_join.window_keys import WindowKeys
 from joins.work import COUNTERS, NO_WORK, Work
@@ -42,38 +43,21 @@ class BwTreeWindows:
 
     def open(self, rows: Rows) -> tuple[Live, Work]:
         """Return the shared arrays of the next arrivals, and make room for them in the trees."""
-        n, ends = len(rows.side), self._window.ends
-        sides = len(ends)
-        live = Live(
-            words=np.zeros((SIDES + sides, WORDS), np.int64),
-            status=np.zeros((1, n), np.int64),
-            keys=np.zeros((sides, n), np.int64),
-            indexed=np.zeros((sides, n), np.int64),
-            base=np.zeros(sides, np.int64),
-            arrived=np.zeros((sides, n + 1), np.int64),
-            seen=np.zeros((sides, n + 1), np.int64),
-            place=np.zeros((2, n), np.int64),
-            first=np.zeros(n, np.int64),
-        )
-        live.words[QUEUE, HEAD] = 0
+        ends = self._window.ends
+        live = open_live(np.zeros((SIDES + len(ends), WORDS), np.int64), rows, 0)
+        for side in range(len(ends)):
+            first = first_position(rows, side)
+            if first is not None and ends[side, 1] == 0:
+                ends[side] = first
+            live.base[side] = live.words[SIDES + side, EDGE] = ends[side, 1]
+            live.words[SIDES + side, EXPIRED] = ends[side, 0]
+        lay_out(rows, live, np.zeros_like(live.base), ends[:, 0].copy())
         work = NO_WORK
         for side, tree in enumerate(self._trees):
-            mine = rows.side == side
-            if mine.any() and ends[side, 1] == 0:
-                ends[side] = rows.position[mine][0]
-            begin = int(ends[side, 1])
-            live.base[side] = live.words[SIDES + side, EDGE] = begin
-            live.words[SIDES + side, EXPIRED] = ends[side, 0]
-            live.keys[side, : mine.sum()] = rows.key[mine]
-            live.arrived[side, 0] = begin
-            live.arrived[side, 1:] = begin + np.cumsum(mine)
-            probing = mine if sides == 1 else ~mine
-            starts = rows.start[probing]
-            starts = np.append(starts, starts[-1:] if len(starts) else ends[side, 0])
-            live.seen[side] = starts[np.append(np.cumsum(probing) - probing, probing.sum())]
-            self._keep(side, rows.key[mine])
+            mine = int(live.arrived[side, -1] - live.base[side])
+            self._keep(side, live.keys[side, :mine])
             gone = max(0, int(live.seen[side, -1] - ends[side, 0]))
-            work += tree.reserve(int(mine.sum()) + gone)
+            work += tree.reserve(mine + gone)
         return live, work
 
     def _keep(self, side: int, keys: np.ndarray) -> None:

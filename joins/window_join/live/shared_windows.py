@@ -9,7 +9,8 @@ import numpy as np
 from joins.indexes.pim_tree.layout import HORIZON, LIMIT, NEXT_POSITION
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.window_join.live.merge import advance_edge
-from joins.window_join.live.state import EDGE, HEAD, OUTPUT, QUEUE, SIDES, TOTAL, WORDS, Live
+from joins.window_join.live.opening import first_position, lay_out, open_live
+from joins.window_join.live.state import EDGE, SIDES, WORDS, Live
 from joins.window_join.rows import Rows
 
 
@@ -33,38 +34,16 @@ class SharedWindows:
 
         *late* is how many of them may be joined and not yet be indexed, per side.
         """
-        n, sides = len(rows.side), len(self._tails)
-        state = self.index.forest.sides
-        held = max(tail.shape[1] for tail in self._tails)
-        live = Live(
-            words=self._words,
-            status=np.zeros((1, n), np.int64),
-            keys=np.zeros((sides, held + n), np.int64),
-            indexed=np.zeros((sides, held + n), np.int64),
-            base=np.zeros(sides, np.int64),
-            arrived=np.zeros((sides, n + 1), np.int64),
-            seen=np.zeros((sides, n + 1), np.int64),
-            place=np.zeros((2, n), np.int64),
-            first=np.zeros(n, np.int64),
-        )
-        live.words[QUEUE, HEAD] = live.words[OUTPUT, HEAD] = live.words[OUTPUT, TOTAL] = 0
+        held = np.array([tail.shape[1] for tail in self._tails])
+        live = open_live(self._words, rows, int(held.max()))
         for side, tail in enumerate(self._tails):
-            mine = rows.side == side
-            old = tail.shape[1]
-            if mine.any() and not old:
-                live.words[SIDES + side, EDGE] = rows.position[mine][0]
+            first = first_position(rows, side)
+            if first is not None and not held[side]:
+                live.words[SIDES + side, EDGE] = first
             live.base[side] = live.words[SIDES + side, EDGE]
-            live.keys[side, :old], live.indexed[side, :old] = tail
-            live.keys[side, old : old + mine.sum()] = rows.key[mine]
-            live.arrived[side, 0] = live.base[side] + old
-            live.arrived[side, 1:] = live.base[side] + old + np.cumsum(mine)
-            probing = mine if sides == 1 else ~mine
-            starts = np.append(
-                rows.start[probing], max(state[side, HORIZON], *rows.start[probing][-1:], 0)
-            )
-            before = np.cumsum(probing) - probing  # rows that probe this side before each row
-            live.seen[side] = starts[np.append(before, probing.sum())]
-        self._make_room(live, held + late)
+            live.keys[side, : held[side]], live.indexed[side, : held[side]] = tail
+        lay_out(rows, live, held, np.maximum(self.index.forest.sides[:, HORIZON], 0))
+        self._make_room(live, int(held.max()) + late)
         return live
 
     def _make_room(self, live: Live, late: int) -> None:
