@@ -11,7 +11,10 @@ from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
-from joins.work import NO_WORK, Work
+from joins.work import Work
+
+_PAIR_BYTES = 16
+"""What is copied to compare two values: they are gathered from all over both streams."""
 
 
 class Residual:
@@ -71,7 +74,8 @@ class Residual:
             fingerprint=fingerprint,
             match_id=match_id[holds],
         )
-        return checked, Work(comparisons=len(row) * len(conditions)) if len(row) else NO_WORK
+        compared = len(row) * len(conditions)
+        return checked, Work(comparisons=compared, bytes_copied=compared * _PAIR_BYTES)
 
     def expire(self, horizon: tuple[int, ...]) -> None:
         """Let positions below the *horizon* of each stream go."""
