@@ -8,7 +8,6 @@ several; down a connection of their own it is a tenth.
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -19,14 +18,12 @@ from ray.util import get_node_ip_address
 from actors.hosting.errors import RayUnavailableError
 from actors.hosting.mesh import Address, Door, MemberLostError, Mesh, join_last
 from actors.hosting.ray_cluster import ray
-from actors.hosting.ray_head import Head
 from actors.protocol import ActorError
 from joins.machine.memory import keep_freed_memory
 
 _START_S = 60.0
 _LOOK_S = 2.0
-"""For so long Ray may take to say what became of a process; a cluster that is gone says nothing.
-Also how often to look around while nothing comes."""
+"""For so long Ray may take to say what became of a process; a cluster that is gone says nothing."""
 _TOKEN_BYTES = 16
 
 Server = Callable[..., None]
@@ -52,12 +49,8 @@ class _RayProcess:
     def serve(self, server: Server, *arguments: Any) -> None:
         # Whatever happens, the others are to see that nobody serves here any more. Who misses
         # another has nothing to say: that one has, or the driver is done.
-        with self._mesh:
-            try:
-                server(self._mesh, *arguments)
-            except MemberLostError as lost:
-                if lost.member == self._mesh.driver:
-                    ray.actor.exit_actor()  # a driver without a cluster cannot ask for it
+        with self._mesh, suppress(MemberLostError):
+            server(self._mesh, *arguments)
 
 
 class RayProcesses:
@@ -81,7 +74,6 @@ class RayProcesses:
     def __init__(self, count: int) -> None:
         self.count = count
         self._serving: list[Any] = []
-        self._head = Head(ray.get_runtime_context().gcs_address)
         self._processes = self._start(count)
         try:
             self.mesh = self._join()
@@ -137,7 +129,6 @@ class RayProcesses:
         """
         calls = [process.call.remote(function, *arguments) for process in self._processes]
         while len(ray.wait(calls, num_returns=self.count, timeout=_LOOK_S)[0]) < self.count:
-            self._head.look()
             if self.mesh.waiting:
                 self.receive()  # nobody has anything to say yet, but that it is gone
         try:
@@ -155,18 +146,12 @@ class RayProcesses:
         """Return the number of a process and the next frame it sent here; None if none in time.
 
         Raise :exc:`ActorError` when an actor in a process raised, and
-        :exc:`RayUnavailableError` when a process is gone, or the head of the cluster.
+        :exc:`RayUnavailableError` when a process is gone.
         """
-        until = None if timeout_s is None else time.monotonic() + timeout_s
-        while True:
-            self._head.look()
-            left_s = _LOOK_S if until is None else until - time.monotonic()
-            try:
-                received = self.mesh.receive(max(0.0, min(left_s, _LOOK_S)))
-            except MemberLostError as lost:
-                raise self._reason(lost) from None
-            if received is not None or left_s <= 0:
-                return received
+        try:
+            return self.mesh.receive(timeout_s)
+        except MemberLostError as lost:
+            raise self._reason(lost) from None
 
     def send(self, process: int, value: Any) -> None:
         """Send *value* to a process; raise as `receive` does."""

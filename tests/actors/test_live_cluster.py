@@ -96,23 +96,6 @@ def test_a_live_run_that_is_killed_leaves_no_process(cluster: Any) -> None:
     assert_ended(pids)
 
 
-def test_a_head_that_goes_away_alone_ends_a_live_run_before_ray_would() -> None:
-    head = ray.cluster_utils.Cluster(
-        initialize_head=True, head_node_args={**_NODE, "num_cpus": 2, "include_dashboard": False}
-    )
-    address = head.address
-    try:
-        run = start(head, *_FOR_EVER)
-        pids = pids_once_running(run)
-        head.head_node.kill_gcs_server()
-        _, err = run.communicate(timeout=_GONE_S)
-        assert run.returncode != 0
-        assert f"the head of the Ray cluster at {address} is gone" in err
-        assert_ended(pids)
-    finally:
-        head.shutdown()
-
-
 def test_a_cluster_that_goes_away_ends_a_live_run_with_one_clear_message(cluster: Any) -> None:
     run = start(cluster, *_FOR_EVER)
     pids = pids_once_running(run)
