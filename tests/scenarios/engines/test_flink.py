@@ -42,6 +42,7 @@ def acting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Acting:
             "told = json.loads(line)\n"
             f"pathlib.Path({str(tmp_path / 'asked')!r}).write_text(line)\n"
             f"{lines}\n"
+            "sys.stdin.read()  # as the job does: it is looked at before it may end\n"
         )
         program.chmod(0o755)
         monkeypatch.setenv(PYTHON_VARIABLE, str(program))
