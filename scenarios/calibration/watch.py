@@ -67,6 +67,9 @@ def watch(
         watched, for where a machine has neighbours its speed changes within minutes.
     note
         Told what is run next.
+
+    Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`, and
+    :exc:`actors.hosting.errors.RayUnavailableError` where Ray has no room for the processes.
     """
     # Only here: importing Ray takes a second that other commands need not spend.
     from actors.hosting.ray_cluster import ray_cluster
