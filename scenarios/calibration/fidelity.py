@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,6 @@ class Prediction:
 class Live:
     """What live runs of one plan came to.
 
-    Where a machine has neighbours its speed changes within minutes: what these are held against
-    should have been measured just before.
-
     Attributes
     ----------
     throughput_tps
@@ -81,16 +79,20 @@ class Live:
     latency_ms: float | None
     exact: bool
 
+    @classmethod
+    def of(cls, runs: Sequence[Report]) -> Live:
+        """Return what *runs* of one plan came to; one at the least."""
+        latencies = [ms for ms in map(_median_ms, runs) if ms is not None]
+        return cls(
+            throughput_tps=statistics.median(map(_tps, runs)),
+            latency_ms=statistics.median(latencies) if latencies else None,
+            exact=all(run.verdict.passed is not False for run in runs),
+        )
 
-def measure(plan: Plan, *, processes: int, repeats: int) -> Live:
-    """Run *plan* live *repeats* times, in so many Ray *processes*."""
-    runs = [_run(plan, _MEASURED | {"processes": processes}) for _ in range(repeats)]
-    latencies = [ms for ms in map(_median_ms, runs) if ms is not None]
-    return Live(
-        throughput_tps=statistics.median(map(_tps, runs)),
-        latency_ms=statistics.median(latencies) if latencies else None,
-        exact=all(run.verdict.passed is not False for run in runs),
-    )
+
+def run_live(plan: Plan, *, processes: int) -> Report:
+    """Run *plan* live, in so many Ray *processes*."""
+    return _run(plan, _MEASURED | {"processes": processes})
 
 
 def predict(plan: Plan, live: Live, *, profile: Path, processes: int) -> Prediction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from html import unescape
 from multiprocessing import resource_tracker
@@ -201,7 +202,8 @@ def test_a_profile_is_measured_and_held_against_live_runs(
     assert said.code == 0, said.err
     told = said.json
     assert told["profile"]["comparison_ps"] >= 0
-    assert Path(told["path"]).read_text().startswith("# Measured on")
+    # The first of the three loads thrice, for one run may have met a neighbour.
+    assert re.match("# Measured on .* from 5 live runs", Path(told["path"]).read_text())
     (one,) = told["predictions"]
     assert (one["topology"], one["query"], one["exact"]) == ("hash_join", "equality", True)
     error = one["predicted_tps"] / one["measured_tps"] - 1

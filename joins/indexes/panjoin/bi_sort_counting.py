@@ -109,7 +109,8 @@ def _count_ranges(
 
     How many tuples are in a short range no branch would guess right. So `_FEW` are looked at for
     each, several in an instruction, and those that do not count are masked. They begin where they
-    stay within a line of the cache if the range does.
+    stay within a line of the cache if the range does. Keys are not compared any more: what this
+    takes is in what matches cost.
     """
     read = 0
     for column in range(np.uint64(end - begin)):
@@ -141,7 +142,6 @@ def _count_ranges(
         output.matches[row] += np.int64(matches)
         output.fingerprint[row] += fingerprint
         total += np.int64(matches)
-    counters[COMPARISONS] += read + end - begin
     counters[MATCHES] += total
 
 

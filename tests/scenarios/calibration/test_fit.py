@@ -15,6 +15,7 @@ from scenarios.calibration.fit import (
     fit,
     fit_operator,
     fitted_ns,
+    misfit,
     write,
 )
 from scenarios.calibration.transport import Carried
@@ -98,6 +99,16 @@ def test_where_runs_do_not_tell_groups_apart_their_factors_are_alike() -> None:
         runs.append(run)
     cost = fit_operator(base, runs)
     assert [getattr(cost, group) for group in GROUPS] == pytest.approx([200] * 3, abs=3)
+
+
+def test_the_misfit_is_how_far_the_median_run_is_from_what_was_fitted() -> None:
+    rng, found = np.random.default_rng(6), calibrated(np.random.default_rng(3))
+    runs = [observed(rng, JOINER) for _ in range(5)]
+    for run, factor in zip(runs, (1.0, 0.8, 0.5, 2.0, 1.25), strict=True):
+        run.worked_ns = round(run.worked_ns / factor)
+    seen = {"split_join": {"joiner": runs, "source": [Served()]}}
+    # Off by 0, -20, -50, +100 and +25 percent; who took no time says nothing.
+    assert misfit(found, seen) == pytest.approx(0.25, abs=0.02)
 
 
 def test_a_profile_is_read_back_as_written(tmp_path: Path) -> None:
