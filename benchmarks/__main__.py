@@ -9,6 +9,7 @@ from pathlib import Path
 _SHARED = {
     "__init__",
     "__main__",
+    "hosted",
     "inequality_peers",
     "inequality_work",
     "interval_peers",

@@ -26,7 +26,7 @@ _ROWS = 1_000_000
 _REPEATS = 5
 _TARGET_TPS = 5_000_000
 # Few messages, each large enough that what a message costs does not show; none waits to be full.
-_AT_FULL_SPEED = {
+AT_FULL_SPEED = {
     "rows": _ROWS,
     "feeding.batch_rows": 65_536,
     "batch_rows": 65_536,
@@ -40,7 +40,7 @@ _AT_A_RATE = {
     "linger_turns": 0,
 }
 _INLINE = {"backend": "inline"}
-_LIVE = {"backend": "ray", "clock": "live"}
+LIVE = {"backend": "ray", "clock": "live"}
 
 
 def run(settings: dict[str, Any], directory: Path) -> Report:
@@ -61,7 +61,7 @@ def runs(settings: dict[str, Any], repeats: int = _REPEATS) -> list[Report]:
 def check_pairs() -> None:
     """Stop unless the pairs that a live run writes have the published checksum."""
     with tempfile.TemporaryDirectory() as folder:
-        run(_AT_FULL_SPEED | _LIVE | {"pairs": True}, Path(folder))
+        run(AT_FULL_SPEED | LIVE | {"pairs": True}, Path(folder))
         pairs = pq.read_table(pairs_path(Path(folder)), columns=["probe_id", "match_id"])
         found = Totals.of(pairs["probe_id"].to_numpy(), pairs["match_id"].to_numpy())
     if found != PUBLISHED["W1", _ROWS]:
@@ -70,7 +70,7 @@ def check_pairs() -> None:
 
 def rate(name: str, settings: dict[str, Any], *, target: float | None = None) -> Result:
     """Return tuples of both streams per second of wall time."""
-    finished = runs(_AT_FULL_SPEED | settings)
+    finished = runs(AT_FULL_SPEED | settings)
     worked = sum(finished[-1].kernel_seconds.values())
     return Result.rate(
         name,
@@ -84,7 +84,7 @@ def rate(name: str, settings: dict[str, Any], *, target: float | None = None) ->
 
 def latencies() -> list[Result]:
     """Return the latency at a rate that the system can take."""
-    finished = runs(_AT_A_RATE | _LIVE, repeats=3)
+    finished = runs(_AT_A_RATE | LIVE, repeats=3)
     return [
         Result.of(
             f"W1 live at 1,000,000 tuples/s, latency p{percent}",
@@ -100,8 +100,8 @@ def measure() -> list[Result]:
     with ray_cluster(processes=2):
         check_pairs()
         return [
-            rate("W1 live, two processes", _LIVE | {"processes": 2}, target=_TARGET_TPS),
-            rate("W1 live, one process", _LIVE | {"processes": 1}),
+            rate("W1 live, two processes", LIVE | {"processes": 2}, target=_TARGET_TPS),
+            rate("W1 live, one process", LIVE | {"processes": 1}),
             rate("W1 inline, virtual time", _INLINE),
             *latencies(),
         ]

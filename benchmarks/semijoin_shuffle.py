@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from pyspark.sql import SparkSession
 
+from benchmarks.hosted import write_stream
 from benchmarks.measure import Result, report
-from benchmarks.spark_hosts import write_stream
 from joins.queries.parser import parse_query
 from spark_bridge.session import SessionOptions, spark_session
 from spark_bridge.sql.semijoin_batch import Shipping, run_shipping

@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from actors.feed import StreamFile
 from actors.protocol import Actor, Context, Message, State
 from actors.source import Feeding, Source
+from benchmarks.hosted import FOR_HOSTED, host, rate, run_graph, write_stream
 from benchmarks.measure import Result, report
-from benchmarks.spark_hosts import FOR_HOSTED, host, rate, run_graph, write_stream
 from joins.hashing import mix
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
