@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,18 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 from actors.hosting.descendants import ending_with
 from spark_bridge.errors import SparkUnavailable
+from spark_bridge.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SessionOptions", "SparkUnavailable", "find_java", "spark_session"]
+__all__ = ["SessionOptions", "SparkUnavailable", "spark_session"]
 
-JAVA_MIN = 17  # the oldest Java that Spark 4 runs on
 STOP_WAIT_S = 10  # a JVM that has not left by then is hung
-_REMEDY = (
-    f"joinsim needs Java {JAVA_MIN} or newer for Spark: install a JRE (for example "
-    "'apt install openjdk-17-jre-headless') or set JAVA_HOME to the folder of one"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,34 +53,6 @@ class SessionOptions:
     memory: str = "2g"
     quick_start: bool = False
     extra: Mapping[str, str] = field(default_factory=dict)
-
-
-def find_java() -> Path:
-    """Return the Java program that Spark will run, from ``JAVA_HOME`` or else from ``PATH``.
-
-    Raise :exc:`SparkUnavailable` when there is none or it is too old.
-    """
-    home = os.environ.get("JAVA_HOME")
-    if home:
-        java = Path(home) / "bin" / "java"
-        if not os.access(java, os.X_OK):
-            raise SparkUnavailable(
-                f"JAVA_HOME is {home}, but there is no bin/java in it. {_REMEDY}"
-            )
-    else:
-        found = shutil.which("java")
-        if found is None:
-            raise SparkUnavailable(f"no Java on PATH, and JAVA_HOME is not set. {_REMEDY}")
-        java = Path(found)
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    version = re.search(r'version "(\d+)(?:\.(\d+))?', told.stderr + told.stdout)
-    if version is None:
-        raise SparkUnavailable(f"{java} does not answer to -version as Java does. {_REMEDY}")
-    # Java 8 called itself 1.8.
-    major = int(version[2]) if version[1] == "1" and version[2] else int(version[1])
-    if major < JAVA_MIN:
-        raise SparkUnavailable(f"{java} is Java {major}. {_REMEDY}")
-    return java
 
 
 @contextmanager

@@ -23,6 +23,8 @@ from scenarios.engines.flink_sql import Side
 from scenarios.engines.looking import lookings
 from scenarios.engines.memory import peak_bytes
 from scenarios.running.plan import Plan
+from spark_bridge.errors import SparkUnavailable
+from spark_bridge.java import find_java
 
 PYTHON_VARIABLE = "JOINSIM_FLINK_PYTHON"
 """Names the interpreter of the environment that has PyFlink; ``make flink`` makes the default."""
@@ -64,7 +66,7 @@ def join(
 ) -> Measured:
     """Evaluate *query* on Flink.
 
-    Raise :exc:`EngineFailed` with Flink's last words.
+    Raise :exc:`EngineFailed` with Flink's last words, or that there is no Java for it.
     """
     found = directory / "found"
     tables, joins = _sides(query, files, directory)
@@ -104,6 +106,10 @@ def _sides(
 
 def _ask(told: dict[str, Any], log: Path) -> tuple[dict[str, Any], int]:
     """Run the job; return what it says, and the peak memory of its processes."""
+    try:
+        find_java(wanted_by="Flink")
+    except SparkUnavailable as error:
+        raise EngineFailed(str(error)) from None
     with (
         log.open("w") as errors,
         subprocess.Popen(

@@ -13,9 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_bridge.errors import SparkUnavailable, one_line
+from spark_bridge.java import find_java
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import StreamSource
-from spark_bridge.session import find_java, spark_session
+from spark_bridge.session import spark_session
 from tests.spark_bridge.helpers import write_csv
 
 ROOT = Path(__file__).parents[2]

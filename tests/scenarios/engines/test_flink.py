@@ -99,6 +99,16 @@ def test_its_last_words_are_passed_on(tmp_path: Path, acting: Acting) -> None:
         join(query, files_of(query, tmp_path), tmp_path, pairs=False)
 
 
+def test_without_java_it_says_what_is_missing(
+    tmp_path: Path, acting: Acting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acting("sys.exit('FileNotFoundError: java')")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    query = parse_query(INTERVAL)
+    with pytest.raises(EngineFailed, match=r"^JAVA_HOME is .* needs Java 17 or newer for Flink"):
+        join(query, files_of(query, tmp_path), tmp_path, pairs=False)
+
+
 def test_a_stream_is_written_in_order_as_java_reads_it(tmp_path: Path, acting: Acting) -> None:
     acting("print(json.dumps({'seconds': 1.0, 'rows': []}), flush=True)")
     query = parse_query("SELECT * FROM T WHERE T.x1 < T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '7')")
