@@ -46,7 +46,8 @@ def read_extent(text: str) -> tuple[str, int]:
         return "time", round(float(seconds) * 1_000_000_000)
     except (ValueError, OverflowError, UnknownConversion, UnknownScaleFactor):
         raise WindowError(
-            f"{text!r} is neither a number of tuples ('1000') nor a time ('10 min', '25 ms')"
+            f"{text!r} is neither a number of tuples ('1000') nor a time "
+            "('2 hours', '10 min', '25 ms')"
         ) from None
 
 
