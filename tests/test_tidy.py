@@ -15,9 +15,11 @@ SIMULATED = ("joins", "actors", "netsim", "topologies")
 
 HOSTS_OWN = {
     ROOT / "actors" / "hosting" / "live" / "clock.py",
+    ROOT / "actors" / "hosting" / "ray_head.py",
     ROOT / "actors" / "hosting" / "ray_processes.py",
 }
-"""What actors never see: a live run's time, and the secret by which processes know each other."""
+"""What actors never see: a live run's time, how long a cluster has been silent, and the secret by
+which processes know each other."""
 
 BANNED = {
     "time": "context.now",

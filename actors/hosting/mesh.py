@@ -103,6 +103,7 @@ class Mesh:
     def __init__(self, member: int, links: dict[int, socket.socket]) -> None:
         self.member, self.driver = member, len(links)
         self._links = links
+        self._lost: set[int] = set()
         self._arrived: SimpleQueue[tuple[int, frames.Frame | None]] = SimpleQueue()
         for peer, link in links.items():
             _prepare(link)
@@ -140,6 +141,10 @@ class Mesh:
             raise MemberLostError(peer)
         return peer, frames.opened(frame)
 
+    def has(self, peer: int) -> bool:
+        """Return whether *peer* is still connected; what it sent may be waiting all the same."""
+        return peer not in self._lost
+
     @property
     def waiting(self) -> bool:
         """Whether a frame has arrived that has not been received."""
@@ -150,6 +155,7 @@ class Mesh:
             while True:
                 self._arrived.put((peer, frames.read(link)))
         except (OSError, EOFError):
+            self._lost.add(peer)
             self._arrived.put((peer, None))
 
 

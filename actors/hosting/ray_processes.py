@@ -7,7 +7,10 @@ several; down a connection of their own it is a tenth.
 
 from __future__ import annotations
 
+import os
 import secrets
+import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -18,12 +21,14 @@ from ray.util import get_node_ip_address
 from actors.hosting.errors import RayUnavailableError
 from actors.hosting.mesh import Address, Door, MemberLostError, Mesh, join_last
 from actors.hosting.ray_cluster import ray
+from actors.hosting.ray_head import Head
 from actors.protocol import ActorError
 from joins.machine.memory import keep_freed_memory
 
 _START_S = 60.0
 _LOOK_S = 2.0
-"""For so long Ray may take to say what became of a process; a cluster that is gone says nothing."""
+"""For so long Ray may take to say what became of a process; a cluster that is gone says nothing.
+Also how often to look around while nothing comes."""
 _TOKEN_BYTES = 16
 
 Server = Callable[..., None]
@@ -35,6 +40,9 @@ class _RayProcess:
 
     def __init__(self) -> None:
         keep_freed_memory()
+        self._mesh: Mesh | None = None
+        head = Head(ray.get_runtime_context().gcs_address)
+        threading.Thread(target=self._leave_when_alone, args=(head,), daemon=True).start()
 
     def listen(self) -> Address:
         self._door = Door(get_node_ip_address())
@@ -47,10 +55,17 @@ class _RayProcess:
         return function(*arguments)
 
     def serve(self, server: Server, *arguments: Any) -> None:
+        assert self._mesh
         # Whatever happens, the others are to see that nobody serves here any more. Who misses
         # another has nothing to say: that one has, or the driver is done.
         with self._mesh, suppress(MemberLostError):
             server(self._mesh, *arguments)
+
+    def _leave_when_alone(self, head: Head) -> None:
+        head.wait_until_alone(lambda: self._mesh is not None and self._mesh.has(self._mesh.driver))
+        # Ray ends actors by way of the head: it cannot be asked to, here or by the driver. What a
+        # thread raises would end that thread alone.
+        os._exit(1)
 
 
 class RayProcesses:
@@ -74,6 +89,9 @@ class RayProcesses:
     def __init__(self, count: int) -> None:
         self.count = count
         self._serving: list[Any] = []
+        self._head = Head(ray.get_runtime_context().gcs_address)
+        if not ray.util.client.ray.is_connected():
+            self._head.wait()  # asked for processes without it, Ray ends this one after a minute
         self._processes = self._start(count)
         try:
             self.mesh = self._join()
@@ -88,13 +106,13 @@ class RayProcesses:
     def _join(self) -> Mesh:
         token = secrets.token_bytes(_TOKEN_BYTES)
         try:
-            addresses = ray.get([p.listen.remote() for p in self._processes], timeout=_START_S)
+            addresses = self._get([p.listen.remote() for p in self._processes])
             joined = [
                 process.join.remote(member, addresses, self.count + 1, token)
                 for member, process in enumerate(self._processes)
             ]
             mesh = join_last(addresses, token)
-            ray.get(joined, timeout=_START_S)
+            self._get(joined)
         except GetTimeoutError:
             cores = int(ray.cluster_resources().get("CPU", 0))
             raise RayUnavailableError(
@@ -111,6 +129,17 @@ class RayProcesses:
                 "inside the cluster: ray job submit --working-dir . -- joinsim run ..."
             ) from None
         return mesh
+
+    def _get(self, calls: list[Any]) -> list[Any]:
+        """Return what *calls* return, as `ray.get` does, in the time that a start may take."""
+        until = time.monotonic() + _START_S
+        while True:
+            self._head.look()
+            try:
+                return ray.get(calls, timeout=_LOOK_S)
+            except GetTimeoutError:
+                if time.monotonic() > until:
+                    raise
 
     def __enter__(self) -> RayProcesses:
         """Return the processes themselves."""
@@ -129,6 +158,7 @@ class RayProcesses:
         """
         calls = [process.call.remote(function, *arguments) for process in self._processes]
         while len(ray.wait(calls, num_returns=self.count, timeout=_LOOK_S)[0]) < self.count:
+            self._head.look()
             if self.mesh.waiting:
                 self.receive()  # nobody has anything to say yet, but that it is gone
         try:
@@ -146,12 +176,18 @@ class RayProcesses:
         """Return the number of a process and the next frame it sent here; None if none in time.
 
         Raise :exc:`ActorError` when an actor in a process raised, and
-        :exc:`RayUnavailableError` when a process is gone.
+        :exc:`RayUnavailableError` when a process is gone, or the head of the cluster.
         """
-        try:
-            return self.mesh.receive(timeout_s)
-        except MemberLostError as lost:
-            raise self._reason(lost) from None
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            self._head.look()
+            left_s = _LOOK_S if until is None else until - time.monotonic()
+            try:
+                received = self.mesh.receive(max(0.0, min(left_s, _LOOK_S)))
+            except MemberLostError as lost:
+                raise self._reason(lost) from None
+            if received is not None or left_s <= 0:
+                return received
 
     def send(self, process: int, value: Any) -> None:
         """Send *value* to a process; raise as `receive` does."""

@@ -21,14 +21,25 @@ _FOR_EVER = ("10000000", "1000000")  # a message each millisecond
 _GONE_S = 30
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def cluster_with(head_cpus: int) -> Any:
     # Not before Ray has been imported our way, which sets what it reads then.
     importlib.import_module("ray.cluster_utils")
-    cluster = ray.cluster_utils.Cluster(
-        initialize_head=True, head_node_args={**_NODE, "include_dashboard": False}
-    )
+    head = _NODE | {"num_cpus": head_cpus, "include_dashboard": False}
+    return ray.cluster_utils.Cluster(initialize_head=True, head_node_args=head)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    cluster = cluster_with(head_cpus=1)
     cluster.add_node(**_NODE)
+    yield cluster
+    cluster.shutdown()
+
+
+@pytest.fixture
+def lone_head() -> Iterator[Any]:
+    """Give a cluster of one node that is the test's own, and may lose its head."""
+    cluster = cluster_with(head_cpus=2)
     yield cluster
     cluster.shutdown()
 
@@ -93,6 +104,17 @@ def test_a_live_run_that_is_killed_leaves_no_process(cluster: Any) -> None:
     pids = pids_once_running(run)
     run.kill()
     run.communicate(timeout=_GONE_S)
+    assert_ended(pids)
+
+
+def test_a_head_that_goes_away_alone_ends_a_live_run_before_ray_would(lone_head: Any) -> None:
+    address = lone_head.address
+    run = start(lone_head, *_FOR_EVER)
+    pids = pids_once_running(run)
+    lone_head.head_node.kill_gcs_server()
+    _, err = run.communicate(timeout=_GONE_S)
+    assert run.returncode != 0
+    assert f"the head of the Ray cluster at {address} is gone" in err
     assert_ended(pids)
 
 

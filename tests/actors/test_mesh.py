@@ -65,6 +65,7 @@ def test_what_was_sent_before_a_member_left_is_received_before_the_loss_is_told(
         assert driver.receive(10) == (0, "last words")
         with pytest.raises(MemberLostError, match="process 0 is gone"):
             driver.receive(10)
+        assert (driver.has(0), driver.has(1)) == (False, True)
 
 
 def test_a_stranger_is_not_let_in() -> None:

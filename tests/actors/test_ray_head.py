@@ -1,0 +1,82 @@
+"""The head of a Ray cluster is missed when it stays away, and only by those who have seen it."""
+
+from __future__ import annotations
+
+import socket
+from types import SimpleNamespace
+
+import pytest
+
+from actors.hosting import ray_head
+from actors.hosting.errors import RayUnavailableError
+from actors.hosting.ray_cluster import ray
+from actors.hosting.ray_head import Head
+from actors.hosting.ray_processes import RayProcesses
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_head, "_LOOK_S", 0.0)
+    monkeypatch.setattr(ray_head, "_GONE_S", 0.0)
+
+
+def address(listener: socket.socket) -> str:
+    return "{}:{}".format(*listener.getsockname()[:2])
+
+
+@pytest.fixture
+def nobody() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return address(listener)
+
+
+def test_a_head_that_does_not_answer_any_more_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        head = Head(address(listener))
+        head.look()
+    with pytest.raises(RayUnavailableError, match=f"cluster at {head.address} is gone"):
+        head.look()
+
+
+def test_a_head_that_comes_back_in_time_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_head, "_GONE_S", 60.0)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        at = listener.getsockname()
+        head = Head(address(listener))
+    head.look()
+    monkeypatch.setattr(ray_head, "_GONE_S", 0.0)
+    with socket.create_server(at):
+        head.look()
+
+
+def test_a_head_out_of_reach_from_the_first_is_never_missed(nobody: str) -> None:
+    Head(nobody).look()
+
+
+def test_processes_of_a_cluster_whose_head_is_gone_are_not_asked_for(
+    ray_running: None, nobody: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(gcs_address=nobody))
+    with pytest.raises(RayUnavailableError, match=f"cluster at {nobody} is gone"):
+        RayProcesses(1)
+
+
+def test_a_process_whose_driver_has_left_stays_while_the_head_is_there() -> None:
+    asked = 0
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def needed() -> bool:
+            nonlocal asked
+            asked += 1
+            if asked == 9:
+                listener.close()
+            return False
+
+        Head(address(listener)).wait_until_alone(needed)
+    assert asked == 8 + 3
+
+
+def test_a_process_that_misses_the_head_stays_while_its_driver_is_there(nobody: str) -> None:
+    needed = iter([True, True, False, False, True, False, False, False])
+    Head(nobody).wait_until_alone(lambda: next(needed))
+    assert not list(needed)
