@@ -14,10 +14,18 @@ from actors.hosting.ray_head import Head
 from actors.hosting.ray_processes import RayProcesses
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_head, "_LOOK_S", 0.0)
     monkeypatch.setattr(ray_head, "_GONE_S", 0.0)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Give the clock that a missing head is timed by; it is set by hand."""
+    clock = SimpleNamespace(at=0.0, monotonic=lambda: clock.at)
+    monkeypatch.setattr(ray_head, "time", clock)
+    return clock
 
 
 def address(listener: socket.socket) -> str:
@@ -30,38 +38,52 @@ def nobody() -> str:
         return address(listener)
 
 
-def test_a_head_that_does_not_answer_any_more_is_told() -> None:
+def test_a_head_that_comes_back_in_time_is_not_missed_and_one_that_does_not_is(
+    clock: SimpleNamespace,
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        place = listener.getsockname()
         head = Head(address(listener))
-        head.look()
-    with pytest.raises(RayUnavailableError, match=f"cluster at {head.address} is gone"):
-        head.look()
-
-
-def test_a_head_that_comes_back_in_time_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_head, "_GONE_S", 60.0)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        at = listener.getsockname()
-        head = Head(address(listener))
+    clock.at = 10
     head.look()
-    monkeypatch.setattr(ray_head, "_GONE_S", 0.0)
-    with socket.create_server(at):
+    with socket.create_server(place):
+        clock.at = 13
+        head.look()
+    clock.at = 24
+    head.look()
+    clock.at = 26
+    with pytest.raises(RayUnavailableError, match=f"{head.address} is gone.* answered for 13 s"):
         head.look()
 
 
-def test_a_head_out_of_reach_from_the_first_is_never_missed(nobody: str) -> None:
+def test_a_head_that_was_just_looked_at_is_not_looked_at_again(clock: SimpleNamespace) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        head = Head(address(listener))
+        listener.settimeout(10)
+        for clock.at in (1, 2, 2.5, 3.9):
+            head.look()
+        for _ in ("at first", "after two seconds"):
+            listener.accept()[0].close()
+        listener.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+def test_a_head_out_of_reach_from_the_first_is_never_missed(impatient: None, nobody: str) -> None:
     Head(nobody).look()
 
 
 def test_processes_of_a_cluster_whose_head_is_gone_are_not_asked_for(
-    ray_running: None, nobody: str, monkeypatch: pytest.MonkeyPatch
+    ray_running: None, impatient: None, nobody: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(gcs_address=nobody))
     with pytest.raises(RayUnavailableError, match=f"cluster at {nobody} is gone"):
         RayProcesses(1)
 
 
-def test_a_process_whose_driver_has_left_stays_while_the_head_is_there() -> None:
+def test_a_process_whose_driver_has_left_stays_while_the_head_is_there(
+    impatient: None,
+) -> None:
     asked = 0
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -76,7 +98,9 @@ def test_a_process_whose_driver_has_left_stays_while_the_head_is_there() -> None
     assert asked == 8 + 3
 
 
-def test_a_process_that_misses_the_head_stays_while_its_driver_is_there(nobody: str) -> None:
+def test_a_process_that_misses_the_head_stays_while_its_driver_is_there(
+    impatient: None, nobody: str
+) -> None:
     needed = iter([True, True, False, False, True, False, False, False])
     Head(nobody).wait_until_alone(lambda: next(needed))
     assert not list(needed)
