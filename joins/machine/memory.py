@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import mmap
 import platform
 
 import numpy as np
@@ -11,6 +13,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # Of glibc's mallopt.
 _LARGEST_KEPT = 32 << 20  # What glibc allows.
 _KEPT = 256 << 20
 _LINE_BYTES = 64
+_HUGE_PAGE = 2 << 20
 
 
 def keep_freed_memory() -> None:
@@ -30,12 +33,25 @@ def keep_freed_memory() -> None:
 def aligned(shape: tuple[int, ...], dtype: str | np.dtype = "int64", fill: int = 0) -> np.ndarray:
     """Return an array that begins at a cache line, all *fill*.
 
-    Written by us rather than asked for as zeros: only memory from `numpy.empty` is offered to the
-    system as huge pages, and what is searched far apart needs them.
+    One that fills huge pages has some of its own: what is searched far apart needs them, and memory
+    that was another array's before remains on small pages.
     """
     nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    room = np.empty(nbytes + _LINE_BYTES, np.uint8)
-    skip = -room.ctypes.data % _LINE_BYTES
+    if nbytes >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        room, edge = _huge_pages(nbytes), _HUGE_PAGE
+    else:
+        room, edge = np.empty(nbytes + _LINE_BYTES, np.uint8), _LINE_BYTES
+    skip = -room.ctypes.data % edge
     array = room[skip : skip + nbytes].view(dtype).reshape(shape)
     array[...] = fill
     return array
+
+
+def _huge_pages(nbytes: int) -> np.ndarray:
+    """Return memory for *nbytes* from the next huge page on, which the system is asked to use."""
+    pages = 1 + -(-nbytes // _HUGE_PAGE)
+    room = mmap.mmap(-1, pages * _HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    # A system without huge pages says so.
+    with contextlib.suppress(OSError):
+        room.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(room, np.uint8)

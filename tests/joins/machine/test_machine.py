@@ -111,3 +111,9 @@ def test_aligned_arrays_begin_at_a_cache_line(dtype):
         assert array.shape == (2, length)
         assert array.dtype == dtype
         assert (array == 3).all()
+
+
+def test_an_array_that_fills_huge_pages_begins_at_one():
+    array = aligned((3, 1 << 18), fill=5)
+    assert array.ctypes.data % (2 << 20) == 0
+    assert (array == 5).all()
