@@ -2,7 +2,8 @@
 
 A numba loop that moves entries over signed indices does not become a block move, because it has to
 allow for negative indices; and there is no Python spelling of a prefetch or of finding a bit. These
-are thin names for LLVM's own: ``memmove``, ``prefetch`` and ``cttz``. They check no bounds.
+are thin names for LLVM's own: ``memmove``, ``prefetch``, ``cttz`` and ``ctlz``. They check no
+bounds.
 """
 
 from __future__ import annotations
@@ -98,3 +99,13 @@ def trailing_zeros(typing_context, word):  # type: ignore[no-untyped-def]
         return builder.cttz(args[0], ir.IntType(1)(0))
 
     return types.int64(types.uint64), emit
+
+
+@intrinsic
+def leading_zeros(typing_context, word):  # type: ignore[no-untyped-def]
+    """Return how many bits of an int64 *word* are above the highest bit set; 64 if none is."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctlz(args[0], ir.IntType(1)(0))
+
+    return types.int64(types.int64), emit

@@ -240,7 +240,7 @@ class ForestIndex(ABC):
 
 
 def _aligned_copy(values: np.ndarray) -> np.ndarray:
-    copy = aligned(values.shape)
+    copy = aligned(values.shape, values.dtype)
     copy[...] = values
     return copy
 

@@ -1,4 +1,4 @@
-"""Where the trees of a join lie: a few int64 arrays, shared by all its sides.
+"""Where the trees of a join lie: a few arrays of int64, shared by all its sides.
 
 Whatever the structure (B-chain, IB-chain, IM-Tree, PIM-Tree), a side of a join holds some immutable
 trees and some mutable ones, and the last mutable one takes what is inserted. Both kinds lie in
@@ -62,6 +62,9 @@ class Forest(NamedTuple):
         Entries in key order, shape (run slots, capacity).
     run_inner
         Inner nodes, shape (run slots, room).
+    run_coarse, run_fences
+        int16 and int64: what is searched first, see `joins.indexes.pim_tree.coarse`; one for each
+        leaf, shape (run slots, leaves).
     run_shape
         See `LENGTH`.
     pool
@@ -79,6 +82,8 @@ class Forest(NamedTuple):
     run_keys: np.ndarray
     run_positions: np.ndarray
     run_inner: np.ndarray
+    run_coarse: np.ndarray
+    run_fences: np.ndarray
     run_shape: np.ndarray
     pool: np.ndarray
     subindexes: np.ndarray
@@ -136,10 +141,14 @@ def make_forest(
     """Return arrays with that many slots per side and room per slot; nothing is in them."""
     # A merge writes one entry beyond what it keeps, and the last leaf is filled up with INF.
     padded = (-(-run_entries // run_width) + 2) * run_width
+    # Nodes are copied whole.
+    leaves = -(-(padded // run_width) // run_width) * run_width
     forest = Forest(
         run_keys=aligned((sides * runs, padded)),
         run_positions=aligned((sides * runs, padded)),
         run_inner=aligned((sides * runs, inner_room(padded, run_width))),
+        run_coarse=aligned((sides * runs, leaves), "int16"),
+        run_fences=aligned((sides * runs, leaves)),
         run_shape=aligned((sides * runs, LEVEL_STARTS + LEVELS_MAX)),
         pool=aligned((sides * trees * tree_nodes, KEYS + 2 * tree_width)),
         subindexes=aligned((sides * trees * subindexes, SUBINDEX_WORDS)),
@@ -170,7 +179,16 @@ def resize(forest: Forest, *, run_entries: int, tree_nodes: int, subindexes: int
         tree_width=(forest.pool.shape[1] - KEYS) // 2,
     )
     trees = len(forest.tree_state)
-    for name in ("run_keys", "run_positions", "run_inner", "run_shape", "tree_state", "sides"):
+    for name in (
+        "run_keys",
+        "run_positions",
+        "run_inner",
+        "run_coarse",
+        "run_fences",
+        "run_shape",
+        "tree_state",
+        "sides",
+    ):
         old = getattr(forest, name)
         getattr(grown, name)[:, : old.shape[1]] = old
     for name in ("pool", "subindexes"):

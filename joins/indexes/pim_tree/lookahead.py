@@ -7,15 +7,18 @@ looked up in this way is final. In a mutable tree, which every tuple changes, a 
 remains the right one until a node is split, and every lookup is told whether one was. So the join
 remains tuple by tuple, whatever the block.
 
-Memory delivers a line in some nanoseconds however early it is asked for: of a mutable leaf's
-positions only those are that will be read or moved.
+Memory delivers a line in some nanoseconds however early it is asked for. So a search of an
+immutable tree goes from one line to the next, all tuples of the block taking each step before any
+takes the next one; and of a mutable leaf's positions only those are asked for that will be read or
+moved.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.pim_tree.immutable import count_less, descend, place_in_leaf
+from joins.indexes.pim_tree.coarse import first_place, leaf_below, place_from
+from joins.indexes.pim_tree.immutable import count_less, descend
 from joins.indexes.pim_tree.layout import (
     DEPTH,
     HEIGHT,
@@ -38,6 +41,7 @@ from joins.indexes.pim_tree.mutable import fetch_node, first_node, route, subind
 from joins.indexes.pim_tree.probe import active_tree, run_slot, tree_slot
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import prefetch_entry
+from joins.work import COMPARISONS
 
 READ, WRITTEN, WRITTEN_LEAF, PLACES = 0, 1, 2, 4
 """Columns of the places found: the subindex that is read first, the one that is written, the leaf
@@ -92,11 +96,16 @@ def look_up_block(
     for row in range(begin, end):
         own, found = side[row], places[row - begin]
         probed = own if self_join else 1 - own
-        _find_places(forest, probed, low[row], found, counters)
+        _find_leaves(forest, probed, low[row], found, counters)
+    for row in range(begin, end):
+        own, found = side[row], places[row - begin]
+        probed = own if self_join else 1 - own
+        _find_lines(forest, probed, low[row], found)
         _fetch_roots(forest, own, probed, found)
     for row in range(begin, end):
         own, found = side[row], places[row - begin]
         probed = own if self_join else 1 - own
+        _find_places(forest, probed, low[row], found, counters)
         _look_up_leaves(forest, own, probed, key[row], low[row], found)
     for row in range(begin, end):
         own, found = side[row], places[row - begin]
@@ -114,7 +123,7 @@ def _look_up_runs(
     found: np.ndarray,
     counters: np.ndarray,
 ) -> None:
-    """Find subindexes, and the immutable trees' leaves in which the range begins; ask for both."""
+    """Find subindexes, and the nodes above the leaves where the range begins; ask for both."""
     active = active_tree(forest, probed)
     depth, width = forest.tree_state[active, DEPTH], forest.ring[RUN_WIDTH]
     found[READ] = 0
@@ -122,15 +131,37 @@ def _look_up_runs(
         run = run_slot(forest, probed, k)
         node = descend(forest, run, 0, 0, depth, low, counters)
         found[READ] = node
-        levels = forest.run_shape[run, LEVELS]
-        leaf = descend(forest, run, node, depth, levels, low, counters)
-        found[PLACES + k] = leaf
-        for place in range(leaf * width, leaf * width + width, LINE):
-            prefetch_entry(forest.run_keys, run, place)
+        deepest = max(depth, forest.run_shape[run, LEVELS] - 1)
+        node = descend(forest, run, node, depth, deepest, low, counters)
+        found[PLACES + k] = node
+        prefetch_entry(forest.run_coarse, run, node * width)
     prefetch_entry(forest.subindexes, subindex_row(forest, active, found[READ]), 0)
     written = active_tree(forest, own)
     found[WRITTEN] = route(forest, run_slot(forest, own, 0), written, key, counters)
     prefetch_entry(forest.subindexes, subindex_row(forest, written, found[WRITTEN]), 0)
+
+
+@inlined
+def _find_leaves(
+    forest: Forest, probed: int, low: int, found: np.ndarray, counters: np.ndarray
+) -> None:
+    """Find the leaves of immutable trees where the range begins, and ask for their fences."""
+    for k in range(forest.sides[probed, RUN_COUNT]):
+        run = run_slot(forest, probed, k)
+        if forest.run_shape[run, LEVELS] > 0:
+            found[PLACES + k] = leaf_below(forest, run, found[PLACES + k], low)
+            counters[COMPARISONS] += forest.ring[RUN_WIDTH]
+        prefetch_entry(forest.run_fences, run, found[PLACES + k])
+
+
+@inlined
+def _find_lines(forest: Forest, probed: int, low: int, found: np.ndarray) -> None:
+    """Find the lines of those leaves where the range begins, and ask for them."""
+    for k in range(forest.sides[probed, RUN_COUNT]):
+        run = run_slot(forest, probed, k)
+        place = first_place(forest, run, found[PLACES + k], low)
+        found[PLACES + k] = place
+        prefetch_entry(forest.run_keys, run, place)
 
 
 @inlined
@@ -140,7 +171,8 @@ def _find_places(
     """Find where exactly the range begins in immutable trees, and ask for what it holds."""
     for k in range(forest.sides[probed, RUN_COUNT]):
         run = run_slot(forest, probed, k)
-        place = place_in_leaf(forest, run, found[PLACES + k], low, counters)
+        place = place_from(forest, run, found[PLACES + k], low)
+        counters[COMPARISONS] += forest.ring[RUN_WIDTH]
         found[PLACES + k] = place
         prefetch_entry(forest.run_positions, run, place)
         # It may be in the next line, and that in the next leaf.

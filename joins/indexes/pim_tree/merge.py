@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from joins.indexes.pim_tree.coarse import build_coarse
 from joins.indexes.pim_tree.immutable import build_inner, nodes_at
 from joins.indexes.pim_tree.layout import (
     HORIZON,
@@ -63,6 +64,7 @@ def merge_runs(
     counters[COMPARISONS] += entries
     counters[BYTES_COPIED] += _ENTRY_BYTES * written
     build_inner(forest, target, written, counters)
+    build_coarse(forest, target)
 
 
 @kernel

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from joins.machine.compiling import kernel
-from joins.machine.instructions import copy_entries
+from joins.machine.instructions import copy_entries, leading_zeros
 from joins.machine.lanes import (
     LANES,
     LOOKAHEAD,
@@ -101,6 +101,19 @@ def test_entries_are_copied_to_a_place_that_may_overlap(begin, to, count):
     expected = np.arange(12)
     expected[to : to + count] = np.arange(begin, begin + count)
     assert column.tolist() == expected.tolist()
+
+
+@kernel
+def count_leading_zeros(words, zeros):
+    for i in range(len(words)):
+        zeros[i] = leading_zeros(words[i])
+
+
+def test_bits_above_the_highest_that_is_set_are_counted():
+    words = np.array([0, 1, 2, 3, 2**62, 2**63 - 1, -(2**63), -1])
+    zeros = np.zeros_like(words)
+    count_leading_zeros(words, zeros)
+    assert zeros.tolist() == [64, 63, 62, 62, 1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])

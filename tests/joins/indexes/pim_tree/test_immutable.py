@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.indexes.pim_tree.coarse import build_coarse, first_place, leaf_below, place_from
 from joins.indexes.pim_tree.immutable import (
     build_inner,
     descend,
@@ -31,6 +32,7 @@ def tree_of(keys, width):
     forest.run_keys[0, : len(keys)] = keys
     counters = np.zeros(len(COUNTERS), np.int64)
     build_inner(forest, 0, len(keys), counters)
+    build_coarse(forest, 0)
     return forest, counters
 
 
@@ -63,6 +65,48 @@ def test_searching_from_any_depth_finds_the_first_place(seed, n, spread, width, 
         leaf = descend(forest, 0, node, depth, levels, probe, counters)
         place = place_in_leaf(forest, 0, leaf, probe, counters)
         assert place == np.searchsorted(keys, probe)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.one_of(st.integers(0, 40), st.integers(0, 3000)),
+    bits=st.sampled_from([1, 5, 12, 20, 40, 63]),
+    width=st.sampled_from([4, 6, 16, 32]),
+)
+def test_a_coarse_copy_leads_to_the_leaf_and_the_place(seed, n, bits, width):
+    rng = np.random.default_rng(seed)
+    # Some parts of the keys' range are crowded, others empty.
+    keys = rng.integers(-(2**bits), 2**bits, n) >> rng.integers(0, bits, n)
+    keys[rng.random(n) < 0.02] = INF
+    keys[rng.random(n) < 0.02] = -INF - 1
+    keys.sort()
+    forest, counters = tree_of(keys, width)
+    levels = int(forest.run_shape[0, LEVELS])
+    probes = np.concatenate([keys, keys + (keys < INF), [-INF - 1, 0, INF]])
+    for probe in rng.permutation(probes)[:300].tolist():
+        leaf = descend(forest, 0, 0, 0, levels, probe, counters)
+        if levels:
+            node = descend(forest, 0, 0, 0, levels - 1, probe, counters)
+            assert leaf_below(forest, 0, node, probe) == leaf
+        begin = first_place(forest, 0, leaf, probe)
+        place = np.searchsorted(keys, probe)
+        assert leaf * width <= begin <= max(leaf * width, place)
+        assert place_from(forest, 0, begin, probe) == place
+
+
+def test_a_coarse_copy_tells_the_line_of_a_leaf():
+    width, n = 32, 5000
+    keys = np.cumsum(np.random.default_rng(1).integers(1, 2000, n))
+    forest, counters = tree_of(keys, width)
+    levels = int(forest.run_shape[0, LEVELS])
+    quarters = 0
+    for key in keys.tolist():
+        leaf = descend(forest, 0, 0, 0, levels, key, counters)
+        begin = first_place(forest, 0, leaf, key)
+        quarters += np.searchsorted(keys, key) - begin < width // 4
+    # Neither the first leaf nor the last has fences, and bits that are equal do not tell.
+    assert quarters > 0.98 * n
 
 
 @given(st.lists(st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0]), min_size=2))

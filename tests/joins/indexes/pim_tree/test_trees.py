@@ -148,7 +148,11 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def restart(self):
+        kept = self.index.forest
         self.index = type(self.index).restore(self.index.snapshot())
+        for old, new in zip(kept, self.index.forest, strict=True):
+            assert new.dtype == old.dtype
+            assert np.array_equal(new, old)
 
     @invariant()
     def trees_are_well_formed(self):
