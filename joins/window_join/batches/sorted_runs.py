@@ -15,6 +15,7 @@ import numpy as np
 from joins.found import Found
 from joins.machine.compiling import kernel
 from joins.machine.lanes import LANES
+from joins.machine.memory import aligned
 from joins.radix_sort import COUNTERS_MAX
 from joins.window_join.batches.batch_kernels import Scratch, join_batch, list_batch
 from joins.window_join.batches.run_kernels import Upper
@@ -36,7 +37,7 @@ from joins.window_join.batches.run_stacks import (
 from joins.window_join.rows import Rows
 from joins.work import COUNTERS, Work
 
-RATIO = 6
+RATIO = 5
 """More runs make probing dearer, fewer make merging dearer; see benchmarks/pim_tree.py."""
 SPREAD = 1.25
 """Entries per one that has not expired, at which all runs are merged: every entry read is a line of
@@ -162,24 +163,19 @@ class SortedRunsJoin:
             state[BASE] = positions[0]
 
     def _make_scratch(self, n: int) -> None:
-        """Make working memory for batches of *n* rows and for the runs that there is room for."""
+        """Make working memory for batches of *n* rows and for the runs that there is room for.
 
-        def column(*shape: int, dtype: type = np.int64) -> np.ndarray:
-            return np.empty((*shape, n), dtype)
-
-        stacks = self._stacks
+        On huge pages where it is large: most of it is read in another order than it was written.
+        """
+        room, places = self._stacks.words.shape[1], self._stacks.places.shape[1]
         self._scratch = Scratch(
-            keys=column(2),
-            order=column(2),
-            asked=np.empty((2, n, 4), np.int64),
-            ordered=column(),
-            words=column(dtype=np.uint64),
-            spare=column(dtype=np.uint64),
-            digits=np.empty(COUNTERS_MAX, np.int64),
-            upper=Upper(
-                np.empty_like(stacks.words[:1]),
-                np.empty_like(stacks.places[:1]),
-                np.empty((1, LANES), np.int64),
-            ),
+            keys=aligned((2, n)),
+            order=aligned((2, n)),
+            asked=aligned((2, n, 4)),
+            ordered=aligned((n,)),
+            words=aligned((n,), "uint64"),
+            spare=aligned((n,), "uint64"),
+            digits=aligned((COUNTERS_MAX,)),
+            upper=Upper(aligned((1, room)), aligned((1, places), "int32"), aligned((1, LANES))),
             block=make_block(),
         )
