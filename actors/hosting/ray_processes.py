@@ -83,7 +83,8 @@ class RayProcesses:
     Raises
     ------
     RayUnavailableError
-        When the cluster has no room for them, or they cannot be reached from here.
+        When the cluster has no room for them, its head is gone, or they cannot be reached from
+        here.
     """
 
     def __init__(self, count: int) -> None:

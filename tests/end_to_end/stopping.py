@@ -63,15 +63,20 @@ def on_ray(folder: Path, *more: str) -> list[str]:
 def assert_stopped(by: signal.Signals, arguments: list[str], moment: Moment, folder: Path) -> None:
     """Stop a command at a *moment*: it says one word, exits with 3, and leaves no process."""
     with command(arguments, folder) as run:
-        told = psutil.Process(run.pid)
-        deadline = time.monotonic() + _LONGEST_S
-        while not moment(folder, told):
-            assert run.poll() is None, "it ended before it was stopped"
-            assert time.monotonic() < deadline
-            time.sleep(_LOOK_S)
-        started = told.children(recursive=True)
+        started = started_at(moment, run, folder)
         run.send_signal(by)
         assert_stops(run, started)
+
+
+def started_at(moment: Moment, run: Command, folder: Path) -> list[psutil.Process]:
+    """Wait for a *moment* of a command; return all processes that it has started by then."""
+    told = psutil.Process(run.pid)
+    deadline = time.monotonic() + _LONGEST_S
+    while not moment(folder, told):
+        assert run.poll() is None, "it ended before its moment"
+        assert time.monotonic() < deadline
+        time.sleep(_LOOK_S)
+    return told.children(recursive=True)
 
 
 @contextmanager

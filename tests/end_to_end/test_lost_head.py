@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.end_to_end.stopping import Moment, command, on_ray, running, running_live
+from tests.end_to_end.stopping import Moment, command, on_ray, running, running_live, started_at
 
-_LONGEST_S, _GONE_S, _LOOK_S = 120, 30, 0.02
+_GONE_S = 30
 
 
 @pytest.mark.parametrize(("clock", "moment"), [("virtual", running), ("live", running_live)])
@@ -18,13 +17,7 @@ def test_a_run_whose_head_is_gone_says_so_and_leaves_no_process(
     clock: str, moment: Moment, tmp_path: Path
 ) -> None:
     with command(on_ray(tmp_path, "--clock", clock), tmp_path) as run:
-        told = psutil.Process(run.pid)
-        deadline = time.monotonic() + _LONGEST_S
-        while not moment(tmp_path, told):
-            assert run.poll() is None, "it ended before its head did"
-            assert time.monotonic() < deadline
-            time.sleep(_LOOK_S)
-        started = told.children(recursive=True)
+        started = started_at(moment, run, tmp_path)
         (head,) = (process for process in started if process.name() == "gcs_server")
         head.kill()
         out, err = run.communicate(timeout=_GONE_S)
