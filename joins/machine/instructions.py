@@ -70,23 +70,37 @@ def copy_entries(  # type: ignore[no-untyped-def]
     return types.void(source, types.intp, target, types.intp, types.intp), emit
 
 
+def _prefetch(context: Any, builder: Any, signature: Any, args: Any, to_write: int) -> Any:
+    array = make_array(signature.args[0])(context, builder, args[0])
+    entry = address(builder, array, args[1], args[2])
+    pointer = builder.bitcast(entry, ir.IntType(8).as_pointer())
+    flag = ir.IntType(32)
+    prefetch = builder.module.declare_intrinsic(
+        "llvm.prefetch.p0",
+        (),
+        ir.FunctionType(ir.VoidType(), [pointer.type, flag, flag, flag]),
+    )
+    keep_in_all_levels, data = flag(3), flag(1)
+    builder.call(prefetch, [pointer, flag(to_write), keep_in_all_levels, data])
+    return context.get_dummy_value()
+
+
 @intrinsic
 def prefetch_entry(typing_context, rows, row, column):  # type: ignore[no-untyped-def]
     """Ask for the cache line of ``rows[row, column]`` without waiting for it."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = make_array(signature.args[0])(context, builder, args[0])
-        entry = address(builder, array, args[1], args[2])
-        pointer = builder.bitcast(entry, ir.IntType(8).as_pointer())
-        flag = ir.IntType(32)
-        prefetch = builder.module.declare_intrinsic(
-            "llvm.prefetch.p0",
-            (),
-            ir.FunctionType(ir.VoidType(), [pointer.type, flag, flag, flag]),
-        )
-        read, keep_in_all_levels, data = flag(0), flag(3), flag(1)
-        builder.call(prefetch, [pointer, read, keep_in_all_levels, data])
-        return context.get_dummy_value()
+        return _prefetch(context, builder, signature, args, to_write=0)
+
+    return types.void(rows, types.intp, types.intp), emit
+
+
+@intrinsic
+def prefetch_to_write(typing_context, rows, row, column):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of ``rows[row, column]``, and that no other core keeps it."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _prefetch(context, builder, signature, args, to_write=1)
 
     return types.void(rows, types.intp, types.intp), emit
 

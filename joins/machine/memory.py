@@ -37,14 +37,26 @@ def aligned(shape: tuple[int, ...], dtype: str | np.dtype = "int64", fill: int =
     that was another array's before remains on small pages.
     """
     nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    if nbytes >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+    fresh = nbytes >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE")
+    if fresh:
         room, edge = _huge_pages(nbytes), _HUGE_PAGE
     else:
         room, edge = np.empty(nbytes + _LINE_BYTES, np.uint8), _LINE_BYTES
     skip = -room.ctypes.data % edge
     array = room[skip : skip + nbytes].view(dtype).reshape(shape)
-    array[...] = fill
+    if fill or not fresh:  # The system's pages are 0 when they are first touched.
+        array[...] = fill
     return array
+
+
+def own_lines(words: int) -> np.ndarray:
+    """Return int64 numbers, all 0, in cache lines that hold nothing else.
+
+    For what one thread writes again and again, or all of them read: were another thread to write
+    beside it, each would wait for the line at every access.
+    """
+    lines = -(-words * np.dtype(np.int64).itemsize // _LINE_BYTES)
+    return aligned((lines, _LINE_BYTES), "int8").view(np.int64).reshape(-1)[:words]
 
 
 def _huge_pages(nbytes: int) -> np.ndarray:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.machine.memory import aligned
+from joins.machine.memory import aligned, own_lines
 
 INF = np.iinfo(np.int64).max
 NONE = -1
@@ -38,9 +38,11 @@ SUBINDEX_WORDS = 8
 SIZE, NEXT, KEYS = 0, 1, 8
 """Places in a node; keys begin at a cache line of their own."""
 
-NODES, ENTRIES, SUBINDEXES, DEPTH = range(4)
-"""Places in a row of `Forest.tree_state`: nodes ever used, entries, subindexes, and the levels of
-the immutable tree that lead to them."""
+SUBINDEXES, DEPTH, NODES, ENTRIES = 0, 1, 8, 16
+"""Places in a row of `Forest.tree_state`: subindexes, and the levels of the immutable tree that
+lead to them; nodes ever used; entries. What changes with every tuple has a cache line of its own,
+or each change would take what all threads read from them."""
+TREE_WORDS = 24
 
 RUN_FIRST, RUN_COUNT, TREE_FIRST, TREE_COUNT, LIMIT, HORIZON, NEXT_POSITION = range(7)
 """Places in a row of `Forest.sides`: the rings' live slots, the entries of the active tree at which
@@ -152,10 +154,11 @@ def make_forest(
         run_shape=aligned((sides * runs, LEVEL_STARTS + LEVELS_MAX)),
         pool=aligned((sides * trees * tree_nodes, KEYS + 2 * tree_width)),
         subindexes=aligned((sides * trees * subindexes, SUBINDEX_WORDS)),
-        tree_state=aligned((sides * trees, 8)),
+        tree_state=aligned((sides * trees, TREE_WORDS)),
         sides=aligned((sides, 8)),
-        ring=np.array([runs, trees, run_width, tree_nodes, subindexes], np.int64),
+        ring=own_lines(SLOT_SUBINDEXES + 1),
     )
+    forest.ring[:] = runs, trees, run_width, tree_nodes, subindexes
     forest.run_keys[:, :run_width] = INF
     return forest
 
@@ -191,11 +194,13 @@ def resize(forest: Forest, *, run_entries: int, tree_nodes: int, subindexes: int
     ):
         old = getattr(forest, name)
         getattr(grown, name)[:, : old.shape[1]] = old
-    for name in ("pool", "subindexes"):
-        old = getattr(forest, name)
-        old = old.reshape(trees, -1, old.shape[1])
-        new = getattr(grown, name)
-        new.reshape(trees, -1, new.shape[1])[:, : old.shape[1]] = old
+    for name, count in (("pool", NODES), ("subindexes", SUBINDEXES)):
+        used = int(forest.tree_state[:, count].max())
+        old, new = (
+            array.reshape(trees, -1, array.shape[1])
+            for array in (getattr(forest, name), getattr(grown, name))
+        )
+        new[:, :used] = old[:, :used]
     return grown
 
 

@@ -24,7 +24,6 @@ from joins.indexes.pim_tree.layout import (
     HEIGHT,
     KEYS,
     LEVELS,
-    LINE,
     NONE,
     RING_RUNS,
     RING_TREES,
@@ -37,10 +36,18 @@ from joins.indexes.pim_tree.layout import (
     TREE_COUNT,
     Forest,
 )
-from joins.indexes.pim_tree.mutable import fetch_node, first_node, route, subindex_row, tree_width
+from joins.indexes.pim_tree.mutable import (
+    claim_words,
+    fetch_node,
+    first_node,
+    route,
+    subindex_row,
+    tree_width,
+)
 from joins.indexes.pim_tree.probe import active_tree, run_slot, tree_slot
 from joins.machine.compiling import inlined, kernel
-from joins.machine.instructions import prefetch_entry
+from joins.machine.instructions import prefetch_entry, prefetch_to_write
+from joins.machine.memory import aligned
 from joins.work import COMPARISONS
 
 READ, WRITTEN, WRITTEN_LEAF, PLACES = 0, 1, 2, 4
@@ -54,7 +61,7 @@ _FEW = 3
 def make_places(forest: Forest, tuples: int) -> np.ndarray:
     """Return working memory for `look_up_block`, a row for each of *tuples* tuples."""
     columns = PLACES + forest.ring[RING_RUNS] + 2 * forest.ring[RING_TREES]
-    return np.zeros((tuples, columns), np.int64)
+    return aligned((tuples, columns))
 
 
 @inlined
@@ -135,10 +142,10 @@ def _look_up_runs(
         node = descend(forest, run, node, depth, deepest, low, counters)
         found[PLACES + k] = node
         prefetch_entry(forest.run_coarse, run, node * width)
-    prefetch_entry(forest.subindexes, subindex_row(forest, active, found[READ]), 0)
+    prefetch_to_write(forest.subindexes, subindex_row(forest, active, found[READ]), 0)
     written = active_tree(forest, own)
     found[WRITTEN] = route(forest, run_slot(forest, own, 0), written, key, counters)
-    prefetch_entry(forest.subindexes, subindex_row(forest, written, found[WRITTEN]), 0)
+    prefetch_to_write(forest.subindexes, subindex_row(forest, written, found[WRITTEN]), 0)
 
 
 @inlined
@@ -201,9 +208,14 @@ def _look_up_leaves(
     for k in range(forest.sides[probed, TREE_COUNT]):
         tree = tree_slot(forest, probed, k)
         _look_up_leaf(forest, tree, found[READ], low, found, read_leaf(forest, k))
+        node = first_node(forest, tree) + found[read_leaf(forest, k)]
+        fetch_node(forest, node, KEYS + tree_width(forest))
     tree = active_tree(forest, own)
     if _look_up_leaf(forest, tree, found[WRITTEN], key, found, WRITTEN_LEAF):
         found[WRITTEN_LEAF] = NONE
+    else:
+        node = first_node(forest, tree) + found[WRITTEN_LEAF]
+        claim_words(forest, node, 0, KEYS + tree_width(forest))
 
 
 @inlined
@@ -220,15 +232,14 @@ def _fetch_positions(
         node = first_node(forest, active_tree(forest, own)) + found[WRITTEN_LEAF]
         word = _position_word(forest, node, key)
         end = KEYS + tree_width(forest) + forest.pool[node, SIZE]
-        for moved in range(word - word % LINE, end + 1, LINE):
-            prefetch_entry(forest.pool, node, moved)
+        claim_words(forest, node, word, end + 1)
 
 
 @inlined
 def _look_up_leaf(
     forest: Forest, tree: int, subindex: int, key: int, found: np.ndarray, column: int
 ) -> bool:
-    """Find the leaf of *key* and ask for its keys; tell whether a node above it is full.
+    """Find the leaf of *key*; tell whether a node above it is full.
 
     No lock is taken: another thread may be splitting these nodes. What is read may then make no
     sense, so it is checked to be a node before it is followed; asking for a wrong one does no harm.
@@ -246,7 +257,6 @@ def _look_up_leaf(
             break
         node = child
     found[column] = node
-    fetch_node(forest, base + node, KEYS + width)
     return full
 
 

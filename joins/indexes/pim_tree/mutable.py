@@ -31,7 +31,7 @@ from joins.indexes.pim_tree.layout import (
 )
 from joins.machine.atomics import fetch_add, lock, unlock
 from joins.machine.compiling import inlined, kernel
-from joins.machine.instructions import move_entries, prefetch_entry
+from joins.machine.instructions import move_entries, prefetch_entry, prefetch_to_write
 from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 
 
@@ -79,6 +79,16 @@ def fetch_node(forest: Forest, node: int, words: int) -> None:
     """Ask for the first *words* of a node without waiting for them."""
     for word in range(0, words, LINE):
         prefetch_entry(forest.pool, node, word)
+
+
+@inlined
+def claim_words(forest: Forest, node: int, begin: int, end: int) -> None:
+    """Ask for words *begin* to *end* - 1 of a node, which will be written.
+
+    A line that another thread has written is then taken from it before its lock is held.
+    """
+    for word in range(begin - begin % LINE, end, LINE):
+        prefetch_to_write(forest.pool, node, word)
 
 
 @inlined

@@ -184,6 +184,7 @@ def _look_up(
         acquire(cores, core, cores.subindex_free, line)
         cores.subindex_free[line] = cores.state[core, CLOCK] + held - before
     counters[MATCHES] += output.listed[0] - listed
+    live.place[0, row] = 0
     live.place[1, row] = output.listed[0] - output.matches[row]
     store(live.status, 0, row, COMPLETED)
     counters[ATOMICS] += 1

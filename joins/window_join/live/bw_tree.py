@@ -15,12 +15,14 @@ from joins.indexes.bw_tree.bw_tree import CHAIN, WIDTH
 from joins.indexes.columns import at_least_one
 from joins.indexes.output import Output, with_more_room
 from joins.indexes.pim_tree.status import DONE
+from joins.machine.memory import aligned, own_lines
 from joins.threads import side_by_side
 from joins.window_join.live.bw_tree_kernels import Sharing, work_on_batch
 from joins.window_join.live.bw_tree_windows import BwTreeWindows
 from joins.window_join.live.output_stream import propagate_all
 from joins.window_join.live.pim_tree import TASK_ROWS
 from joins.window_join.live.shared_join import SharedJoin
+from joins.window_join.live.state import WORDS
 from joins.window_join.rows import Rows
 from joins.work import COUNTERS, Work
 
@@ -63,7 +65,7 @@ class BwTreeJoin(SharedJoin[BwTreeWindows]):
             seed=seed,
         )
         self._task_rows = task_rows
-        self._tasks = np.zeros((threads, 2), np.int64)
+        self._tasks = aligned((threads, WORDS))
 
     def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
@@ -74,9 +76,9 @@ class BwTreeJoin(SharedJoin[BwTreeWindows]):
         count, fingerprint = np.zeros(n, np.int64), np.zeros(n, np.uint64)
 
         def work(thread: int) -> tuple[Output, np.ndarray]:
-            counters = np.zeros(len(COUNTERS), np.int64)
+            counters = own_lines(len(COUNTERS))
             ids = np.empty(_FIRST_MATCHES if enumerate else 0, np.int64)
-            output = Output(count, fingerprint, ids, np.zeros(1, np.int64))
+            output = Output(count, fingerprint, ids, own_lines(1))
             while work_on_batch(first, last, rows, live, sharing, thread, output, counters) != DONE:
                 output = with_more_room(output)
             return output, counters

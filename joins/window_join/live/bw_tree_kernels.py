@@ -32,7 +32,7 @@ class Sharing(NamedTuple):
     keys
         The windows' keys, see `joins.window_join.window_keys`.
     tasks
-        Per thread the rows of its task that are left: the next and the end.
+        Per thread, in a cache line, the rows of its task that are left: the next and the end.
     task_rows
         Rows that a thread takes at a time.
     enumerating

@@ -8,6 +8,7 @@ import numpy as np
 
 from joins.indexes.bw_tree.bw_tree import BwTree
 from joins.indexes.bw_tree.pages import Pages
+from joins.machine.memory import aligned
 from joins.window_join.live.bw_tree_kernels import EXPIRED, Sharing, expire
 from joins.window_join.live.opening import first_position, lay_out, open_live
 from joins.window_join.live.state import EDGE, SIDES, WORDS, Live
@@ -44,14 +45,14 @@ class BwTreeWindows:
     def open(self, rows: Rows) -> tuple[Live, Work]:
         """Return the shared arrays of the next arrivals, and make room for them in the trees."""
         ends = self._window.ends
-        live = open_live(np.zeros((SIDES + len(ends), WORDS), np.int64), rows, 0)
+        live = open_live(aligned((SIDES + len(ends), WORDS)), rows, 0)
         for side in range(len(ends)):
             first = first_position(rows, side)
-            if first is not None and ends[side, 1] == 0:
+            if first >= 0 and ends[side, 1] == 0:
                 ends[side] = first
             live.base[side] = live.words[SIDES + side, EDGE] = ends[side, 1]
             live.words[SIDES + side, EXPIRED] = ends[side, 0]
-        lay_out(rows, live, np.zeros_like(live.base), ends[:, 0].copy())
+            lay_out(rows, live, side, 0, ends[side, 0])
         work = NO_WORK
         for side, tree in enumerate(self._trees):
             mine = int(live.arrived[side, -1] - live.base[side])

@@ -16,6 +16,7 @@ from joins.indexes.pim_tree.probe import (
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
 from joins.machine.atomics import fetch_add, load, lock, offer_core, store, unlock
 from joins.machine.compiling import kernel
+from joins.machine.lanes import LANES, lanes_greater, lanes_less
 from joins.window_join.ibwj_kernels import BLOCK
 from joins.window_join.live.merge import advance_edge, index_tuple, merge_if_due, pause
 from joins.window_join.live.output_stream import propagate
@@ -209,8 +210,14 @@ def scan_unindexed(
     counters: np.ndarray,
 ) -> None:
     """Report a row's matches among what it sees from position *edge* on, in the window itself."""
+    low, high = rows.low[row], rows.high[row]
     base, begin, end = live.base[probed], max(rows.start[row], edge), rows.stop[row]
-    for position in range(begin, end):
-        if rows.low[row] <= live.keys[probed, position - base] <= rows.high[row]:
-            give(output, row, position)
+    for some in range(begin, end, LANES):
+        outside = lanes_less(live.keys, probed, some - base, low)
+        outside += lanes_greater(live.keys, probed, some - base, high)
+        if outside == LANES:
+            continue
+        for position in range(some, min(some + LANES, end)):
+            if low <= live.keys[probed, position - base] <= high:
+                give(output, row, position)
     counters[COMPARISONS] += max(0, end - begin)

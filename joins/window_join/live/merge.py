@@ -59,10 +59,13 @@ def pause(setting: Setting, worker: Worker) -> None:
 def advance_edge(live: Live, side: int) -> None:
     """Move a side's edge tuple to its next tuple not indexed, unless another thread does."""
     line = SIDES + side
+    base, end = live.base[side], live.arrived[side, live.arrived.shape[1] - 1]
+    edge = load(live.words, line, EDGE)
+    if edge == end or load(live.indexed, side, edge - base) == 0:
+        return
     if not try_lock(live.words, line, LOCK):
         return
     edge = load(live.words, line, EDGE)
-    base, end = live.base[side], live.arrived[side, live.arrived.shape[1] - 1]
     while edge < end and load(live.indexed, side, edge - base) != 0:
         edge += 1
     store(live.words, line, EDGE, edge)

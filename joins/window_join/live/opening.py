@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.machine.compiling import kernel
+from joins.machine.compiling import inlined, kernel
+from joins.machine.lanes import LANES
+from joins.machine.memory import own_lines
 from joins.window_join.live.state import HEAD, OUTPUT, QUEUE, SIDES, TOTAL, Live
 from joins.window_join.rows import Rows
 
@@ -19,49 +21,64 @@ def open_live(words: np.ndarray, rows: Rows, held: int) -> Live:
     return Live(
         words=words,
         status=np.zeros((1, n), np.int64),
-        keys=np.empty((sides, held + n), np.int64),
+        keys=np.empty((sides, held + n + LANES), np.int64),
         indexed=np.zeros((sides, held + n), np.int64),
-        base=np.zeros(sides, np.int64),
+        base=own_lines(sides),
         arrived=np.empty((sides, n + 1), np.int64),
         seen=np.empty((sides, n + 1), np.int64),
-        place=np.zeros((2, n), np.int64),
-        first=np.zeros(n, np.int64),
+        place=np.empty((2, n), np.int64),
+        first=np.empty(n, np.int64),
     )
 
 
-def first_position(rows: Rows, side: int) -> int | None:
-    """Return the position of a side's first tuple among *rows*; None where it has none."""
-    mine = np.flatnonzero(rows.side == side)[:1]
-    return int(rows.position[mine[0]]) if len(mine) else None
+@kernel
+def first_position(rows: Rows, side: int) -> int:
+    """Return the position of a side's first tuple among *rows*; -1 where it has none."""
+    for row in range(len(rows.side)):
+        if rows.side[row] == side:
+            return rows.position[row]
+    return -1
 
 
 @kernel
-def lay_out(rows: Rows, live: Live, held: np.ndarray, horizon: np.ndarray) -> None:
-    """Fill in keys, what has arrived before each row, and what it and all later ones see.
+def lay_out(rows: Rows, live: Live, side: int, held: int, horizon: int) -> int:
+    """Fill in a side's keys, what has arrived before each row, and what it and all later ones see.
+
+    Return how many tuples were in its window at the most.
 
     Parameters
     ----------
     live
         `Live.base` must be there.
     held
-        Per side how many tuples stand before the batch's in `Live.keys`.
+        How many tuples of the side stand before the batch's in `Live.keys`.
     horizon
-        Per side the position below which all are expired.
+        The position below which all are expired.
     """
     sides, n = len(live.base), len(rows.side)
-    for side in range(sides):
-        base, seen = live.base[side], horizon[side]
-        arrived = base + held[side]
-        live.arrived[side, 0] = arrived
-        for row in range(n):
-            if rows.side[row] == side:
-                live.keys[side, arrived - base] = rows.key[row]
-                arrived += 1
-            if sides == 1 or rows.side[row] != side:
-                seen = max(seen, rows.start[row])
-            live.arrived[side, row + 1] = arrived
-        live.seen[side, n] = seen
-        for row in range(n - 1, -1, -1):
-            if sides == 1 or rows.side[row] != side:
-                seen = rows.start[row]
-            live.seen[side, row] = seen
+    base, seen = live.base[side], horizon
+    arrived = base + held
+    for row in range(n):
+        live.arrived[side, row] = arrived
+        # Written in any case, and overwritten by the side's next: streams take no regular turns,
+        # so that a branch would be guessed wrong.
+        live.keys[side, arrived - base] = rows.key[row]
+        arrived += rows.side[row] == side
+    live.arrived[side, n] = arrived
+    for row in range(n - 1, -1, -1):
+        if _probes(sides, rows.side[row], side):
+            seen = max(seen, rows.start[row])
+            break
+    live.seen[side, n] = seen
+    longest = arrived - seen
+    for row in range(n - 1, -1, -1):
+        seen = rows.start[row] if _probes(sides, rows.side[row], side) else seen
+        live.seen[side, row] = seen
+        longest = max(longest, live.arrived[side, row] - seen)
+    return longest
+
+
+@inlined
+def _probes(sides: int, own: int, side: int) -> bool:
+    """Tell whether a tuple of side *own* is joined with those of *side*."""
+    return sides == 1 or own != side

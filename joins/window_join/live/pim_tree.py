@@ -20,6 +20,7 @@ from joins.indexes.output import Output, with_more_room
 from joins.indexes.pim_tree.lookahead import make_places
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.indexes.pim_tree.status import DONE
+from joins.machine.memory import own_lines
 from joins.threads import side_by_side
 from joins.window_join.ibwj_kernels import BLOCK
 from joins.window_join.live.kernels import work_on_batch
@@ -78,13 +79,11 @@ class LiveJoin(SharedJoin[SharedWindows]):
             pauses,
         )
         self._workers = [
-            Worker(
-                np.zeros(2, np.int64),
-                np.array([seed * threads + thread + 1], np.int64),
-                make_places(index.forest, BLOCK),
-            )
-            for thread in range(threads)
+            Worker(own_lines(2), own_lines(1), make_places(index.forest, BLOCK))
+            for _ in range(threads)
         ]
+        for thread, worker in enumerate(self._workers):
+            worker.random[0] = seed * threads + thread + 1
 
     def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
@@ -96,9 +95,9 @@ class LiveJoin(SharedJoin[SharedWindows]):
         count, fingerprint = np.zeros(n, np.int64), np.zeros(n, np.uint64)
 
         def work(thread: int) -> tuple[Output, np.ndarray]:
-            counters = np.zeros(len(COUNTERS), np.int64)
+            counters = own_lines(len(COUNTERS))
             ids = np.empty(_FIRST_MATCHES if enumerate else 0, np.int64)
-            output = Output(count, fingerprint, ids, np.zeros(1, np.int64))
+            output = Output(count, fingerprint, ids, own_lines(1))
             worker = self._workers[thread]
             while (
                 work_on_batch(forest, rows, live, setting, thread, worker, output, counters) != DONE

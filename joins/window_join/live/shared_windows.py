@@ -8,6 +8,7 @@ import numpy as np
 
 from joins.indexes.pim_tree.layout import HORIZON, LIMIT, NEXT_POSITION
 from joins.indexes.pim_tree.pim_tree import PimTree
+from joins.machine.memory import aligned
 from joins.window_join.live.merge import advance_edge
 from joins.window_join.live.opening import first_position, lay_out, open_live
 from joins.window_join.live.state import EDGE, SIDES, WORDS, Live
@@ -26,7 +27,7 @@ class SharedWindows:
     def __init__(self, index: PimTree) -> None:
         self.index = index
         sides = len(index.forest.sides)
-        self._words = np.zeros((SIDES + sides, WORDS), np.int64)
+        self._words = aligned((SIDES + sides, WORDS))
         self._tails = [np.zeros((2, 0), np.int64) for _ in range(sides)]
 
     def open(self, rows: Rows, late: int) -> Live:
@@ -34,26 +35,25 @@ class SharedWindows:
 
         *late* is how many of them may be joined and not yet be indexed, per side.
         """
-        held = np.array([tail.shape[1] for tail in self._tails])
-        live = open_live(self._words, rows, int(held.max()))
+        held = [tail.shape[1] for tail in self._tails]
+        live = open_live(self._words, rows, max(held))
         for side, tail in enumerate(self._tails):
             first = first_position(rows, side)
-            if first is not None and not held[side]:
+            if first >= 0 and not held[side]:
                 live.words[SIDES + side, EDGE] = first
             live.base[side] = live.words[SIDES + side, EDGE]
             live.keys[side, : held[side]], live.indexed[side, : held[side]] = tail
-        lay_out(rows, live, held, np.maximum(self.index.forest.sides[:, HORIZON], 0))
-        self._make_room(live, int(held.max()) + late)
+            horizon = max(0, self.index.forest.sides[side, HORIZON])
+            window = lay_out(rows, live, side, held[side], horizon)
+            self._make_room(side, window, max(held) + late)
         return live
 
-    def _make_room(self, live: Live, late: int) -> None:
-        """Make room for all that may come to each side's trees."""
+    def _make_room(self, side: int, window: int, late: int) -> None:
+        """Make room for all that may come to a side's trees, of a *window* so long at the most."""
         index = self.index
-        for side in range(len(self._tails)):
-            spans = live.arrived[side] - live.seen[side]
-            limit = max(index.merge_limit(int(spans.max())), index.forest.sides[side, LIMIT])
-            inserted = max(int(limit), index.active_entries(side)) + 2 * late
-            index.make_room(_with_spare(int(spans.max()) + late), _with_spare(inserted))
+        limit = max(index.merge_limit(window), index.forest.sides[side, LIMIT])
+        inserted = max(int(limit), index.active_entries(side)) + 2 * late
+        index.make_room(_with_spare(window + late), _with_spare(inserted))
 
     def close(self, live: Live) -> None:
         """Keep what the next batch needs of this one, of which every row has been joined."""
@@ -82,11 +82,11 @@ class SharedWindows:
     def restore(self, state: dict[str, Any]) -> None:
         """Take over a snapshot."""
         self.index = type(self.index).restore(state["index"])
-        self._words = np.array(state["words"], np.int64)
+        self._words[...] = state["words"]
         self._tails = [np.array(tail, np.int64) for tail in state["tails"]]
 
 
 def _with_spare(entries: int) -> int:
-    """Return up to an eighth more, so that windows that fill up seldom ask for more room."""
-    step = 1 << max(0, entries.bit_length() - 4)
+    """Return up to a quarter more, so that windows that fill up seldom ask for more room."""
+    step = 1 << max(0, entries.bit_length() - 3)
     return -(-entries // step) * step

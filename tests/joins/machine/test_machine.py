@@ -16,7 +16,7 @@ from joins.machine.lanes import (
     move_lanes,
     widen_lanes,
 )
-from joins.machine.memory import aligned
+from joins.machine.memory import aligned, own_lines
 
 
 @kernel
@@ -127,6 +127,20 @@ def test_aligned_arrays_begin_at_a_cache_line(dtype):
 
 
 def test_an_array_that_fills_huge_pages_begins_at_one():
-    array = aligned((3, 1 << 18), fill=5)
-    assert array.ctypes.data % (2 << 20) == 0
-    assert (array == 5).all()
+    for fill in (5, 0):
+        array = aligned((3, 1 << 18), fill=fill)
+        assert array.ctypes.data % (2 << 20) == 0
+        assert (array == fill).all()
+
+
+def test_own_lines_hold_nothing_else():
+    kept = [own_lines(words) for words in range(1, 40)]
+    for words, array in enumerate(kept, start=1):
+        assert array.tolist() == [0] * words
+        memory = array
+        while isinstance(memory.base, np.ndarray):
+            memory = memory.base
+        begin, end = memory.ctypes.data, memory.ctypes.data + memory.nbytes
+        assert array.ctypes.data % 64 == 0
+        assert begin <= array.ctypes.data
+        assert array.ctypes.data + -(-array.nbytes // 64) * 64 <= end
