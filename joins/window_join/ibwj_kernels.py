@@ -32,6 +32,7 @@ from joins.indexes.pim_tree.lookahead import (
 )
 from joins.indexes.pim_tree.mutable import insert_into_subindex
 from joins.indexes.pim_tree.probe import (
+    Sought,
     active_tree,
     probe_run,
     probe_tree,
@@ -136,26 +137,12 @@ def _probe(
     low, high = rows.low[row], rows.high[row]
     if low > high:
         return
-    start, stop = rows.start[row], rows.stop[row]
+    sought = Sought(low, high, rows.start[row], rows.stop[row], row)
     run = run_slot(forest, probed, 0)
     for k in range(forest.sides[probed, RUN_COUNT]):
         run = run_slot(forest, probed, k)
-        probe_run(forest, run, places[PLACES + k], high, start, stop, row, output, counters)
+        probe_run(forest, run, places[PLACES + k], sought, output, counters)
     for k in range(forest.sides[probed, TREE_COUNT]):
         tree = tree_slot(forest, probed, k)
         leaf = leaf_found(forest, tree, places[READ], places, read_leaf(forest, k))
-        probe_tree(
-            forest,
-            run,
-            tree,
-            places[READ],
-            leaf,
-            low,
-            high,
-            start,
-            stop,
-            row,
-            output,
-            counters,
-            False,
-        )
+        probe_tree(forest, run, tree, places[READ], leaf, sought, output, counters, False)

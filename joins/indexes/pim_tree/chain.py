@@ -32,8 +32,9 @@ from joins.indexes.pim_tree.probe import active_tree, run_slot
 from joins.work import COUNTERS, NO_WORK, Work
 
 _PATIENCE = 64
-"""Where an archived tree has not expired when its slot is needed, as in a window that grows, the
-active tree goes on growing by one part in so many at the least before it is tried again."""
+"""Where the active tree does not hold its share yet, or an archived one has not expired when its
+slot is needed, as in a window that grows, the active tree grows by one part in so many at the least
+before it is tried again."""
 
 
 class Chain(ForestIndex):
@@ -84,11 +85,12 @@ class Chain(ForestIndex):
         self._newest[side] = newest
         share = -(-self.live(side) // (self._length - 1))
         held = self.active_entries(side)
+        later = held + held // _PATIENCE
         if held < share:
-            state[LIMIT] = share
+            state[LIMIT] = max(share, later)
             return NO_WORK
         if len(newest) == self._length - 1:
-            state[LIMIT] = held + max(newest[0] + 1 - state[HORIZON], held // _PATIENCE)
+            state[LIMIT] = max(held + newest[0] + 1 - state[HORIZON], later)
             return NO_WORK
         work = self._archive_immutable(side, held) if self._immutable else self._archive(side)
         self._newest[side] = np.append(newest, state[NEXT_POSITION] - 1)

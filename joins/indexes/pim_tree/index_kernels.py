@@ -22,6 +22,7 @@ from joins.indexes.pim_tree.layout import (
 )
 from joins.indexes.pim_tree.mutable import insert_into_subindex, route
 from joins.indexes.pim_tree.probe import (
+    Sought,
     active_tree,
     probe_run,
     probe_tree,
@@ -72,8 +73,8 @@ def probe_entries(
     for row in range(len(low)):
         if low[row] > high[row]:
             continue
-        key, last = low[row], high[row]
-        subindex = 0
+        key, subindex = low[row], 0
+        sought = Sought(key, high[row], start[row], stop[row], row)
         run = run_slot(forest, side, 0)
         depth = forest.tree_state[active_tree(forest, side), DEPTH]
         for k in range(forest.sides[side, RUN_COUNT]):
@@ -82,22 +83,8 @@ def probe_entries(
             levels = forest.run_shape[run, LEVELS]
             leaf = descend(forest, run, subindex, depth, levels, key, counters)
             place = place_in_leaf(forest, run, leaf, key, counters)
-            probe_run(forest, run, place, last, start[row], stop[row], row, output, counters)
+            probe_run(forest, run, place, sought, output, counters)
         for k in range(forest.sides[side, TREE_COUNT]):
             tree = tree_slot(forest, side, k)
-            probe_tree(
-                forest,
-                run,
-                tree,
-                subindex,
-                NONE,
-                key,
-                last,
-                start[row],
-                stop[row],
-                row,
-                output,
-                counters,
-                False,
-            )
+            probe_tree(forest, run, tree, subindex, NONE, sought, output, counters, False)
         counters[MATCHES] += output.matches[row]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from joins.indexes.output import Output, give
@@ -27,6 +29,26 @@ from joins.indexes.pim_tree.mutable import find_leaf, first_node, subindex_row, 
 from joins.machine.atomics import lock, unlock
 from joins.machine.compiling import inlined
 from joins.work import ATOMICS, COMPARISONS
+
+
+class Sought(NamedTuple):
+    """What a tuple looks for.
+
+    Attributes
+    ----------
+    low, high
+        The keys, both ends included.
+    start, stop
+        The positions: *start* to *stop* - 1.
+    row
+        Its row of the output.
+    """
+
+    low: int
+    high: int
+    start: int
+    stop: int
+    row: int
 
 
 @inlined
@@ -56,20 +78,17 @@ def probe_run(
     forest: Forest,
     slot: int,
     begin: int,
-    high: int,
-    start: int,
-    stop: int,
-    row: int,
+    sought: Sought,
     output: Output,
     counters: np.ndarray,
 ) -> None:
-    """Report what a run holds from place *begin* on up to key *high*, in the window."""
+    """Report what a run holds from place *begin* on, that of the least key sought."""
     place = begin
     entries = forest.run_shape[slot, LENGTH]
-    while place < entries and forest.run_keys[slot, place] <= high:
+    while place < entries and forest.run_keys[slot, place] <= sought.high:
         position = forest.run_positions[slot, place]
-        if start <= position < stop:
-            give(output, row, position)
+        if sought.start <= position < sought.stop:
+            give(output, sought.row, position)
         place += 1
     counters[COMPARISONS] += place - begin + (place < entries)
 
@@ -81,23 +100,19 @@ def probe_tree(
     slot: int,
     subindex: int,
     leaf: int,
-    low: int,
-    high: int,
-    start: int,
-    stop: int,
-    row: int,
+    sought: Sought,
     output: Output,
     counters: np.ndarray,
     concurrent: bool,
 ) -> None:
-    """Report what a mutable tree holds, from *subindex* on, which is that of *low*.
+    """Report what a mutable tree holds, from *subindex* on, that of the least key sought.
 
     So is *leaf* where it is known, or else `NONE`; the work is that of a search for it in any case.
-    Leaves are followed from one subindex to the next as long as its range begins below *high*. With
-    *concurrent* a subindex is read under its lock, and the next one's is taken before this one's is
-    given back.
+    Leaves are followed from one subindex to the next as long as its range begins below the
+    greatest. With *concurrent* a subindex is read under its lock, and the next one's is taken
+    before this one's is given back.
     """
-    pool = forest.pool
+    pool, low, high = forest.pool, sought.low, sought.high
     width, base = tree_width(forest), first_node(forest, slot)
     first, line = subindex, subindex_row(forest, slot, subindex)
     depth = forest.tree_state[slot, DEPTH]
@@ -106,7 +121,7 @@ def probe_tree(
     root, height = forest.subindexes[line, ROOT], forest.subindexes[line, HEIGHT]
     leaf = find_leaf(forest, slot, root, height, low) if leaf == NONE else leaf
     counters[COMPARISONS] += height * width
-    # Entries below *low* can only be in the first leaf.
+    # Entries with lesser keys can only be in the first leaf.
     at = count_less(pool, base + leaf, KEYS, width, low)
     scanned = width
     below = True
@@ -114,8 +129,8 @@ def probe_tree(
         size = pool[base + leaf, SIZE]
         while at < size and pool[base + leaf, KEYS + at] <= high:
             position = pool[base + leaf, KEYS + width + at]
-            if start <= position < stop:
-                give(output, row, position)
+            if sought.start <= position < sought.stop:
+                give(output, sought.row, position)
             at += 1
         scanned += at
         below = at == size

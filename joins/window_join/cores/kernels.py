@@ -14,7 +14,7 @@ from joins.indexes.output import Output, has_found_room
 from joins.indexes.pim_tree.layout import ENTRIES, NONE, Forest
 from joins.indexes.pim_tree.lookahead import PLACES, READ, WRITTEN, look_up_block
 from joins.indexes.pim_tree.mutable import subindex_row
-from joins.indexes.pim_tree.probe import active_tree, probe_run, probe_tree, run_slot
+from joins.indexes.pim_tree.probe import Sought, active_tree, probe_run, probe_tree, run_slot
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
 from joins.machine.atomics import fetch_add, load, store
 from joins.machine.compiling import kernel
@@ -157,25 +157,11 @@ def _look_up(
     run, tree = run_slot(forest, probed, 0), active_tree(forest, probed)
     line = subindex_row(forest, tree, places[READ])
     if low <= high:
-        edge, start = load(live.words, SIDES + probed, EDGE), rows.start[row]
-        until = min(rows.stop[row], edge)
-        probe_tree(
-            forest,
-            run,
-            tree,
-            places[READ],
-            NONE,
-            low,
-            high,
-            start,
-            until,
-            row,
-            output,
-            counters,
-            True,
-        )
+        edge = load(live.words, SIDES + probed, EDGE)
+        sought = Sought(low, high, rows.start[row], min(rows.stop[row], edge), row)
+        probe_tree(forest, run, tree, places[READ], NONE, sought, output, counters, True)
         held = total_ps(cores, counters)
-        probe_run(forest, run, places[PLACES], high, start, until, row, output, counters)
+        probe_run(forest, run, places[PLACES], sought, output, counters)
         scan_unindexed(live, rows, row, probed, edge, output, counters)
     if setting.enumerating and not has_found_room(output, row, listed):
         counters[COMPARISONS], counters[ATOMICS] = compared, atomics

@@ -8,6 +8,7 @@ from joins.indexes.output import Output, give, has_found_room
 from joins.indexes.pim_tree.layout import ENTRIES, LIMIT, NONE, Forest
 from joins.indexes.pim_tree.lookahead import PLACES, READ, WRITTEN, look_up_block
 from joins.indexes.pim_tree.probe import (
+    Sought,
     active_tree,
     probe_run,
     probe_tree,
@@ -169,29 +170,14 @@ def _look_up(
     Tell whether there was room for them; if not, nothing is left of them.
     """
     low, high = rows.low[row], rows.high[row]
-    start, stop = rows.start[row], rows.stop[row]
     probed = rows.side[row] if setting.self_join else 1 - rows.side[row]
     listed = output.listed[0]
     if low <= high:
         edge = load(live.words, SIDES + probed, EDGE)
-        until = min(stop, edge)
+        sought = Sought(low, high, rows.start[row], min(rows.stop[row], edge), row)
         run, tree = run_slot(forest, probed, 0), active_tree(forest, probed)
-        probe_run(forest, run, places[PLACES], high, start, until, row, output, counters)
-        probe_tree(
-            forest,
-            run,
-            tree,
-            places[READ],
-            NONE,
-            low,
-            high,
-            start,
-            until,
-            row,
-            output,
-            counters,
-            True,
-        )
+        probe_run(forest, run, places[PLACES], sought, output, counters)
+        probe_tree(forest, run, tree, places[READ], NONE, sought, output, counters, True)
         scan_unindexed(live, rows, row, probed, edge, output, counters)
     if setting.enumerating and not has_found_room(output, row, listed):
         return False

@@ -107,6 +107,30 @@ def test_looking_ahead_changes_no_answer_nor_work_nor_tree(index, sides, run_wid
         assert (one == other).all(), name
 
 
+@pytest.mark.parametrize("length", [2, 3, 5])
+def test_a_window_that_fills_up_seldom_stops_a_chain(length, monkeypatch):
+    stops = []
+    maintain = Chain.maintain
+    monkeypatch.setattr(Chain, "maintain", lambda *args: stops.append(0) or maintain(*args))
+    n = 20_000
+    row = np.arange(n)
+    stop = (row + 1) // 2
+    key = row * 7919 % n
+    join = IndexJoin(Chain(sides=2, length=length))
+    join.join(
+        make_rows(
+            side=row % 2,
+            position=row // 2,
+            key=key,
+            low=key,
+            high=key,
+            start=np.zeros(n, np.int64),
+            stop=stop,
+        )
+    )
+    assert 0 < len(stops) < n // 20
+
+
 def consecutive(keys, first):
     """Return a self join's arrivals from position *first* on: each sees all before it, close by."""
     position = np.arange(first, first + len(keys))
