@@ -19,6 +19,9 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, lanes_less
 from joins.work import COMPARISONS, MOVES
 
+_NODE = 2 * LANES
+"""Slots of a node, unless another width is asked for."""
+
 
 @inlined
 def count_less(rows: np.ndarray, row: int, begin: int, width: int, key: int) -> int:
@@ -26,6 +29,13 @@ def count_less(rows: np.ndarray, row: int, begin: int, width: int, key: int) -> 
 
     Vectors of `LANES` slots, whose counts are single bits: the compiler's own vectors add up words.
     """
+    if width == _NODE:  # Nearly always; a loop over vectors takes longer to set up than to run.
+        return lanes_less(rows, row, begin, key) + lanes_less(rows, row, begin + LANES, key)
+    return _count_less_of(rows, row, begin, width, key)
+
+
+@kernel
+def _count_less_of(rows: np.ndarray, row: int, begin: int, width: int, key: int) -> int:
     less, vectors = 0, width - width % LANES
     for i in range(0, vectors, LANES):
         less += lanes_less(rows, row, begin + i, key)
