@@ -8,7 +8,7 @@ new. Then the arrivals are cut into parts, and each part is timed with every joi
 part, so that a noisy neighbour hits all of them: processor time where one thread works, wall time
 where two do. Every tuple's count and fingerprint are compared with a join computed by numpy.
 
-Run: ``python -m benchmarks.pim_tree [--window-bits 20] [--rounds 3] [--sweep] [--json]``
+Run: ``python -m benchmarks.pim_tree [--window-bits 20] [--rounds 5] [--sweep] [--json]``
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def main() -> None:
     """Measure, verify and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--window-bits", type=int, default=20, help="window length 2^BITS (20)")
-    parser.add_argument("--rounds", type=int, default=3, help="times windows are replaced (3)")
+    parser.add_argument("--rounds", type=int, default=5, help="times windows are replaced (5)")
     parser.add_argument("--sweep", action="store_true", help="try parameters of the PIM-Tree")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()

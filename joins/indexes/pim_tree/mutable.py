@@ -229,7 +229,7 @@ def insert_into_subindex(
     counters[MOVES] += moved
 
 
-@kernel
+@inlined
 def insert_locked(
     forest: Forest, slot: int, subindex: int, key: int, position: int, counters: np.ndarray
 ) -> None:

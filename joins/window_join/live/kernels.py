@@ -16,7 +16,7 @@ from joins.indexes.pim_tree.probe import (
 )
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
 from joins.machine.atomics import fetch_add, load, lock, offer_core, store, unlock
-from joins.machine.compiling import kernel
+from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, lanes_greater, lanes_less
 from joins.window_join.ibwj_kernels import BLOCK
 from joins.window_join.live.merge import advance_edge, index_tuple, merge_if_due, pause
@@ -112,22 +112,21 @@ def _join_task(
 ) -> int:
     """Join and index the rows of the task that are left."""
     task = worker.task
-    while task[0] < task[1]:
-        block = min(task[0] + BLOCK, task[1])
+    inserted_0 = inserted_1 = 0
+    why = DONE
+    while why == DONE and task[0] < task[1]:
+        first, block = task[0], min(task[0] + BLOCK, task[1])
         look_up_block(
             forest,
             rows.side,
             rows.key,
             rows.low,
-            task[0],
+            first,
             block,
             setting.self_join,
             worker.places,
             counters,
         )
-        inserted_0 = inserted_1 = 0
-        why = DONE
-        first = task[0]
         for row in range(first, block):
             pause(setting, worker)
             places = worker.places[row - first]
@@ -143,18 +142,16 @@ def _join_task(
                 inserted_0 += own == 0
                 inserted_1 += own == 1
             task[0] = row + 1
-        for side in range(len(forest.sides)):
-            inserted = inserted_1 if side else inserted_0
-            if inserted:
-                fetch_add(forest.tree_state, active_tree(forest, side), ENTRIES, inserted)
-                pause(setting, worker)
-                advance_edge(live, side)
-        if why != DONE:
-            return why
-    return DONE
+    for side in range(len(forest.sides)):
+        inserted = inserted_1 if side else inserted_0
+        if inserted:
+            fetch_add(forest.tree_state, active_tree(forest, side), ENTRIES, inserted)
+            pause(setting, worker)
+            advance_edge(live, side)
+    return why
 
 
-@kernel
+@inlined
 def _look_up(
     forest: Forest,
     rows: Rows,
@@ -185,7 +182,7 @@ def _look_up(
     return True
 
 
-@kernel
+@inlined
 def scan_unindexed(
     live: Live,
     rows: Rows,

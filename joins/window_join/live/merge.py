@@ -29,7 +29,7 @@ from joins.machine.atomics import (
     try_lock,
     unlock,
 )
-from joins.machine.compiling import kernel
+from joins.machine.compiling import inlined, kernel
 from joins.window_join.live.state import (
     BUILDING,
     EDGE,
@@ -72,7 +72,7 @@ def advance_edge(live: Live, side: int) -> None:
     unlock(live.words, line, LOCK)
 
 
-@kernel
+@inlined
 def index_tuple(
     forest: Forest, live: Live, side: int, subindex: int, position: int, counters: np.ndarray
 ) -> None:

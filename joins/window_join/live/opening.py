@@ -22,7 +22,7 @@ def open_live(words: np.ndarray, rows: Rows, held: int) -> Live:
         words=words,
         status=np.zeros((1, n), np.int64),
         keys=np.empty((sides, held + n + LANES), np.int64),
-        indexed=np.zeros((sides, held + n), np.int64),
+        indexed=np.empty((sides, held + n + LANES), np.int64),
         base=own_lines(sides),
         arrived=np.empty((sides, n + 1), np.int64),
         seen=np.empty((sides, n + 1), np.int64),
@@ -44,7 +44,7 @@ def first_position(rows: Rows, side: int) -> int:
 def lay_out(rows: Rows, live: Live, side: int, held: int, horizon: int) -> int:
     """Fill in a side's keys, what has arrived before each row, and what it and all later ones see.
 
-    Return how many tuples were in its window at the most.
+    Nothing of it is indexed yet. Return how many tuples were in its window at the most.
 
     Parameters
     ----------
@@ -63,6 +63,7 @@ def lay_out(rows: Rows, live: Live, side: int, held: int, horizon: int) -> int:
         # Written in any case, and overwritten by the side's next: streams take no regular turns,
         # so that a branch would be guessed wrong.
         live.keys[side, arrived - base] = rows.key[row]
+        live.indexed[side, arrived - base] = 0
         arrived += rows.side[row] == side
     live.arrived[side, n] = arrived
     for row in range(n - 1, -1, -1):

@@ -5,9 +5,9 @@ what is surely indexed in the tree, and scans the window from the edge tuple on;
 exactly those that it sees, in whichever order the threads run. Results come out in arrival order.
 
 The boundaries t_e and t_l of a tuple's window are its `start` and `stop`, known when it arrives.
-The paper updates the edge tuple and propagates results after every tuple; here it is done once a
-block of tuples and once a task, which saves locks and changes no result. `join` takes a batch and
-returns when all of it is done, so between batches everything is indexed.
+The paper updates the edge tuple and propagates results after every tuple; here both are done once a
+task, which saves locks and changes no result. `join` takes a batch and returns when all of it is
+done, so between batches everything is indexed.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class LiveJoin(SharedJoin[SharedWindows]):
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         n, threads = len(rows.side), len(self._workers)
         setting = self._setting
-        live = self._windows.open(rows, setting.slack + (threads + 1) * setting.task_rows)
+        live = self._windows.open(rows, setting.slack + (threads + 1) * setting.task_rows, threads)
         forest = self._windows.index.forest
         setting = setting._replace(enumerating=enumerate)
         count, fingerprint = np.zeros(n, np.int64), np.zeros(n, np.uint64)

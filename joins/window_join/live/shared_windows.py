@@ -9,6 +9,7 @@ import numpy as np
 from joins.indexes.pim_tree.layout import HORIZON, LIMIT, NEXT_POSITION
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.machine.memory import aligned
+from joins.threads import side_by_side
 from joins.window_join.live.merge import advance_edge
 from joins.window_join.live.opening import first_position, lay_out, open_live
 from joins.window_join.live.state import EDGE, SIDES, WORDS, Live
@@ -30,21 +31,26 @@ class SharedWindows:
         self._words = aligned((SIDES + sides, WORDS))
         self._tails = [np.zeros((2, 0), np.int64) for _ in range(sides)]
 
-    def open(self, rows: Rows, late: int) -> Live:
+    def open(self, rows: Rows, late: int, threads: int = 1) -> Live:
         """Return the shared arrays for the next arrivals, and make room for them in the index.
 
-        *late* is how many of them may be joined and not yet be indexed, per side.
+        *late* is how many of them may be joined and not yet be indexed, per side. Several *threads*
+        lay the sides out side by side.
         """
         held = [tail.shape[1] for tail in self._tails]
         live = open_live(self._words, rows, max(held))
-        for side, tail in enumerate(self._tails):
+
+        def lay_out_side(side: int) -> int:
             first = first_position(rows, side)
             if first >= 0 and not held[side]:
                 live.words[SIDES + side, EDGE] = first
             live.base[side] = live.words[SIDES + side, EDGE]
-            live.keys[side, : held[side]], live.indexed[side, : held[side]] = tail
+            live.keys[side, : held[side]], live.indexed[side, : held[side]] = self._tails[side]
             horizon = max(0, self.index.forest.sides[side, HORIZON])
-            window = lay_out(rows, live, side, held[side], horizon)
+            return lay_out(rows, live, side, held[side], horizon)
+
+        windows = side_by_side(lay_out_side, range(len(held)), threads)
+        for side, window in enumerate(windows):
             self._make_room(side, window, max(held) + late)
         return live
 

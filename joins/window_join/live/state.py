@@ -6,18 +6,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.indexes.pim_tree.layout import LINE
+
 QUEUE, GATE, RUNNING, OUTPUT, MERGER, SIDES = range(6)
-"""Rows of `Live.words`, each a cache line: the work queue; the gate before it, closed where no task
-may be assigned; how many threads have a task; the output stream; whether a thread merges; and from
-`SIDES` on one row a side."""
+"""Rows of `Live.words`, two cache lines each: the work queue; the gate before it, closed where no
+task may be assigned; how many threads have a task; the output stream; whether a thread merges; and
+from `SIDES` on one row a side."""
 LOCK, HEAD, TOTAL = 0, 1, 2
 """Queue: its lock and the first row that is available. Output: its lock, the first row that has not
 been propagated, and the matches that have."""
-EDGE, PHASE = 1, 2
-"""A side: its edge lock (`LOCK`), the position of its edge tuple, and what a merge does to it."""
+EDGE, PHASE = 1, LINE
+"""A side: its edge lock (`LOCK`), the position of its edge tuple, and what a merge does to it. That
+has a line of its own, for it is read with every tuple and seldom changes."""
 NO_MERGE, BUILDING, PENDING = 0, 1, 2
 """Phases: none; a new tree is built and nothing is indexed; pending updates are applied."""
-WORDS = 8
+WORDS = 2 * LINE
 
 AVAILABLE, ACTIVE, COMPLETED = 0, 1, 2
 """What a row of the work queue is."""

@@ -32,6 +32,7 @@ def test_a_batch_knows_what_has_arrived_and_what_is_still_seen_before_each_row(
         before = [live.base[side] + held + (mine < row).sum() for row in range(len(rows.side) + 1)]
         assert live.arrived[side].tolist() == before
         assert live.keys[side, held : held + len(mine)].tolist() == rows.key[mine].tolist()
+        assert not live.indexed[side, held : held + len(mine)].any()
         last = max([horizon, *rows.start[probing]])
         seen = [
             rows.start[probing[probing >= row]].min(initial=last) for row in range(len(rows.side))
