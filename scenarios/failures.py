@@ -15,7 +15,7 @@ from joins.queries.query import QueryError
 from netsim.network import NetworkError
 from scenarios.configuration.configs import ConfigError
 from scenarios.output.run_directory import OutputError
-from spark_bridge.errors import DataError, SparkUnavailable
+from spark_bridge.errors import DataError, EngineUnavailable
 from topologies import TopologyError
 
 EXIT_PASS, EXIT_FAIL, EXIT_UNKNOWN, EXIT_STOPPED = range(4)
@@ -27,7 +27,7 @@ _FOR_PEOPLE = (
     OutputError,
     QueryError,
     RayUnavailableError,
-    SparkUnavailable,
+    EngineUnavailable,
     TopologyError,
 )
 

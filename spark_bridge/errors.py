@@ -7,8 +7,8 @@ class DataError(Exception):
     """The data, or what was asked of it, is not usable; the message names file and remedy."""
 
 
-class SparkUnavailable(Exception):  # noqa: N818  (reads as what happened, like KeyboardInterrupt)
-    """Spark cannot start on this machine; the message names what is missing."""
+class EngineUnavailable(Exception):  # noqa: N818  (reads as what happened, like KeyboardInterrupt)
+    """Spark or Flink cannot start on this machine; the message names what is missing."""
 
 
 class SparkFailed(Exception):  # noqa: N818

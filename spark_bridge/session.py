@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors.hosting.descendants import ending_with
-from spark_bridge.errors import SparkUnavailable
+from spark_bridge.errors import EngineUnavailable
 from spark_bridge.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SessionOptions", "SparkUnavailable", "spark_session"]
+__all__ = ["EngineUnavailable", "SessionOptions", "spark_session"]
 
 STOP_WAIT_S = 10  # a JVM that has not left by then is hung
 
@@ -63,7 +63,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
 
     Raises
     ------
-    SparkUnavailable
+    EngineUnavailable
         Java is missing or too old, or the JVM ended before it was ready or while it was needed.
     """
     active = _active_session()
@@ -150,7 +150,7 @@ def _start_jvm(conf: Any, log: Path) -> Any:
         try:
             return launch_gateway(conf, {"stdout": output, "stderr": output})
         except PySparkException as error:
-            raise SparkUnavailable(f"Spark did not start: {_last_words(log)}") from error
+            raise EngineUnavailable(f"Spark did not start: {_last_words(log)}") from error
 
 
 def _not_of_the_gateway(record: logging.LogRecord) -> bool:
@@ -170,7 +170,7 @@ def _connect(conf: Any, gateway: Any, log: Path) -> SparkSession:
     except Py4JError as error:
         said = str(error).splitlines()
         cause = next((line for line in said if "Exception:" in line), said[0])
-        raise SparkUnavailable(
+        raise EngineUnavailable(
             f"Spark did not start: {cause.strip()} {_last_words(log)}"
         ) from error
 
@@ -188,7 +188,7 @@ def _telling_of_its_end(gateway: Any, log: Path) -> Iterator[None]:
         except subprocess.TimeoutExpired:  # it is there: something else was not reached
             raise error from None
         killed = f"it was killed by signal {-code} (out of memory?)" if code < 0 else None
-        raise SparkUnavailable(
+        raise EngineUnavailable(
             f"Spark's Java process has ended in the middle of its work: "
             f"{killed or _last_words(log)}. Run it again; a query with a checkpoint goes on from it"
         ) from error

@@ -23,7 +23,7 @@ from scenarios.engines.flink_sql import Side
 from scenarios.engines.looking import lookings
 from scenarios.engines.memory import peak_bytes
 from scenarios.running.plan import Plan
-from spark_bridge.errors import SparkUnavailable
+from spark_bridge.errors import EngineUnavailable
 from spark_bridge.java import find_java
 
 PYTHON_VARIABLE = "JOINSIM_FLINK_PYTHON"
@@ -108,7 +108,7 @@ def _ask(told: dict[str, Any], log: Path) -> tuple[dict[str, Any], int]:
     """Run the job; return what it says, and the peak memory of its processes."""
     try:
         find_java(wanted_by="Flink")
-    except SparkUnavailable as error:
+    except EngineUnavailable as error:
         raise EngineFailed(str(error)) from None
     with (
         log.open("w") as errors,

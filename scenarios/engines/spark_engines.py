@@ -18,7 +18,7 @@ from scenarios.engines.engine import (
 from scenarios.engines.memory import peak_bytes
 from scenarios.engines.streams import SEGMENTS
 from scenarios.running.plan import Plan
-from spark_bridge.errors import DataError, SparkFailed, SparkUnavailable
+from spark_bridge.errors import DataError, EngineUnavailable, SparkFailed
 from spark_bridge.session import SessionOptions, spark_session
 
 _MEMORY = "4g"
@@ -126,5 +126,5 @@ def _as_engines_fail() -> Iterator[None]:
     """Pass on as the engine's what Spark, or what is missing for it, says."""
     try:
         yield
-    except (DataError, SparkFailed, SparkUnavailable) as error:
+    except (DataError, SparkFailed, EngineUnavailable) as error:
         raise EngineFailed(str(error)) from error

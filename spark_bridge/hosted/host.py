@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from actors.protocol import ActorSpec, Wiring
 from actors.source import TakesArrivals
 from joins.batch import Schema
-from spark_bridge.errors import DataError, SparkUnavailable
+from spark_bridge.errors import DataError, EngineUnavailable
 from spark_bridge.hosted import arrival_log
 from spark_bridge.hosted.checkpoint import claim
 from spark_bridge.hosted.parcels import ROW
@@ -91,7 +91,7 @@ def run_hosted(
     DataError
         The checkpoint in *folder* is of another query or log, or not whole, or results of more
         than two streams are to be written.
-    SparkUnavailable
+    EngineUnavailable
         This Spark has no stateful operators for Python.
     SparkFailed
         The query failed; in Spark's own words.
@@ -135,13 +135,13 @@ def run_hosted(
 
 
 def need_stateful_operators() -> None:
-    """Raise :exc:`SparkUnavailable` where this Spark cannot host operators."""
+    """Raise :exc:`EngineUnavailable` where this Spark cannot host operators."""
     import pyspark
 
     told = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     if told < OLDEST_SPARK:
         needed = ".".join(map(str, OLDEST_SPARK))
-        raise SparkUnavailable(
+        raise EngineUnavailable(
             f"this is Spark {pyspark.__version__}, which has no transformWithState for rows in "
             f"Python; joinsim's operators run in Spark {needed} or newer: "
             f"pip install 'pyspark>={needed}'"

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_bridge.errors import DataError, SparkUnavailable
+from spark_bridge.errors import DataError, EngineUnavailable
 from spark_bridge.pipeline.raw_files import RawFile, look
 from spark_bridge.pipeline.source import StreamSource
 from spark_bridge.pipeline.task import Task
@@ -22,7 +22,7 @@ from spark_bridge.session import SessionOptions, spark_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DataError", "Progress", "SparkUnavailable", "StreamSource", "prepare"]
+__all__ = ["DataError", "EngineUnavailable", "Progress", "StreamSource", "prepare"]
 
 SEGMENT_ROWS = 1_000_000  # rows in a segment file: some 10 MB, and a second or two of sorting
 QUICK_BYTES = 64 << 20  # below this the JVM lives too briefly for its better compiler to pay off
@@ -75,7 +75,7 @@ def prepare(
     ------
     DataError
         A file, an option or an output folder is not usable, or every row was rejected.
-    SparkUnavailable
+    EngineUnavailable
         Spark is needed and cannot start.
     """
     if isinstance(sources, StreamSource):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_bridge.errors import SparkUnavailable, one_line
+from spark_bridge.errors import EngineUnavailable, one_line
 from spark_bridge.java import find_java
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import StreamSource
@@ -33,10 +33,10 @@ def fake_java(folder: Path, version: str) -> Path:
 def test_no_java_is_told_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SparkUnavailable, match=r"needs Java 17 or newer .* set JAVA_HOME"):
+    with pytest.raises(EngineUnavailable, match=r"needs Java 17 or newer .* set JAVA_HOME"):
         find_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(SparkUnavailable, match=r"JAVA_HOME is .* no bin/java"):
+    with pytest.raises(EngineUnavailable, match=r"JAVA_HOME is .* no bin/java"):
         find_java()
 
 
@@ -45,7 +45,7 @@ def test_an_old_java_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, major: int
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "jdk", version)))
-    with pytest.raises(SparkUnavailable, match=f"is Java {major}. joinsim needs Java 17"):
+    with pytest.raises(EngineUnavailable, match=f"is Java {major}. joinsim needs Java 17"):
         find_java()
 
 
@@ -64,13 +64,13 @@ def test_preparing_without_java_fails_before_spark_is_imported(tmp_path: Path) -
         import os, sys
         os.environ.pop("JAVA_HOME", None)
         os.environ["PATH"] = "/nowhere"
-        from spark_bridge.errors import SparkUnavailable
+        from spark_bridge.errors import EngineUnavailable
         from spark_bridge.pipeline.pipeline import prepare
         from spark_bridge.pipeline.source import StreamSource
         import spark_bridge.prepared
         try:
             prepare(StreamSource(name="R", paths=[{str(file)!r}]), {str(tmp_path / "out")!r})
-        except SparkUnavailable as error:
+        except EngineUnavailable as error:
             print("pyspark" in sys.modules, error)
         """
     )
@@ -152,7 +152,7 @@ def test_a_java_that_is_killed_while_it_works_is_told_and_nothing_else() -> None
     script = textwrap.dedent(
         """
         import os, signal, threading
-        from spark_bridge.session import SessionOptions, SparkUnavailable, spark_session
+        from spark_bridge.session import SessionOptions, EngineUnavailable, spark_session
         def count(batches):
             for batch in batches:
                 yield batch
@@ -163,7 +163,7 @@ def test_a_java_that_is_killed_while_it_works_is_told_and_nothing_else() -> None
                 java = spark.sparkContext._gateway.proc.pid
                 threading.Timer(2, os.kill, (java, signal.SIGKILL)).start()
                 spark.range(1 << 40).selectExpr("sum(id % 7)").collect()
-        except SparkUnavailable as error:
+        except EngineUnavailable as error:
             print(error)
         """
     )
@@ -175,12 +175,12 @@ def test_a_java_that_is_killed_while_it_works_is_told_and_nothing_else() -> None
 def test_a_spark_that_cannot_start_says_why() -> None:
     script = textwrap.dedent(
         """
-        from spark_bridge.session import SessionOptions, SparkUnavailable, spark_session
+        from spark_bridge.session import SessionOptions, EngineUnavailable, spark_session
         for options in (SessionOptions(memory="1k"), SessionOptions(master="nonsense")):
             try:
                 with spark_session(options):
                     raise AssertionError("it started")
-            except SparkUnavailable as error:
+            except EngineUnavailable as error:
                 print(error)
         """
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from joins.queries.parser import parse_query
-from spark_bridge.errors import DataError, SparkFailed, SparkUnavailable
+from spark_bridge.errors import DataError, EngineUnavailable, SparkFailed
 from spark_bridge.hosted.host import HostedQuery, run_hosted
 from spark_bridge.hosted.stages import cut
 from spark_bridge.sql import native
@@ -106,7 +106,7 @@ def test_an_older_spark_is_told_what_is_needed(
 ) -> None:
     query, _ = hosted("nested_loop", SELF, tmp_path, rows=10, run_rows=10)
     monkeypatch.setattr("pyspark.__version__", "4.0.1")
-    with pytest.raises(SparkUnavailable, match=r"Spark 4\.0\.1, .* run in Spark 4\.1 or newer"):
+    with pytest.raises(EngineUnavailable, match=r"Spark 4\.0\.1, .* run in Spark 4\.1 or newer"):
         run_hosted(query, tmp_path / "arrivals", tmp_path / "run", spark=spark)
 
 
