@@ -14,6 +14,7 @@ from joins.found import Found
 from joins.indexes.bw_tree.bw_tree import CHAIN, WIDTH
 from joins.indexes.columns import at_least_one
 from joins.indexes.output import Output, with_more_room
+from joins.indexes.pim_tree.layout import LINE
 from joins.indexes.pim_tree.status import DONE
 from joins.machine.memory import aligned, own_lines
 from joins.threads import side_by_side
@@ -22,7 +23,6 @@ from joins.window_join.live.bw_tree_windows import BwTreeWindows
 from joins.window_join.live.output_stream import propagate_all
 from joins.window_join.live.pim_tree import TASK_ROWS
 from joins.window_join.live.shared_join import SharedJoin
-from joins.window_join.live.state import WORDS
 from joins.window_join.rows import Rows
 from joins.work import COUNTERS, Work
 
@@ -65,7 +65,7 @@ class BwTreeJoin(SharedJoin[BwTreeWindows]):
             seed=seed,
         )
         self._task_rows = task_rows
-        self._tasks = aligned((threads, WORDS))
+        self._tasks = aligned((threads, LINE))
 
     def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
         """Join the next arrivals; return a row of results for each of them, in the same order."""

@@ -14,7 +14,8 @@ from joins.window_join.rows import Rows
 def open_live(words: np.ndarray, rows: Rows, held: int) -> Live:
     """Return shared arrays for *rows*, with room for *held* tuples of each side before them.
 
-    Nothing of the queue is taken yet; `lay_out` fills in the rest.
+    Nothing of the queue is taken yet; `lay_out` fills in the rest. Vectors may look at `LANES` more
+    tuples behind the last one.
     """
     n, sides = len(rows.side), len(words) - SIDES
     words[QUEUE, HEAD] = words[OUTPUT, HEAD] = words[OUTPUT, TOTAL] = 0
