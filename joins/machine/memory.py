@@ -13,6 +13,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # Of glibc's mallopt.
 _LARGEST_KEPT = 32 << 20  # What glibc allows.
 _KEPT = 256 << 20
 _LINE_BYTES = 64
+LINE = _LINE_BYTES // 8
+"""Words of int64 in a cache line."""
 _HUGE_PAGE = 2 << 20
 
 
@@ -55,8 +57,7 @@ def own_lines(words: int) -> np.ndarray:
     For what one thread writes again and again, or all of them read: were another thread to write
     beside it, each would wait for the line at every access.
     """
-    lines = -(-words * np.dtype(np.int64).itemsize // _LINE_BYTES)
-    return aligned((lines, _LINE_BYTES), "int8").view(np.int64).reshape(-1)[:words]
+    return aligned((-(-words // LINE) * LINE,))[:words]
 
 
 def _huge_pages(nbytes: int) -> np.ndarray:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.machine.memory import LINE, aligned
+
 ROOT = 0
 """The page that is always the root."""
 NONE = -1
@@ -30,8 +32,6 @@ INSERTED, DELETED = 0, 1
 
 NODES, DELTAS, PAGES = range(3)
 """Rows of `Pages.used`, a cache line each: how many of them have been given away."""
-LINE = 8
-"""Words of a cache line."""
 
 (
     SPARE_DELTA,
@@ -109,7 +109,7 @@ def make_pages(
         mapping=np.zeros((pages, 1), np.int64),
         nodes=np.zeros((nodes, ENTRIES + 3 * node_room(width, chain)), np.int64),
         deltas=np.zeros((deltas, DELTA_WORDS), np.int64),
-        used=np.zeros((3, LINE), np.int64),
+        used=aligned((3, LINE)),
         own=own,
         limits=np.array([width, chain, pauses], np.int64),
     )

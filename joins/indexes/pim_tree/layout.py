@@ -48,9 +48,6 @@ RUN_FIRST, RUN_COUNT, TREE_FIRST, TREE_COUNT, LIMIT, HORIZON, NEXT_POSITION = ra
 """Places in a row of `Forest.sides`: the rings' live slots, the entries of the active tree at which
 the side needs maintenance, the positions below which all are expired, and the next position."""
 
-LINE = 8
-"""Words in a cache line."""
-
 ROOM_NODES = LEVELS_MAX
 """Nodes that must be free before an insert: it splits every level at the most."""
 

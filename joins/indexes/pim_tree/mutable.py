@@ -16,7 +16,6 @@ from joins.indexes.pim_tree.layout import (
     HEIGHT,
     INF,
     KEYS,
-    LINE,
     LOCK,
     NEXT,
     NODES,
@@ -32,6 +31,7 @@ from joins.indexes.pim_tree.layout import (
 from joins.machine.atomics import fetch_add, lock, unlock
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries, prefetch_entry, prefetch_to_write
+from joins.machine.memory import LINE
 from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 
 

@@ -11,6 +11,7 @@ from joins.indexes.panjoin.rebound import AT_ONCE, rebound_all
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import prefetch_entry
 from joins.machine.lanes import lanes_less
+from joins.machine.memory import LINE
 from joins.window_join.batches.run_stacks import (
     BASE,
     BEGIN,
@@ -35,7 +36,6 @@ BLOCK = 256
 """Probes per block: what is known of them stays in the first cache."""
 _AHEAD = 16
 """Probes whose chunks are on their way: asking for all at once would lose most requests."""
-_CACHE_LINE = 8
 _LISTED_MOST = 1024
 """Entries on a block's list when those of a long range do not wait there any more."""
 
@@ -95,7 +95,7 @@ def find_chunks(stacks: Stacks, side: int, block: Block, probes: int, counters: 
 
 @inlined
 def _ask_for(stacks: Stacks, side: int, chunk: int) -> None:
-    for entry in range(chunk, chunk + CHUNK, _CACHE_LINE):
+    for entry in range(chunk, chunk + CHUNK, LINE):
         prefetch_entry(stacks.words, side, entry)
 
 

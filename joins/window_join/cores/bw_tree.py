@@ -16,10 +16,10 @@ import numpy as np
 
 from joins.found import Found
 from joins.indexes.bw_tree.bw_tree import CHAIN, WIDTH
-from joins.indexes.bw_tree.pages import LINE
 from joins.indexes.columns import at_least_one
 from joins.indexes.output import new_output, with_more_room
 from joins.indexes.pim_tree.status import NO_OUTPUT
+from joins.machine.memory import LINE
 from joins.window_join.cores.bw_tree_kernels import run_bw_cores
 from joins.window_join.cores.bw_tree_state import BwCores
 from joins.window_join.cores.clocks import elapse

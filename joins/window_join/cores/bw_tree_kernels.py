@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.bw_tree.pages import DELETED, INSERTED, LINE, PAGE, Pages
+from joins.indexes.bw_tree.pages import DELETED, INSERTED, PAGE, Pages
 from joins.indexes.bw_tree.update import begin_change, is_changing, prepare, swap
 from joins.indexes.output import Output
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
 from joins.machine.atomics import fetch_add
 from joins.machine.compiling import kernel
+from joins.machine.memory import LINE
 from joins.window_join.cores.bw_tree_state import (
     END,
     EXPIRE,

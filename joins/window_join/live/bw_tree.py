@@ -14,9 +14,8 @@ from joins.found import Found
 from joins.indexes.bw_tree.bw_tree import CHAIN, WIDTH
 from joins.indexes.columns import at_least_one
 from joins.indexes.output import Output, with_more_room
-from joins.indexes.pim_tree.layout import LINE
 from joins.indexes.pim_tree.status import DONE
-from joins.machine.memory import aligned, own_lines
+from joins.machine.memory import LINE, aligned, own_lines
 from joins.threads import side_by_side
 from joins.window_join.live.bw_tree_kernels import Sharing, work_on_batch
 from joins.window_join.live.bw_tree_windows import BwTreeWindows

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.pim_tree.layout import LINE
+from joins.machine.memory import LINE
 
 QUEUE, GATE, RUNNING, OUTPUT, MERGER, SIDES = range(6)
 """Rows of `Live.words`, two cache lines each: the work queue; the gate before it, closed where no
