@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
-from joins.machine.compiling import kernel
+from joins.machine.compiling import kernel, part_of
 
 INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -20,7 +19,7 @@ SECOND = np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
-@njit(cache=True, inline="always")
+@part_of
 def splitmix64(value: int) -> np.uint64:
     """Mix one 64-bit *value* (wrapping) into a uint64 (Steele, Lea and Flood, 2014)."""
     z = np.uint64(value) + INCREMENT

@@ -1,29 +1,219 @@
-"""How kernels are compiled."""
+"""How kernels are compiled, and where their machine code is stored.
+
+numba stores a compiled function under the digest of the one file that defines it. A kernel inlines
+functions of other files, so numba alone would go on using its old machine code after one of those
+has changed. Here the key is a digest of everything a kernel can be made of: the module that defines
+it, all modules of the same project that this one imports, directly or not, and the modules that
+define the record types it is called with (an overload lives beside its record). numba's own part of
+the key adds its version, the signature and the processor.
+
+The code lies in the user's cache folder, so that all checkouts, Ray workers and Spark executors of
+a machine share it: a kernel is compiled once.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
 
-from numba import njit
+from numba import njit, types
+from numba.core.caching import Cache, CompileResultCacheImpl, _CacheLocator
 from numba.extending import intrinsic as numba_intrinsic
 
-kernel: Any = njit(cache=True, nogil=True, _nrt=False)  # type: ignore[call-overload]
-"""Compile a function of arrays that allocates none: its callers own them all.
+F = TypeVar("F", bound=Callable[..., Any])
 
-Without this ``_nrt=False`` numba counts a reference to every array at every call, atomically; with
-the many arrays of a tree that made it three times as slow.
-"""
+CACHE_VARIABLE = "JOINSIM_CACHE"
+"""Environment variable that names another folder for machine code."""
 
-inlined: Any = njit(  # type: ignore[call-overload]
-    cache=True, nogil=True, _nrt=False, forceinline=True
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([^\n#]+))", re.M
 )
-"""Put a function into the kernels that call it.
+_NAME = re.compile(r"\w+")
+_OURS = Path(__file__).resolve().parents[2]
+"""The folder of the package `joins`."""
+_INSTALLED = ("site-packages", "dist-packages")
 
-A call copies every array's structure, some seventy words for the arrays of a tree; in a loop over
-tuples that costs several times what a short function does."""
 
-part_of: Any = njit(cache=True, nogil=True, inline="always")
-"""The same for a function that returns part of an array: a kernel may take one, not return it."""
+def kernel(function: F) -> F:
+    """Compile a function of arrays that allocates none: its callers own them all.
+
+    Without ``_nrt=False`` numba counts a reference to every array at every call, atomically; with
+    the many arrays of a tree that made it three times as slow.
+    """
+    return _stored(function, njit(nogil=True, _nrt=False)(function))
+
+
+def inlined(function: F) -> F:
+    """Put a function into the kernels that call it.
+
+    A call copies every array's structure, some seventy words for the arrays of a tree; in a loop
+    over tuples that costs several times what a short function does.
+    """
+    return _stored(function, njit(nogil=True, _nrt=False, forceinline=True)(function))
+
+
+def part_of(function: F) -> F:
+    """Like `inlined`, for a function that returns part of an array.
+
+    A kernel may take such a part, not return it.
+    """
+    return _stored(function, njit(nogil=True, inline="always")(function))
+
+
+def allocating(function: F) -> F:
+    """Compile a function that allocates arrays."""
+    return _stored(function, njit(nogil=True)(function))
+
 
 # numba's own annotation describes what the decorated function is to the compiler, not its callers.
 intrinsic: Any = numba_intrinsic
+
+
+def cache_folder() -> Path:
+    """Return the folder for machine code: `CACHE_VARIABLE`'s, else the user's cache folder."""
+    own = os.environ.get(CACHE_VARIABLE)
+    if own:
+        return Path(own)
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "joinsim" / "kernels"
+
+
+def _stored(function: Callable[..., Any], dispatcher: Any) -> Any:
+    """Let a compiled function load its machine code from `cache_folder` and store it there."""
+    # No folder to write to, or no source file: compile in every process.
+    with contextlib.suppress(RuntimeError):
+        dispatcher._cache = _KernelCache(function)
+    return dispatcher
+
+
+class _KernelLocator(_CacheLocator):
+    """Finds a function's folder by its module's name and digest."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        self._line = function.__code__.co_firstlineno
+        digest = source_digest(function.__module__, file)
+        self._path = cache_folder() / f"{function.__module__}-{digest[:16]}"
+
+    def get_cache_path(self) -> str:
+        return str(self._path)
+
+    def get_source_stamp(self) -> str:
+        return self._path.name
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], file: str) -> _KernelLocator | None:
+        if not os.path.exists(file):
+            return None
+        locator = cls(function, file)
+        try:
+            locator.ensure_cache_path()
+        except OSError:
+            return None
+        return locator
+
+
+class _KernelCacheImpl(CompileResultCacheImpl):
+    _locator_classes = [_KernelLocator]  # noqa: RUF012  (numba's attribute)
+
+
+class _KernelCache(Cache):
+    _impl_class = _KernelCacheImpl
+
+    def _index_key(self, signature: Any, codegen: Any) -> Any:
+        modules = sorted({cls.__module__ for cls in _record_classes(signature)})
+        digests = tuple(source_digest(name, _file(name)) for name in modules)
+        return (*super()._index_key(signature, codegen), digests)
+
+
+def _record_classes(signature: Any) -> Iterator[type]:
+    """Yield the NamedTuple classes in a signature, at any depth."""
+    for kind in signature:
+        if isinstance(kind, types.BaseNamedTuple):
+            yield kind.instance_class
+        if isinstance(kind, types.BaseTuple):
+            yield from _record_classes(kind)
+
+
+def _file(module: str) -> str:
+    return getattr(sys.modules[module], "__file__", None) or ""
+
+
+@cache
+def source_digest(module: str, file: str) -> str:
+    """Return a digest of a module's source and of all that it imports from its own project.
+
+    Its project is the folder beside its top-level package; where that is one of installed packages,
+    the package alone. `joins` is part of every project.
+
+    Parameters
+    ----------
+    module
+        Its full name.
+    file
+        Its source file.
+    """
+    path = Path(file)
+    root = path.parents[module.count(".") + (path.name == "__init__.py")]
+    files = {
+        source: source.relative_to(folder).as_posix() for source, folder in _closure(path, root)
+    }
+    digest = hashlib.sha256()
+    for source, name in sorted(files.items(), key=lambda item: item[1]):
+        digest.update(name.encode())
+        digest.update(_read(source).encode())
+    return digest.hexdigest()
+
+
+def _closure(path: Path, root: Path) -> set[tuple[Path, Path]]:
+    """Return *path* and the files that it imports, directly or not, each with its root folder."""
+    seen, waiting = {(path, root)}, [(path, root)]
+    while waiting:
+        imported = _imported(*waiting.pop())
+        waiting += [file for file in imported if file not in seen]
+        seen.update(imported)
+    return seen
+
+
+@cache
+def _imported(path: Path, root: Path) -> frozenset[tuple[Path, Path]]:
+    """Return the files of its project that *path* imports, each with its root folder."""
+    names = []
+    for package, imported, plain in _IMPORT.findall(_read(path)):
+        if package:
+            names += [package, *(f"{package}.{name}" for name in _NAME.findall(imported))]
+        else:
+            names += [part.split()[0] for part in plain.split(",") if part.strip()]
+    own = path.relative_to(root).parts[0]
+    found = set()
+    for name in names:
+        top = name.partition(".")[0]
+        folder = _OURS if top == "joins" else root
+        if top in ("joins", own) or root.name not in _INSTALLED:
+            file = _source_of(name, folder)
+            found |= {(file, folder)} if file else set()
+    return frozenset(found)
+
+
+@cache
+def _source_of(name: str, root: Path) -> Path | None:
+    """Return the file of the module *name* below *root*; None where it is another project's."""
+    stem = root.joinpath(*name.split("."))
+    for file in (stem.with_suffix(".py"), stem / "__init__.py"):
+        if file.is_file():
+            return file
+    return None
+
+
+@cache
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 import numpy as np
-from numba import njit
 
 from joins.batch import Batch
 from joins.hashing import mix
+from joins.machine.compiling import allocating
 from joins.matches import Matches
 from joins.oracle.sorted_scans import match_near
 from joins.queries.field import Field
@@ -133,14 +133,14 @@ def evaluate(predicate: Predicate, left: np.ndarray, right: np.ndarray) -> np.nd
         return compare(np.abs(left - right), float(predicate.epsilon))
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def mark_ranges(holds: np.ndarray, first: np.ndarray, last: np.ndarray) -> None:
     """Set each row from its first column to its last, exclusive."""
     for i in range(len(first)):
         holds[i, first[i] : last[i]] = True
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def _sum(holds: np.ndarray, hashes: np.ndarray, count: np.ndarray, fingerprint: np.ndarray) -> None:
     for i in range(len(count)):
         matches = 0

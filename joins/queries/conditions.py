@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import njit
+
+from joins.machine.compiling import allocating, part_of
 
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 """Operator to the operator that says the same with the sides exchanged."""
@@ -147,7 +148,7 @@ def _above(values: np.ndarray) -> np.ndarray:
         return values + 1 if values.dtype == np.int64 else np.nextafter(values, np.inf)
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def _float_band(
     values: np.ndarray, epsilon: float, strict: bool, least: np.ndarray, most: np.ndarray
 ) -> None:
@@ -179,20 +180,20 @@ def _float_band(
         least[i] = _float_at(inside)
 
 
-@njit(cache=True, inline="always")
+@part_of
 def _between(a: int, b: int) -> int:
     """Return the middle of two numbers whose sum may not fit."""
     return (a >> 1) + (b >> 1) + (a & b & 1)
 
 
-@njit(cache=True, inline="always")
+@part_of
 def _place(value: float) -> int:
     """Return the float's number in their order; both zeros are 0."""
     bits = np.float64(value).view(np.int64)
     return int(bits if bits >= 0 else -(bits & np.int64(0x7FFFFFFFFFFFFFFF)))
 
 
-@njit(cache=True, inline="always")
+@part_of
 def _float_at(place: int) -> float:
     """Return the float with this number."""
     if place >= 0:

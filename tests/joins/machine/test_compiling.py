@@ -1,0 +1,105 @@
+"""Machine code is stored for all processes, and never outlives its source."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from joins.machine.compiling import source_digest
+
+_CALLEE = """
+from joins.machine.compiling import inlined
+
+@inlined
+def add(value: int) -> int:
+    return value + {more}
+"""
+_CALLER = """
+from joins.machine.compiling import kernel
+from callee import add
+
+@kernel
+def twice(value: int) -> int:
+    return add(add(value))
+"""
+_RECORD = """
+from typing import NamedTuple
+import numpy as np
+from numba.extending import overload
+from steps import look_up
+
+class Tree(NamedTuple):
+    keys: np.ndarray
+
+@overload(look_up, inline="always")
+def _(index, place):
+    if getattr(index, "instance_class", None) is Tree:
+        return lambda index, place: index.keys[place] + {more}
+"""
+_STEPS = """
+from joins.machine.compiling import kernel
+
+def look_up(index, place):
+    ...
+
+@kernel
+def probe(index, place):
+    return look_up(index, place)
+"""
+_TIMED = """
+import numpy as np
+from numba.core import event
+with event.install_recorder("numba:compile") as compiled:
+    {code}
+print(result, len(compiled.buffer))
+"""
+
+
+def _run(folder: Path, code: str) -> tuple[int, bool]:
+    """Run *code* in a process of its own; return its result, and whether anything was compiled."""
+    path = f"{folder}{os.pathsep}{Path(__file__).parents[3]}"
+    environment = os.environ | {"PYTHONPATH": path, "JOINSIM_CACHE": str(folder / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", _TIMED.format(code=code)],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    result, compilations = done.stdout.split()
+    return int(result), int(compilations) > 0
+
+
+def test_an_edited_callee_changes_its_callers(tmp_path: Path) -> None:
+    (tmp_path / "caller.py").write_text(_CALLER)
+    (tmp_path / "callee.py").write_text(_CALLEE.format(more=1))
+    code = "from caller import twice; result = twice(10)"
+    assert _run(tmp_path, code) == (12, True)
+    assert _run(tmp_path, code) == (12, False)
+    (tmp_path / "callee.py").write_text(_CALLEE.format(more=5))
+    assert _run(tmp_path, code) == (20, True)
+
+
+def test_an_edited_overload_changes_the_kernels_of_its_record(tmp_path: Path) -> None:
+    (tmp_path / "steps.py").write_text(_STEPS)
+    (tmp_path / "tree.py").write_text(_RECORD.format(more=1))
+    code = "import tree, steps; result = steps.probe(tree.Tree(np.arange(5)), 3)"
+    assert _run(tmp_path, code) == (4, True)
+    assert _run(tmp_path, code) == (4, False)
+    (tmp_path / "tree.py").write_text(_RECORD.format(more=2))
+    assert _run(tmp_path, code) == (5, True)
+
+
+def test_two_checkouts_share_machine_code(tmp_path: Path) -> None:
+    digests = set()
+    for checkout in ("here", "there"):
+        folder = tmp_path / checkout
+        folder.mkdir()
+        (folder / "caller.py").write_text(_CALLER)
+        (folder / "callee.py").write_text(_CALLEE.format(more=1))
+        digests.add(source_digest("caller", str(folder / "caller.py")))
+    assert len(digests) == 1
