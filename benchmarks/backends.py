@@ -12,11 +12,11 @@ from typing import Any
 
 from actors.hosting.ray_cluster import ray_cluster
 from benchmarks.measure import Result, report
-from scenarios.configuration import configs
-from scenarios.output.results import ResultWriter
-from scenarios.running import simulation
-from scenarios.running.plan import Plan, make_plan
-from scenarios.running.run import Report, execute
+from scenarios import run as running
+from scenarios import scenario_files
+from scenarios.plan import Plan, make_plan
+from scenarios.results import ResultWriter
+from scenarios.run import Report, execute
 
 _REPEATS = 5
 _PROCESSES = 2
@@ -47,7 +47,7 @@ class _TimedWriter(ResultWriter):
 
 def _plan(settings: dict[str, Any], backend: str) -> Plan:
     settings = settings | {"backend": backend, "processes": _PROCESSES}
-    return make_plan(configs.change(configs.load("spo-q3"), settings))
+    return make_plan(scenario_files.change(scenario_files.load("spo-q3"), settings))
 
 
 def _run(plan: Plan, *, rehearsal: bool = True) -> Report:
@@ -77,7 +77,7 @@ def kernel_share() -> Result:
     """Return the share of the demo's wall time that is neither actors' work nor writing results."""
     plan = _plan(_DEMO, "inline")
     shares = []
-    simulation.ResultWriter = _TimedWriter  # type: ignore[misc]
+    running.ResultWriter = _TimedWriter  # type: ignore[misc]
     try:
         for _ in range(_REPEATS):
             _TimedWriter.seconds = 0.0
@@ -85,7 +85,7 @@ def kernel_share() -> Result:
             others = sum(finished.kernel_seconds.values()) + _TimedWriter.seconds
             shares.append(1 - others / finished.wall_seconds)
     finally:
-        simulation.ResultWriter = ResultWriter  # type: ignore[misc]
+        running.ResultWriter = ResultWriter  # type: ignore[misc]
     return Result.of(
         "kernel's share of the demo's wall time, inline",
         shares,

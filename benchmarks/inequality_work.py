@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from joins.found import Found
 from joins.hashing import mix
-from scenarios.data.datasets import find_file
+from scenarios.streams import find_file
 
 PROBES = 2_000
 _STORED_MAX = 100_000

@@ -29,9 +29,9 @@ from joins.batch import Batch, Schema
 from joins.interval_join import IntervalJoin
 from joins.matches import Matches
 from joins.queries.parser import parse_query
-from scenarios.configuration import configs
-from scenarios.running.plan import make_plan
-from scenarios.running.run import execute
+from scenarios import scenario_files
+from scenarios.plan import make_plan
+from scenarios.run import execute
 
 REPEATS = 5
 VARIANT_ROWS = 1_000_000
@@ -131,7 +131,9 @@ def kernel(work: IntervalWork, target: float | None) -> tuple[list[Result], Tota
 def whole_run(work: IntervalWork, totals: Totals, target: float) -> Result:
     """Return the rate of runs through the inline host, by the clock."""
     rows = len(work.ts[0])
-    plan = make_plan(configs.change(configs.load("oij-w1"), _RUN | {"rows": rows} | work.settings))
+    plan = make_plan(
+        scenario_files.change(scenario_files.load("oij-w1"), _RUN | {"rows": rows} | work.settings)
+    )
     seconds, busy = [], 0.0
     for repeat in range(REPEATS):
         with tempfile.TemporaryDirectory() as folder:

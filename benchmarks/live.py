@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from actors.hosting.ray_cluster import ray_cluster
 from benchmarks.interval_work import PUBLISHED, Totals
 from benchmarks.measure import Result, report
-from scenarios.configuration import configs
-from scenarios.output.result_files import pairs_path
-from scenarios.running.plan import make_plan
-from scenarios.running.run import Report, execute
+from scenarios import scenario_files
+from scenarios.plan import make_plan
+from scenarios.results import pairs_path
+from scenarios.run import Report, execute
 
 _ROWS = 1_000_000
 _REPEATS = 5
@@ -45,7 +45,7 @@ LIVE = {"backend": "ray", "clock": "live"}
 
 def run(settings: dict[str, Any], directory: Path) -> Report:
     """Return one run of W1, judged."""
-    plan = make_plan(configs.change(configs.load("oij-w1"), settings))
+    plan = make_plan(scenario_files.change(scenario_files.load("oij-w1"), settings))
     finished = execute(plan, directory, rehearsal=settings["backend"] == "inline")
     if not finished.verdict.exact or finished.verdict.produced != PUBLISHED["W1", _ROWS].pairs:
         raise SystemExit("a run did not have the right pairs")

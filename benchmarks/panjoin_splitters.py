@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from benchmarks.measure import Result, report
 from joins.indexes.panjoin.splitters import even_splitters
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
-from scenarios.data.datasets import find_file
+from scenarios.streams import find_file
 
 SUBWINDOWS = 8
 BATCH = 32_768

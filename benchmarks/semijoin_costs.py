@@ -30,7 +30,7 @@ from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from netsim.kernel import Kernel
 from netsim.network import Latency, Link, full_mesh
 from netsim.trace import Trace, trace_names
-from scenarios.planning.measured import Measured, measured_cost
+from scenarios.planning.planner import Measured, measured_cost
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
 from topologies.semijoins.costs.costing import Costing
 from topologies.semijoins.costs.estimate import estimate

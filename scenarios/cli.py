@@ -33,8 +33,8 @@ from scenarios.commands.arguments import (
 )
 from scenarios.commands.data import DataOptions
 from scenarios.commands.options import RunOptions
-from scenarios.configuration.configs import ConfigError
 from scenarios.failures import EXIT_STOPPED, guarded
+from scenarios.scenario_files import ConfigError
 
 app = typer.Typer(
     name="joinsim",

@@ -13,8 +13,8 @@ from rich.console import Console
 from actors.hosting.errors import RayUnavailableError
 from joins.queries.query import QueryError
 from netsim.network import NetworkError
-from scenarios.configuration.configs import ConfigError
-from scenarios.output.run_directory import OutputError
+from scenarios.run_directory import OutputError
+from scenarios.scenario_files import ConfigError
 from spark_bridge.errors import DataError, EngineUnavailable
 from topologies import TopologyError
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from scenarios.running.plan import Plan
-from scenarios.running.run import Report, execute
+from scenarios.plan import Plan
+from scenarios.run import Report, execute
 
 _PREDICTED = {"backend": "inline", "clock": "virtual"}
 _MEASURED = {"backend": "ray", "clock": "live"}

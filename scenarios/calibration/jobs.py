@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from scenarios.batch import Preparation
-from scenarios.configuration import configs
-from scenarios.running.plan import Plan, make_plan
+from scenarios import scenario_files
+from scenarios.many_runs import Preparation
+from scenarios.plan import Plan, make_plan
 from topologies import TOPOLOGIES, TopologyError
 
 _QUERIES = {
@@ -51,7 +51,7 @@ def plans(
                     "feeding": {"batch_rows": batch_rows},
                     "network": {"preset": "same-host"},
                 }
-                config = configs.build(own, where="calibration")
+                config = scenario_files.build(own, where="calibration")
                 try:
                     yield make_plan(config, prepare=prepare)
                 except TopologyError:

@@ -14,8 +14,8 @@ import numpy as np
 
 from actors.hosting.live.parcels import Served
 from scenarios.calibration.transport import Carried, carried_by
-from scenarios.running.live_run import homes, prepare_live
-from scenarios.running.plan import Plan
+from scenarios.plan import Plan
+from scenarios.run import homes, prepare_live
 
 if TYPE_CHECKING:
     from actors.hosting.ray_processes import RayProcesses

@@ -10,7 +10,7 @@ from actors.hosting.live.parcels import Served
 from scenarios.calibration.fidelity import Live, run_live
 from scenarios.calibration.observe import observe
 from scenarios.calibration.transport import Carried
-from scenarios.running.plan import Plan
+from scenarios.plan import Plan
 
 if TYPE_CHECKING:
     from actors.hosting.ray_processes import RayProcesses

@@ -8,15 +8,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from netsim.cost import CostProfile, load_profile
-from scenarios.batch import Preparation
 from scenarios.calibration import fit
 from scenarios.calibration.fidelity import predict
 from scenarios.calibration.jobs import plans
 from scenarios.calibration.watch import Watched, watch
 from scenarios.calibration.window_joins import append_times, calibrate_window_joins
 from scenarios.commands.output import print_json
-from scenarios.configuration.configs import ConfigError
 from scenarios.failures import EXIT_FAIL, EXIT_PASS
+from scenarios.many_runs import Preparation
+from scenarios.scenario_files import ConfigError
 from scenarios.terminal import Terminal
 from scenarios.terminal.calibration_view import show_operators, show_predictions, show_profile
 from topologies import TOPOLOGIES, find_topology

@@ -6,11 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from scenarios import scenario_files
 from scenarios.commands.options import parse_settings
 from scenarios.commands.output import print_json
-from scenarios.configuration import configs
 from scenarios.drawing.file import draw
-from scenarios.running.plan import make_parameters
+from scenarios.plan import make_parameters
 from scenarios.study.config import Study, load_study
 from scenarios.terminal import Terminal
 from scenarios.terminal.catalog_view import show_catalog, show_topology
@@ -20,7 +20,7 @@ from topologies.parameters import describe
 
 def list_all(*, json_output: bool) -> None:
     """List scenarios and topologies."""
-    scenarios = [_scenario(name) for name in configs.catalog()]
+    scenarios = [_scenario(name) for name in scenario_files.catalog()]
     topologies = list(TOPOLOGIES.values())
     if json_output:
         print_json(
@@ -44,7 +44,7 @@ def show(name: str, settings: list[str], out: Path | None) -> None:
 
 
 def _scenario(name: str) -> dict[str, Any]:
-    config = configs.load(name)
+    config = scenario_files.load(name)
     study: Study | None = load_study(name)
     return {
         "name": config.name,

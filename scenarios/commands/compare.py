@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from scenarios.batch import Preparation
 from scenarios.commands.options import (
     RunOptions,
     configuration,
@@ -17,9 +16,10 @@ from scenarios.commands.output import exit_code, print_json, worst
 from scenarios.comparison.candidates import candidates
 from scenarios.comparison.compare import plan_all, run_all
 from scenarios.comparison.page import write_comparison
-from scenarios.configuration.run_config import RunConfig
+from scenarios.config import RunConfig
 from scenarios.failures import EXIT_STOPPED
-from scenarios.output.run_directory import new_run_directory
+from scenarios.many_runs import Preparation
+from scenarios.run_directory import new_run_directory
 from scenarios.terminal import Terminal
 from scenarios.terminal.comparison_view import show_comparison
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from scenarios.commands.options import RunOptions, configuration, replay_command
 from scenarios.commands.output import exit_code, print_json
-from scenarios.configuration.configs import ConfigError
-from scenarios.data.datasets import prepare_streams
 from scenarios.engines.comparison import EngineComparison, compare_engines
 from scenarios.engines.page import write_engines
 from scenarios.engines.registry import find_engines
 from scenarios.failures import EXIT_STOPPED
-from scenarios.output.run_directory import new_run_directory
-from scenarios.running.plan import make_plan
+from scenarios.plan import make_plan
+from scenarios.run_directory import new_run_directory
+from scenarios.scenario_files import ConfigError
+from scenarios.streams import prepare_streams
 from scenarios.terminal import Terminal
 from scenarios.terminal.engines_view import show_engines
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from scenarios.configuration import configs
-from scenarios.configuration.configs import ConfigError
-from scenarios.configuration.run_config import RunConfig
+from scenarios import scenario_files
+from scenarios.config import RunConfig
+from scenarios.scenario_files import ConfigError
 from spark_bridge.prepared import SUMMARY
 
 _CONNECT_S = 5.0  # a cluster that takes longer to answer is of no use to a run
@@ -52,20 +52,20 @@ def configuration(options: RunOptions) -> RunConfig:
             'joinsim run --query "SELECT ..." --data FILE'
         )
     if options.scenario is not None:
-        config = configs.load(options.scenario, scale=options.scale)
+        config = scenario_files.load(options.scenario, scale=options.scale)
         if options.topology not in (None, config.topology):
-            config = configs.change(config, {"parameters": {}})  # they are the other's
+            config = scenario_files.change(config, {"parameters": {}})  # they are the other's
     else:
         if not options.data:
             raise ConfigError("a query needs --data FILE, one per stream of the query")
-        config = configs.build(
+        config = scenario_files.build(
             {
                 "query": options.query,
                 "streams": [{"files": [str(path)]} for path in options.data],
             },
             where="query",
         )
-    return configs.change(config, settings_of(options, config))
+    return scenario_files.change(config, settings_of(options, config))
 
 
 def settings_of(options: RunOptions, config: RunConfig) -> dict[str, Any]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from scenarios import scenario_files
 from scenarios.commands.options import RunOptions, configuration, replay_command
 from scenarios.commands.output import exit_code, print_json
 from scenarios.commands.single import prepared, run_prepared
-from scenarios.configuration import configs
-from scenarios.configuration.configs import ConfigError
 from scenarios.failures import EXIT_PASS
 from scenarios.planning.planner import Planner
 from scenarios.planning.semijoin import SemijoinPlanner
 from scenarios.planning.window_join import WindowJoinPlanner
+from scenarios.scenario_files import ConfigError
 from scenarios.terminal import Terminal
 from scenarios.terminal.plan_view import show_proposal
 
@@ -38,7 +38,7 @@ def plan(options: RunOptions, *, simulate: bool) -> int:
         raise ConfigError(
             f"{config.topology} has nothing to plan; --topology can be {', '.join(PLANNERS)}"
         )
-    config = configs.change(config, planner.left_to_it(config.parameters))
+    config = scenario_files.change(config, planner.left_to_it(config.parameters))
     terminal = Terminal(quiet=options.json_output)
     ready = prepared(config, terminal)
     proposal = planner.propose(ready)

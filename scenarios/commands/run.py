@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from scenarios import scenario_files
 from scenarios.commands.options import RunOptions, configuration, replay_command
 from scenarios.commands.output import exit_code, print_json
 from scenarios.commands.single import run_one
 from scenarios.commands.study import run_study
-from scenarios.configuration import configs
-from scenarios.configuration.configs import ConfigError
 from scenarios.failures import EXIT_FAIL
-from scenarios.measures.run_json import summary
+from scenarios.run_json import summary
+from scenarios.scenario_files import ConfigError
 from scenarios.terminal import Terminal
 from scenarios.terminal.run_view import backends_compared
 
@@ -23,7 +23,7 @@ def demo(*, json_output: bool) -> int:
     terminal = Terminal(quiet=json_output)
     reports = []
     for backend in ("ray", "inline"):
-        config = configs.change(configs.load(DEMO_SCENARIO), {"backend": backend})
+        config = scenario_files.change(scenario_files.load(DEMO_SCENARIO), {"backend": backend})
         replay = f"joinsim run {DEMO_SCENARIO} --backend {backend} --seed {config.seed}"
         reports.append(run_one(config, terminal, replay=replay))
     equal = len({report.outcome.digest for report in reports}) == 1
@@ -57,5 +57,5 @@ def run(options: RunOptions) -> int:
 def _is_study(options: RunOptions) -> bool:
     if options.scenario is None:
         return False
-    values: dict[str, Any] = configs.read(options.scenario, scale=options.scale)
-    return configs.STUDY in values
+    values: dict[str, Any] = scenario_files.read(options.scenario, scale=options.scale)
+    return scenario_files.STUDY in values

@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 
 from scenarios.commands.options import check_address
-from scenarios.configuration.run_config import RunConfig
-from scenarios.data.datasets import prepare_streams
-from scenarios.measures.run_json import write_run_json
-from scenarios.output.run_directory import new_run_directory
+from scenarios.config import RunConfig
+from scenarios.plan import Plan, make_plan
 from scenarios.report.page import write_report
-from scenarios.running.plan import Plan, make_plan
-from scenarios.running.run import Report, execute
+from scenarios.run import Report, execute
+from scenarios.run_directory import new_run_directory
+from scenarios.run_json import write_run_json
+from scenarios.streams import prepare_streams
 from scenarios.terminal import Terminal
 from scenarios.terminal.run_view import closing, opening
 

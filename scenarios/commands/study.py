@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shlex
 
-from scenarios.batch import Preparation
+from scenarios import scenario_files
 from scenarios.commands.options import RunOptions, replay_command, settings_of
 from scenarios.commands.output import exit_code, print_json, worst
 from scenarios.commands.single import run_one
-from scenarios.configuration import configs
-from scenarios.configuration.configs import ConfigError
-from scenarios.configuration.run_config import RunConfig
+from scenarios.config import RunConfig
 from scenarios.failures import EXIT_STOPPED
-from scenarios.measures.run_json import summary
-from scenarios.output.run_directory import new_run_directory
+from scenarios.many_runs import Preparation
+from scenarios.run_directory import new_run_directory
+from scenarios.run_json import summary
+from scenarios.scenario_files import ConfigError
 from scenarios.study.config import Point, Study, load_study
 from scenarios.study.page import write_study
 from scenarios.study.run import plan_points, run_points
@@ -58,7 +58,7 @@ def _study(options: RunOptions) -> Study:
             f"{options.scenario} is a study of many runs: --topology, --pairs and --address are "
             "for one run; name it with --point"
         )
-    base = configs.load(options.scenario, scale=options.scale)
+    base = scenario_files.load(options.scenario, scale=options.scale)
     study = load_study(options.scenario, scale=options.scale, settings=settings_of(options, base))
     assert study is not None
     return study
@@ -81,7 +81,7 @@ def _run_point(study: Study, number: int, options: RunOptions, terminal: Termina
 
 def _alone(config: RunConfig, options: RunOptions) -> RunConfig:
     """Return the point with what was set on the command line set last: it wins over the study."""
-    return configs.change(config, settings_of(options, config))
+    return scenario_files.change(config, settings_of(options, config))
 
 
 def _replay_alone(options: RunOptions, point: Point) -> str:

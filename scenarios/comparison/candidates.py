@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from scenarios.configuration.configs import ConfigError, change
-from scenarios.configuration.run_config import RunConfig
+from scenarios.config import RunConfig
+from scenarios.scenario_files import ConfigError, change
 from topologies import TOPOLOGIES, Topology, find_topology
 
 VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {

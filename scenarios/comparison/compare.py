@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scenarios.batch import Preparation, Result, run_one_of_many
 from scenarios.comparison.candidates import Candidate
-from scenarios.configuration.configs import ConfigError
-from scenarios.configuration.run_config import RunConfig
-from scenarios.measures.run_json import versions
-from scenarios.output.run_directory import POINTS
-from scenarios.running.plan import Plan, make_plan
+from scenarios.config import RunConfig
+from scenarios.many_runs import Preparation, Result, run_one_of_many
+from scenarios.plan import Plan, make_plan
+from scenarios.run_directory import POINTS
+from scenarios.run_json import versions
+from scenarios.scenario_files import ConfigError
 from topologies import TopologyError
 
 KEYS = (

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from scenarios.batch import Result
 from scenarios.comparison.bars import Row, bar_figure
-from scenarios.measures.measures import look_up
+from scenarios.many_runs import Result
+from scenarios.measures import look_up
 
 _PANELS = {
     "throughput, tuples/s": "throughput_tps",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scenarios.configuration.configs import ConfigError
-from scenarios.output.run_directory import OutputError
+from scenarios.run_directory import OutputError
+from scenarios.scenario_files import ConfigError
 from topologies.actor_graph import ActorGraph
 
 SUFFIXES = (".svg", ".png", ".pdf")

@@ -13,13 +13,13 @@ from typing import Any
 from actors.feed import Feed
 from joins.arrivals import Arrivals
 from joins.oracle.expected import expected
-from scenarios.configuration.configs import ConfigError
 from scenarios.engines.engine import Engine, EngineFailed, Measured, Totals
 from scenarios.engines.streams import with_own_streams
 from scenarios.engines.time_limit import within
-from scenarios.measures.run_json import versions
-from scenarios.output.run_directory import POINTS
-from scenarios.running.plan import Plan
+from scenarios.plan import Plan
+from scenarios.run_directory import POINTS
+from scenarios.run_json import versions
+from scenarios.scenario_files import ConfigError
 
 _CHUNK_ROWS = 65_536
 _STREAMS = "streams"

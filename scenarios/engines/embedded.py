@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scenarios.engines.engine import Measured, installed, needs_two_sides
 from scenarios.engines.memory import alone
-from scenarios.running.plan import Plan
+from scenarios.plan import Plan
 
 
 class Embedded:

@@ -12,7 +12,7 @@ import numpy as np
 
 from joins.hashing import mix
 from joins.matches import Matches
-from scenarios.running.plan import Plan
+from scenarios.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ import pyarrow.dataset as ds
 
 from actors.feed import StreamFile
 from joins.queries.query import JoinQuery
-from scenarios.data.datasets import REPOSITORY
 from scenarios.engines import flink_job, flink_sql
 from scenarios.engines.engine import EngineFailed, Measured, Totals, needs_two_sides
 from scenarios.engines.flink_sql import Side
 from scenarios.engines.looking import lookings
 from scenarios.engines.memory import peak_bytes
-from scenarios.running.plan import Plan
+from scenarios.plan import Plan
+from scenarios.streams import REPOSITORY
 from spark_bridge.errors import EngineUnavailable
 from spark_bridge.java import find_java
 

@@ -12,10 +12,10 @@ from actors.hosting.errors import RayUnavailableError
 from actors.protocol import ActorError
 from scenarios.engines.engine import EngineFailed, Measured, Totals, installed
 from scenarios.engines.memory import alone
-from scenarios.measures.run_json import latency_ms
-from scenarios.output.result_files import summary_path
-from scenarios.running.plan import Plan
-from scenarios.running.run import execute
+from scenarios.plan import Plan
+from scenarios.results import summary_path
+from scenarios.run import execute
+from scenarios.run_json import latency_ms
 
 
 class Inline:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from scenarios.configuration.configs import ConfigError
 from scenarios.engines import duckdb_engine, polars_engine
 from scenarios.engines.embedded import Embedded
 from scenarios.engines.engine import Engine
 from scenarios.engines.flink_engine import Flink
 from scenarios.engines.joinsim_engines import Inline, Ray
 from scenarios.engines.spark_engines import SparkHosted, SparkNative
+from scenarios.scenario_files import ConfigError
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine

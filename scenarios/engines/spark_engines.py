@@ -17,7 +17,7 @@ from scenarios.engines.engine import (
 )
 from scenarios.engines.memory import peak_bytes
 from scenarios.engines.streams import SEGMENTS
-from scenarios.running.plan import Plan
+from scenarios.plan import Plan
 from spark_bridge.errors import DataError, EngineUnavailable, SparkFailed
 from spark_bridge.session import SessionOptions, spark_session
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from actors.feed import StreamFile
 from joins.batch import Batch, Schema
 from joins.hashing import mix
-from scenarios.running.plan import Plan
+from scenarios.plan import Plan
 
 SEGMENTS = 4
 """Files of a stream: what a streaming engine takes at a time, after a first for it to warm up."""

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from scenarios.running.plan import Plan
-from scenarios.running.run import Report
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from actors.source import NS_PER_S
+from netsim.network import link_between
+from scenarios.plan import Plan
+from scenarios.run import Report
+from topologies.actor_graph import ActorGraph
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,3 +82,67 @@ class Planner(ABC):
     @abstractmethod
     def measure(self, report: Report, proposal: Proposal) -> Proposal:
         """Return the *proposal* with what the run of it cost."""
+
+
+_COLUMNS = ["sender", "receiver", "nbytes", "sent_ns", "started_ns", "done_ns"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What went between sites, bytes, and the total execution time, seconds.
+
+    The execution time is that of all processing and all transmissions, added up as if nothing
+    overlapped (section 5.1 of the stream semijoin paper); a transmission takes its link's latency,
+    and its size over the bandwidth.
+    """
+
+    nbytes: float
+    seconds: float
+
+
+def measured_cost(
+    trace_path: Path,
+    graph: ActorGraph,
+    network: nx.Graph,
+    roles: Collection[str],
+    *,
+    from_ns: int = 0,
+    to_ns: int | None = None,
+) -> Measured:
+    """Return what the actors of *roles* did, and sent to each other over *network*.
+
+    Of messages that were sent from *from_ns* on and before *to_ns*, virtual times; None is the end.
+    """
+    role_of: dict[str, str] = dict(graph.nodes(data="role"))
+    actors = [name for name, role in role_of.items() if role in roles]
+    trace = pq.read_table(trace_path, columns=_COLUMNS)
+    sent_ns = trace["sent_ns"].to_numpy()
+    trace = trace.filter((sent_ns >= from_ns) & (to_ns is None or sent_ns < to_ns))
+    sender, receiver = (_places(trace[name], actors) for name in ("sender", "receiver"))
+    latency_s, byte_s = _links(network, [graph.placement[actor] for actor in actors])
+    crosses = (sender >= 0) & (receiver >= 0) & (byte_s[sender, receiver] > 0)
+    link = sender[crosses], receiver[crosses]
+    sent = trace["nbytes"].to_numpy()[crosses]
+    served_ns = (trace["done_ns"].to_numpy() - trace["started_ns"].to_numpy())[receiver >= 0]
+    transmissions_s = latency_s[link].sum() + (sent * byte_s[link]).sum()
+    return Measured(
+        nbytes=float(sent.sum()),
+        seconds=float(transmissions_s) + float(served_ns.sum()) / NS_PER_S,
+    )
+
+
+def _places(names: pa.ChunkedArray, actors: list[str]) -> np.ndarray:
+    """Return for each name its place among *actors*; -1 for others."""
+    place = {name: at for at, name in enumerate(actors)}
+    return np.array([place.get(name, -1) for name in names.to_pylist()], np.int64)
+
+
+def _links(network: nx.Graph, sites: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return latency and time of a byte from each site to each, seconds; 0 within a site."""
+    latency_s, byte_s = np.zeros((2, len(sites), len(sites)))
+    for a, here in enumerate(sites):
+        for b, there in enumerate(sites):
+            if link := link_between(network, here, there):
+                latency_s[a, b] = link.latency.mean_ns / NS_PER_S
+                byte_s[a, b] = 8 / link.bandwidth_bps
+    return latency_s, byte_s

@@ -10,11 +10,10 @@ from typing import Any
 
 from actors.source import NS_PER_S
 from joins.queries.query import JoinQuery
-from scenarios.configuration.networks import build_network
-from scenarios.planning.measured import measured_cost
-from scenarios.planning.planner import Cost, Planner, Proposal, Table
-from scenarios.running.plan import Plan
-from scenarios.running.run import Report
+from scenarios.config import build_network
+from scenarios.plan import Plan
+from scenarios.planning.planner import Cost, Planner, Proposal, Table, measured_cost
+from scenarios.run import Report
 from topologies.semijoin import Semijoin, plan_of, replanning_of
 from topologies.semijoins.choosing import EXHAUSTIVE_STREAMS, SEARCHES
 from topologies.semijoins.costs.costing import Costing

@@ -9,7 +9,7 @@ from joins.window_join.drivers import Making
 from joins.window_join.rows import RowMaker
 from netsim.cost import load_profile
 from scenarios.calibration.window_joins import time_join, tuples_to_time
-from scenarios.running.plan import Plan
+from scenarios.plan import Plan
 
 
 def time_on_streams(plan: Plan, makings: Mapping[str, Making]) -> dict[str, float]:

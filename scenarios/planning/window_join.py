@@ -19,11 +19,11 @@ from joins.window_join.drivers import Making
 from joins.window_join.model.prediction import Prediction, predict, predict_all
 from netsim.cost import load_profile
 from scenarios.calibration.window_joins import read_times
-from scenarios.measures.measures import record
+from scenarios.measures import record
+from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal, Table
 from scenarios.planning.stream_times import time_on_streams
-from scenarios.running.plan import Plan
-from scenarios.running.run import Report
+from scenarios.run import Report
 from topologies import TopologyError
 from topologies.ibwj import making_of
 

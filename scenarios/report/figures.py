@@ -18,7 +18,7 @@ from scenarios.report.result_analysis import (
 )
 from scenarios.report.time_bins import TimeBins
 from scenarios.report.trace_analysis import STAGES, TraceFigures, analyse_trace
-from scenarios.running.run import Report
+from scenarios.run import Report
 from topologies.actor_graph import ActorGraph
 
 PERCENTS = (50, 95, 99)

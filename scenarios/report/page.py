@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from scenarios.measures.run_json import summary
 from scenarios.report.settings import settings_tables
 from scenarios.report.template import write_page
 from scenarios.report.trace_analysis import STAGES
-from scenarios.running.run import Report
+from scenarios.run import Report
+from scenarios.run_json import summary
 from scenarios.verdict import Verdict
 
 _WORDS = {True: "PASS", False: "FAIL", None: "UNKNOWN"}

@@ -10,10 +10,8 @@ import numpy as np
 
 from actors.feed import Feed, StreamFile
 from actors.source import NS_PER_S
-from scenarios.output.result_files import summary_path
-from scenarios.output.result_reader import RangeReader, read_summary
 from scenarios.report.time_bins import TimeBins
-from scenarios.running.histogram import Histogram
+from scenarios.results import Histogram, RangeReader, read_summary, summary_path
 
 _READ_ROWS = 65_536
 

@@ -10,8 +10,8 @@ from quantiphy import Quantity
 
 from netsim.cost import load_profile
 from netsim.network import PRESETS
-from scenarios.measures.run_json import versions
-from scenarios.running.run import Report
+from scenarios.run import Report
+from scenarios.run_json import versions
 
 Table = tuple[str, list[tuple[str, str]]]
 """A title, then names and values."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from scenarios.output.run_directory import OutputError
 from scenarios.report.settings import duration, in_bytes
+from scenarios.run_directory import OutputError
 from scenarios.terminal.words import in_ms
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scenarios.configuration import configs
-from scenarios.configuration.configs import STUDY, ConfigError
-from scenarios.configuration.run_config import RunConfig
+from scenarios import scenario_files
+from scenarios.config import RunConfig
+from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.section import Axis, Panel, StudySection, Variant
 
 
@@ -64,15 +64,15 @@ def load_study(
 
     Raise :exc:`ConfigError` naming the key that is wrong.
     """
-    values = configs.read(name_or_path, scale=scale)
+    values = scenario_files.read(name_or_path, scale=scale)
     said = values.pop(STUDY, None)
     if said is None:
         return None
-    base = configs.change(configs.build(values, where=name_or_path), settings or {})
+    base = scenario_files.change(scenario_files.build(values, where=name_or_path), settings or {})
     try:
         section = StudySection.model_validate(said)
     except ValidationError as error:
-        mistakes = configs.explain(error, StudySection)
+        mistakes = scenario_files.explain(error, StudySection)
         raise ConfigError(f"{name_or_path}, [study]: {mistakes}") from None
     return build_study(base, section, scale)
 
@@ -130,5 +130,5 @@ def _point(base: RunConfig, panel: Panel, variant: Variant, axis: Axis, place: i
     keys = axis.keys if variant.keys is None else variant.keys
     settings = {**panel.set, **variant.set, **axis.settings(place, keys)}
     if settings.get("topology", base.topology) != base.topology:
-        base = configs.change(base, {"parameters": {}})  # they are the other system's
-    return configs.change(base, settings)
+        base = scenario_files.change(base, {"parameters": {}})  # they are the other system's
+    return scenario_files.change(base, settings)

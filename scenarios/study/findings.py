@@ -9,9 +9,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from scenarios.batch import Result
-from scenarios.measures.measures import look_up
-from scenarios.measures.run_json import versions
+from scenarios.many_runs import Result
+from scenarios.measures import look_up
+from scenarios.run_json import versions
 from scenarios.study.claims import Finding, Values, judge_claim, subject
 from scenarios.study.config import Chart, Study
 from scenarios.study.section import Paper

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from netsim.cost import load_profile
-from scenarios.batch import Preparation, Result, run_one_of_many
-from scenarios.configuration.configs import ConfigError
-from scenarios.configuration.run_config import RunConfig
-from scenarios.measures.measures import look_up
-from scenarios.output.run_directory import POINTS
-from scenarios.running.plan import Plan, make_plan
+from scenarios.config import RunConfig
+from scenarios.many_runs import Preparation, Result, run_one_of_many
+from scenarios.measures import look_up
+from scenarios.plan import Plan, make_plan
+from scenarios.run_directory import POINTS
+from scenarios.scenario_files import ConfigError
 from scenarios.study.config import Point, Study
 from scenarios.study.findings import Findings
 from topologies import TopologyError

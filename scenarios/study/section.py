@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from scenarios.configuration.run_config import Section
+from scenarios.config import Section
 
 Subject = Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
 """A variant, or two of them: the first over the second."""
@@ -176,7 +176,7 @@ class StudySection(Section):
     axis, variants, panels
         What is varied: along x, from line to line, from panel to panel.
     measure, label
-        What is measured (see `scenarios.measures.measures`), and how it is called.
+        What is measured (see `scenarios.measures`), and how it is called.
     parts
         Parts of the system to measure as a whole: name to operators, or to single PEs.
     paper, note

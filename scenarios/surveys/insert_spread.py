@@ -11,7 +11,7 @@ from joins.hashing import mix
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, PimTree
 from netsim.cost import CostProfile
 from scenarios.surveys.survey import Survey, Surveyed
-from scenarios.synthetic.distributions import drifting
+from scenarios.synthetic import drifting
 
 _BEFORE, _DRIFTING = 4, 10
 """Lengths of the first two phases, in windows."""

@@ -18,7 +18,7 @@ class Surveyed:
     Attributes
     ----------
     record
-        Figures, as of a run (see `scenarios.measures.measures`).
+        Figures, as of a run (see `scenarios.measures`).
     checked, passed
         What must be so if they are right, in words, and whether it is.
     """

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from scenarios.running.plan import Plan
+from scenarios.plan import Plan
 from scenarios.terminal.progress import Display, Points, Stages, progress_bar
 
 __all__ = ["Terminal"]

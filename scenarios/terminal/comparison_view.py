@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.batch import Result
 from scenarios.comparison.compare import Comparison
+from scenarios.many_runs import Result
 from scenarios.terminal.words import PASSED, in_bytes, in_ms
 
 _FIGURES = (

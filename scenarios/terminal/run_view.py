@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.measures.run_json import collectors, latency_ms, versions
-from scenarios.running.plan import Plan
-from scenarios.running.run import Report
+from scenarios.plan import Plan
+from scenarios.run import Report
+from scenarios.run_json import collectors, latency_ms, versions
 from scenarios.terminal.catalog_view import remarks
 from scenarios.terminal.words import PASSED, in_bytes
 

@@ -14,7 +14,7 @@ from actors.feed import StreamFile
 from actors.source import NS_PER_S
 from joins.semijoins.kept_values import KeptTuples
 from netsim.outcome import Outcome
-from scenarios.output.result_files import summary_path
+from scenarios.results import summary_path
 from scenarios.verdict.verdict import Check, Verdict
 from topologies.topology import Approximation
 

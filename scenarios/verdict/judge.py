@@ -1,4 +1,4 @@
-"""Puts the checks of a run together into its verdict."""
+"""The verdict on a run, from the checks over its results and its trace."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from actors.feed import StreamFile
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
 from netsim.outcome import Outcome
-from scenarios.running.histogram import Histogram
-from scenarios.verdict.lateness import check_watermarks, read_late
+from scenarios.results import Histogram
 from scenarios.verdict.oracle_check import compare
-from scenarios.verdict.trace_checks import arrivals_of, check_conservation, check_fifo
+from scenarios.verdict.trace_checks import (
+    arrivals_of,
+    check_conservation,
+    check_fifo,
+    check_watermarks,
+    read_late,
+)
 from scenarios.verdict.verdict import OFFENDERS_NAMED, Check, Offender, Verdict
 
 

@@ -15,9 +15,14 @@ from joins import oracle
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.queries.query import JoinQuery
-from scenarios.output.result_files import id_columns, pairs_path, summary_path
-from scenarios.output.result_reader import RangeReader, read_summary
-from scenarios.running.histogram import Histogram
+from scenarios.results import (
+    Histogram,
+    RangeReader,
+    id_columns,
+    pairs_path,
+    read_summary,
+    summary_path,
+)
 
 _CHUNK_ROWS = 8_192
 

@@ -11,9 +11,9 @@ import pytest
 
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.queries.parser import parse_query
-from scenarios.configuration.configs import ConfigError
-from scenarios.running.plan import make_parameters
-from scenarios.running.run import Report
+from scenarios.plan import make_parameters
+from scenarios.run import Report
+from scenarios.scenario_files import ConfigError
 from scenarios.verdict import Verdict
 from tests.properties.jobs import RandomJob
 from tests.properties.strategies import RandomStream

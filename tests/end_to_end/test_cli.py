@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from netsim.network import PRESETS
+from scenarios import scenario_files
 from scenarios.cli import main
-from scenarios.configuration import configs
-from scenarios.configuration.run_config import RunConfig
+from scenarios.config import RunConfig
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, write_csv, write_prepared
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -96,13 +96,13 @@ def test_json_of_data_prepare_says_where_the_stream_is(
 def test_the_demo_runs_on_ray_and_inline_with_equal_digests(
     taxi: Path, ray_running: None, joinsim: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load = configs.load
+    load = scenario_files.load
 
     def small(name: str, *, scale: str = "smoke") -> RunConfig:
         streams = [{"name": "NYC", "files": [str(taxi)]}]
-        return configs.change(load(name, scale="smoke"), {"streams": streams})
+        return scenario_files.change(load(name, scale="smoke"), {"streams": streams})
 
-    monkeypatch.setattr(configs, "load", small)
+    monkeypatch.setattr(scenario_files, "load", small)
     said = joinsim("demo", "--json")
     assert said.code == 0
     told = said.json

@@ -14,9 +14,9 @@ from actors.disorder import Disorder
 from actors.source import Feeding
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from scenarios.configuration.configs import build
-from scenarios.running.plan import Plan
-from scenarios.running.run import Report, execute
+from scenarios.plan import Plan
+from scenarios.run import Report, execute
+from scenarios.scenario_files import build
 from tests.properties.strategies import (
     RandomStream,
     dense_streams,

@@ -15,7 +15,7 @@ from actors.hosting import ray_processes
 from actors.hosting.inline import InlineHost
 from actors.hosting.ray_processes import RayProcesses
 from actors.protocol import ActorSpec, Wiring
-from scenarios.running import simulation
+from scenarios import run as running
 from tests.actors.meshes import use_threads
 from tests.properties.jobs import RandomJob, on_jobs
 from topologies import TOPOLOGIES
@@ -117,7 +117,7 @@ def test_hardships_that_another_process_would_bring_change_nothing(
     def check(job: RandomJob, data: st.DataObject) -> None:
         plain = job.run(directory)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(simulation, "InlineHost", hosts[hardship])
+            patch.setattr(running, "InlineHost", hosts[hardship])
             hardened = job.run(directory)
         assert hardened.outcome == plain.outcome
         assert hardened.verdict == plain.verdict

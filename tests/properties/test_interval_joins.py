@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from joins.hashing import mix
-from scenarios.running.run import Report
+from scenarios.run import Report
 from tests.properties.jobs import RandomJob
 from tests.properties.strategies import RandomStream
 from topologies import TOPOLOGIES

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenarios.running import simulation
-from scenarios.running.run import Report
+from scenarios import run as running
+from scenarios.run import Report
 from tests.properties.jobs import RandomJob
 from tests.properties.strategies import RandomStream
 from tests.properties.test_hosts import RestoringHost
@@ -116,7 +116,7 @@ def test_no_pair_is_lost_or_repeated_while_keys_drift(
     with pytest.MonkeyPatch.context() as patch:
         if restored:
             host = partial(RestoringHost, path=directory / "state.npz")
-            patch.setattr(simulation, "InlineHost", host)
+            patch.setattr(running, "InlineHost", host)
         verdict = one.run(directory).verdict
     assert verdict.exact, verdict
     assert verdict.expected > 0

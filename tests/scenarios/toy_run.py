@@ -24,13 +24,11 @@ from joins.work import Work
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.trace import Trace, trace_names
-from scenarios.configuration import configs
-from scenarios.configuration.networks import build_network
-from scenarios.configuration.run_config import RunConfig
-from scenarios.output.results import ResultWriter
-from scenarios.running.histogram import Histogram
-from scenarios.running.plan import Plan
-from scenarios.running.run import Report
+from scenarios import scenario_files
+from scenarios.config import RunConfig, build_network
+from scenarios.plan import Plan
+from scenarios.results import Histogram, ResultWriter
+from scenarios.run import Report
 from scenarios.verdict import Check, Offender, Verdict
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job, Topology
@@ -126,7 +124,7 @@ def stream_file(directory: Path, name: str, ts: Sequence[int]) -> StreamFile:
 def toy_config(**settings: Any) -> RunConfig:
     """Return a configuration of the toy; *settings* as on the command line."""
     base = {"query": QUERIES[1], "name": "toy-run", "topology": "toy", "streams": []}
-    return configs.change(configs.build(base, where="toy"), settings)
+    return scenario_files.change(scenario_files.build(base, where="toy"), settings)
 
 
 def toy_report(

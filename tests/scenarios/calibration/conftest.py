@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scenarios.configuration import configs
-from scenarios.configuration.run_config import RunConfig
+from scenarios import scenario_files
+from scenarios.config import RunConfig
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, write_prepared
 
 ROWS, BATCH = 200, 20
@@ -28,4 +28,4 @@ def split_join(tmp_path: Path) -> RunConfig:
         "feeding": {"batch_rows": BATCH},
         "network": {"preset": "same-host"},
     }
-    return configs.build(own, where="test")
+    return scenario_files.build(own, where="test")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from netsim.cost import load_profile
 from netsim.operator_cost import GROUPS, OperatorCost, Transport
+from scenarios import scenario_files
 from scenarios.calibration.fit import Calibrated, write
 from scenarios.calibration.observe import observe
-from scenarios.configuration import configs
-from scenarios.configuration.run_config import RunConfig
-from scenarios.running.plan import make_plan
-from scenarios.running.simulation import simulate
+from scenarios.config import RunConfig
+from scenarios.plan import make_plan
+from scenarios.run import simulate
 from tests.actors.meshes import Threads
 from tests.scenarios.calibration.conftest import BATCH, ROWS
 
@@ -56,7 +56,9 @@ def test_an_operator_that_costs_more_takes_longer(split_join: RunConfig, tmp_pat
 def test_sending_costs_only_what_leaves_the_site(split_join: RunConfig, tmp_path: Path) -> None:
     took = {}
     for processes in (1, 3):
-        alone = configs.change(split_join, {"network.sites": "processes", "processes": processes})
+        alone = scenario_files.change(
+            split_join, {"network.sites": "processes", "processes": processes}
+        )
         free = virtual_ns(alone, tmp_path / f"free{processes}")
         dear = virtual_ns(alone, tmp_path / f"dear{processes}", sent_message_ps=1_000_000_000)
         took[processes] = dear - free

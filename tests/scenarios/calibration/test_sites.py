@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scenarios.configuration import configs
-from scenarios.configuration.run_config import RunConfig
-from scenarios.running.plan import make_plan
-from scenarios.running.simulation import simulate
+from scenarios import scenario_files
+from scenarios.config import RunConfig
+from scenarios.plan import make_plan
+from scenarios.run import simulate
 
 
 def test_actors_of_one_process_share_a_core(split_join: RunConfig, tmp_path: Path) -> None:
     took = {}
     for sites, processes in (("placed", 2), ("processes", 3), ("processes", 1)):
         settings = {"network.sites": sites, "processes": processes}
-        plan = make_plan(configs.change(split_join, settings))
+        plan = make_plan(scenario_files.change(split_join, settings))
         found = set(plan.graph(pairs=False).placement.values())
         if sites == "processes":
             assert found == {f"process.{home}" for home in range(processes)}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from actors.hosting.held import held_bytes
+from scenarios import scenario_files
 from scenarios.comparison.candidates import candidates
-from scenarios.configuration import configs
-from scenarios.configuration.configs import ConfigError
-from scenarios.configuration.run_config import RunConfig
+from scenarios.config import RunConfig
+from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES, TopologyError
 
 QUERY = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '5' ON '10')"
@@ -18,7 +18,7 @@ QUERY = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '5' ON '
 @pytest.fixture
 def base(tmp_path: Path) -> RunConfig:
     values = {"query": QUERY, "streams": [{"files": ["s"]}], "parameters": {"po_join_pes": 3}}
-    return configs.build(values, where="test")
+    return scenario_files.build(values, where="test")
 
 
 def test_all_systems_there_are_take_part(base: RunConfig) -> None:

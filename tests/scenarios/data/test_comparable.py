@@ -9,8 +9,8 @@ import pytest
 from joins.batch import Schema
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from scenarios.configuration.configs import ConfigError
-from scenarios.data.comparable import check_codes, dictionary_names
+from scenarios.scenario_files import ConfigError
+from scenarios.streams import check_codes, dictionary_names
 from spark_bridge.prepared import PreparedStream
 
 

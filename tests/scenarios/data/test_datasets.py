@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from joins.queries.parser import parse_query
-from scenarios.configuration import configs
-from scenarios.data.datasets import prepare_streams
+from scenarios import scenario_files
+from scenarios.streams import prepare_streams
 
 QUERY = "SELECT * FROM S WHERE S.x1 > S.x2 WINDOW AS (SLIDE INTERVAL '1' ON '5')"
 
@@ -20,7 +20,7 @@ def test_streams_are_prepared_where_the_environment_says(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JOINSIM_PREPARED", str(tmp_path / "shared"))
     stream = {"name": "S", "synthetic": {"rows": 9, "fields": {"x": "uniform(1, 5)"}}}
-    config = configs.build(
+    config = scenario_files.build(
         {"name": "elsewhere", "query": QUERY, "topology": "nested_loop", "streams": [stream]},
         where="this test",
     )

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenarios.configuration.configs import ConfigError
 from scenarios.drawing.columns import operator_depths
 from scenarios.drawing.file import draw
 from scenarios.drawing.layout import lay_out
 from scenarios.drawing.parts import BOX_HEIGHT, Box, Layout
-from scenarios.output.run_directory import OutputError
+from scenarios.run_directory import OutputError
+from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES
 from topologies.actor_graph import ActorGraph
 

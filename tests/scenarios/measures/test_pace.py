@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from scenarios.measures.pace import PARTS, pace_tps
+from scenarios.measures import PARTS, pace_tps
 
 ROLES = {"source": "source", "machine": "machine", "sink": "sink"}
 

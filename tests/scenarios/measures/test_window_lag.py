@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from scenarios.measures.window_lag import window_lag
+from scenarios.measures import window_lag
 
 ROLES = {
     "router": "router",

@@ -12,12 +12,12 @@ import pytest
 from joins.work import Work
 from netsim.cost import load_profile
 from netsim.network import PRESETS
-from scenarios.configuration.run_config import FeedingConfig
+from scenarios.config import FeedingConfig
 from scenarios.drawing.style import COLOURS
-from scenarios.output.run_directory import OutputError
 from scenarios.report.page import verdict_told, write_report
 from scenarios.report.settings import duration, in_bytes, settings_tables
-from scenarios.running.run import Report
+from scenarios.run import Report
+from scenarios.run_directory import OutputError
 from scenarios.verdict import Check, Verdict
 from tests.scenarios.toy_run import (
     ToyParameters,

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.output.result_files import SUMMARY_SCHEMA, summary_path
 from scenarios.report import result_analysis
 from scenarios.report.result_analysis import analyse_results, born_at_rate, split_by_stream
 from scenarios.report.time_bins import TimeBins
+from scenarios.results import SUMMARY_SCHEMA, summary_path
 from tests.scenarios.toy_run import stream_file
 
 read_rows = st.sampled_from([1, 4, 1_000])

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from scenarios.configuration import configs
-from scenarios.configuration.configs import ConfigError
-from scenarios.running.plan import make_parameters
+from scenarios import scenario_files
+from scenarios.plan import make_parameters
+from scenarios.scenario_files import ConfigError
 from scenarios.study.config import Study, load_study
 from topologies import find_topology
 
@@ -115,17 +115,17 @@ def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, told: str) -> No
 
 def test_a_file_that_extends_a_scenario_says_only_what_differs(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('extends = "spo-q3"\nbind = { D = 7 }\n')
-    mine = configs.load(str(tmp_path / "mine.toml"), scale="paper")
-    theirs = configs.load("spo-q3", scale="paper")
+    mine = scenario_files.load(str(tmp_path / "mine.toml"), scale="paper")
+    theirs = scenario_files.load("spo-q3", scale="paper")
     assert mine.name == "mine"
     assert (mine.query, mine.streams, mine.rows) == (theirs.query, theirs.streams, theirs.rows)
 
 
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
-@pytest.mark.parametrize("name", list(configs.catalog()))
+@pytest.mark.parametrize("name", list(scenario_files.catalog()))
 def test_every_point_of_the_catalog_has_a_system_with_its_parameters(name: str, scale: str) -> None:
     study = load_study(name, scale=scale)
-    points = [point.config for point in study.points] if study else [configs.load(name)]
+    points = [point.config for point in study.points] if study else [scenario_files.load(name)]
     for config in points:
         make_parameters(find_topology(config.topology), config.parameters)
 

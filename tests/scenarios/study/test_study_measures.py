@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from scenarios.measures.measures import look_up, record
-from scenarios.measures.merge_times import merge_times_ms
+from scenarios.measures import look_up, merge_times_ms, record
 from tests.scenarios.toy_run import toy_config, toy_report
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from netsim.cost import load_profile
-from scenarios.batch import Preparation
-from scenarios.configuration.configs import ConfigError
+from scenarios.many_runs import Preparation
+from scenarios.scenario_files import ConfigError
 from scenarios.study.config import load_study
 from scenarios.study.findings import Findings
 from scenarios.study.run import plan_points, run_points

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from scenarios.configuration.run_config import RunConfig
-from scenarios.synthetic.stream import SyntheticStream
+from scenarios.config import RunConfig
+from scenarios.synthetic import SyntheticStream
 
 MASK = 2**64 - 1
 
@@ -125,7 +125,7 @@ def test_a_stream_without_an_end_in_sight_is_refused(changed: dict[str, Any], to
 
 def test_a_stream_is_written_block_by_block(tmp_path: Path) -> None:
     said = stream(1000, a="normal(0, 1)", b="opposed(a, 0.1)", c="drifting(0, 1, 9, 90, 700)")
-    with mock.patch("scenarios.synthetic.stream._BLOCK_ROWS", 300):
+    with mock.patch("scenarios.synthetic._BLOCK_ROWS", 300):
         written = pq.read_table(said.write(tmp_path))
     for name, values in said.columns().items():
         assert written[name].to_numpy().tolist() == values.tolist()

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from actors.protocol import HEADER_BYTES
 from actors.semijoins.replanning import LEAD, Observed
 from joins.queries.parser import parse_query
-from scenarios.running import simulation
-from scenarios.running.run import Report
+from scenarios import run as running
+from scenarios.run import Report
 from tests.properties.jobs import RandomJob
 from tests.properties.strategies import RandomStream, multiway_queries
 from tests.properties.test_hosts import RestoringHost
@@ -82,7 +82,7 @@ def test_no_result_is_lost_or_repeated_while_plans_change(restored: bool, direct
             patch.setattr(semijoin, "GreedyPlans", partial(PlansInTurn, names=names))
             if restored:
                 host = partial(RestoringHost, path=directory / "state.npz")
-                patch.setattr(simulation, "InlineHost", host)
+                patch.setattr(running, "InlineHost", host)
             verdict = one.run(directory).verdict
         assert verdict.exact, (verdict, one, names)
         assert all(held.passed is not False for held in verdict.checks), verdict.checks

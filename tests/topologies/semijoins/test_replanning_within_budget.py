@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.protocol import HEADER_BYTES
 from actors.semijoins.replanning import LEAD
 from joins.semijoins.kept_values import KeptValues
-from scenarios.running.run import Report
+from scenarios.run import Report
 from tests.properties.strategies import RandomStream
 from tests.topologies.semijoins.test_replanning import PlansInTurn, decision_bytes, foretold
 from tests.topologies.semijoins.test_shedding import (

@@ -17,7 +17,7 @@ from joins.queries.parser import parse_query
 from joins.semijoins.kept_values import KeptValues
 from joins.semijoins.one_way_join import OneWayJoin
 from netsim.network import Latency, Link, full_mesh
-from scenarios.running.run import Report
+from scenarios.run import Report
 from tests.properties.jobs import RandomJob
 from tests.properties.strategies import RandomStream
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of

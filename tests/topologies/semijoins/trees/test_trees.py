@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from netsim.network import PRESETS, full_mesh
-from scenarios.running import simulation
+from scenarios import run as running
 from tests.properties.strategies import multiway_queries, streams
 from tests.properties.test_hosts import RestoringHost
 from tests.topologies.test_semijoin import THREE_WAY, TOPOLOGY, dense, job
@@ -94,7 +94,7 @@ def test_every_tree_gives_the_results_of_the_oracle(
         with pytest.MonkeyPatch.context() as patch:
             if restored:
                 host = partial(RestoringHost, path=directory / "state.npz")
-                patch.setattr(simulation, "InlineHost", host)
+                patch.setattr(running, "InlineHost", host)
             verdict = run.run(directory).verdict
         assert verdict.exact, (verdict, run)
         assert all(held.passed is not False for held in verdict.checks), verdict.checks

@@ -17,10 +17,9 @@ from actors.source import Feeding
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from netsim.cost import load_profile
-from scenarios.configuration.configs import ConfigError, explain
-from scenarios.configuration.networks import build_network, check_links
-from scenarios.configuration.run_config import RunConfig
-from scenarios.data.datasets import prepare_streams
+from scenarios.config import RunConfig, build_network, check_links
+from scenarios.scenario_files import ConfigError, explain
+from scenarios.streams import prepare_streams
 from spark_bridge.prepared import PreparedStream
 from topologies import Topology, find_topology
 from topologies.actor_graph import ActorGraph

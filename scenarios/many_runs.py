@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from joins.queries.query import JoinQuery
-from scenarios.configuration.run_config import RunConfig
-from scenarios.data.comparable import dictionary_names
-from scenarios.data.datasets import prepare_streams
-from scenarios.measures.measures import Parts, record
-from scenarios.measures.run_json import write_run_json
-from scenarios.running.plan import Plan
-from scenarios.running.run import execute
+from scenarios.config import RunConfig
+from scenarios.measures import Parts, record
+from scenarios.plan import Plan
+from scenarios.run import execute
+from scenarios.run_json import write_run_json
+from scenarios.streams import dictionary_names, prepare_streams
 from spark_bridge.prepared import PreparedStream
 
 BULKY = ("trace.parquet", "results.parquet", "probes-*.parquet", "replay/*")

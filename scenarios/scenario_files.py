@@ -11,9 +11,9 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
-from scenarios.configuration.run_config import RunConfig
+from scenarios.config import RunConfig
 
-CATALOG = Path(__file__).resolve().parents[1] / "catalog"
+CATALOG = Path(__file__).resolve().parent / "catalog"
 STUDY = "study"
 """The section that makes a scenario a study of many runs."""
 

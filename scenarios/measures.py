@@ -8,7 +8,7 @@ Beside the stable keys of `run_json.summary` a record has, per operator and per 
     arrays that its PEs held at the end of the run (``total`` likewise)
 ``busy_seconds``
     virtual time for which its PEs were at work (on the arrivals that the run measures, see
-    `scenarios.configuration.run_config.RunConfig`; so ``capacity_tps`` too)
+    `scenarios.config.RunConfig`; so ``capacity_tps`` too)
 ``capacity_tps``
     tuples per virtual second it could take: all of them over the time its busiest PE was at work;
     ``total`` is what the system could take if results did not have to meet in one sink
@@ -44,13 +44,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from actors.source import NS_PER_S
-from scenarios.configuration.networks import build_network
-from scenarios.measures.merge_times import merge_times_ms
-from scenarios.measures.pace import pace_tps
-from scenarios.measures.run_json import summary
-from scenarios.measures.window_lag import window_lag
-from scenarios.planning.measured import measured_cost
-from scenarios.running.run import Report
+from scenarios.config import build_network
+from scenarios.planning.planner import measured_cost
+from scenarios.run import Report
+from scenarios.run_json import summary
 from topologies.actor_graph import ActorGraph
 
 Parts = Mapping[str, Sequence[str]]
@@ -252,3 +249,97 @@ def _percentiles(values: np.ndarray, weights: np.ndarray) -> dict[str, float | N
 
 def _names(column: pa.ChunkedArray) -> np.ndarray:
     return np.array(column.to_pylist(), dtype=object)
+
+
+# How long merges took, from the mutable component into the immutable one.
+#
+# A merge begins when a predicate PE starts on the message that fills its epoch, and ends when the
+# PE that takes the epoch is done with the last array of it: the structure is built then, and the
+# tuples that waited for it are evaluated. Every predicate PE that seals and every permutation PE
+# sends one message a merge, so the k-th of each belong to the k-th merge.
+
+_MUTABLE, _BETWEEN, _IMMUTABLE = "predicate", "permutation", "po_join"
+
+
+def merge_times_ms(trace: pa.Table, roles: Mapping[str, str]) -> np.ndarray:
+    """Return the virtual milliseconds of every merge; empty for a system without merges."""
+    columns = {name: trace[name].to_pylist() for name in ("sender", "receiver")}
+    sent_ns, started_ns, done_ns = (
+        trace[name].to_pylist() for name in ("sent_ns", "started_ns", "done_ns")
+    )
+    rows = list(zip(columns["sender"], columns["receiver"], strict=True))
+    started_at = {
+        (receiver, done_ns[row]): started_ns[row] for row, (_, receiver) in enumerate(rows)
+    }
+    begun: dict[int, int] = {}
+    ended: dict[int, int] = {}
+    count: dict[str, int] = {}
+    for row in np.argsort(np.array(sent_ns, np.int64), kind="stable").tolist():
+        sender, receiver = rows[row]
+        if roles.get(receiver) != _IMMUTABLE or roles[sender] not in (_MUTABLE, _BETWEEN):
+            continue
+        merge = count[sender] = count.get(sender, -1) + 1
+        ended[merge] = max(done_ns[row], ended.get(merge, 0))
+        if roles[sender] == _MUTABLE:
+            start_ns = started_at[sender, sent_ns[row]]
+            begun[merge] = min(start_ns, begun.get(merge, start_ns))
+    return np.array([ended[merge] - begun[merge] for merge in sorted(begun)]) / 1e6
+
+
+PARTS = 20
+"""Of the arrivals, of equal length."""
+
+
+def pace_tps(trace: pa.Table, roles: Mapping[str, str], tuples: int) -> dict[str, float | None]:
+    """Return the tuples per virtual second over each part of the arrivals, by number from 1.
+
+    A part ends when all that anything but the source received about it, and about what came
+    before, is done; the arrivals of one message are taken to be done one after the other, evenly.
+    None where a part took no time.
+    """
+    receiver = np.array(trace["receiver"].to_pylist(), dtype=object)
+    last, done_ns = trace["last"].to_numpy(), trace["done_ns"].to_numpy()
+    source = [name for name, role in roles.items() if role == "source"]
+    told = np.flatnonzero((last >= 0) & ~np.isin(receiver, source))
+    order = told[np.argsort(last[told], kind="stable")][::-1]
+    arrivals, place = np.unique(last[order] + 1, return_index=True)
+    all_done_ns = np.maximum.accumulate(done_ns[order][::-1])[::-1][place]
+    ends = np.interp(
+        np.linspace(0, tuples, PARTS + 1), np.append(0, arrivals), np.append(0, all_done_ns)
+    )
+    return {
+        str(part + 1): tuples / PARTS / took_ns * NS_PER_S if took_ns else None
+        for part, took_ns in enumerate(np.diff(ends).tolist())
+    }
+
+
+# How far the counts by which PO-Join PEs move their window lag behind the stream.
+#
+# A PE that goes by a count of tuples (SPO-Join, section 4.2) drops what has expired when the count
+# says so. The paper's Figure 19 gives how many tuples lie between the counts of the first PE and of
+# the others: so many expired tuples can be found.
+
+_PES, _TUPLES, _TELLERS = "po_join", "router", ("permutation", "cache")
+
+
+def window_lag(trace: pa.Table, roles: Mapping[str, str]) -> float | None:
+    """Return by how many tuples the count of a PE is behind on average, when tuples come to it.
+
+    The first PE is left out, as in the paper; so is the time before a first count has come. None
+    for a system whose PEs are told no counts.
+    """
+    sender, receiver = (np.array(trace[name].to_pylist()) for name in ("sender", "receiver"))
+    last, arrived_ns = (trace[name].to_numpy() for name in ("last", "arrived_ns"))
+    sent_by = np.array([roles[name] for name in sender])
+    pes = [name for name, role in roles.items() if role == _PES]
+    lags: list[np.ndarray] = []
+    for pe in pes[1:]:
+        rows = np.flatnonzero((receiver == pe) & (last >= 0))
+        rows = rows[np.argsort(arrived_ns[rows], kind="stable")]
+        tells = np.isin(sent_by[rows], _TELLERS)
+        known = np.maximum.accumulate(np.where(tells, last[rows], -1))
+        counted = (sent_by[rows] == _TUPLES) & (known >= 0)
+        # A count may come from a PE that is ahead of this one in the stream: behind by nothing.
+        lags.append(np.maximum(last[rows][counted] - known[counted], 0))
+    every = np.concatenate([np.empty(0, np.int64), *lags])
+    return float(every.mean()) if len(every) else None

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from scenarios.output.result_files import COLLECTORS_SCHEMA, collectors_path
-from scenarios.running.run import Report
+from scenarios.results import COLLECTORS_SCHEMA, collectors_path
+from scenarios.run import Report
 from scenarios.verdict.approximation import Approximated
 
 _PERCENTILES = (50, 75, 95, 99)

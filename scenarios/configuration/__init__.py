@@ -1,1 +1,0 @@
-"""What a run is, as TOML files and the command line say it."""

@@ -1,1 +1,0 @@
-"""From raw files to prepared streams that a run can join."""

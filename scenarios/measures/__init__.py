@@ -1,1 +1,0 @@
-"""What can be said of a finished run in numbers."""

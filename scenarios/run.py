@@ -1,0 +1,356 @@
+"""One run, from plan to verdict: in virtual time on this process or on Ray, or live on Ray.
+
+A rehearsal comes first: the run in miniature. numba compiles a kernel when it is first called in a
+process; without a rehearsal the first messages of a run would pay for that, in every process.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from actors.hosting.held import held_bytes
+from actors.hosting.inline import InlineHost
+from actors.hosting.live.parcels import Count, Measured
+from actors.hosting.live.run import LiveRun
+from actors.hosting.packing import pack
+from actors.hosting.process_host import ProcessHost
+from actors.protocol import Host, Reply
+from actors.source import Feeding
+from joins.queries.window_clause import WindowClause
+from netsim.cost import load_profile
+from netsim.kernel import Kernel
+from netsim.network import PRESETS, full_mesh
+from netsim.operator_cost import operator_profiles
+from netsim.outcome import Outcome, Progress
+from netsim.trace import Trace, trace_names
+from scenarios.config import build_network
+from scenarios.plan import Plan
+from scenarios.results import Histogram, ResultWriter
+from scenarios.verdict import Verdict, judge
+from scenarios.verdict.approximation import Approximated, approximated
+from topologies.actor_graph import ActorGraph
+from topologies.topology import Job, Topology
+
+_ROWS = 96
+_WINDOW = WindowClause(slide="8", length="32")
+_FEEDING = Feeding(batch_rows=12)
+
+
+def rehearse(topology: Topology, parameters: Any, job: Job) -> None:
+    """Run the first tuples of *job* in this process, windows made small, and forget the result."""
+    small = replace(
+        job,
+        query=replace(job.query, window=_WINDOW) if job.query.window else job.query,
+        files=tuple(replace(file, rows=_ROWS) for file in job.files),
+        feeding=_FEEDING,
+    )
+    graph = topology.build(small, topology.in_miniature(parameters))
+    wiring = graph.wiring
+    Kernel(
+        wiring=wiring,
+        placement=graph.placement,
+        network=full_mesh(dict.fromkeys(graph.placement.values()), PRESETS["same-host"]),
+        profile=load_profile(),
+        host=InlineHost(graph.specs, wiring, 0),
+        seed=0,
+        trace=Trace(trace_names(wiring)),
+        collect=lambda results: None,
+        only_emit=graph.only_emit,
+    ).run()
+
+
+class TimedHost:
+    """Passes everything on to *host* and adds up the wall seconds spent in each actor.
+
+    Attributes
+    ----------
+    seconds
+        Actor name to seconds.
+    """
+
+    def __init__(self, host: InlineHost) -> None:
+        self._host = host
+        self.seconds = dict.fromkeys(host.cells, 0.0)
+
+    def submit(
+        self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
+    ) -> None:
+        """Run the actor at once and take the time."""
+        start = time.perf_counter()
+        self._host.submit(ticket, actor, sender, port, handle, now)
+        self.seconds[actor] += time.perf_counter() - start
+
+    def reply(self, ticket: int) -> Reply:
+        """Return the reply to a submitted message."""
+        return self._host.reply(ticket)
+
+    def state_bytes(self) -> dict[str, int]:
+        """Return actor name to the bytes of the arrays that it holds now, each array once."""
+        return {name: held_bytes(cell.actor) for name, cell in self._host.cells.items()}
+
+
+OnRun = Callable[[Progress, float], None]
+"""Is told how far a run is, and the real seconds since its sources began to send."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulated:
+    """What was counted and measured while a plan ran.
+
+    Attributes
+    ----------
+    outcome
+        The kernel's counts.
+    wall_seconds
+        Real time from the first event to the last.
+    memory_bytes
+        Peak resident memory of all processes that ran actors.
+    kernel_seconds, state_bytes
+        Actor name to the real time spent in it (live, the processor's), and to the bytes of the
+        arrays it held at the end; empty where they lived in other processes in virtual time.
+    """
+
+    outcome: Outcome
+    wall_seconds: float
+    memory_bytes: int
+    kernel_seconds: dict[str, float] = field(default_factory=dict)
+    state_bytes: dict[str, int] = field(default_factory=dict)
+
+
+def simulate(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None = None) -> Simulated:
+    """Run *plan* once, its trace and results into *directory*."""
+    config = plan.config
+    graph = plan.graph(pairs=pairs)
+    wiring = graph.wiring
+    sites = dict.fromkeys(graph.placement.values())
+    profiles = operator_profiles(config.profile, plan.topology.name)
+    trace = Trace(trace_names(wiring), directory / "trace.parquet")
+    with (
+        _host(plan, graph) as (host, peak_bytes),
+        ResultWriter(directory, streams=plan.query.streams, pairs=pairs) as results,
+    ):
+        kernel = Kernel(
+            wiring=wiring,
+            placement=graph.placement,
+            network=build_network(config.network, sites),
+            profile=load_profile(config.profile),
+            host=host,
+            seed=config.seed,
+            trace=trace,
+            collect=results.collect,
+            inbox_messages=config.network.inbox_messages,
+            only_emit=graph.only_emit,
+            operators={
+                name: profiles[role] for name, role in graph.nodes(data="role") if role in profiles
+            },
+        )
+        start = time.perf_counter()
+
+        def progress(at: Progress) -> None:
+            if on_run:
+                on_run(at, time.perf_counter() - start)
+
+        outcome = kernel.run(progress=progress)
+        wall_seconds = time.perf_counter() - start
+        memory_bytes = peak_bytes()
+        return Simulated(
+            outcome=outcome,
+            wall_seconds=wall_seconds,
+            memory_bytes=memory_bytes,
+            kernel_seconds=host.seconds if isinstance(host, TimedHost) else {},
+            state_bytes=host.state_bytes() if isinstance(host, TimedHost) else {},
+        )
+
+
+@contextmanager
+def _host(plan: Plan, graph: ActorGraph) -> Iterator[tuple[Host, Callable[[], int]]]:
+    """Give the host the configuration asks for, and a function that tells its peak memory."""
+    config = plan.config
+    if config.backend == "inline":
+        yield TimedHost(InlineHost(graph.specs, graph.wiring, config.seed)), own_peak_bytes
+        return
+    # Only here: importing Ray takes a second that inline runs need not spend.
+    from actors.hosting.ray_cluster import ray_cluster
+    from actors.hosting.ray_processes import RayProcesses
+
+    count = min(config.processes, len(graph))
+    homes = pack(dict(graph.nodes(data="role")), graph.placement, count)
+    with ray_cluster(plan.address, processes=count), RayProcesses(count) as processes:
+        processes.everywhere(rehearse, *plan.rehearsal)
+        host = ProcessHost(processes, graph.specs, graph.wiring, config.seed, homes=homes)
+        yield host, lambda: own_peak_bytes() + sum(host.peak_bytes())
+
+
+def own_peak_bytes() -> int:
+    """Return the most memory that this process has held, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+if TYPE_CHECKING:
+    from actors.hosting.ray_processes import RayProcesses
+
+
+def run_live(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None = None) -> Simulated:
+    """Run *plan* once, its trace and results into *directory*; all times are measured.
+
+    Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
+    """
+    # Only here: importing Ray takes a second that inline runs need not spend.
+    from actors.hosting.ray_cluster import ray_cluster
+    from actors.hosting.ray_processes import RayProcesses
+
+    graph = plan.graph(pairs=pairs)
+    count = min(plan.config.processes, len(graph))
+    with ray_cluster(plan.address, processes=count), RayProcesses(count) as processes:
+        run = prepare_live(plan, graph, processes)
+        measured = run.run(_telling(on_run))
+        names = trace_names(graph.wiring)
+        _write_down(run, names, directory, streams=plan.query.streams, pairs=pairs)
+    return Simulated(
+        outcome=_outcome(measured),
+        wall_seconds=measured.ended_ns / 1e9,
+        memory_bytes=measured.peak_bytes + own_peak_bytes(),
+        kernel_seconds={name: one.worked_ns / 1e9 for name, one in measured.served.items()},
+        state_bytes=measured.held_bytes,
+    )
+
+
+def prepare_live(plan: Plan, graph: ActorGraph, processes: RayProcesses) -> LiveRun:
+    """Return a live run of *graph*, made from *plan*, in *processes* that have been rehearsed."""
+    processes.everywhere(rehearse, *plan.rehearsal)
+    names = trace_names(graph.wiring)
+    return LiveRun(
+        processes,
+        graph.specs,
+        graph.wiring,
+        plan.config.seed,
+        homes=homes(graph, processes.count),
+        room=plan.config.network.inbox_messages,
+        codes={name: code for code, name in enumerate(names) if code >= len(graph)},
+    )
+
+
+def homes(graph: ActorGraph, processes: int) -> dict[str, int]:
+    """Return which of *processes* each actor of *graph* lives in."""
+    return pack(dict(graph.nodes(data="role")), graph.placement, processes)
+
+
+def _telling(on_run: OnRun | None) -> Callable[[Count], None]:
+    def on_count(count: Count) -> None:
+        if on_run:
+            at = Progress(virtual_ns=count.now_ns, tuples=count.tuples, messages=count.messages)
+            on_run(at, count.now_ns / 1e9)
+
+    return on_count
+
+
+def _write_down(
+    run: LiveRun, names: list[str], directory: Path, *, streams: tuple[str, ...], pairs: bool
+) -> None:
+    """Fetch what the processes wrote down: results, and the trace process by process."""
+    trace = Trace(names, directory / "trace.parquet")
+    with ResultWriter(directory, streams=streams, pairs=pairs) as results:
+        for entry in run.entries():
+            if isinstance(entry, np.ndarray):
+                for row in entry.tolist():
+                    trace.record(tuple(row))
+                trace.flush_if_full()
+            else:
+                results.collect(entry)
+    trace.close()
+
+
+def _outcome(measured: Measured) -> Outcome:
+    return Outcome(
+        virtual_ns=measured.ended_ns,
+        tuples=measured.tuples,
+        messages=measured.messages,
+        nbytes=measured.nbytes,
+        in_flight=measured.messages - measured.received,
+        digest=None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(Simulated):
+    """A finished run: what was planned, counted, measured and judged.
+
+    Attributes
+    ----------
+    latencies
+        Of every tuple, nanoseconds of virtual time from its birth to the last report of it.
+    approximated
+        What an approximate run says of its recall; None where nothing is left out on purpose.
+    """
+
+    plan: Plan
+    directory: Path
+    verdict: Verdict
+    latencies: Histogram
+    approximated: Approximated | None = None
+
+
+def execute(
+    plan: Plan,
+    directory: Path,
+    *,
+    on_run: OnRun | None = None,
+    on_judge: Callable[[], None] | None = None,
+    rehearsal: bool = True,
+) -> Report:
+    """Run *plan* into *directory* and judge it, by default after a `rehearsal.rehearse`.
+
+    Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
+    """
+    if rehearsal:
+        rehearse(*plan.rehearsal)
+    carry_out = run_live if plan.config.clock == "live" else simulate
+    simulated = carry_out(plan, directory, pairs=plan.config.pairs, on_run=on_run)
+    if on_judge:
+        on_judge()
+    verdict, latencies = judge(
+        query=plan.query,
+        files=plan.files,
+        feeding=plan.feeding,
+        directory=directory,
+        outcome=simulated.outcome,
+        claims_exact=plan.topology.claims_exact(plan.parameters),
+        pairs_directory=lambda: _with_pairs(plan, directory),
+    )
+    approximation = plan.topology.approximation(plan.query, plan.parameters)
+    figures = None
+    if approximation:
+        placement = plan.graph(pairs=plan.config.pairs).placement
+        figures = approximated(
+            approximation, plan.files, directory, placement, simulated.outcome, verdict
+        )
+        verdict.checks += figures.checks(verdict)
+    return Report(
+        plan=plan,
+        directory=directory,
+        verdict=verdict,
+        latencies=latencies,
+        approximated=figures,
+        **vars(simulated),
+    )
+
+
+def _with_pairs(plan: Plan, directory: Path) -> Path:
+    """Return where the run's pairs are, replaying it from its seed if it did not keep them.
+
+    A live run cannot be repeated: what its replay in virtual time got wrong stands in for it.
+    """
+    if plan.config.pairs:
+        return directory
+    replayed = directory / "replay"
+    replayed.mkdir(exist_ok=True)
+    simulate(plan, replayed, pairs=True)
+    return replayed

@@ -1,1 +1,0 @@
-"""Streams that are drawn instead of read."""
