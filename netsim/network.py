@@ -16,8 +16,10 @@ from itertools import combinations, pairwise
 import networkx as nx
 import numpy as np
 
+from joins.errors import JoinsimError
 
-class NetworkError(ValueError):
+
+class NetworkError(JoinsimError, ValueError):
     """A network that cannot be; names the site, link or value and what is allowed."""
 
 

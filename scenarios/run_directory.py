@@ -7,6 +7,8 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+from joins.errors import JoinsimError
+
 RUNS = Path("runs")
 POINTS = "points"
 """Folder, in the directory of several runs, with a folder for each."""
@@ -17,7 +19,7 @@ _REPLACED = (
 )  # fmt: skip
 
 
-class OutputError(Exception):
+class OutputError(JoinsimError):
     """A place that cannot be written to; names it."""
 
 

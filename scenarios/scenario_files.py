@@ -11,6 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
+from joins.errors import JoinsimError
 from scenarios.config import RunConfig
 
 CATALOG = Path(__file__).resolve().parent / "catalog"
@@ -20,7 +21,7 @@ STUDY = "study"
 _EXTENDS = "extends"
 
 
-class ConfigError(ValueError):
+class ConfigError(JoinsimError, ValueError):
     """A configuration that cannot be run; names the file and key, and what is allowed."""
 
 

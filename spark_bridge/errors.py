@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from joins.errors import JoinsimError
 
-class DataError(Exception):
+
+class DataError(JoinsimError):
     """The data, or what was asked of it, is not usable; the message names file and remedy."""
 
 
-class EngineUnavailable(Exception):  # noqa: N818  (reads as what happened, like KeyboardInterrupt)
+class EngineUnavailable(JoinsimError):  # noqa: N818  (reads as what happened, like KeyboardInterrupt)
     """Spark or Flink cannot start on this machine; the message names what is missing."""
 
 

@@ -14,6 +14,7 @@ from pydantic import ConfigDict
 
 from actors.source import Feeding, StreamFile
 from joins.batch import Schema
+from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from joins.queries.window_clause import StreamWindows
@@ -29,7 +30,7 @@ Pes = Annotated[int, Interval(ge=1, le=1000)]
 """For ``Parameters``: a number of PEs, or of machines."""
 
 
-class TopologyError(ValueError):
+class TopologyError(JoinsimError, ValueError):
     """A topology that cannot be built; names the parameter or query part and what is allowed."""
 
 

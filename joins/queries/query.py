@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from joins.batch import Schema
+from joins.errors import JoinsimError
 from joins.queries.conditions import MIRRORED, Condition
 from joins.queries.field import Field
 from joins.queries.interval import Interval, IntervalClause, IntervalError
@@ -14,7 +15,7 @@ from joins.queries.window_clause import StreamWindows, WindowClause
 from joins.queries.windows import Window, WindowError
 
 
-class QueryError(ValueError):
+class QueryError(JoinsimError, ValueError):
     """A query that cannot be evaluated; names the part and what is allowed."""
 
 
