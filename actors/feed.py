@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +69,33 @@ class StreamFile:
                         yield batch.slice(first, last)
                     if stop is not None and position >= stop:
                         return
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamTable:
+    """A prepared stream in memory.
+
+    Attributes
+    ----------
+    schema
+        The join fields, and the stream's name.
+    table
+        Columns ``ts`` (int64 ns, ascending) and the join fields; row i is tuple i.
+    rows
+        Read at most so many tuples from the start; None reads all.
+    """
+
+    schema: Schema
+    table: pa.Table = field(repr=False)
+    rows: int | None = None
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        """Yield the stream from position *start*, some thousand tuples at a time."""
+        stop = len(self.table) if self.rows is None else min(self.rows, len(self.table))
+        for first in range(start, stop, _READ_ROWS):
+            block = self.table.slice(first, min(_READ_ROWS, stop - first))
+            ids = pa.array(np.arange(first, first + len(block)))
+            yield Batch.from_arrow(block.add_column(0, "id", ids), self.schema)
 
 
 class Feed:
