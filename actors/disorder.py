@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from actors.feed import Feed, StreamFile
-from actors.state import plain, revive
 from joins.arrivals import Arrivals
 from joins.batch import Batch
 from joins.hashing import mix
+from joins.state import Stateful
 
 _UNIT = 2.0**-64
 
@@ -51,12 +50,14 @@ class Disorder:
         return batch.ts + np.minimum(delay.astype(np.uint64), room).astype(np.int64)
 
 
-class DisorderedFeed:
+class DisorderedFeed(Stateful):
     """Prepared streams merged in the order of event time plus delay, however many rows are taken.
 
     Memory is bounded by the delays that are under way. Parameters and methods are those of
     `actors.feed.Feed`.
     """
+
+    state = ("_feed", "_held", "_due", "_read_to", "_ended", "_number")
 
     def __init__(self, files: tuple[StreamFile, ...], disorder: Disorder) -> None:
         self._feed = Feed(files)
@@ -89,26 +90,6 @@ class DisorderedFeed:
             self._held[stream], self._due[stream] = batch.take(left), self._due[stream][left]
         self._number += len(order)
         return Arrivals(parts=tuple(parts), seq=tuple(numbers))
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the position of the reading, and what is delayed."""
-        return {
-            "feed": self._feed.snapshot(),
-            "held": plain(self._held),
-            "due": list(self._due),
-            "read_to": self._read_to,
-            "ended": self._ended,
-            "number": self._number,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go back to where a snapshot was taken."""
-        self._feed.restore(state["feed"])
-        self._held = revive(state["held"])
-        self._due = list(state["due"])
-        self._read_to = state["read_to"]
-        self._ended = state["ended"]
-        self._number = state["number"]
 
     def _ready(self) -> int:
         """Return how many tuples are due before any that has not been read."""

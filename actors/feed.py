@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from joins.arrivals import Arrivals, merged_places
 from joins.batch import Batch, Schema
+from joins.state import State, Stateful
 
 _READ_ROWS = 65_536
 
@@ -98,7 +99,7 @@ class StreamTable:
             yield Batch.from_arrow(block.add_column(0, "id", ids), self.schema)
 
 
-class Feed:
+class Feed(Stateful):
     """Merges prepared streams into their order of arrival.
 
     Parameters
@@ -106,6 +107,8 @@ class Feed:
     files
         One per stream, in the order of the query's streams.
     """
+
+    state = ("_taken",)
 
     def __init__(self, files: tuple[StreamFile, ...]) -> None:
         self._files = files
@@ -123,13 +126,10 @@ class Feed:
             _Reader(file, start) for file, start in zip(self._files, position, strict=True)
         ]
 
-    def snapshot(self) -> list[int]:
-        """Return where to go on."""
-        return self.position
-
-    def restore(self, state: list[int]) -> None:
+    def restore(self, state: State) -> None:
         """Go back to where a snapshot was taken."""
-        self.seek(state)
+        super().restore(state)
+        self.seek(self._taken)
 
     def take(self, rows: int) -> Arrivals | None:
         """Return the next *rows* arrivals (fewer at the very end), or None when all are taken."""

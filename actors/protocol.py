@@ -13,10 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from joins.state import Stateful
 from joins.work import NO_WORK, Work
-
-State = dict[str, Any]
-"""Plain data: dicts, lists, numpy arrays and scalars (see `actors.state` for its form on disk)."""
 
 START = "start"
 """The port on which a source gets its first message, at virtual time 0."""
@@ -89,20 +87,16 @@ class Context(Protocol):
         """Hand *results* out of the system: they are the run's output."""
 
 
-class Actor(ABC):
-    """A role as a state machine: its state changes only in `receive` and `restore`."""
+class Actor(Stateful, ABC):
+    """A role as a state machine: its state changes only in `receive` and `restore`.
+
+    A class names the attributes that are its state once, in `state`; `snapshot`, `restore` and
+    `nbytes` follow (`joins.state`).
+    """
 
     @abstractmethod
     def receive(self, message: Message, context: Context) -> None:
-        """Take one message, change state, and record on *context* what follows from it."""
-
-    @abstractmethod
-    def snapshot(self) -> State:
-        """Return the whole state as plain data; later changes do not reach it."""
-
-    @abstractmethod
-    def restore(self, state: State) -> None:
-        """Take over a state that `snapshot` returned, on an actor of equal configuration."""
+        """Handle one message: change the state, and record on *context* what follows from it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actors.protocol import HEADER_BYTES, NO_SPAN, Actor, Context, Message, State
+from actors.protocol import HEADER_BYTES, NO_SPAN, Actor, Context, Message
 from joins.matches import Matches
 
 _PROBE_BYTES = 16
@@ -120,6 +120,8 @@ class Collected:
 class Sink(Actor):
     """Where results leave the system."""
 
+    state = ()
+
     def receive(self, message: Message, context: Context) -> None:
         """Emit every part of an `Answers`, and anything else as it is."""
         if isinstance(message.payload, (Late, Collected)):
@@ -129,10 +131,3 @@ class Sink(Actor):
         for matches, born_ns in zip(answers.matches, answers.born_ns, strict=True):
             if len(matches):
                 context.emit(Output(matches, context.now - born_ns))
-
-    def snapshot(self) -> State:
-        """Return nothing: a sink keeps nothing."""
-        return {}
-
-    def restore(self, state: State) -> None:
-        """Take over nothing."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from dataclasses import dataclass
 
 import numpy as np
 
 from actors.disorder import Disorder, open_feed
 from actors.feed import StreamFile
-from actors.protocol import START, Actor, Context, Message, Payload, State
+from actors.protocol import START, Actor, Context, Message, Payload
 from joins.arrivals import Arrivals
 
 NS_PER_S = 1_000_000_000
@@ -109,7 +110,7 @@ class Fed:
         return self.arrivals.span
 
 
-class TakesArrivals(Actor):
+class TakesArrivals(Actor, ABC):
     """An actor that reads streams, or takes them from an engine: `Arriving` on port `ARRIVALS`."""
 
 
@@ -120,11 +121,12 @@ class Source(TakesArrivals):
     falls behind, and its tuples' latency tells. Fed by an engine, it reads nothing itself.
     """
 
+    state = ("_feed", "_next")
+
     def __init__(self, *, files: tuple[StreamFile, ...], feeding: Feeding) -> None:
         self._feed = open_feed(files, feeding.disorder)
         self._feeding = feeding
         self._next: Arrivals | None = None
-        self._before = self._feed.snapshot()
 
     def receive(self, message: Message, context: Context) -> None:
         """Send what is due and set the timer for the next batch."""
@@ -142,18 +144,6 @@ class Source(TakesArrivals):
         if self._next is not None:
             context.set_timer(self._due_ns(self._next, context.now), "next")
 
-    def snapshot(self) -> State:
-        """Return where the feed was before the next batch to send, if there is one."""
-        return {"before": self._before, "holding": self._next is not None}
-
-    def restore(self, state: State) -> None:
-        """Go back to the position of the snapshot."""
-        self._feed.restore(state["before"])
-        self._before = state["before"]
-        self._next = None
-        if state["holding"]:
-            self._advance()
-
     def _pass_on(self, arriving: Arriving, context: Context) -> None:
         """Send what an engine has fed in, in messages of the size that was asked for."""
         begin, stop = arriving.arrivals.span[0], arriving.arrivals.span[1] + 1
@@ -168,7 +158,6 @@ class Source(TakesArrivals):
         return Fed(arrivals, born_ns, last=last)
 
     def _advance(self) -> None:
-        self._before = self._feed.snapshot()
         self._next = self._feed.take(self._feeding.batch_rows)
 
     def _due_ns(self, arrivals: Arrivals, now: int) -> int:

@@ -1,83 +1,23 @@
-"""Actor states as plain data, in memory and on disk.
+"""Plain data (`joins.state`) on disk and as bytes.
 
-A state is made of dicts, lists, arrays, numbers, strings and None. `plain` turns the records
-(dataclasses) and indexes that actors keep into such data and `revive` turns them back, so that an
-actor's snapshot says only which of its fields are state. On disk a state is one npz file, never
-pickle; in an engine's own storage, and on its way through one, it is bytes.
+On disk a state is one npz file, never pickle; in an engine's own storage, and on its way through
+one, it is bytes.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import fields, is_dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from actors.protocol import State
+from joins.state import State, plain
 
-_RECORD, _INDEX, _STATE = "record", "index", "state"
 _LAYOUT = "layout"
-_OUR_PACKAGES = ("actors", "joins")
 _ALIGNMENT = 16
 """In bytes, of arrays: numba compiles another kernel for those that are not aligned."""
-
-
-def plain(value: Any) -> Any:
-    """Return *value* with our dataclasses as dicts and tuples as lists, at any depth.
-
-    Raise :exc:`TypeError` naming the type of anything that is not plain data.
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        record = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-        return {_RECORD: _name(value), **record}
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if hasattr(value, "snapshot"):
-        return {_INDEX: _name(value), _STATE: plain(value.snapshot())}
-    if isinstance(value, np.generic):
-        return value.item()
-    if value is None or isinstance(value, bool | int | float | str | np.ndarray):
-        return value
-    raise TypeError(f"a {type(value).__name__} is not plain data")
-
-
-def revive(value: Any) -> Any:
-    """Turn what `plain` returned into records again; lists inside records become tuples.
-
-    Raise :exc:`ValueError` when a record is not of our own packages.
-    """
-    if isinstance(value, list):
-        return [revive(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if _INDEX in value:
-        return _class(value[_INDEX]).restore(value[_STATE])
-    if _RECORD not in value:
-        return {key: revive(item) for key, item in value.items()}
-    return _class(value[_RECORD])(
-        **{
-            key: tuple(revive(item)) if isinstance(item, list) else revive(item)
-            for key, item in value.items()
-            if key != _RECORD
-        }
-    )
-
-
-def _name(value: Any) -> str:
-    return f"{type(value).__module__}:{type(value).__qualname__}"
-
-
-def _class(name: str) -> Any:
-    module, _, qualname = name.partition(":")
-    if module.split(".")[0] not in _OUR_PACKAGES:
-        raise ValueError(f"a state may not hold a record of {module!r}")
-    return getattr(import_module(module), qualname)
 
 
 def save(state: State, path: Path) -> None:
@@ -92,14 +32,16 @@ def load(path: Path) -> State:
     """Read a state that `save` wrote."""
     with np.load(path, allow_pickle=False) as arrays:
         layout = json.loads(str(arrays[_LAYOUT]))
-        return _unflatten(layout, arrays)
+        state: State = _unflatten(layout, arrays)
+        return state
 
 
 def to_bytes(value: Any) -> bytes:
     """Return plain data, or what `plain` makes plain, as bytes: its layout, then its arrays."""
     arrays: dict[str, np.ndarray] = {}
     layout = _flatten(plain(value), arrays)
-    shapes = {name: [a.dtype.str, list(a.shape)] for name, a in arrays.items()}
+    describe = np.lib.format.dtype_to_descr
+    shapes = {name: [describe(a.dtype), list(a.shape)] for name, a in arrays.items()}
     head = json.dumps([layout, shapes]).encode()
     parts: list[bytes | memoryview] = [len(head).to_bytes(_ALIGNMENT, "little"), head]
     for array in arrays.values():
@@ -113,9 +55,10 @@ def from_bytes(data: bytes | bytearray) -> Any:
     begin = _ALIGNMENT + int.from_bytes(data[:_ALIGNMENT], "little")
     layout, shapes = json.loads(bytes(data[_ALIGNMENT:begin]))
     arrays = {}
-    for name, (dtype, shape) in shapes.items():
+    for name, (described, shape) in shapes.items():
         begin += -begin % _ALIGNMENT
         count = math.prod(shape)
+        dtype = np.lib.format.descr_to_dtype(described)
         arrays[name] = np.frombuffer(data, dtype, count, begin).reshape(shape)
         begin += arrays[name].nbytes
     return _unflatten(layout, arrays)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from actors.hosting.inline import InlineHost
-from actors.protocol import NO_SPAN, Actor, ActorSpec, Context, Message, State
+from actors.protocol import NO_SPAN, Actor, ActorSpec, Context, Message
 from benchmarks.measure import Result, report
+from joins.state import State
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh

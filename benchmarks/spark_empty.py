@@ -18,13 +18,14 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from actors.feed import StreamFile
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.source import Feeding, Source
 from benchmarks.hosted import FOR_HOSTED, host, rate, run_graph, write_stream
 from benchmarks.measure import Result, report
 from joins.hashing import mix
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
+from joins.state import State
 from spark_bridge.session import spark_session
 from topologies.actor_graph import ActorGraph
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from joins.state import Stateful
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +78,13 @@ class EpochCut:
     ends_epoch: bool
 
 
-class EpochCutter:
+class EpochCutter(Stateful):
     """Cuts arrivals, chunk by chunk, at the ends of merge epochs.
 
     Where the cuts fall depends on the arrivals alone, not on how they were cut into chunks.
     """
+
+    state = ("epoch", "_gathered", "_stretch")
 
     def __init__(self, threshold: MergeThreshold, streams: int) -> None:
         self._threshold = threshold
@@ -149,17 +152,3 @@ class EpochCutter:
         )
         self._stretch = min(int(s[0]) for s in later if len(s))
         return stops
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain data."""
-        return {
-            "epoch": self.epoch,
-            "gathered": list(self._gathered),
-            "stretch": self._stretch,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""
-        self.epoch = state["epoch"]
-        self._gathered = list(state["gathered"])
-        self._stretch = state["stretch"]

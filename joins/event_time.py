@@ -10,7 +10,7 @@ what sees it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,12 +18,13 @@ from joins.batch import Batch
 from joins.hashing import mix
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
+from joins.state import Stateful
 
 NO_WATERMARK = int(np.iinfo(np.int64).min)
 """Before anything has arrived, or where there are no watermarks: nothing is late."""
 
 
-class EventTimeBounds:
+class EventTimeBounds(Stateful):
     """Turns windows into ranges of event time, and the latest event time into what can be let go.
 
     It stands in for `joins.queries.windows.WindowBounds` where streams arrive out of order; its
@@ -36,6 +37,8 @@ class EventTimeBounds:
     lag_ns
         How far watermarks stay behind the latest event time; None: there are none.
     """
+
+    state = ("_latest",)
 
     def __init__(self, query: JoinQuery, lag_ns: int | None) -> None:
         self._windows = query.windows
@@ -70,14 +73,6 @@ class EventTimeBounds:
         if watermark == NO_WATERMARK:
             return watermark
         return int(self._windows[stream].bound(np.array(watermark)))
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain data."""
-        return {"latest": self._latest}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""
-        self._latest = state["latest"]
 
 
 class Candidates(NamedTuple):

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actors.hosting.held import held_bytes
 from actors.hosting.inline import InlineHost
 from actors.hosting.live.parcels import Count, Measured
 from actors.hosting.live.run import LiveRun
@@ -25,6 +24,7 @@ from actors.hosting.process_host import ProcessHost
 from actors.protocol import Host, Reply
 from actors.source import Feeding
 from joins.queries.window_clause import WindowClause
+from joins.state import array_bytes
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
@@ -94,7 +94,7 @@ class TimedHost:
 
     def state_bytes(self) -> dict[str, int]:
         """Return actor name to the bytes of the arrays that it holds now, each array once."""
-        return {name: held_bytes(cell.actor) for name, cell in self._host.cells.items()}
+        return {name: array_bytes(cell.actor) for name, cell in self._host.cells.items()}
 
 
 OnRun = Callable[[Progress, float], None]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actors.protocol import NO_SPAN, Actor, Context, Message, State
+from actors.protocol import NO_SPAN, Actor, Context, Message
 from joins.work import Work
 
 
@@ -24,28 +24,26 @@ class Parcel:
 class Sender(Actor):
     """Sends *count* parcels on every port, one each *gap_ns*."""
 
+    state = ("sent",)
+
     def __init__(
         self, count: int, gap_ns: int = 0, nbytes: int = 100, ports: tuple[str, ...] = ("out",)
     ) -> None:
-        self.count, self.gap_ns, self.nbytes, self.ports = count, gap_ns, nbytes, ports
+        self.count, self.gap_ns, self.size, self.ports = count, gap_ns, nbytes, ports
         self.sent = 0
 
     def receive(self, message: Message, context: Context) -> None:
         if self.sent < self.count:
             for port in self.ports:
-                context.send(port, Parcel(self.sent, self.nbytes, data=np.arange(self.sent % 7)))
+                context.send(port, Parcel(self.sent, self.size, data=np.arange(self.sent % 7)))
             self.sent += 1
             context.set_timer(context.now + self.gap_ns, "next")
-
-    def snapshot(self) -> State:
-        return {"sent": self.sent}
-
-    def restore(self, state: State) -> None:
-        self.sent = state["sent"]
 
 
 class Worker(Actor):
     """Charges *comparisons* a parcel and passes it on, if it has a port, to a random peer."""
+
+    state = ("seen",)
 
     def __init__(self, comparisons: int = 0, port: str | None = None) -> None:
         self.comparisons, self.port = comparisons, port
@@ -59,23 +57,13 @@ class Worker(Actor):
             peers = context.peers(self.port)
             context.send(self.port, parcel, to=int(context.rng.integers(len(peers))))
 
-    def snapshot(self) -> State:
-        return {"seen": list(self.seen)}
-
-    def restore(self, state: State) -> None:
-        self.seen = list(state["seen"])
-
 
 class Recorder(Actor):
     """Emits what arrives: sender, number, time, and the sum of its data."""
+
+    state = ()
 
     def receive(self, message: Message, context: Context) -> None:
         parcel: Parcel = message.payload
         total = 0 if parcel.data is None else int(parcel.data.sum())
         context.emit((message.sender, parcel.number, context.now, total))
-
-    def snapshot(self) -> State:
-        return {}
-
-    def restore(self, state: State) -> None:
-        pass

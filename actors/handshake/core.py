@@ -8,10 +8,11 @@ from dataclasses import replace
 from actors.handshake.payloads import LEFTWARD, RIGHTWARD, Flow
 from actors.handshake.segment import Segment, Sighting
 from actors.probes import Probes
-from actors.protocol import FEEDBACK, Actor, Context, Message, State
+from actors.protocol import FEEDBACK, Actor, Context, Message
 from actors.results import Answers
 from joins.batch import Schema
 from joins.queries.query import JoinQuery
+from joins.state import State
 
 
 class Core(Actor):

@@ -8,9 +8,10 @@ import numpy as np
 
 from actors.handshake.payloads import LEFTWARD, RIGHTWARD, Flow
 from actors.probes import Probes, give_windows
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.source import Fed
 from joins.queries.windows import Window, WindowBounds
+from joins.state import State
 
 
 class Driver(Actor):

@@ -8,7 +8,8 @@ from actors.handshake.core import Core
 from actors.handshake.payloads import LEFTWARD, RIGHTWARD, Flow
 from actors.handshake.segment import END, Segment
 from actors.probes import Probes
-from actors.protocol import Context, State
+from actors.protocol import Context
+from joins.state import State
 
 
 class LowLatencyCore(Core):

@@ -10,8 +10,9 @@ from actors.handshake.core import Core
 from actors.handshake.payloads import LEFTWARD, RIGHTWARD, Flow
 from actors.handshake.segment import END, Segment
 from actors.probes import Probes
-from actors.protocol import Context, State
+from actors.protocol import Context
 from joins.queries.query import JoinQuery
+from joins.state import State
 
 
 class RestingCore(Core):

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from actors.probes import Probes
-from actors.protocol import State
-from actors.state import plain, revive
 from joins.batch import Batch, Schema
 from joins.found import Found
 from joins.indexes.windows.window_index import WindowIndex, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.matches import Matches
 from joins.queries.conditions import Condition
+from joins.state import State, plain, revive
 from joins.turned_round import turn_round
 from joins.work import Work
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from actors.ibwj.residual import Residual
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.results import Answers
 from actors.source import Fed
 from joins.batch import Schema
 from joins.found import Found
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
+from joins.state import State
 from joins.window_join.drivers import Making
 from joins.window_join.rows import RowMaker, Rows
 from joins.work import Work

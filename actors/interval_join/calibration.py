@@ -33,7 +33,8 @@ from actors.interval_join.calibration_messages import AllReached, Assigned, KeyC
 from actors.interval_join.distribution import Assignment, BetweenSplits, BySplitKey, Homes
 from actors.interval_join.emitter import Emitter, keyed
 from actors.interval_join.payloads import BEGINNING, Share
-from actors.protocol import Context, Message, State
+from actors.protocol import Context, Message
+from joins.state import State
 
 
 class Step(IntEnum):

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any, Literal
 
 from actors.interval_join.payloads import Tuples
-from actors.state import plain, revive
+from joins.state import plain, revive
 
 Order = Literal["ordered", "naive"]
 

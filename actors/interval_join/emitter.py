@@ -9,11 +9,11 @@ import numpy as np
 
 from actors.interval_join.distribution import Distribution, Route
 from actors.interval_join.payloads import BEGINNING, END, Rows, Share, Tuples
-from actors.protocol import Actor, Context, Message, State
-from actors.state import plain, revive
+from actors.protocol import Actor, Context, Message
 from joins.batch import Batch, Schema
 from joins.interval_join import join_keys
 from joins.queries.query import JoinQuery
+from joins.state import State, plain, revive
 from joins.work import Work
 
 

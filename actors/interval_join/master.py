@@ -14,8 +14,9 @@ import numpy as np
 from actors.interval_join.calibration import Step
 from actors.interval_join.calibration_messages import AllReached, Assigned, KeyCounts, Reached
 from actors.interval_join.distribution import Assignment, Homes
-from actors.protocol import FEEDBACK, Actor, Context, Message, State
+from actors.protocol import FEEDBACK, Actor, Context, Message
 from joins.key_splitting import HEURISTICS, Split, copies, loads
+from joins.state import State
 
 
 class Master(Actor):

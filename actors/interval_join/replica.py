@@ -9,13 +9,14 @@ import numpy as np
 from actors.interval_join.collector import Collector, Order
 from actors.interval_join.payloads import END, Tuples
 from actors.interval_join.watermarks import Watermarks
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.results import Answers, Collected, Late
 from joins.batch import Schema
 from joins.hashing import partition
 from joins.interval_join import IntervalJoin
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
+from joins.state import State
 
 
 class _Answer(NamedTuple):

@@ -6,11 +6,11 @@ import numpy as np
 
 from actors.interval_join.emitter import keyed
 from actors.interval_join.payloads import BEGINNING, END, Rows, Share, Tuples
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.results import Late
-from actors.state import plain, revive
 from joins.batch import Batch, Schema
 from joins.queries.query import JoinQuery
+from joins.state import State, plain, revive
 from joins.work import Work
 
 

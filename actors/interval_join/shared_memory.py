@@ -9,13 +9,14 @@ import numpy as np
 from actors.interval_join.distribution import Assignment
 from actors.interval_join.payloads import Rows, Tuples
 from actors.interval_join.watermarks import Watermarks
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.results import Answers, Late
 from joins.batch import Schema
 from joins.hashing import partition
 from joins.interval_join import IntervalJoin, Joined
 from joins.key_splitting import split_keys
 from joins.queries.query import JoinQuery
+from joins.state import State
 from joins.work import COUNTERS, NO_WORK, Work
 
 

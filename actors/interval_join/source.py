@@ -8,7 +8,6 @@ import numpy as np
 
 from actors.feed import StreamFile
 from actors.interval_join.payloads import BEGINNING, END, Rows, Share
-from actors.protocol import State
 from actors.source import Feeding, Source
 from joins.arrivals import Arrivals
 from joins.batch import Schema
@@ -31,6 +30,8 @@ class StreamSource(Source):
         It sends the tuples whose position leaves *replica* when divided by *replicas*.
     """
 
+    state = ("_latest",)
+
     def __init__(
         self,
         *,
@@ -49,15 +50,6 @@ class StreamSource(Source):
         )
         self._stream, self._replica, self._replicas = stream, replica, replicas
         self._latest: int | None = None
-
-    def snapshot(self) -> State:
-        """Return the position, and the clock."""
-        return super().snapshot() | {"latest": self._latest}
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        super().restore(state)
-        self._latest = state["latest"]
 
     def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> Share:
         batch, seq = arrivals.parts[self._stream], arrivals.seq[self._stream]

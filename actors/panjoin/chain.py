@@ -8,9 +8,9 @@ import numpy as np
 
 from actors.panjoin.choice import Choice
 from actors.panjoin.payloads import Create, Expire, Insert
-from actors.protocol import State
 from joins.batch import Batch
 from joins.indexes.panjoin.structure import StructureName
+from joins.state import State
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from actors.protocol import State
 from joins.indexes.panjoin.structure import StructureName
+from joins.state import State
 
 LARGE_BATCH = 65_536
 LARGE_SELECTIVITY = 1_024

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from actors.probes import Probes, give_windows
-from actors.protocol import State
 from actors.source import Fed
-from actors.state import plain, revive
 from joins.arrivals import Arrivals
 from joins.epochs import EpochCut, EpochCutter, MergeThreshold
 from joins.event_time import EventTimeBounds
 from joins.queries.windows import WindowBounds
+from joins.state import State, plain, revive
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from actors.panjoin.prefilter import keep_join_fields
 from actors.panjoin.sides import Sides
 from actors.panjoin.worker import ResultsTo
 from actors.probes import Probes
-from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message, State
+from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message
 from joins.batch import Batch, Schema
 from joins.event_time import EventTimeBounds
 from joins.indexes.panjoin.codes import encode
@@ -20,6 +20,7 @@ from joins.indexes.panjoin.sorting import sort_codes
 from joins.indexes.panjoin.subwindow import SubwindowShape
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds
+from joins.state import State
 
 
 class Manager(Actor):

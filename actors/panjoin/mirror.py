@@ -11,14 +11,14 @@ from typing import Any
 from actors.panjoin.holdings import Holdings
 from actors.panjoin.payloads import Commands, Feedback, Result
 from actors.panjoin.sides import Sides
-from actors.protocol import Context, State
+from actors.protocol import Context
 from actors.results import Answers
-from actors.state import plain, revive
 from joins.found import Found
 from joins.indexes.panjoin.answering import Probes as EncodedProbes
 from joins.indexes.panjoin.answering import listing, new_output
 from joins.indexes.panjoin.subwindow import SubwindowShape
 from joins.matches import Matches
+from joins.state import State, plain, revive
 from joins.work import NO_WORK
 
 

@@ -16,12 +16,13 @@ from actors.panjoin.manager import Manager
 from actors.panjoin.payloads import Commands, Expire, Insert
 from actors.panjoin.worker import Worker
 from actors.probes import Probes
-from actors.protocol import Context, State
+from actors.protocol import Context
 from actors.results import Answers, Late
 from joins.event_time import NO_WATERMARK, Candidates, EventTimeBounds, EventTimePairs, Paired
 from joins.indexes.panjoin.out_of_order import OutOfOrderSubwindow
 from joins.indexes.panjoin.subwindow import Subwindow
 from joins.queries.query import JoinQuery
+from joins.state import State
 from joins.work import Work
 
 

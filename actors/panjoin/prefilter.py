@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.source import Fed
 from joins.arrivals import Arrivals
 from joins.queries.query import JoinQuery
+from joins.state import State
 from joins.work import Work
 
 

@@ -10,7 +10,7 @@ from actors.panjoin.holdings import Holdings
 from actors.panjoin.payloads import Commands, Feedback, Result, Status
 from actors.panjoin.sides import Sides
 from actors.probes import Probes
-from actors.protocol import FEEDBACK, Actor, Context, Message, State
+from actors.protocol import FEEDBACK, Actor, Context, Message
 from actors.results import Answers
 from joins.batch import Schema
 from joins.found import Found
@@ -22,6 +22,7 @@ from joins.indexes.panjoin.records import Records
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
+from joins.state import State
 
 ResultsTo = Literal["sink", "manager"]
 

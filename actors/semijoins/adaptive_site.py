@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from actors.protocol import Context, State
+from actors.protocol import Context
 from actors.semijoins.part import Desk, OneWayStep
 from actors.semijoins.payloads import NewTuples, Shipment
 from actors.semijoins.plan_parts import PlanParts
 from actors.semijoins.replanning import LEAD, SAMPLE_ROWS, Decision, Observed, Replanning
 from actors.semijoins.site import Site
-from actors.state import plain, revive
 from joins.batch import Batch, Schema
+from joins.state import State, plain, revive
 
 
 class AdaptiveSite(Site):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from actors.protocol import FEEDBACK, Actor, Context, Message, State
+from actors.protocol import FEEDBACK, Actor, Context, Message
 from actors.semijoins.replanning import LEAD, Decision, Observed, PlanBook
-from actors.state import plain, revive
+from joins.state import State, plain, revive
 
 
 class Coordinator(Actor):

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from actors.protocol import TIMER, Actor, Context, Message, State
+from actors.protocol import TIMER, Actor, Context, Message
 from actors.results import Answers
 from actors.semijoins.execution import FOREVER, Execution
 from actors.semijoins.inflow import Inflow
 from actors.semijoins.part import Desk, OneWayStep, Output
 from actors.semijoins.payloads import NewTuples, Shipment
 from actors.semijoins.plan_parts import PlanParts
-from actors.state import plain, revive
 from joins.batch import Batch
 from joins.queries.windows import Window
 from joins.semijoins.horizon import Horizon
 from joins.semijoins.joined import Joined
 from joins.semijoins.kept_values import KeptTuples
+from joins.state import State, plain, revive
 from joins.work import Work
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from actors.feed import Feed, StreamFile
-from actors.protocol import START, Context, Message, State
+from actors.protocol import START, Context, Message
 from actors.semijoins.payloads import NewTuples
 from actors.source import ARRIVALS, NS_PER_S, Feeding, TakesArrivals
-from actors.state import plain, revive
 from joins.arrivals import Arrivals
 from joins.batch import Batch
+from joins.state import State, plain, revive
 
 _READ_ROWS = 4_096
 

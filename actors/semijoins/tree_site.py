@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from actors.protocol import Context, State
+from actors.protocol import Context
 from actors.semijoins.output_stream import OutputSpec, OutputStream
 from actors.semijoins.part import Desk, Output
 from actors.semijoins.payloads import NewTuples, Shipment
 from actors.semijoins.site import Site
-from actors.state import plain, revive
 from joins.semijoins.joined import Joined
 from joins.semijoins.operand import Operand
 from joins.semijoins.operand_window import OperandWindow, newest_stream
+from joins.state import State, plain, revive
 
 
 class TreeSite(Site):

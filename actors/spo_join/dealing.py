@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from joins.hashing import partition
+from joins.state import Stateful
 
 
-class Dealing(ABC):
+class Dealing(Stateful, ABC):
     """Splits the tuples of a message into shares and says which logical PE takes each.
 
     Both ways make the same shares in every predicate, so a share can wait for its fellows whole.
@@ -23,30 +23,17 @@ class Dealing(ABC):
     ) -> tuple[list[np.ndarray], Sequence[int]]:
         """Return per stream the share (int64) of each of its tuples, and each share's PE."""
 
-    @abstractmethod
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain data."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""
-
 
 class ByHash(Dealing):
     """By the tuple's id: all partial results of a tuple meet."""
+
+    state = ()
 
     def deal(
         self, ids: Sequence[np.ndarray], pes: int, rng: np.random.Generator
     ) -> tuple[list[np.ndarray], Sequence[int]]:
         """Share i goes to PE i."""
         return [partition(part, pes) for part in ids], range(pes)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return nothing: the id says it all."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over nothing."""
 
 
 class InTurns(Dealing):
@@ -56,6 +43,8 @@ class InTurns(Dealing):
     drawn when it starts. Partial results of a tuple meet only where the orders of the predicates
     agree: with k PEs, for one tuple in k on average.
     """
+
+    state = ("_turn", "_order")
 
     def __init__(self) -> None:
         self._turn = 0
@@ -72,15 +61,6 @@ class InTurns(Dealing):
             shares.append((self._turn + np.arange(len(part))) % pes)
             self._turn = (self._turn + len(part)) % pes
         return shares, self._order
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the order and whose turn is next."""
-        return {"turn": self._turn, "order": list(self._order)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""
-        self._turn = state["turn"]
-        self._order = list(state["order"])
 
 
 DEALINGS: dict[str, type[Dealing]] = {"hash": ByHash, "round_robin": InTurns}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.results import Answers
 from actors.spo_join.payloads import Partial
 from actors.spo_join.provenance import HashTable, Provenance, Slots
@@ -17,6 +17,8 @@ class LogicalPE(Actor):
 
     Port: ``sink``.
     """
+
+    state = ("_provenance",)
 
     def __init__(
         self,
@@ -53,11 +55,3 @@ class LogicalPE(Actor):
             fingerprint=found.fingerprint,
             match_id=found.match_id,
         )
-
-    def snapshot(self) -> State:
-        """Return the partial results that wait."""
-        return self._provenance.snapshot()
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._provenance.restore(state)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.spo_join.payloads import MergedCount, Permutations, SortedRun
-from actors.state import plain
 from joins.indexes.immutable.permutation import permutation
 
 
@@ -16,6 +15,8 @@ class PermutationPE(Actor):
     Ports: ``po_join`` (by epoch, round robin); with *announces* also ``window``, on which it tells
     all other PO-Join PEs how many tuples it sent to that one (Figure 6 A).
     """
+
+    state = ("_gathered",)
 
     def __init__(self, *, predicates: int, announces: bool = False) -> None:
         self._predicates = predicates
@@ -45,11 +46,3 @@ class PermutationPE(Actor):
             for pe in range(pes):
                 if pe != home:
                     context.send("window", MergedCount(run.stream, len(lead), run.last), to=pe)
-
-    def snapshot(self) -> State:
-        """Return what has been gathered."""
-        return {"gathered": plain(list(self._gathered.items()))}
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._gathered = {tuple(key): dict(fields) for key, fields in state["gathered"]}

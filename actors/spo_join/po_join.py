@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from actors.probes import Probes
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.results import Answers
 from actors.spo_join.immutable import Assembly, Sealed, probe_sealed
 from actors.spo_join.payloads import (
@@ -19,7 +19,6 @@ from actors.spo_join.payloads import (
     WindowCount,
 )
 from actors.spo_join.windows.state import WindowState
-from actors.state import plain, revive
 from joins.batch import Schema
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
@@ -49,6 +48,8 @@ class PoJoinPE(Actor):
     pairs
         Whether to report match ids.
     """
+
+    state = ("_sealed", "_assembling", "_queues", "_window")
 
     def __init__(
         self,
@@ -165,22 +166,3 @@ class PoJoinPE(Actor):
     def _drop_expired(self) -> None:
         alive = {sealed.epoch for stream in self._alive() for sealed in stream}
         self._sealed = [sealed for sealed in self._sealed if sealed.epoch in alive]
-
-    def snapshot(self) -> State:
-        """Return the segments, the assembling table, the queues and the window's state."""
-        return plain(
-            {
-                "sealed": self._sealed,
-                "assembling": self._assembling,
-                "queues": self._queues,
-                "window": self._window.snapshot(),
-            }
-        )
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        revived = revive(state)
-        self._sealed = revived["sealed"]
-        self._assembling = revived["assembling"]
-        self._queues = revived["queues"]
-        self._window.restore(revived["window"])

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from actors.probes import Probes
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.spo_join.dealing import DEALINGS
 from actors.spo_join.payloads import MergeFlag, Offsets, Partial, Routed, SortedRun
 from actors.spo_join.rows import ROWS, Rows
-from actors.state import plain, revive
 from joins.batch import Schema
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.immutable.offset import offset
@@ -40,6 +39,8 @@ class PredicatePE(Actor):
     partitioning
         How they are dealt out: a key of `actors.spo_join.dealing.DEALINGS`.
     """
+
+    state = ("_dealing", "_trees", "_base", "_stored")
 
     def __init__(
         self,
@@ -140,19 +141,3 @@ class PredicatePE(Actor):
             tree.clear()
             self._base[stream] = flag.ends[stream]
             self._stored[stream] = 0
-
-    def snapshot(self) -> State:
-        """Return the trees, where the epoch began, and whose turn is next."""
-        return {
-            "dealing": self._dealing.snapshot(),
-            "trees": plain(self._trees),
-            "base": list(self._base),
-            "stored": list(self._stored),
-        }
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._dealing.restore(state["dealing"])
-        self._trees = revive(state["trees"])
-        self._base = list(state["base"])
-        self._stored = list(state["stored"])

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 
 from actors.spo_join.payloads import Partial
 from actors.spo_join.rows import Rows
-from actors.state import plain, revive
+from joins.state import Stateful
 
 Complete = tuple[int, list[Rows]]
 """A probing stream, and one result per predicate to intersect; the last speaks for them."""
 
 
-class Provenance(ABC):
+class Provenance(Stateful, ABC):
     """Keeps partial results until there is one of every predicate."""
+
+    state = ()
 
     def __init__(self, *, predicates: int, streams: int, replicas: int) -> None:
         self._predicates = predicates
@@ -26,14 +27,6 @@ class Provenance(ABC):
     @abstractmethod
     def take(self, partial: Partial) -> list[Complete]:
         """Take one partial result and return what it completed."""
-
-    @abstractmethod
-    def snapshot(self) -> dict[str, Any]:
-        """Return what is kept as plain data."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""
 
 
 class HashTable(Provenance):
@@ -46,6 +39,8 @@ class HashTable(Provenance):
     replica of a predicate sends something later, what it has not sent of a message before will not
     come; such entries are forgotten, or the table would grow with the stream.
     """
+
+    state = ("_table",)
 
     def __init__(self, *, predicates: int, streams: int, replicas: int) -> None:
         super().__init__(predicates=predicates, streams=streams, replicas=replicas)
@@ -74,14 +69,6 @@ class HashTable(Provenance):
                 return
             del self._table[number, share]
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the table."""
-        return {"table": plain(list(self._table.items()))}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""
-        self._table = {tuple(key): held for key, held in revive(state["table"])}
-
 
 class Slots(Provenance):
     """No hash table, the case that the paper shows to be wrong: one slot per predicate.
@@ -94,6 +81,8 @@ class Slots(Provenance):
     Tuples of one message are taken one after the other. The first may fill the last empty slot; the
     others then find the other predicates' slots empty, and each takes the place of the one before.
     """
+
+    state = ("_slots",)
 
     def __init__(self, *, predicates: int, streams: int, replicas: int) -> None:
         super().__init__(predicates=predicates, streams=streams, replicas=replicas)
@@ -117,11 +106,3 @@ class Slots(Provenance):
             if len(rows) > 1:
                 slots[partial.predicate] = rows.take(np.array([len(rows) - 1]))
         return complete
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the slots."""
-        return {"slots": plain([list(slots.items()) for slots in self._slots])}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""
-        self._slots = [dict(slots) for slots in revive(state["slots"])]

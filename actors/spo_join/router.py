@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.probes import Probes, give_windows
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.source import Fed
 from actors.spo_join.payloads import MergeFlag, Routed
 from joins.arrivals import Arrivals
@@ -26,6 +26,8 @@ class Router(Actor):
     PO-Join PE could overtake it; here the router itself sends the flag, in line with the tuples, to
     the predicate PEs and to the PO-Join PE of the epoch.
     """
+
+    state = ("_bounds", "_cutter", "_ends", "_number")
 
     def __init__(
         self, *, query: JoinQuery, schemas: tuple[Schema, ...], threshold: MergeThreshold
@@ -89,19 +91,3 @@ class Router(Actor):
         for predicate in range(len(self._conditions[0])):
             context.send(f"predicate{predicate}", flag)
         context.send("po_join", flag, to=epoch % len(context.peers("po_join")))
-
-    def snapshot(self) -> State:
-        """Return the window state, the epoch and the positions."""
-        return {
-            "bounds": self._bounds.snapshot(),
-            "cutter": self._cutter.snapshot(),
-            "ends": list(self._ends),
-            "number": self._number,
-        }
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._bounds.restore(state["bounds"])
-        self._cutter.restore(state["cutter"])
-        self._ends = list(state["ends"])
-        self._number = state["number"]

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from actors.probes import Probes
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.results import Answers
-from actors.state import plain, revive
 from actors.window_join.payloads import Share
 from actors.window_join.routing import Routing, here
 from joins.batch import Batch, Schema
@@ -16,6 +15,7 @@ from joins.indexes.windows.window_index import WindowIndex, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
+from joins.state import State, plain, revive
 
 
 class Joiner(Actor):

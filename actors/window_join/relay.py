@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
+from joins.state import State
 
 
 class Relay(Actor):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from actors.probes import Probes, give_windows
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.source import Fed
 from actors.window_join.payloads import Share
 from actors.window_join.routing import Routing, here
 from joins.queries.windows import Window, WindowBounds
+from joins.state import State
 
 
 class Router(Actor):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from actors.interval_join.payloads import BEGINNING, END, Rows, Share
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.source import Fed
-from actors.state import plain, revive
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
+from joins.state import State, plain, revive
 
 
 class ScaleGate(Actor):

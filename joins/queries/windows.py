@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from quantiphy import Quantity, UnknownConversion, UnknownScaleFactor
+
+from joins.state import Stateful
 
 _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -118,7 +119,7 @@ class Window:
         return at // self.slide * self.slide + self.length - 1
 
 
-class WindowBounds:
+class WindowBounds(Stateful):
     """Turns windows into bounds of position, for arrivals in their order.
 
     Only whoever sees all arrivals in order can do so; everybody after it needs no window state.
@@ -131,6 +132,8 @@ class WindowBounds:
     self_join
         Whether the one stream probes itself.
     """
+
+    state = ("_arrived", "_kept_from", "_ts")
 
     def __init__(self, windows: Sequence[Window], *, self_join: bool) -> None:
         self._windows = tuple(windows)
@@ -202,17 +205,3 @@ class WindowBounds:
                 unseen = int(np.searchsorted(kept, window.bound(np.array([latest])), "left")[0])
                 self._ts[stream] = kept[unseen:].copy()  # a view would hold on to the rest
                 self._kept_from[stream] += unseen
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain data."""
-        return {
-            "arrived": list(self._arrived),
-            "kept_from": list(self._kept_from),
-            "ts": [ts.copy() for ts in self._ts],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""
-        self._arrived = list(state["arrived"])
-        self._kept_from = list(state["kept_from"])
-        self._ts = [np.asarray(ts) for ts in state["ts"]]

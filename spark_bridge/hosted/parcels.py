@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from actors.state import from_bytes, revive, to_bytes
+from actors.state import from_bytes, to_bytes
+from joins.state import revive
 
 ROW = "via int, stage int, shard int, parcel binary"
 """Columns of what travels: the key of the group that it goes to next, the stage and shard that it

@@ -9,8 +9,9 @@ from heapq import heappop, heappush
 from typing import Any
 
 from actors.hosting.cell import Cell
-from actors.protocol import TIMER, ActorSpec, State, Wiring
+from actors.protocol import TIMER, ActorSpec, Wiring
 from actors.source import TakesArrivals
+from joins.state import State
 from spark_bridge.hosted.parcels import Letter
 from spark_bridge.hosted.stages import Home
 

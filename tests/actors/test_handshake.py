@@ -19,11 +19,11 @@ from actors.probes import give_windows
 from actors.protocol import Actor, Message
 from actors.results import Answers
 from actors.source import Fed, Feeding
-from actors.state import plain, revive
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.queries.parser import parse_query
 from joins.queries.windows import WindowBounds
+from joins.state import plain, revive
 from topologies import TOPOLOGIES
 from topologies.topology import Job
 

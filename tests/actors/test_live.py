@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from actors.hosting.live.components import components_of
 from actors.hosting.live.parcels import Measured, Report
 from actors.hosting.live.run import LiveRun
-from actors.protocol import FEEDBACK, TIMER, Actor, ActorError, ActorSpec, Context, Message, State
+from actors.protocol import FEEDBACK, TIMER, Actor, ActorError, ActorSpec, Context, Message
+from joins.state import State
 from tests.actors.meshes import Threads
 from tests.toys import Parcel, Recorder, Sender, Worker
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from actors.context import RecordingContext
 from actors.interval_join.payloads import END, Rows, Share
 from actors.protocol import Message
-from actors.state import plain
 from actors.window_join.scale_gate import ScaleGate
 from joins.batch import Batch, Schema
+from joins.state import plain
 
 SCHEMAS = tuple(Schema(stream=name, fields={}) for name in "ABC")
 NAMES = ("source.A", "source.B", "source.C")

@@ -20,10 +20,11 @@ from actors.spo_join.windows.cache import Cached
 from actors.spo_join.windows.carried import Carried
 from actors.spo_join.windows.merged import MergedCounts
 from actors.spo_join.windows.own_slide import OwnSlide
-from actors.state import load, plain, revive, save
+from actors.state import load, save
 from joins.batch import Batch
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.queries.windows import Window
+from joins.state import plain, revive
 from joins.work import Work
 
 
@@ -68,14 +69,14 @@ def test_the_hash_table_brings_together_what_belongs_together(
         met += named(table.take(partial(number, predicate, [number])))
     messages = {number for number, _ in arriving}
     assert sorted(met) == [[[number]] * predicates for number in sorted(messages)]
-    assert table.snapshot() == {"table": []}
+    assert table.snapshot() == {"_table": {}}
 
 
 def test_the_hash_table_forgets_what_its_fellows_went_elsewhere_for() -> None:
     table = HashTable(predicates=2, streams=1, replicas=1)
     for number in range(100):
         assert not table.take(partial(number, number % 2, [number]))
-        assert len(table.snapshot()["table"]) <= 2
+        assert len(revive(table.snapshot()["_table"])) <= 2
 
 
 def test_without_a_table_a_later_result_takes_the_place_of_a_waiting_one() -> None:

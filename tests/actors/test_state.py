@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from actors.results import Answers
-from actors.state import load, plain, revive, save
+from actors.state import load, save
 from joins.matches import Matches
+from joins.state import plain, revive
 
 arrays = hnp.arrays(
     st.sampled_from([np.int64, np.float64, np.uint64]),
@@ -66,13 +66,6 @@ def test_records_come_back_as_the_records_they_were() -> None:
     assert np.array_equal(back.matches[0].match_id, [2])
 
 
-@dataclass
-class Stranger:
-    x: int
-
-
 def test_what_is_not_plain_data_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="a set is not plain data"):
-        save({"x": {1, 2}}, tmp_path / "x.npz")
-    with pytest.raises(ValueError, match=r"may not hold a record of 'tests\."):
-        revive(plain(Stranger(1)))
+    with pytest.raises(TypeError, match="a complex is not plain data"):
+        save({"x": [1j]}, tmp_path / "x.npz")

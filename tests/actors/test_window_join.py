@@ -15,11 +15,11 @@ from actors.context import RecordingContext
 from actors.feed import StreamFile
 from actors.protocol import Actor, Message
 from actors.source import Fed, Feeding
-from actors.state import revive
 from actors.window_join.routing import here
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.queries.parser import parse_query
+from joins.state import revive
 from topologies import TOPOLOGIES
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job

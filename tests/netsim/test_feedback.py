@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.protocol import FEEDBACK, Actor, ActorSpec, Context, Message, State
+from actors.protocol import FEEDBACK, Actor, ActorSpec, Context, Message
+from joins.state import State
 from tests.netsim.simulate import simulate
 from tests.toys import Sender, Worker
 

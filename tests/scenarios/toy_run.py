@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 
 from actors.feed import StreamFile
 from actors.hosting.inline import InlineHost
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.results import Answers, Sink
 from actors.source import Fed, Source
 from joins.batch import Schema
 from joins.matches import Matches
 from joins.queries.parser import parse_query
+from joins.state import State
 from joins.work import Work
 from netsim.cost import load_profile
 from netsim.kernel import Kernel

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Mapping
 from heapq import heappop, heappush
 
-from actors.hosting.held import held_bytes
 from actors.hosting.live.clock import Clock
 from actors.hosting.live.components import channels, components_of
 from actors.hosting.live.endings import Endings
@@ -24,6 +23,7 @@ from actors.hosting.live.seat import Outlet, Seat
 from actors.hosting.mesh import Mesh
 from actors.hosting.shard import peak_bytes
 from actors.protocol import FEEDBACK, START, TIMER, Sent, Wiring
+from joins.state import array_bytes
 
 _NS_PER_S = 1_000_000_000
 _COUNT_NS = _NS_PER_S // 2
@@ -101,7 +101,7 @@ class LiveShard:
         measured.processor_ns = {self._mesh.member: self._clock.processor_ns() - began_ns}
         measured.served = {name: seat.served for name, seat in self._seats.items()}
         measured.held_bytes = {
-            name: held_bytes(seat.cell.actor) for name, seat in self._seats.items()
+            name: array_bytes(seat.cell.actor) for name, seat in self._seats.items()
         }
         return measured
 

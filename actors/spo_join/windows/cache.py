@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from actors.protocol import Actor, Context, Message, State
+from actors.protocol import Actor, Context, Message
 from actors.spo_join.payloads import MergedCount, Routed, SyncRequest, WindowCount
 from actors.spo_join.windows.counted import Counted
-from actors.state import plain, revive
 from joins.queries.windows import Window
 
 
@@ -36,6 +34,8 @@ class Cached(Counted):
     publish_ns, sync_ns
         Least virtual time between two messages to the cache.
     """
+
+    state = ("_last_ns",)
 
     def __init__(
         self, *, windows: Sequence[Window], pe: int, publish_ns: int, sync_ns: int
@@ -70,21 +70,14 @@ class Cached(Counted):
         self._last_ns = context.now
         return True
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the counts and when the cache was last spoken to."""
-        return super().snapshot() | {"last_ns": self._last_ns}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""
-        super().restore(state)
-        self._last_ns = state["last_ns"]
-
 
 class Cache(Actor):
     """The distributed cache: keeps the last published count and gives it to whoever asks.
 
     Port: ``window`` (the PO-Join PEs).
     """
+
+    state = ("_count",)
 
     def __init__(self) -> None:
         self._count: WindowCount | None = None
@@ -96,11 +89,3 @@ class Cache(Actor):
             self._count = payload
         elif self._count is not None:
             context.send("window", self._count, to=payload.pe)
-
-    def snapshot(self) -> State:
-        """Return the count."""
-        return {"count": plain(self._count)}
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._count = revive(state["count"])

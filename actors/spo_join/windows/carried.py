@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,8 @@ class Carried(WindowState):
         Per probing stream the stream it probes.
     """
 
+    state = ("_horizon",)
+
     def __init__(self, *, stored: Sequence[int]) -> None:
         self._stored = tuple(stored)
         self._horizon = [0] * len(stored)
@@ -42,11 +43,3 @@ class Carried(WindowState):
     def is_expired(self, stream: int, epoch: int, stop: int) -> bool:
         """Return whether no later probe can see any of it."""
         return stop <= self._horizon[stream]
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the horizon."""
-        return {"horizon": list(self._horizon)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""
-        self._horizon = list(state["horizon"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,8 @@ class Counted(WindowState):
         One per stream, over that stream, by count.
     """
 
+    state = ("_counts",)
+
     def __init__(self, *, windows: Sequence[Window]) -> None:
         self._windows = tuple(windows)
         self._counts = [0] * len(windows)
@@ -27,11 +28,3 @@ class Counted(WindowState):
     def is_expired(self, stream: int, epoch: int, stop: int) -> bool:
         """Return whether a tuple that so many precede would see none of it."""
         return stop <= self._windows[stream].bound(np.array([self._counts[stream]]))[0]
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the counts."""
-        return {"counts": list(self._counts)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""
-        self._counts = list(state["counts"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from actors.spo_join.payloads import Permutations
 from actors.spo_join.windows.state import WindowState
 
@@ -24,6 +22,8 @@ class OwnSlide(WindowState):
         Epochs of the window that fall to one PE at most, the newest included.
     """
 
+    state = ("_newest",)
+
     def __init__(self, *, pes: int, kept: int) -> None:
         self._reach = pes * kept
         self._newest = -1
@@ -35,11 +35,3 @@ class OwnSlide(WindowState):
     def is_expired(self, stream: int, epoch: int, stop: int) -> bool:
         """Return whether enough newer epochs were assigned to this PE."""
         return epoch <= self._newest - self._reach
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the newest epoch assigned."""
-        return {"newest": self._newest}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""
-        self._newest = state["newest"]

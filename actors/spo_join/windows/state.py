@@ -1,20 +1,18 @@
 """What every way of keeping the window's state has in common."""
 
-# ruff: noqa: B027  (a way overrides only what it learns from)
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 
 from actors.probes import Probes
 from actors.protocol import Context
 from actors.spo_join.payloads import MergedCount, Permutations, Routed, WindowCount
+from joins.state import Stateful
 
 
-class WindowState(ABC):
+class WindowState(Stateful, ABC):
     """What one PO-Join PE knows of how far the window has moved.
 
     A PE asks it for the bounds of its probes and for what has expired, and tells it what happens;
@@ -43,11 +41,3 @@ class WindowState(ABC):
 
         *stop* is the position after the segment's last.
         """
-
-    @abstractmethod
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain data."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a state that `snapshot` returned."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actors.hosting.held import held_bytes
+from joins.state import array_bytes
 from scenarios import scenario_files
 from scenarios.comparison.candidates import candidates
 from scenarios.config import RunConfig
@@ -68,4 +68,4 @@ def test_bytes_held_count_each_array_once_and_views_as_what_they_are_views_of() 
     holder = Holder()
     holder.array = np.zeros(100)
     holder.others = {"view": holder.array[:10], "again": [holder.array, (np.zeros(5, np.int8),)]}
-    assert held_bytes(holder) == 805
+    assert array_bytes(holder) == 805

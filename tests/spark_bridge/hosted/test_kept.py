@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.protocol import State
+from joins.state import State
 from spark_bridge.hosted.kept import Head, Kept
 from spark_bridge.hosted.parcels import Letter, pack, unpack, wrap
 from spark_bridge.hosted.shard import StageShard

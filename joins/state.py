@@ -1,0 +1,273 @@
+"""State as plain data: what an actor, an index or a small record stores in a snapshot.
+
+Plain data is made of dicts, lists, arrays, numbers, strings and None. A class whose objects have a
+state derives from `Stateful` and declares once which of its attributes are state::
+
+    class Gate(Stateful):
+        state = ("_waiting", "_watermarks")
+
+        def __init__(self, *, sources: int) -> None:
+            self._sources = sources                  # configuration: the constructor sets it
+            self._waiting: list[Batch] = []          # state
+            self._watermarks = [0] * sources         # state
+
+`snapshot`, `restore` and `nbytes` follow from the declaration; a subclass declares what it adds.
+
+- A state may hold numbers, strings, arrays, lists, tuples, deques, sets, dicts with any key,
+  dataclasses and NamedTuples (all of their fields), and other `Stateful` objects, at any depth.
+  Anything else raises :exc:`TypeError` when the snapshot is taken.
+- A snapshot shares no array with the object, and a restored object none with the snapshot.
+- `restore` is for an object of equal configuration. It restores the `Stateful` objects that are in
+  place already (those the constructor made) and builds the others anew; a class whose objects come
+  and go, such as an index, therefore declares all of its attributes, its configuration too.
+- A class with a constructor, or without a declaration in its bases, must declare: the class
+  statement fails otherwise. A class without state says ``state = ()``; an abstract base that has
+  neither names `abc.ABC` among its bases. A class may write `snapshot` and `restore` by hand, or
+  extend `restore` where something follows from the state, such as the position of an open file.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from itertools import chain, repeat
+from types import FunctionType, ModuleType
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+
+State = dict[str, Any]
+"""Plain data by the name of the attribute."""
+
+_OUR_PACKAGES = ("actors", "joins")
+
+# How `plain` spells what is not plain: a dict with the kind of thing, its class, and its content.
+_KIND, _CLASS, _CONTENT = "$kind", "class", "content"
+_OBJECT, _RECORD, _MAPPING = "object", "record", "mapping"
+_SEQUENCES: dict[str, type] = {"tuple": tuple, "deque": deque, "set": set, "frozenset": frozenset}
+
+_LEAVES = (str, bytes, int, float, type, type(None), FunctionType, ModuleType)
+
+
+class Stateful:
+    """Base of every class whose objects have a state; see the module's text."""
+
+    __slots__ = ()
+
+    state: ClassVar[tuple[str, ...]]
+    """The attributes that this class adds to the state."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        body = vars(cls)
+        if isinstance(body.get("state"), str):
+            raise TypeError(f"{cls.__name__}.state is a string: write a tuple of names")
+        if "state" in body or cls.snapshot is not Stateful.snapshot:
+            return
+        undeclared = not hasattr(cls, "state") and ABC not in cls.__bases__
+        if "__init__" in body or undeclared:
+            raise TypeError(
+                f"{cls.__name__} does not declare its state: name the attributes that are state "
+                "in `state = (...)`, or write `state = ()` if there are none"
+            )
+
+    def snapshot(self) -> State:
+        """Return the whole state as plain data; later changes do not reach it."""
+        return {name: plain(getattr(self, name), np.copy) for name in state_names(type(self))}
+
+    def restore(self, state: State) -> None:
+        """Go back to a state that `snapshot` returned, on an object of equal configuration."""
+        for name in state_names(type(self)):
+            value = revive(state[name], np.copy, current=getattr(self, name, None))
+            setattr(self, name, value)
+
+    @classmethod
+    def from_snapshot(cls, state: State) -> Self:
+        """Build an object from its state alone, for a class that declares all its attributes."""
+        made = cls.__new__(cls)
+        made.restore(state)
+        return made
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays in the state, of views what they are views of."""
+        return array_bytes([getattr(self, name) for name in state_names(type(self))])
+
+
+def state_names(kind: type[Stateful]) -> tuple[str, ...]:
+    """Return the attributes that *kind* and its bases declare as state, the bases' first."""
+    declared = [vars(base).get("state", ()) for base in reversed(kind.__mro__)]
+    return tuple(dict.fromkeys(chain.from_iterable(declared)))
+
+
+def _unchanged(array: np.ndarray) -> np.ndarray:
+    return array
+
+
+def plain(value: Any, array: Callable[[np.ndarray], np.ndarray] = _unchanged) -> Any:
+    """Return *value* as plain data, with *array* applied to each array in it.
+
+    Plain data comes back as it is. Raise :exc:`TypeError` for what may not be in a state.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray):
+        return array(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list):
+        return [plain(item, array) for item in value]
+    if isinstance(value, dict):
+        if all(isinstance(key, str | int) for key in value):
+            return {key: plain(item, array) for key, item in value.items()}
+        pairs = [[plain(key, array), plain(item, array)] for key, item in value.items()]
+        return {_KIND: _MAPPING, _CONTENT: pairs}
+    if type(value).__name__ in _SEQUENCES:
+        items = sorted(value) if isinstance(value, set | frozenset) else value
+        return {_KIND: type(value).__name__, _CONTENT: [plain(item, array) for item in items]}
+    return _plain_object(value, array)
+
+
+def _plain_object(value: Any, array: Callable[[np.ndarray], np.ndarray]) -> State:
+    kind = _OBJECT
+    if isinstance(value, Stateful):
+        content = value.snapshot()
+    elif (names := _record_fields(type(value))) is not None:
+        kind = _RECORD
+        content = {name: plain(getattr(value, name), array) for name in names}
+    elif hasattr(value, "snapshot"):
+        content = plain(value.snapshot(), array)
+    else:
+        raise TypeError(f"a {type(value).__name__} is not plain data")
+    return {
+        _KIND: kind,
+        _CLASS: f"{type(value).__module__}:{type(value).__qualname__}",
+        _CONTENT: content,
+    }
+
+
+def revive(
+    saved: Any, array: Callable[[np.ndarray], np.ndarray] = _unchanged, *, current: Any = None
+) -> Any:
+    """Return the value that `plain` turned into *saved*, with *array* applied to each array.
+
+    *current* is the value that it replaces: a `Stateful` object in there is restored and used again
+    where *saved* has one of its class in the same place.
+
+    Raise :exc:`ValueError` when *saved* names a class that cannot be in a state.
+    """
+    if isinstance(saved, np.ndarray):
+        return array(saved)
+    if isinstance(saved, list):
+        return _revive_items(saved, array, current if isinstance(current, list) else ())
+    if not isinstance(saved, dict):
+        return saved
+    kind = saved.get(_KIND)
+    if kind is None or kind == _MAPPING:
+        return _revive_dict(saved, array, current)
+    content = saved[_CONTENT]
+    if kind in _SEQUENCES:
+        made = _SEQUENCES[kind]
+        items = current if isinstance(current, tuple | deque) else ()
+        return made(_revive_items(content, array, items))
+    cls = _class(saved[_CLASS])
+    if kind == _RECORD:
+        return _revive_record(cls, content, array, current)
+    if not issubclass(cls, Stateful):
+        return cls.restore(revive(content, array))
+    if type(current) is not cls:
+        return cls.from_snapshot(content)
+    cast(Stateful, current).restore(content)
+    return current
+
+
+def _revive_items(
+    saved: list[Any], array: Callable[[np.ndarray], np.ndarray], current: Iterable[Any]
+) -> list[Any]:
+    return [
+        revive(item, array, current=now)
+        for item, now in zip(saved, chain(current, repeat(None)), strict=False)
+    ]
+
+
+def _revive_dict(saved: Any, array: Callable[[np.ndarray], np.ndarray], current: Any) -> Any:
+    now = current if isinstance(current, dict) else {}
+    if _KIND in saved:
+        pairs = [(revive(key), item) for key, item in saved[_CONTENT]]
+    else:
+        pairs = list(saved.items())
+    made = {key: revive(item, array, current=now.get(key)) for key, item in pairs}
+    return defaultdict(current.default_factory, made) if isinstance(current, defaultdict) else made
+
+
+def _revive_record(
+    cls: type, content: State, array: Callable[[np.ndarray], np.ndarray], current: Any
+) -> Any:
+    same = type(current) is cls
+    values = {
+        name: revive(item, array, current=getattr(current, name, None) if same else None)
+        for name, item in content.items()
+    }
+    later = {}
+    if is_dataclass(cls):
+        later = {field.name: values.pop(field.name) for field in fields(cls) if not field.init}
+    made: Any = cls(**values)
+    for name, item in later.items():
+        object.__setattr__(made, name, item)
+    return made
+
+
+def _record_fields(kind: type) -> tuple[str, ...] | None:
+    """Return the fields of a dataclass or a NamedTuple, None for any other class."""
+    if is_dataclass(kind):
+        return tuple(field.name for field in fields(kind))
+    return getattr(kind, "_fields", None) if issubclass(kind, tuple) else None
+
+
+def _class(name: str) -> Any:
+    """Return a class that may be in a state: of our packages, or of a module already imported."""
+    module, _, qualname = name.partition(":")
+    ours = module.split(".")[0] in _OUR_PACKAGES
+    cls: Any = import_module(module) if ours else sys.modules.get(module)
+    for part in qualname.split("."):
+        cls = getattr(cls, part, None)
+    if not isinstance(cls, type) or (
+        not issubclass(cls, Stateful)
+        and _record_fields(cls) is None
+        and not hasattr(cls, "restore")
+    ):
+        raise ValueError(f"{name!r} in a snapshot is not a record or an object with a state")
+    return cls
+
+
+def array_bytes(root: object) -> int:
+    """Return the bytes of all arrays that *root* reaches, of views what they are views of."""
+    total, seen, waiting = 0, set(), [root]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen or isinstance(value, _LEAVES):
+            continue
+        seen.add(id(value))
+        if isinstance(value, np.ndarray):
+            if isinstance(value.base, np.ndarray):
+                waiting.append(value.base)
+            else:
+                total += value.nbytes
+        elif isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list | tuple | set | frozenset | deque):
+            waiting += value
+        else:
+            waiting += vars(value).values() if hasattr(value, "__dict__") else ()
+            slots = (name for kind in type(value).__mro__ for name in _slots(kind))
+            waiting += [getattr(value, name) for name in slots if hasattr(value, name)]
+    return total
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
