@@ -25,11 +25,11 @@ import numpy as np
 from benchmarks.inequality_peers import NumpyScan, materialising_peers
 from benchmarks.inequality_work import PROBES, InequalityWork, Totals, taxi_work, uniform_work
 from benchmarks.measure import Result, report
-from joins.found import Found
 from joins.indexes.immutable.probe_list import probe_all
 from joins.indexes.immutable.segment import Segment
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.machine.memory import keep_freed_memory
+from joins.matches import ProbeResult
 
 _TURNS = 9
 _SLOW_TURNS = 3  # Of what takes seconds.
@@ -44,7 +44,7 @@ _GRID_COUNT_RATE = 1e6
 _PEER_TIMES = {"DuckDB": 10, "Polars": 5}
 
 
-def count_all(segment: Segment, work: InequalityWork) -> Found:
+def count_all(segment: Segment, work: InequalityWork) -> ProbeResult:
     """Count all probes in one call."""
     return segment.probe(work.lo, work.hi)
 

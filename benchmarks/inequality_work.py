@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.parquet as pq
 
-from joins.found import Found
 from joins.hashing import mix
+from joins.matches import ProbeResult
 from scenarios.streams import find_file
 
 PROBES = 2_000
@@ -82,7 +82,7 @@ class Totals:
     fingerprint: int
 
     @classmethod
-    def of(cls, found: list[Found]) -> Totals:
+    def of(cls, found: list[ProbeResult]) -> Totals:
         """Return pairs and the wrapping sum of all fingerprints."""
         total = sum(int(part.fingerprint.sum(dtype=np.uint64)) for part in found)
         return cls(sum(int(part.count.sum()) for part in found), total % (1 << 64))

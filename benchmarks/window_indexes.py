@@ -22,13 +22,12 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.measure import Result, report
-from joins.found import Found
 from joins.hashing import mix
 from joins.indexes.immutable.segment import Segment
 from joins.indexes.immutable.segments import SEGMENTS
-from joins.indexes.listing import add_up
-from joins.indexes.windows.window_index import Ranges, ranges_for
+from joins.indexes.index import Ranges, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
 
 _FILE = Path(__file__).resolve().parent.parent / "data" / "yellow_taxi_sample.parquet"
@@ -45,7 +44,7 @@ _WORKS = (("Q3", 10_000, 20_000), ("Q3", 200_000, 10_000), ("equal place", 10_00
 
 
 class SealedBatches:
-    """A window of sealed segments, with as much of `WindowIndex` as is needed here."""
+    """A window of sealed segments, with as much of `Index` as is needed here."""
 
     def __init__(self, segment_type: type[Segment]) -> None:
         self._type = segment_type
@@ -55,10 +54,10 @@ class SealedBatches:
         """Sort and seal the batch."""
         self._segments.append(self._type.from_columns(columns, first=int(positions[0])))
 
-    def probe(self, ranges: Ranges) -> Found:
+    def probe(self, ranges: Ranges) -> ProbeResult:
         """Probe every segment."""
         low, high, negated, start, stop = ranges
-        return add_up(
+        return ProbeResult.sum(
             [
                 segment.probe(low, high, negated=negated, start=start, stop=stop)
                 for segment in self._segments

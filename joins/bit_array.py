@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joins.found import Found
 from joins.hashing import splitmix64
 from joins.indexes.columns import column
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
+from joins.matches import ProbeResult
 from joins.work import BITS, COUNTERS, MATCHES, Work
 
 WORD_BITS = 64
@@ -62,7 +62,7 @@ def keep_window(
     return kept, Work.from_counters(counters)
 
 
-def find_matches(rows: np.ndarray, *, base: int, enumerate: bool = False) -> Found:
+def find_matches(rows: np.ndarray, *, base: int, enumerate: bool = False) -> ProbeResult:
     """Turn *rows* into the count and fingerprint of each and, with *enumerate*, the positions set.
 
     Positions come in ascending order within a row.
@@ -73,7 +73,7 @@ def find_matches(rows: np.ndarray, *, base: int, enumerate: bool = False) -> Fou
     match_id = np.empty(int(count.sum()) if enumerate else 0, np.int64)
     counters = np.zeros(len(COUNTERS), np.int64)
     _read_rows(rows, base, enumerate, fingerprint, match_id, counters)
-    return Found(
+    return ProbeResult(
         count=count,
         fingerprint=fingerprint,
         match_id=match_id if enumerate else None,

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joins.found import Found
 from joins.hashing import splitmix64
 from joins.machine.compiling import kernel
+from joins.matches import ProbeResult
 from joins.work import COMPARISONS, COUNTERS, INSERTS, MATCHES, Work
 
 _SLOTS_PER_ID = 2
@@ -23,7 +23,7 @@ short."""
 
 def intersect_ids(
     counts: Sequence[np.ndarray], ids: Sequence[np.ndarray], *, enumerate: bool = False
-) -> Found:
+) -> ProbeResult:
     """Find for every row the ids that all lists of that row hold.
 
     The shortest list of a row fills the table; no other order of the lists is cheaper.
@@ -69,7 +69,7 @@ def intersect_ids(
         match_id,
         counters,
     )
-    return Found(
+    return ProbeResult(
         count=found,
         fingerprint=fingerprint,
         match_id=match_id[:listed] if enumerate else None,

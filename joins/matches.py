@@ -1,11 +1,56 @@
-"""What probes found: for each how many matches, their fingerprint, and their ids if kept."""
+"""Matches: what a probe returns, and how kernels list it in memory that grows by chunks.
+
+Three things are here, from the outside in:
+
+- `Matches` is what a join reports: for each probing tuple how many matches it has, their
+  fingerprint and, if they are enumerated, their ids. `ProbeResult` is the same for one probe of one
+  index, where probing tuples have row numbers rather than ids, with the work that the probe took.
+  Both add up over several structures (`sum`).
+- `MatchBuffer` is what a kernel writes to: `add_match` counts, fingerprints and lists one match.
+  A buffer whose list has no room at all only counts.
+- `MatchList` gives a kernel one chunk of a list after the other; `find_matches` is the loop that
+  calls a kernel until every row has been probed, with a new chunk whenever the last one is full.
+
+A kernel works through rows of probes and has two ways not to overrun its chunk. Where it knows the
+most matches that a row can have, it asks `has_room` before the row. Where it does not, it puts the
+row between `begin_row` and `commit_row`, which takes back the row's matches and the work counted
+for them if they did not all fit. Either way it returns the row to go on from::
+
+    @kernel
+    def _probe(index, probes, row, buffer, counters):
+        for row in range(row, len(probes.start)):
+            begin_row(buffer, counters)
+            ...
+            add_match(buffer, row, position)
+            ...
+            if not commit_row(buffer, row, counters):
+                return row
+        return len(probes.start)
+
+    def probe(self, probes, *, enumerate):
+        def step(row, buffer, counters):
+            return _probe(self._arrays, probes, row, buffer, counters)
+
+        return find_matches(step, len(probes.start), enumerate=enumerate)
+
+Ids that have been listed are never moved but once: the chunks are joined at the end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+
+from joins.hashing import splitmix64
+from joins.machine.compiling import inlined, kernel
+from joins.machine.memory import own_lines
+from joins.work import COUNTERS, MATCHES, NO_WORK, Work
+
+_FIRST_CHUNK = 1024  # Ids; every further chunk has room for twice as many.
+_LARGEST_CHUNK = 1 << 25  # Ids: 256 MiB of address space, paged in by use.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,31 +97,11 @@ class Matches:
     def sum(cls, parts: Sequence[Matches]) -> Matches:
         """Add up what several structures found for the same probes in the same order.
 
-        Match ids, if kept, come row by row, within a row in the order of *parts* (at least one).
+        Ids come row by row, within a row in the order of *parts* (at least one).
         """
         first = parts[0]
-        if len(parts) == 1:
-            return first
-        counts = np.stack([part.count for part in parts])
-        count = counts.sum(axis=0)
-        match_id = None
-        if all(part.match_id is not None for part in parts):
-            row_ends = np.cumsum(count)
-            # Where each part's piece of each row begins in the result: after the pieces of the
-            # parts before it in that row.
-            begins = row_ends - count + np.cumsum(counts, axis=0) - counts
-            match_id = np.empty(row_ends[-1] if len(row_ends) else 0, np.int64)
-            for part, begin in zip(parts, begins, strict=True):
-                shift = begin - (np.cumsum(part.count) - part.count)
-                places = np.arange(part.total) + np.repeat(shift, part.count)
-                match_id[places] = part.match_id
-        return cls(
-            stream=first.stream,
-            probe_id=first.probe_id,
-            count=count,
-            fingerprint=np.stack([part.fingerprint for part in parts]).sum(axis=0),
-            match_id=match_id,
-        )
+        count, fingerprint, match_id = _add_rows(parts)
+        return replace(first, count=count, fingerprint=fingerprint, match_id=match_id)
 
     def split(self, rows: Sequence[int]) -> list[Matches]:
         """Return views of the first ``rows[0]`` probes' matches, of the next ``rows[1]``', ..."""
@@ -103,3 +128,285 @@ class Matches:
         if self.match_id is None:
             raise ValueError("these matches were counted, not enumerated")
         return np.repeat(self.probe_id, self.count), self.match_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeResult:
+    """What a batch of probes of one index returns, a row per probe.
+
+    Attributes
+    ----------
+    count
+        int64, matches of each.
+    fingerprint
+        uint64, for each the wrapping sum over its matches of ``splitmix64(position)``.
+    match_id
+        int64, positions of the matches of the first row, then of the second, ...; in no particular
+        order within a row; None when only counted.
+    work
+        What the probes cost together.
+    """
+
+    count: np.ndarray
+    fingerprint: np.ndarray
+    match_id: np.ndarray | None
+    work: Work
+
+    def of(self, stream: int, probe_id: np.ndarray) -> Matches:
+        """Return the matches, named by the probing *stream* and the ids of its tuples."""
+        return Matches(
+            stream=stream,
+            probe_id=probe_id,
+            count=self.count,
+            fingerprint=self.fingerprint,
+            match_id=self.match_id,
+        )
+
+    @classmethod
+    def sum(cls, parts: Sequence[ProbeResult]) -> ProbeResult:
+        """Add up what the same probes found in several structures (at least one)."""
+        count, fingerprint, match_id = _add_rows(parts)
+        work = sum((part.work for part in parts), NO_WORK)
+        return cls(count=count, fingerprint=fingerprint, match_id=match_id, work=work)
+
+    @classmethod
+    def concat(cls, parts: Sequence[ProbeResult]) -> ProbeResult:
+        """Join what successive probes found in one structure (at least one part) end to end."""
+        listed = [part.match_id for part in parts if part.match_id is not None]
+        return cls(
+            count=np.concatenate([part.count for part in parts]),
+            fingerprint=np.concatenate([part.fingerprint for part in parts]),
+            match_id=np.concatenate(listed) if listed else None,
+            work=sum((part.work for part in parts), NO_WORK),
+        )
+
+
+class MatchBuffer(NamedTuple):
+    """Where a kernel puts matches: totals per row, and the current chunk of the list of ids.
+
+    Attributes
+    ----------
+    matches
+        int64, a row per probe: how many it has.
+    fingerprint
+        uint64, a row per probe: see `ProbeResult`.
+    match_id
+        int64, the chunk; of no length when matches are only counted.
+    listed
+        int64, one number: ids in the chunk. It goes on counting where there is no room for them.
+    mark
+        int64: *listed* and the work counters as they were at `begin_row`.
+    before
+        Ids in the chunks before this one.
+    """
+
+    matches: np.ndarray
+    fingerprint: np.ndarray
+    match_id: np.ndarray
+    listed: np.ndarray
+    mark: np.ndarray
+    before: int
+
+
+@inlined
+def add_match(buffer: MatchBuffer, row: int, position: int) -> None:
+    """Add the match at *position* to a row."""
+    buffer.matches[row] += 1
+    buffer.fingerprint[row] += splitmix64(position)
+    listed = buffer.listed[0]
+    if listed < len(buffer.match_id):
+        buffer.match_id[listed] = position
+    buffer.listed[0] = listed + 1
+
+
+@inlined
+def add_total(buffer: MatchBuffer, row: int, count: int, fingerprint: np.uint64) -> None:
+    """Add *count* matches to a row; their ids, if any are listed, are in the chunk already.
+
+    For loops that count in registers, and write ids from ``match_id[listed[0]]`` on themselves.
+    """
+    buffer.matches[row] += count
+    buffer.fingerprint[row] += fingerprint
+    buffer.listed[0] += count
+
+
+@inlined
+def has_room(buffer: MatchBuffer, most: int) -> bool:
+    """Return whether *most* more ids are sure to fit into the chunk, or need not be listed."""
+    return len(buffer.match_id) == 0 or buffer.listed[0] + most <= len(buffer.match_id)
+
+
+@inlined
+def begin_row(buffer: MatchBuffer, counters: np.ndarray) -> None:
+    """Mark where a row begins, so that `commit_row` can roll it back."""
+    if len(buffer.match_id) > 0:
+        for i in range(len(counters)):
+            buffer.mark[i] = counters[i]
+        buffer.mark[len(counters)] = buffer.listed[0]
+
+
+@inlined
+def commit_row(buffer: MatchBuffer, row: int, counters: np.ndarray) -> bool:
+    """Return whether all matches of *row* since `begin_row` fit into the chunk.
+
+    If not, the row is rolled back: it has no matches and has cost nothing, and is to be probed
+    again in the next chunk.
+    """
+    if has_room(buffer, 0):
+        return True
+    for i in range(len(counters)):
+        counters[i] = buffer.mark[i]
+    buffer.listed[0] = buffer.mark[len(counters)]
+    buffer.matches[row] = 0
+    buffer.fingerprint[row] = 0
+    return False
+
+
+class MatchList:
+    """The totals of some rows of probes and, chunk by chunk, the list of their matches.
+
+    Parameters
+    ----------
+    rows
+        How many.
+    enumerate
+        List ids; else matches are only counted, and no chunk has any room.
+    room
+        Ids that the first chunk has room for, at most 2**25; None takes a small one.
+    share
+        Another list of the same rows whose totals this one adds to: where several threads list
+        matches, each row is probed by one of them.
+
+    Attributes
+    ----------
+    buffer
+        What to pass to a kernel; another one after every `add_chunk`.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        *,
+        enumerate: bool,
+        room: int | None = None,
+        share: MatchList | None = None,
+    ) -> None:
+        self._enumerate = enumerate
+        self._full: list[np.ndarray] = []
+        size = max(_FIRST_CHUNK, 2 * rows) if room is None else max(1, room)
+        self.buffer: MatchBuffer = MatchBuffer(
+            np.zeros(rows, np.int64) if share is None else share.buffer.matches,
+            np.zeros(rows, np.uint64) if share is None else share.buffer.fingerprint,
+            np.empty(min(size, _LARGEST_CHUNK) if enumerate else 0, np.int64),
+            own_lines(1),
+            own_lines(len(COUNTERS) + 1),
+            0,
+        )
+
+    def add_chunk(self) -> None:
+        """Begin a chunk twice as long: rows that are probed from here on are listed there.
+
+        A chunk that is still empty was too short for a single row, and may grow beyond any limit.
+        """
+        chunk, used = self.buffer.match_id, int(self.buffer.listed[0])
+        size = 2 * len(chunk) if used == 0 else min(2 * len(chunk), _LARGEST_CHUNK)
+        self._full.append(chunk[:used])
+        self.buffer.listed[0] = 0
+        self.buffer = self.buffer._replace(
+            match_id=np.empty(size, np.int64), before=self.buffer.before + used
+        )
+
+    @property
+    def match_id(self) -> np.ndarray | None:
+        """The ids listed so far, int64, in the order of the rows; None when only counted."""
+        if not self._enumerate:
+            return None
+        chunk = self.buffer.match_id[: self.buffer.listed[0]]
+        return np.concatenate([*self._full, chunk]) if self._full else chunk
+
+    def result(self, work: Work) -> ProbeResult:
+        """Return the matches of all rows and the *work* that they took."""
+        return ProbeResult(
+            count=self.buffer.matches,
+            fingerprint=self.buffer.fingerprint,
+            match_id=self.match_id,
+            work=work,
+        )
+
+
+ProbeStep = Callable[[int, MatchBuffer, np.ndarray], int]
+"""Probes from a row on until the buffer is full, counting its work in the array (`COUNTERS`).
+Returns the row that it came to; ``matches`` need not be counted."""
+
+
+def find_matches(
+    step: ProbeStep,
+    rows: int,
+    *,
+    enumerate: bool,
+    room: int | None = None,
+    work: Work = NO_WORK,
+) -> ProbeResult:
+    """Return the matches of all *rows* of probes, calling *step* until it has come to their end.
+
+    *room* is how many matches there may be in all, if that is known; else the list starts small.
+    *work* is what was spent before, and is added to what the steps count.
+    """
+    matches = MatchList(rows, enumerate=enumerate, room=room)
+    counters = np.zeros(len(COUNTERS), np.int64)
+    row = step(0, matches.buffer, counters)
+    while row < rows:
+        matches.add_chunk()
+        row = step(row, matches.buffer, counters)
+    counters[MATCHES] = matches.buffer.matches.sum()
+    return matches.result(work + Work.from_counters(counters))
+
+
+def order_by_row(
+    match_id: np.ndarray, rows: np.ndarray, counts: np.ndarray, count: np.ndarray
+) -> np.ndarray:
+    """Bring listed ids into the order of rows.
+
+    *match_id* has counts[0] ids of row rows[0], then counts[1] of row rows[1] and so on; *count*
+    is how many each row has in all.
+    """
+    ordered = np.empty_like(match_id)
+    _place_rows(match_id, rows, counts, np.cumsum(count) - count, ordered)
+    return ordered
+
+
+def _add_rows(
+    parts: Sequence[Matches | ProbeResult],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return count, fingerprint and ids of each row over all parts; within a row in their order."""
+    if len(parts) == 1:
+        return parts[0].count, parts[0].fingerprint, parts[0].match_id
+    count = np.sum([part.count for part in parts], axis=0)
+    fingerprint = np.add.reduce([part.fingerprint for part in parts])
+    listed = [part.match_id for part in parts if part.match_id is not None]
+    if len(listed) < len(parts):
+        return count, fingerprint, None
+    rows, ends = np.arange(len(count)), np.cumsum(count)
+    cursor = ends - count
+    ordered = np.empty(ends[-1] if len(ends) else 0, np.int64)
+    for part, ids in zip(parts, listed, strict=True):
+        _place_rows(ids, rows, part.count, cursor, ordered)
+    return count, fingerprint, ordered
+
+
+@kernel
+def _place_rows(
+    match_id: np.ndarray,
+    rows: np.ndarray,
+    counts: np.ndarray,
+    cursor: np.ndarray,
+    ordered: np.ndarray,
+) -> None:
+    """Copy the ids of each row to where its cursor is, and move the cursor past them."""
+    taken = 0
+    for i in range(len(rows)):
+        to = cursor[rows[i]]
+        for k in range(counts[i]):
+            ordered[to + k] = match_id[taken + k]
+        cursor[rows[i]] += counts[i]
+        taken += counts[i]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.found import Found
 from joins.hashing import splitmix64
 from joins.machine.compiling import kernel
+from joins.matches import ProbeResult
 
 
 def turn_round(
-    probe_id: np.ndarray, found: Found, *, enumerate: bool
+    probe_id: np.ndarray, found: ProbeResult, *, enumerate: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
     """Return which tuples were found, and by whom.
 

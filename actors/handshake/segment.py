@@ -8,10 +8,9 @@ import numpy as np
 
 from actors.probes import Probes
 from joins.batch import Batch, Schema
-from joins.found import Found
-from joins.indexes.windows.window_index import WindowIndex, ranges_for
+from joins.indexes.index import Index, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
-from joins.matches import Matches
+from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Condition
 from joins.state import State, plain, revive
 from joins.turned_round import turn_round
@@ -66,7 +65,7 @@ class Segment:
         nothing = np.empty(0, np.int64)
         self.tuples = Probes(Batch.empty(schema), nothing, nothing, nothing)
         self._conditions = conditions
-        self._index: WindowIndex = WINDOW_INDEXES[index](conditions)
+        self._index: Index = WINDOW_INDEXES[index](conditions)
 
     def __len__(self) -> int:
         return len(self.tuples)
@@ -130,14 +129,14 @@ class Segment:
 
     def _probe(
         self, arriving: Probes, start: np.ndarray, stop: np.ndarray, pairs: bool
-    ) -> tuple[np.ndarray, Found]:
+    ) -> tuple[np.ndarray, ProbeResult]:
         """Probe with those of *arriving* that have something to look at; return which, and what."""
         rows = np.flatnonzero(start < stop)
         columns = [arriving.batch.fields[c.probe_field][rows] for c in self._conditions]
         ranges = ranges_for(self._conditions, columns, start[rows], stop[rows])
         return rows, self._index.probe(ranges, enumerate=pairs)
 
-    def _turned_round(self, arrived: np.ndarray, found: Found, pairs: bool) -> Sighting:
+    def _turned_round(self, arrived: np.ndarray, found: ProbeResult, pairs: bool) -> Sighting:
         """Return what tuples *arrived* have *found* here as what tuples here see of them."""
         ids, count, fingerprint, match_id = turn_round(arrived, found, enumerate=pairs)
         rows = np.searchsorted(self.tuples.batch.id, ids)

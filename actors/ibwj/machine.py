@@ -9,8 +9,7 @@ from actors.protocol import Actor, Context, Message
 from actors.results import Answers
 from actors.source import Fed
 from joins.batch import Schema
-from joins.found import Found
-from joins.matches import Matches
+from joins.matches import Matches, ProbeResult
 from joins.queries.query import JoinQuery
 from joins.state import State
 from joins.window_join.drivers import Making
@@ -57,7 +56,7 @@ class Machine(Actor):
             parts = self._check(fed, parts, context)
         context.send("sink", Answers(tuple(parts), fed.born_ns, fed.span))
 
-    def _matches(self, stream: int, rows: Rows, found: Found) -> Matches:
+    def _matches(self, stream: int, rows: Rows, found: ProbeResult) -> Matches:
         mine = rows.side == stream
         listed = found.match_id
         return Matches(

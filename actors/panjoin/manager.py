@@ -15,7 +15,7 @@ from actors.probes import Probes
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message
 from joins.batch import Batch, Schema
 from joins.event_time import EventTimeBounds
-from joins.indexes.panjoin.codes import encode
+from joins.indexes.columns import encode
 from joins.indexes.panjoin.sorting import sort_codes
 from joins.indexes.panjoin.subwindow import SubwindowShape
 from joins.queries.query import JoinQuery

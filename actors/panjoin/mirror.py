@@ -13,11 +13,10 @@ from actors.panjoin.payloads import Commands, Feedback, Result
 from actors.panjoin.sides import Sides
 from actors.protocol import Context
 from actors.results import Answers
-from joins.found import Found
 from joins.indexes.panjoin.answering import Probes as EncodedProbes
 from joins.indexes.panjoin.answering import listing, new_output
 from joins.indexes.panjoin.subwindow import SubwindowShape
-from joins.matches import Matches
+from joins.matches import Matches, ProbeResult
 from joins.state import State, plain, revive
 from joins.work import NO_WORK
 
@@ -67,7 +66,9 @@ class Mirror:
         )
         return read if result.matches is None else Matches.sum([read, result.matches])
 
-    def _read(self, stream: int, probes: EncodedProbes, result: Result, held: Holdings) -> Found:
+    def _read(
+        self, stream: int, probes: EncodedProbes, result: Result, held: Holdings
+    ) -> ProbeResult:
         """Read the records: each is a run of places in a subwindow."""
         subwindows = [
             (held.get(self._sides.stored_stream[stream], number), records)
@@ -83,7 +84,7 @@ class Mirror:
             match_id = listed.match_id
             for subwindow, records in subwindows if len(match_id) else []:
                 subwindow.read(records, probes, listed)
-        return Found(
+        return ProbeResult(
             count=output.matches, fingerprint=output.fingerprint, match_id=match_id, work=work
         )
 

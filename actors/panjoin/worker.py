@@ -13,14 +13,13 @@ from actors.probes import Probes
 from actors.protocol import FEEDBACK, Actor, Context, Message
 from actors.results import Answers
 from joins.batch import Schema
-from joins.found import Found
 from joins.indexes.panjoin.accelerator import Accelerator
 from joins.indexes.panjoin.answering import Probes as EncodedProbes
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.probing import probe_subwindows
 from joins.indexes.panjoin.records import Records
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
-from joins.matches import Matches
+from joins.matches import Matches, ProbeResult
 from joins.queries.query import JoinQuery
 from joins.state import State
 
@@ -156,7 +155,7 @@ class Worker(Actor):
         self._holdings.restore(state["holdings"])
 
 
-def matches_of(stream: int, part: Probes, found: Found) -> Matches:
+def matches_of(stream: int, part: Probes, found: ProbeResult) -> Matches:
     """Return what the tuples *part* of *stream* found."""
     return Matches(
         stream=stream,

@@ -9,12 +9,11 @@ import numpy as np
 
 from actors.probes import Probes
 from actors.spo_join.payloads import Offsets, Permutations
-from joins.found import Found
 from joins.indexes.immutable.probe_list import probe_all
 from joins.indexes.immutable.segment import Segment
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.search import Brackets
-from joins.matches import Matches
+from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Condition
 from joins.work import COUNTERS, NO_WORK, Work
 
@@ -120,7 +119,7 @@ def busiest(works: Sequence[Work], threads: int) -> Work:
     return shares[spent.index(max(spent))]
 
 
-def _matches(found: Sequence[Found], part: Probes, stream: int) -> Matches:
+def _matches(found: Sequence[ProbeResult], part: Probes, stream: int) -> Matches:
     return Matches.sum(
         [
             Matches(

@@ -11,9 +11,9 @@ import numpy as np
 
 from actors.probes import Probes
 from joins.bit_array import find_matches, intersect, keep_window
-from joins.found import Found
 from joins.id_sets import intersect_ids
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.matches import ProbeResult
 from joins.work import Work
 
 
@@ -58,7 +58,7 @@ class Rows(ABC):
 
     @classmethod
     @abstractmethod
-    def intersect(cls, parts: Sequence[Any], *, enumerate: bool) -> Found:
+    def intersect(cls, parts: Sequence[Any], *, enumerate: bool) -> ProbeResult:
         """Find row by row what all *parts* (one per predicate) have in common."""
 
 
@@ -104,7 +104,7 @@ class BitRows(Rows):
         return type(self)(self.ids[rows], self.born_ns[rows], self.base, self.words[rows])
 
     @classmethod
-    def intersect(cls, parts: Sequence[BitRows], *, enumerate: bool) -> Found:
+    def intersect(cls, parts: Sequence[BitRows], *, enumerate: bool) -> ProbeResult:
         """AND the bit arrays.
 
         Those of one tuple are alike. Those of different tuples, which meet where there is no hash
@@ -115,7 +115,7 @@ class BitRows(Rows):
         width = min(part.words.shape[1] for part in parts) if same_epoch else 0
         words, work = intersect([part.words[:, :width] for part in parts])
         found = find_matches(words, base=parts[0].base, enumerate=enumerate)
-        return Found(
+        return ProbeResult(
             count=found.count,
             fingerprint=found.fingerprint,
             match_id=found.match_id,
@@ -172,7 +172,7 @@ class IdRows(Rows):
         return type(self)(self.ids[rows], self.born_ns[rows], count, self.match_id[places])
 
     @classmethod
-    def intersect(cls, parts: Sequence[IdRows], *, enumerate: bool) -> Found:
+    def intersect(cls, parts: Sequence[IdRows], *, enumerate: bool) -> ProbeResult:
         """Intersect the lists through a hash table."""
         return intersect_ids(
             [part.count for part in parts], [part.match_id for part in parts], enumerate=enumerate

@@ -11,7 +11,7 @@ from actors.results import Answers
 from actors.window_join.payloads import Share
 from actors.window_join.routing import Routing, here
 from joins.batch import Batch, Schema
-from joins.indexes.windows.window_index import WindowIndex, ranges_for
+from joins.indexes.index import Index, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
@@ -52,7 +52,7 @@ class Joiner(Actor):
         self._stored_stream = [query.stored_stream(stream) for stream in streams]
         self._probing = [query.conditions(stream, schemas) for stream in streams]
         self._storing = [self._probing[other] for other in self._stored_stream]
-        self._indexes: list[WindowIndex] = [
+        self._indexes: list[Index] = [
             WINDOW_INDEXES[index](conditions, **options) for conditions in self._storing
         ]
 

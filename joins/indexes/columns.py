@@ -1,4 +1,9 @@
-"""Checks at the door of the index structures."""
+"""Columns as index structures take them: checked at the door, and encoded for kernels.
+
+The *code* of a value is an int64 that compares as the value does, so that one kernel serves every
+dtype. An integer is its own code. A float's code is its place in the order of all floats: both
+zeros are 0, and NaN lies beyond the infinities, where no range reaches it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ import numpy as np
 from joins.batch import FIELD_DTYPES
 
 _BOUNDS = np.iinfo(np.int64)
+_WITHOUT_SIGN = np.int64(_BOUNDS.max)
 
 
 def at_least_one(**counts: int | None) -> None:
@@ -60,3 +66,20 @@ def window_columns(start: Any, stop: Any, length: int) -> tuple[np.ndarray, np.n
     if stop is None:
         stop = np.full(length, _BOUNDS.max)
     return column(start, np.int64, "start", length), column(stop, np.int64, "stop", length)
+
+
+def encode(values: np.ndarray) -> np.ndarray:
+    """Return the code of each value (int64 or float64)."""
+    if values.dtype == np.int64:
+        return values
+    bits = values.view(np.int64)
+    # Negative floats have the sign bit set and grow in bits as they fall in value.
+    return np.where(bits >= 0, bits, -(bits & _WITHOUT_SIGN))
+
+
+def decode(codes: np.ndarray, dtype: str) -> np.ndarray:
+    """Return the values of *codes*; zero is positive."""
+    if dtype == "int64":
+        return codes
+    magnitude = np.abs(codes).view(np.float64)
+    return np.where(codes >= 0, magnitude, -magnitude)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from joins.batch import Batch, Schema
-from joins.found import Found
-from joins.indexes.windows.window_index import WindowIndex, ranges_for
+from joins.indexes.index import Index, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.semijoins.joined import Joined
@@ -125,7 +125,7 @@ class AttributeIndex:
         columns: Sequence[np.ndarray],
         start: np.ndarray | None = None,
         stop: np.ndarray | None = None,
-    ) -> Found:
+    ) -> ProbeResult:
         """Find for each row of partial tuples, a column per probe attribute, its matches.
 
         Row i sees positions start[i] to stop[i] - 1; without these all.
@@ -151,7 +151,7 @@ class AttributeIndex:
         """Take over what `snapshot` returned."""
         self._index = index
 
-    def _new(self) -> WindowIndex:
+    def _new(self) -> Index:
         kind = "hash" if self._attributes.equalities else "nested_loop"
         return WINDOW_INDEXES[kind](self._attributes.conditions)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.windows.window_tuples import in_order
+from joins.indexes.columns import encode
 from joins.machine.compiling import kernel
 
 _EMPTY = -1
@@ -49,7 +49,7 @@ def contained(columns: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> np
 
 def as_whole(column: np.ndarray) -> np.ndarray:
     """Return int64 numbers that are equal where the values (int64 or float64) are."""
-    return in_order(column if column.dtype == np.int64 else column + 0.0)
+    return encode(column if column.dtype == np.int64 else column + 0.0)
 
 
 @kernel

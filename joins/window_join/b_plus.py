@@ -14,9 +14,9 @@ from joins.indexes.b_plus.b_plus_tree import NODE_ENTRIES, BPlusTree
 from joins.indexes.b_plus.nodes import NONE, Nodes, has_room, prefetch_leaf
 from joins.indexes.b_plus.probe import find_first
 from joins.indexes.b_plus.update import delete_entry, insert_entry
-from joins.indexes.output import Output, give, has_found_room
 from joins.indexes.pim_tree.status import DONE, NO_NODES, NO_OUTPUT
 from joins.machine.compiling import inlined, kernel
+from joins.matches import MatchBuffer, add_match, begin_row, commit_row
 from joins.window_join.driver import WindowJoin
 from joins.window_join.rows import Rows
 from joins.window_join.window_keys import WindowKeys
@@ -47,7 +47,7 @@ class BPlusTreeJoin(WindowJoin):
         self._window = WindowKeys(sides)
 
     def _run(
-        self, rows: Rows, begin: int, output: Output, enumerate: bool, counters: np.ndarray
+        self, rows: Rows, begin: int, output: MatchBuffer, enumerate: bool, counters: np.ndarray
     ) -> tuple[int, int]:
         window = self._window
         first, last = self._trees[0].nodes, self._trees[-1].nodes
@@ -81,7 +81,7 @@ class BPlusTreeJoin(WindowJoin):
 
 
 @inlined
-def _probe(tree: Nodes, rows: Rows, row: int, output: Output, counters: np.ndarray) -> None:
+def _probe(tree: Nodes, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray) -> None:
     low, high = rows.low[row], rows.high[row]
     if low > high:
         return
@@ -92,7 +92,7 @@ def _probe(tree: Nodes, rows: Rows, row: int, output: Output, counters: np.ndarr
         while i < size and tree.leaf_keys[leaf, i] <= high:
             position = tree.leaf_positions[leaf, i]
             if start <= position < stop:
-                give(output, row, position)
+                add_match(output, row, position)
             i += 1
         counters[COMPARISONS] += i - begin + (i < size)
         if i < size:
@@ -108,7 +108,7 @@ def _step(
     ends: np.ndarray,
     rows: Rows,
     row: int,
-    output: Output,
+    output: MatchBuffer,
     enumerating: bool,
     counters: np.ndarray,
 ) -> int:
@@ -121,12 +121,11 @@ def _step(
         ends[probed, 0] += 1
     if ends[side, 1] - ends[side, 0] > mask or not has_room(own):
         return NO_NODES
-    listed, compared = output.listed[0], counters[COMPARISONS]
+    begin_row(output, counters)
     _probe(other, rows, row, output, counters)
-    if enumerating and not has_found_room(output, row, listed):
-        counters[COMPARISONS] = compared
+    if not commit_row(output, row, counters):
         return NO_OUTPUT
-    counters[MATCHES] += output.listed[0] - listed
+    counters[MATCHES] += output.matches[row]
     position = rows.position[row]
     if ends[side, 1] == 0:
         ends[side, 0] = position
@@ -158,7 +157,7 @@ def _join_rows(
     ends: np.ndarray,
     rows: Rows,
     begin: int,
-    output: Output,
+    output: MatchBuffer,
     enumerating: bool,
     counters: np.ndarray,
 ) -> tuple[int, int]:

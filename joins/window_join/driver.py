@@ -7,42 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from joins.found import Found
-from joins.indexes.output import Output, new_output, with_more_room
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
+from joins.matches import MatchBuffer, MatchList, ProbeResult
 from joins.window_join.rows import Rows
 from joins.work import COUNTERS, NO_WORK, Work
-
-_FIRST_MATCHES = 1024
 
 
 class WindowJoin(ABC):
     """Joins tuples in the order in which they arrive, each with the window that it sees."""
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         n = len(rows.side)
-        output = new_output(n, max(_FIRST_MATCHES, 2 * n) if enumerate else 0)
+        matches = MatchList(n, enumerate=enumerate)
         counters = np.zeros(len(COUNTERS), np.int64)
         work, done = NO_WORK, 0
         while True:
-            done, why = self._run(rows, done, output, enumerate, counters)
+            done, why = self._run(rows, done, matches.buffer, enumerate, counters)
             if why == DONE:
                 break
             if why == NO_OUTPUT:
-                output = with_more_room(output)
+                matches.add_chunk()
             else:
                 work += self._mend(int(rows.side[done]), why)
-        return Found(
-            count=output.matches,
-            fingerprint=output.fingerprint,
-            match_id=output.match_id[: output.listed[0]] if enumerate else None,
-            work=work + Work.from_counters(counters),
-        )
+        return matches.result(work + Work.from_counters(counters))
 
     @abstractmethod
     def _run(
-        self, rows: Rows, begin: int, output: Output, enumerate: bool, counters: np.ndarray
+        self, rows: Rows, begin: int, output: MatchBuffer, enumerate: bool, counters: np.ndarray
     ) -> tuple[int, int]:
         """Join from row *begin* on; return the row it stopped at, and why."""
 

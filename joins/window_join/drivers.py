@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from joins.found import Found
 from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, ImTree, PimTree
+from joins.matches import ProbeResult
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.cores.bw_tree import BwCoresJoin
 from joins.window_join.cores.pim_tree import TASK_ROWS as SIMULATED_TASK_ROWS
@@ -30,7 +30,7 @@ SHARED: tuple[IndexName, ...] = ("pim_tree", "im_tree", "bw_tree")
 class Driver(Protocol):
     """Joins batches of arrivals, and can be put away and taken up again."""
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals."""
 
     def snapshot(self) -> dict[str, Any]:

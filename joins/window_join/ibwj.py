@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from joins.indexes.output import Output
 from joins.indexes.pim_tree.index import ForestIndex
 from joins.indexes.pim_tree.lookahead import make_places
+from joins.matches import MatchBuffer
 from joins.window_join.driver import WindowJoin
 from joins.window_join.ibwj_kernels import BLOCK, join_rows
 from joins.window_join.rows import Rows
@@ -29,7 +29,7 @@ class IndexJoin(WindowJoin):
         self._places = make_places(index.forest, BLOCK)
 
     def _run(
-        self, rows: Rows, begin: int, output: Output, enumerate: bool, counters: np.ndarray
+        self, rows: Rows, begin: int, output: MatchBuffer, enumerate: bool, counters: np.ndarray
     ) -> tuple[int, int]:
         forest = self.index.forest
         self_join = len(forest.sides) == 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.output import Output, has_found_room
 from joins.indexes.pim_tree.layout import (
     ENTRIES,
     HORIZON,
@@ -41,6 +40,7 @@ from joins.indexes.pim_tree.probe import (
 )
 from joins.indexes.pim_tree.status import DONE, MAINTAIN, NO_NODES, NO_OUTPUT
 from joins.machine.compiling import inlined, kernel
+from joins.matches import MatchBuffer, begin_row, commit_row
 from joins.window_join.rows import Rows
 from joins.work import COMPARISONS, MATCHES
 
@@ -66,7 +66,7 @@ def join_rows(
     begin: int,
     end: int,
     self_join: bool,
-    output: Output,
+    output: MatchBuffer,
     enumerating: bool,
     places: np.ndarray,
     counters: np.ndarray,
@@ -95,17 +95,17 @@ def join_rows(
             if forest.tree_state[tree, NODES] + ROOM_NODES > pool_nodes:
                 return row, NO_NODES
             probed = own if self_join else 1 - own
-            listed, compared = output.listed[0], counters[COMPARISONS]
+            compared = counters[COMPARISONS]
+            begin_row(output, counters)
             _probe(forest, rows, row, probed, places[row - begin], output, counters)
-            if enumerating and not has_found_room(output, row, listed):
+            if not commit_row(output, row, counters):
                 # What will be looked up once more is not counted twice.
-                counters[COMPARISONS] = compared
                 look_up_block(
                     forest, rows.side, rows.key, rows.low, row, block, self_join, places, counters
                 )
                 counters[COMPARISONS] = 2 * compared - counters[COMPARISONS]
                 return row, NO_OUTPUT
-            counters[MATCHES] += output.listed[0] - listed
+            counters[MATCHES] += output.matches[row]
             forest.sides[probed, HORIZON] = rows.start[row]
             written = places[row - begin, WRITTEN]
             insert_into_subindex(
@@ -130,7 +130,7 @@ def _probe(
     row: int,
     probed: int,
     places: np.ndarray,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> None:
     """Look up the matches of a row in all live trees of the side it probes."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from joins.indexes.output import Output, give, has_found_room
 from joins.indexes.pim_tree.status import DONE, NO_NODES, NO_OUTPUT
 from joins.machine.compiling import kernel
+from joins.matches import MatchBuffer, add_match, begin_row, commit_row
 from joins.window_join.driver import WindowJoin
 from joins.window_join.rows import Rows
 from joins.window_join.window_keys import WindowKeys
@@ -28,7 +28,7 @@ class NestedLoopJoin(WindowJoin):
         self._window = WindowKeys(1 if self_join else 2)
 
     def _run(
-        self, rows: Rows, begin: int, output: Output, enumerate: bool, counters: np.ndarray
+        self, rows: Rows, begin: int, output: MatchBuffer, enumerate: bool, counters: np.ndarray
     ) -> tuple[int, int]:
         window = self._window
         return _join_rows(window.keys, window.ends, rows, begin, output, enumerate, counters)
@@ -61,7 +61,7 @@ def _scan(
     low: int,
     high: int,
     row: int,
-    output: Output,
+    output: MatchBuffer,
 ) -> None:
     """Report the places *begin* to *end* - 1 of a ring whose key is in range.
 
@@ -78,7 +78,7 @@ def _scan(
         if found:
             for place in range(at, last):
                 if low <= keys[side, place] <= high:
-                    give(output, row, offset + place)
+                    add_match(output, row, offset + place)
 
 
 @kernel
@@ -87,7 +87,7 @@ def _join_rows(
     ends: np.ndarray,
     rows: Rows,
     begin: int,
-    output: Output,
+    output: MatchBuffer,
     enumerating: bool,
     counters: np.ndarray,
 ) -> tuple[int, int]:
@@ -99,7 +99,7 @@ def _join_rows(
         ends[probed, 0] = max(ends[probed, 0], start)
         if ends[own, 1] - ends[own, 0] == length:
             return row, NO_NODES
-        listed = output.listed[0]
+        begin_row(output, counters)
         low, high = rows.low[row], rows.high[row]
         if start < stop:
             first = start & (length - 1)
@@ -107,10 +107,10 @@ def _join_rows(
             _scan(keys, probed, first, until, start - first, low, high, row, output)
             rest = stop - start - (until - first)
             _scan(keys, probed, 0, rest, stop - rest, low, high, row, output)
-        if enumerating and not has_found_room(output, row, listed):
+        if not commit_row(output, row, counters):
             return row, NO_OUTPUT
         counters[COMPARISONS] += max(0, stop - start)
-        counters[MATCHES] += output.listed[0] - listed
+        counters[MATCHES] += output.matches[row]
         counters[INSERTS] += 1
         position = rows.position[row]
         if ends[own, 1] == 0 and ends[own, 0] == 0:

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from joins.found import Found
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
+from joins.matches import ProbeResult
 from joins.work import NO_WORK, Work
 from netsim.cost import CostProfile
 from scenarios.calibration.window_joins import band_of, uniform_keys
@@ -131,12 +131,12 @@ class _Steps:
             self._do("merge", index.maintain, 0)
 
     def _do(
-        self, step: str, function: Callable[..., Work | Found], *args: Any, **options: Any
+        self, step: str, function: Callable[..., Work | ProbeResult], *args: Any, **options: Any
     ) -> Any:
         started = time.thread_time()
         found = function(*args, **options)
         self.seconds[step] += time.thread_time() - started
-        self.work[step] += found.work if isinstance(found, Found) else found
+        self.work[step] += found.work if isinstance(found, ProbeResult) else found
         return found
 
     def _forget(self) -> None:

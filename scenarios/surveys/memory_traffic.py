@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from joins.found import Found
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO
+from joins.matches import ProbeResult
 from joins.window_join.drivers import Making
 from joins.window_join.rows import Rows
 from joins.work import Work
@@ -54,7 +54,9 @@ class MemoryTrafficSurvey(Survey):
             passed=np.array_equal(found.count, alone.count),
         )
 
-    def _join(self, threads: int, profile: CostProfile, filling: Rows, measured: Rows) -> Found:
+    def _join(
+        self, threads: int, profile: CostProfile, filling: Rows, measured: Rows
+    ) -> ProbeResult:
         making = Making(threads=threads, cores=self.cores, merge_ratio=SHARED_MERGE_RATIO)
         join = making.make(self_join=False, unit_ps=profile.unit_ps)
         join.join(filling)

@@ -1,14 +1,28 @@
-"""Matches of several structures add up to those of one."""
+"""Matches of several structures add up to those of one, and kernels list them chunk by chunk."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.hashing import mix
-from joins.matches import Matches
+from joins.hashing import mix, splitmix64
+from joins.machine.compiling import kernel
+from joins.matches import (
+    MatchBuffer,
+    Matches,
+    ProbeResult,
+    add_match,
+    add_total,
+    begin_row,
+    commit_row,
+    find_matches,
+    has_room,
+)
+from joins.work import COMPARISONS, Work
 
 
 def matches(rows: list[list[int]]) -> Matches:
@@ -58,3 +72,107 @@ def test_counted_matches_have_no_pairs() -> None:
     )
     with pytest.raises(ValueError, match="counted, not enumerated"):
         counted.pairs()
+
+
+@kernel
+def _multiples(
+    numbers: np.ndarray, most: int, row: int, buffer: MatchBuffer, counters: np.ndarray
+) -> int:
+    """Match every number with its multiples up to *most*, comparing it with all numbers."""
+    for i in range(row, len(numbers)):
+        begin_row(buffer, counters)
+        for candidate in range(1, most + 1):
+            counters[COMPARISONS] += 1
+            if candidate % numbers[i] == 0:
+                add_match(buffer, i, candidate)
+        if not commit_row(buffer, i, counters):
+            return i
+    return len(numbers)
+
+
+@kernel
+def _multiples_bounded(
+    numbers: np.ndarray, most: int, row: int, buffer: MatchBuffer, counters: np.ndarray
+) -> int:
+    for i in range(row, len(numbers)):
+        if not has_room(buffer, most):
+            return i
+        total = np.uint64(0)
+        count = 0
+        listed = buffer.listed[0]
+        for candidate in range(1, most + 1):
+            counters[COMPARISONS] += 1
+            if candidate % numbers[i] == 0:
+                total += splitmix64(candidate)
+                if len(buffer.match_id) > 0:
+                    buffer.match_id[listed + count] = candidate
+                count += 1
+        add_total(buffer, i, count, total)
+    return len(numbers)
+
+
+@pytest.mark.parametrize("find", [_multiples, _multiples_bounded])
+@pytest.mark.parametrize("room", [None, 1, 3, 7, 1000])
+def test_a_kernel_gets_as_many_chunks_as_it_needs(
+    find: Callable[..., int], room: int | None
+) -> None:
+    numbers, most = np.array([3, 1, 50, 2, 1, 7]), 40
+    rows = [[c for c in range(1, most + 1) if c % number == 0] for number in numbers]
+
+    def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
+        return find(numbers, most, row, buffer, counters)
+
+    listed = find_matches(step, len(numbers), enumerate=True, room=room)
+    counted = find_matches(step, len(numbers), enumerate=False, room=room)
+    expected = matches(rows)
+    assert listed.match_id is not None
+    assert expected.match_id is not None
+    assert listed.match_id.tolist() == expected.match_id.tolist()
+    assert counted.match_id is None
+    for result in (listed, counted):
+        assert result.count.tolist() == expected.count.tolist()
+        assert result.fingerprint.tolist() == expected.fingerprint.tolist()
+        # A row that is probed again costs what it cost once.
+        assert result.work == Work(comparisons=len(numbers) * most, matches=expected.total)
+
+
+def test_a_step_without_rows_finds_nothing() -> None:
+    def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
+        return _multiples(np.empty(0, np.int64), 9, row, buffer, counters)
+
+    nothing = find_matches(step, 0, enumerate=True)
+    assert nothing.match_id is not None
+    assert len(nothing.match_id) == len(nothing.count) == 0
+
+
+@given(data=st.data(), probes=st.integers(0, 5), parts=st.integers(1, 4))
+def test_successive_results_are_joined_end_to_end(
+    data: st.DataObject, probes: int, parts: int
+) -> None:
+    row = st.lists(st.integers(0, 99), max_size=4)
+    found = [
+        data.draw(st.lists(row, min_size=probes, max_size=probes), label=f"part {part}")
+        for part in range(parts)
+    ]
+    results = []
+    for rows in found:
+        part = matches(rows)
+        results.append(
+            ProbeResult(
+                count=part.count,
+                fingerprint=part.fingerprint,
+                match_id=part.match_id,
+                work=Work(matches=part.total),
+            )
+        )
+    whole = matches([row for rows in found for row in rows])
+    joined = ProbeResult.concat(results)
+    assert joined.match_id is not None
+    assert whole.match_id is not None
+    assert joined.match_id.tolist() == whole.match_id.tolist()
+    assert joined.count.tolist() == whole.count.tolist()
+    assert joined.fingerprint.tolist() == whole.fingerprint.tolist()
+    assert joined.work == Work(matches=whole.total)
+    added = ProbeResult.sum(results)
+    assert added.work == joined.work
+    assert added.of(0, np.arange(probes)).total == whole.total

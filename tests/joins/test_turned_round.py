@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.found import Found
 from joins.hashing import mix
+from joins.matches import ProbeResult
 from joins.turned_round import turn_round
 from joins.work import NO_WORK
 
@@ -25,7 +25,7 @@ def test_every_pair_is_there_from_the_other_side(
 ) -> None:
     probes = np.arange(first, first + len(rows))
     listed = [sorted(row, reverse=True) for row in rows]
-    found = Found(
+    found = ProbeResult(
         count=np.array([len(row) for row in listed], np.int64),
         fingerprint=np.zeros(len(rows), np.uint64),
         match_id=np.array(list(chain(*listed)), np.int64),

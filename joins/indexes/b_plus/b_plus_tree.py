@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from joins.bit_array import words_for
-from joins.found import Found
 from joins.indexes.b_plus.nodes import (
     ENTRIES,
     INNER_HIGH,
@@ -33,6 +32,7 @@ from joins.indexes.b_plus.probe import (
 )
 from joins.indexes.b_plus.update import delete_entries, insert_entries
 from joins.indexes.columns import column, key_dtype, keys_column, window_columns
+from joins.matches import ProbeResult
 from joins.work import COUNTERS, Work
 
 NODE_ENTRIES = 128
@@ -159,7 +159,7 @@ class BPlusTree:
         stop: np.ndarray | None = None,
         negated: bool = False,
         enumerate: bool = False,
-    ) -> Found:
+    ) -> ProbeResult:
         """Find for every probe the entries whose key is in its range and position in its window.
 
         Parameters
@@ -186,7 +186,7 @@ class BPlusTree:
             # Walking twice is cheaper than growing a list of unknown length.
             match_id = np.empty(int(count.sum()), np.int64)
             probe_ranges(*ranges, match_id, np.zeros_like(counters))
-        return Found(
+        return ProbeResult(
             count=count,
             fingerprint=fingerprint,
             match_id=match_id if enumerate else None,

@@ -13,14 +13,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from joins.found import Found
 from joins.indexes.bw_tree.build import build, collect
 from joins.indexes.bw_tree.pages import DELETED, DELTAS, INSERTED, Pages, make_pages
 from joins.indexes.bw_tree.search import probe_range
 from joins.indexes.bw_tree.update import change
 from joins.indexes.columns import column, window_columns
-from joins.indexes.output import Output, new_output
 from joins.machine.compiling import kernel
+from joins.matches import MatchBuffer, ProbeResult, begin_row, commit_row, find_matches
 from joins.work import COUNTERS, NO_WORK, Work
 
 WIDTH = 32
@@ -128,7 +127,7 @@ class BwTree:
         *,
         start: np.ndarray | None = None,
         stop: np.ndarray | None = None,
-    ) -> Found:
+    ) -> ProbeResult:
         """Find for every probe the entries with a key of its range and a position of its window.
 
         Both ends of a range belong to it; windows go from *start* to *stop* - 1, None sees all.
@@ -136,21 +135,11 @@ class BwTree:
         low = column(lo, np.int64, "lo")
         high = column(hi, np.int64, "hi", len(low))
         start, stop = window_columns(start, stop, len(low))
-        counters = np.zeros(len(COUNTERS), np.int64)
-        room = 64
-        while True:
-            output = new_output(len(low), room)
-            counters[:] = 0
-            _probe_all(self.pages, low, high, start, stop, output, counters)
-            if output.listed[0] <= room:
-                break
-            room = int(output.listed[0])
-        return Found(
-            count=output.matches,
-            fingerprint=output.fingerprint,
-            match_id=output.match_id[: output.listed[0]],
-            work=Work.from_counters(counters),
-        )
+
+        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
+            return _probe_all(self.pages, low, high, start, stop, row, buffer, counters)
+
+        return find_matches(step, len(low), enumerate=True)
 
     @property
     def nbytes(self) -> int:
@@ -197,9 +186,14 @@ def _probe_all(
     high: np.ndarray,
     start: np.ndarray,
     stop: np.ndarray,
-    output: Output,
+    begin: int,
+    output: MatchBuffer,
     counters: np.ndarray,
-) -> None:
-    for row in range(len(low)):
+) -> int:
+    for row in range(begin, len(low)):
+        begin_row(output, counters)
         if low[row] <= high[row]:
             probe_range(pages, low[row], high[row], start[row], stop[row], row, output, counters)
+        if not commit_row(output, row, counters):
+            return row
+    return len(low)

@@ -32,9 +32,9 @@ from joins.indexes.bw_tree.pages import (
     SIZE,
     Pages,
 )
-from joins.indexes.output import Output, give
 from joins.machine.atomics import load
 from joins.machine.compiling import kernel
+from joins.matches import MatchBuffer, add_match
 from joins.work import ATOMICS, COMPARISONS
 
 
@@ -140,7 +140,7 @@ def probe_range(
     start: int,
     stop: int,
     row: int,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> None:
     """Report the entries with keys from *low* to *high* and positions *start* to *stop* - 1."""
@@ -158,7 +158,7 @@ def probe_range(
                 and start <= position < stop
                 and not _is_overruled(pages, newest, address, key, position, counters)
             ):
-                give(output, row, position)
+                add_match(output, row, position)
             address = deltas[address, NEXT]
         at, size = count_before(pages, node, low, LEAST), nodes[node, SIZE]
         counters[COMPARISONS] += size
@@ -167,7 +167,7 @@ def probe_range(
             if start <= position < stop and not _is_overruled(
                 pages, newest, NONE, key, position, counters
             ):
-                give(output, row, position)
+                add_match(output, row, position)
             at += 1
         counters[COMPARISONS] += 1
         if is_before(high, GREATEST, nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]):

@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from joins.bit_array import find_matches, intersect, keep_window, words_for
-from joins.found import Found
 from joins.indexes.immutable.css_kernels import fill_rows, probe_hash, table_bits
 from joins.indexes.immutable.segment_probes import Output, Probes, answer_in_chunks
 from joins.indexes.immutable.tree_searched import TreeSearchedSegment
+from joins.matches import ProbeResult
 from joins.work import Work
 
 _ROW_WORDS_MAX = 1 << 16  # Words of bit arrays filled at a time, per predicate: half a megabyte.
@@ -42,7 +42,7 @@ class _CssSegment(TreeSearchedSegment):
 class CssBitsSegment(_CssSegment):
     """CSS-trees whose results are intersected as bit arrays, a bit per tuple of the epoch."""
 
-    def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> Found:
+    def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> ProbeResult:
         m = len(probes.start)
         words = words_for(len(self))
         rows_max = max(1, _ROW_WORDS_MAX // max(1, words))
@@ -62,7 +62,7 @@ class CssBitsSegment(_CssSegment):
             found.append(replace(part_found, work=part_found.work + work + kept))
         none = np.empty(0, np.int64)
         ids = [part.match_id for part in found if part.match_id is not None]
-        return Found(
+        return ProbeResult(
             count=np.concatenate([none, *(part.count for part in found)]),
             fingerprint=np.concatenate(
                 [np.empty(0, np.uint64), *(part.fingerprint for part in found)]
@@ -75,7 +75,7 @@ class CssBitsSegment(_CssSegment):
 class CssHashSegment(_CssSegment):
     """CSS-trees whose results are intersected by a hash table of the ids of the shortest one."""
 
-    def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> Found:
+    def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> ProbeResult:
         n = len(self)
         table = np.empty(1 << table_bits(n), self._leaf_id.dtype)
         agreed = np.empty(len(table), np.int16)

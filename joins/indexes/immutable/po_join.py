@@ -13,12 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from joins.bit_array import words_for
-from joins.found import Found
 from joins.hashing import mix
 from joins.indexes.immutable.po_join_bits import Sealed
 from joins.indexes.immutable.po_join_kernels import probe_segment
 from joins.indexes.immutable.segment import Segment
 from joins.indexes.immutable.segment_probes import Output, Probes, answer_in_chunks
+from joins.matches import ProbeResult
 from joins.work import Work
 
 
@@ -36,7 +36,7 @@ class PoJoinSegment(Segment):
     def _own_arrays(self) -> list[np.ndarray]:
         return [self._sealed.mixed, self._sealed.from_lead]
 
-    def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> Found:
+    def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> ProbeResult:
         n = len(self)
         scratch = np.empty((2, words_for(n)), np.uint64)
         candidates = np.empty(n, np.int64)

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.found import Found
 from joins.indexes.immutable.prefix_grid_build import (
     Grid,
     fill_axes,
@@ -44,6 +43,7 @@ from joins.indexes.immutable.prefix_grid_probe import count_rows, list_rows
 from joins.indexes.immutable.segment_probes import Probes, new_output
 from joins.indexes.immutable.tree_searched import TreeSearchedSegment
 from joins.machine.lanes import LANES
+from joins.matches import ProbeResult
 from joins.work import Work
 
 _BLOCK_BITS_MIN = 6
@@ -99,7 +99,7 @@ class PrefixGridSegment(TreeSearchedSegment):
         searched = super()._own_arrays()
         return [*others, *shared, grid.below, grid.sum_below, grid.run, *searched]
 
-    def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> Found:
+    def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> ProbeResult:
         candidates = np.empty(len(self) + LANES, np.int64)
         output = new_output(len(probes.start))
         count_rows(self._grid, self.first, probes, candidates, output, counters)
@@ -109,7 +109,7 @@ class PrefixGridSegment(TreeSearchedSegment):
             # Matches are charged by their number: a run that keeps its pairs is the same run.
             uncharged = np.zeros_like(counters)
             list_rows(self._grid, self.first, probes, candidates, output, uncharged)
-        return Found(
+        return ProbeResult(
             count=output.matches,
             fingerprint=output.fingerprint,
             match_id=output.match_id[:-LANES] if enumerate else None,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from joins.found import Found
 from joins.indexes.immutable.segment import Segment
 from joins.indexes.search import Brackets
+from joins.matches import ProbeResult
 from joins.threads import side_by_side
 
 
@@ -21,7 +21,7 @@ def probe_all(
     brackets: Sequence[Brackets | None] | None = None,
     threads: int = 1,
     **options: Any,
-) -> list[Found]:
+) -> list[ProbeResult]:
     """Probe every segment with the same probes; return what each finds, in the segments' order.
 
     A thread takes the next segment of the list whenever it is done with one. Segments never change,
@@ -53,7 +53,7 @@ def probe_all(
     if len(each) != len(segments):
         raise ValueError(f"{len(each)} brackets for {len(segments)} segments; expected one each")
 
-    def probe(place: int) -> Found:
+    def probe(place: int) -> ProbeResult:
         return segments[place].probe(lo, hi, brackets=each[place], **options)
 
     return side_by_side(probe, range(len(segments)), min(threads, len(segments)))

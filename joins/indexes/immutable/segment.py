@@ -8,11 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from joins.found import Found
 from joins.indexes.columns import column, key_dtype, keys_column, window_columns
 from joins.indexes.immutable.permutation import index_dtype, permutation
 from joins.indexes.immutable.segment_probes import Probes
 from joins.indexes.search import Brackets, find_ranges, find_ranges_in_brackets
+from joins.matches import ProbeResult
 from joins.work import COUNTERS, Work
 
 
@@ -113,7 +113,7 @@ class Segment(ABC):
         stop: np.ndarray | None = None,
         brackets: Brackets | None = None,
         enumerate: bool = False,
-    ) -> Found:
+    ) -> ProbeResult:
         """Find for every probe the tuples that satisfy all predicates and lie in its window.
 
         Parameters
@@ -172,7 +172,7 @@ class Segment(ABC):
         find_ranges_in_brackets(keys, own, offsets, low, high, *places, counters)
 
     @abstractmethod
-    def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> Found:
+    def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> ProbeResult:
         """Intersect the ranges of every probe; *counters* hold what the search has cost."""
 
     def snapshot(self) -> dict[str, Any]:

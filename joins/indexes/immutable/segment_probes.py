@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.found import Found
 from joins.machine.compiling import kernel
+from joins.matches import ProbeResult
 from joins.work import Work
 
 _LISTED_MAX = 1 << 25  # Ids per chunk of an enumeration: 256 MiB of address space, paged in by use.
@@ -76,7 +76,7 @@ def answer_in_chunks(
     enumerate: bool,
     counters: np.ndarray,
     probe_rows: Callable[[int, int, Output], tuple[int, int]],
-) -> Found:
+) -> ProbeResult:
     """Run a kernel that can only tell afterwards how much it lists, in chunks of bounded memory.
 
     ``probe_rows(row, listed_max, output)`` answers probes from *row* on while as many ids as the
@@ -97,7 +97,7 @@ def answer_in_chunks(
     match_id = None
     if enumerate:
         match_id = chunks[0] if len(chunks) == 1 else np.concatenate([output.match_id[:0], *chunks])
-    return Found(
+    return ProbeResult(
         count=output.matches,
         fingerprint=output.fingerprint,
         match_id=match_id,

@@ -1,8 +1,4 @@
-"""Values as int64 codes in the same order, so that one set of kernels serves every field.
-
-An integer is its own code. A float's code is its place in the order of all floats: both zeros are
-0, and NaN lies beyond the infinities, where no range reaches it.
-"""
+"""The columns and ranges of a subwindow as codes (`joins.indexes.columns.encode`)."""
 
 from __future__ import annotations
 
@@ -10,25 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joins.indexes.columns import column
-
-_WITHOUT_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
-
-
-def encode(values: np.ndarray) -> np.ndarray:
-    """Return the code of each value (int64 or float64)."""
-    if values.dtype == np.int64:
-        return values
-    bits = values.view(np.int64)
-    return np.where(bits >= 0, bits, -(bits & _WITHOUT_SIGN))
-
-
-def decode(codes: np.ndarray, dtype: str) -> np.ndarray:
-    """Return the values that `encode` gave these codes; zero is positive."""
-    if dtype == "int64":
-        return codes
-    magnitude = np.abs(codes).view(np.float64)
-    return np.where(codes >= 0, magnitude, -magnitude)
+from joins.indexes.columns import column, encode
 
 
 def encode_range(

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from joins.event_time import Candidates
-from joins.found import Found
+from joins.indexes.index import Ranges
 from joins.indexes.panjoin.answering import Probes
 from joins.indexes.panjoin.codes import encode_columns
 from joins.indexes.panjoin.probing import probe_subwindows
 from joins.indexes.panjoin.structure import StructureName
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
 from joins.indexes.windows.nested_loop import NestedLoop
-from joins.indexes.windows.window_index import Ranges
+from joins.matches import ProbeResult
 from joins.work import Work
 
 
@@ -56,7 +56,7 @@ class _Times:
             return np.empty(0, np.int64)
         return np.flatnonzero((start <= self.ts.max()) & (stop > self.ts.min()))
 
-    def candidates(self, row: np.ndarray, found: Found) -> Candidates:
+    def candidates(self, row: np.ndarray, found: ProbeResult) -> Candidates:
         place = found.match_id
         assert place is not None
         fresh = place >= self.settled

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joins.found import Found
 from joins.indexes.columns import window_columns
 from joins.indexes.panjoin.answering import (
     Output,
@@ -19,6 +18,7 @@ from joins.indexes.panjoin.answering import (
 from joins.indexes.panjoin.codes import encode_range
 from joins.indexes.panjoin.subwindow import Subwindow
 from joins.indexes.panjoin.threads import in_threads
+from joins.matches import ProbeResult
 
 
 def encode_probes(
@@ -60,7 +60,7 @@ def encode_probes(
 
 def probe_subwindows(
     subwindows: Sequence[Subwindow], probes: Probes, *, enumerate: bool = False, threads: int = 1
-) -> Found:
+) -> ProbeResult:
     """Find for every probe the matches in any of *subwindows*.
 
     A thread takes its share of the probes through all of them: threads wake up once, not once per
@@ -85,7 +85,7 @@ def probe_subwindows(
         match_id = listed.match_id
         if len(match_id):  # a list of no length would count them again
             add_matches(listed)
-    return Found(
+    return ProbeResult(
         count=output.matches,
         fingerprint=output.fingerprint,
         match_id=match_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.panjoin.codes import decode, encode
+from joins.indexes.columns import decode, encode
 from joins.machine.compiling import kernel
 
 _INT64_ENDS = (-(2.0**63), 2.0**63 - 1024)

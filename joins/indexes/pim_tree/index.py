@@ -7,9 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from joins.found import Found
 from joins.indexes.columns import column, key_dtype, keys_column, window_columns
-from joins.indexes.output import Output
 from joins.indexes.pim_tree.index_kernels import insert_entries, probe_entries
 from joins.indexes.pim_tree.layout import (
     ENTRIES,
@@ -30,6 +28,7 @@ from joins.indexes.pim_tree.mutable import clear_tree
 from joins.indexes.pim_tree.probe import active_tree, run_slot, tree_slot
 from joins.indexes.pim_tree.status import DONE, MAINTAIN
 from joins.machine.memory import aligned
+from joins.matches import MatchBuffer, ProbeResult, find_matches
 from joins.work import COUNTERS, NO_WORK, Work
 
 WIDTH = 32
@@ -162,7 +161,7 @@ class ForestIndex(ABC):
         stop: np.ndarray | None = None,
         enumerate: bool = False,
         side: int = 0,
-    ) -> Found:
+    ) -> ProbeResult:
         """Find for every probe the entries whose key is in its range and position in its window.
 
         Parameters
@@ -179,25 +178,11 @@ class ForestIndex(ABC):
         if start is None:
             start = np.full(len(low), self.forest.sides[side, HORIZON])
         start, stop = window_columns(start, stop, len(low))
-        count, fingerprint = np.zeros(len(low), np.int64), np.zeros(len(low), np.uint64)
-        counters = np.zeros(len(COUNTERS), np.int64)
-        nothing, listed = np.empty(0, np.int64), np.zeros(1, np.int64)
-        output = Output(count, fingerprint, nothing, listed)
-        probe_entries(self.forest, side, low, high, start, stop, output, counters)
-        match_id = None
-        if enumerate:
-            # Probing twice is cheaper than growing a list of unknown length.
-            match_id = np.empty(int(listed[0]), np.int64)
-            again = Output(np.zeros_like(count), np.zeros_like(fingerprint), match_id, listed)
-            listed[0] = 0
-            scratch = np.zeros_like(counters)
-            probe_entries(self.forest, side, low, high, start, stop, again, scratch)
-        return Found(
-            count=count,
-            fingerprint=fingerprint,
-            match_id=match_id,
-            work=Work.from_counters(counters),
-        )
+
+        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
+            return probe_entries(self.forest, side, low, high, start, stop, row, buffer, counters)
+
+        return find_matches(step, len(low), enumerate=enumerate)
 
     def expire(self, before: int, *, side: int = 0) -> Work:
         """Let positions less than *before* go; they leave at the next merge, or with their tree."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.output import Output
 from joins.indexes.pim_tree.immutable import descend, place_in_leaf
 from joins.indexes.pim_tree.layout import (
     DEPTH,
@@ -31,7 +30,7 @@ from joins.indexes.pim_tree.probe import (
 )
 from joins.indexes.pim_tree.status import DONE, MAINTAIN, NO_NODES
 from joins.machine.compiling import kernel
-from joins.work import MATCHES
+from joins.matches import MatchBuffer, begin_row, commit_row
 
 
 @kernel
@@ -66,11 +65,13 @@ def probe_entries(
     high: np.ndarray,
     start: np.ndarray,
     stop: np.ndarray,
-    output: Output,
+    begin: int,
+    output: MatchBuffer,
     counters: np.ndarray,
-) -> None:
-    """Probe all live trees of a side, row by row."""
-    for row in range(len(low)):
+) -> int:
+    """Probe all live trees of a side, row by row from *begin* on; return the row it came to."""
+    for row in range(begin, len(low)):
+        begin_row(output, counters)
         if low[row] > high[row]:
             continue
         key, subindex = low[row], 0
@@ -87,4 +88,6 @@ def probe_entries(
         for k in range(forest.sides[side, TREE_COUNT]):
             tree = tree_slot(forest, side, k)
             probe_tree(forest, run, tree, subindex, NONE, sought, output, counters, False)
-        counters[MATCHES] += output.matches[row]
+        if not commit_row(output, row, counters):
+            return row
+    return len(low)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.output import Output, give
 from joins.indexes.pim_tree.immutable import count_less, greatest_key
 from joins.indexes.pim_tree.layout import (
     DEPTH,
@@ -28,6 +27,7 @@ from joins.indexes.pim_tree.layout import (
 from joins.indexes.pim_tree.mutable import find_leaf, first_node, subindex_row, tree_width
 from joins.machine.atomics import lock, unlock
 from joins.machine.compiling import inlined
+from joins.matches import MatchBuffer, add_match
 from joins.work import ATOMICS, COMPARISONS
 
 
@@ -79,7 +79,7 @@ def probe_run(
     slot: int,
     begin: int,
     sought: Sought,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> None:
     """Report what a run holds from place *begin* on, that of the least key sought."""
@@ -88,7 +88,7 @@ def probe_run(
     while place < entries and forest.run_keys[slot, place] <= sought.high:
         position = forest.run_positions[slot, place]
         if sought.start <= position < sought.stop:
-            give(output, sought.row, position)
+            add_match(output, sought.row, position)
         place += 1
     counters[COMPARISONS] += place - begin + (place < entries)
 
@@ -101,7 +101,7 @@ def probe_tree(
     subindex: int,
     leaf: int,
     sought: Sought,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
     concurrent: bool,
 ) -> None:
@@ -130,7 +130,7 @@ def probe_tree(
         while at < size and pool[base + leaf, KEYS + at] <= high:
             position = pool[base + leaf, KEYS + width + at]
             if sought.start <= position < sought.stop:
-                give(output, sought.row, position)
+                add_match(output, sought.row, position)
             at += 1
         scanned += at
         below = at == size

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from joins.found import Found
-from joins.indexes.listing import add_up
-from joins.indexes.windows.window_index import Ranges
+from joins.indexes.index import Ranges
 from joins.indexes.windows.window_tree import WindowTree
+from joins.matches import ProbeResult
 from joins.work import NO_WORK, Work
 
 LENGTH = 1024
@@ -62,10 +61,10 @@ class ChainIndex:
                 return work
             done = end
 
-    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> Found:
-        """Find matches as `WindowIndex.probe` says."""
+    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
+        """Find matches as `Index.probe` says."""
         parts = (*self._archived, self._active)
-        return add_up([part.probe(ranges, enumerate=enumerate) for part in parts])
+        return ProbeResult.sum([part.probe(ranges, enumerate=enumerate) for part in parts])
 
     def expire(self, before: int) -> Work:
         """Let go of the sub-indexes that hold no position from *before* on."""

@@ -8,18 +8,15 @@ takes the same time however many share its key.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from joins.found import Found
 from joins.hashing import splitmix64
-from joins.indexes.immutable.segment_probes import Output
-from joins.indexes.listing import find_all, fits, report
-from joins.indexes.windows.window_index import Ranges
-from joins.indexes.windows.window_tuples import WindowProbes, WindowTuples, satisfies
+from joins.indexes.index import EncodedRanges, Ranges, in_range
+from joins.indexes.windows.window_tuples import WindowIndex, WindowTuples
 from joins.machine.compiling import kernel
+from joins.matches import MatchBuffer, ProbeResult, add_match, has_room
 from joins.work import COMPARISONS, Work
 
 _NONE = -1
@@ -49,7 +46,7 @@ class Table(NamedTuple):
     following: np.ndarray
 
 
-class HashIndex:
+class HashIndex(WindowIndex):
     """A window's tuples by the keys that an equality compares.
 
     Parameters
@@ -67,7 +64,7 @@ class HashIndex:
                 f"equal is {list(equal)} for {len(dtypes)} predicates; a hash index needs a flag "
                 "for each, and an equality to hash by"
             )
-        self._tuples = WindowTuples(dtypes)
+        super().__init__(dtypes)
         self._equal = np.array(equal, np.bool_)
         self._chain_all()
 
@@ -79,33 +76,32 @@ class HashIndex:
         """
         tuples = self._tuples
         place = tuples.begin, len(tuples.positions)
-        work = tuples.append(columns, positions) + Work(inserts=len(positions))
+        work = super().insert(columns, positions)
         if place != (tuples.begin, len(tuples.positions)):
             self._chain_all()
             return work + Work(moves=len(tuples))
         _link(self._table, tuples.keys, tuples.end - len(positions), tuples.end)
         return work
 
-    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> Found:
-        """Find matches as `WindowIndex.probe` says; ids ascend within a row.
+    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
+        """Find matches as `Index.probe` says; ids ascend within a row.
 
         Raise :exc:`ValueError` when an equality is negated or has a range of several values.
         """
         tuples = self._tuples
-        probes, work = tuples.probes(ranges)
+        located, locating = tuples.locate(ranges)
         for i in np.flatnonzero(self._equal):
-            wide = np.flatnonzero(probes.low[i] < probes.high[i])
-            if probes.negated[i] or len(wide):
-                what = "is negated" if probes.negated[i] else f"has a range in row {wide[0]}"
-                raise ValueError(f"predicate {i} {what}; the index takes it for an equality")
+            wide = np.flatnonzero(located.low[i] < located.high[i])
+            if located.negated[i] or len(wide):
+                what = "is negated" if located.negated[i] else f"has a range in row {wide[0]}"
+                raise ValueError(f"predicate {i} {what}; a hash index needs an equality there")
 
-        def answer(row: int, listed: int, output: Output, counters: np.ndarray) -> tuple[int, int]:
+        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
             return _look_up(
-                self._table, tuples.keys, tuples.positions, probes, row, listed, output, counters
+                self._table, tuples.keys, tuples.positions, located, row, buffer, counters
             )
 
-        found = find_all(answer, probes.end - probes.begin, enumerate=enumerate)
-        return replace(found, work=work + found.work)
+        return self._find(step, located, locating, enumerate=enumerate)
 
     def expire(self, before: int) -> Work:
         """Take positions less than *before* out of their chains."""
@@ -114,9 +110,6 @@ class HashIndex:
         _unlink(self._table, tuples.keys, tuples.begin - dropped, tuples.begin)
         return work + Work(moves=dropped)
 
-    def __len__(self) -> int:
-        return len(self._tuples)
-
     @property
     def nbytes(self) -> int:
         """Bytes that its arrays occupy."""
@@ -124,10 +117,10 @@ class HashIndex:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the tuples; the chains follow from them."""
-        return {"tuples": self._tuples.snapshot(), "equal": self._equal.tolist()}
+        return super().snapshot() | {"equal": self._equal.tolist()}
 
     @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> HashIndex:
+    def restore(cls, snapshot: dict[str, Any]) -> Self:
         """Return the index that `snapshot` described."""
         index = cls(snapshot["tuples"]["dtypes"], equal=snapshot["equal"])
         index._tuples = WindowTuples.restore(snapshot["tuples"])
@@ -178,26 +171,25 @@ def _look_up(
     table: Table,
     keys: np.ndarray,
     positions: np.ndarray,
-    probes: WindowProbes,
+    ranges: EncodedRanges,
     row: int,
-    listed: int,
-    output: Output,
+    buffer: MatchBuffer,
     counters: np.ndarray,
-) -> tuple[int, int]:
-    """Do what `joins.indexes.listing.Answer` says."""
-    for probe in range(row, len(probes.begin)):
-        begin, end = probes.begin[probe], probes.end[probe]
-        if not fits(end - begin, listed, output):
-            return probe, listed
-        place = table.head[_bucket(table, probes.low, probe)]
+) -> int:
+    """Probe from *row* on; see `joins.matches.ProbeStep`."""
+    for probe in range(row, len(ranges.start)):
+        begin, end = ranges.start[probe], ranges.stop[probe]
+        if not has_room(buffer, end - begin):
+            return probe
+        place = table.head[_bucket(table, ranges.low, probe)]
         while place != _NONE and place < end:
             tested = 1
             wanted = place >= begin
             while wanted and tested <= len(keys):
-                wanted = satisfies(keys, place, probes, tested - 1, probe)
+                wanted = in_range(ranges, tested - 1, probe, keys[tested - 1, place])
                 tested += 1
             counters[COMPARISONS] += tested
             if wanted:
-                listed = report(positions[place], probe, listed, output)
+                add_match(buffer, probe, positions[place])
             place = table.following[place]
-    return len(probes.begin), listed
+    return len(ranges.start)

@@ -26,16 +26,13 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.bit_array import bits_between, words_for
-from joins.found import Found
 from joins.indexes.immutable.offset import offset
 from joins.indexes.immutable.permutation import permutation
-from joins.indexes.immutable.segment_probes import Output
-from joins.indexes.listing import by_row, find_all, fits, report
-from joins.indexes.windows.unindexed import Unindexed
-from joins.indexes.windows.window_index import Ranges
-from joins.indexes.windows.window_tuples import WindowProbes, WindowTuples, satisfies
+from joins.indexes.index import EncodedRanges, Ranges, in_range
+from joins.indexes.windows.window_tuples import WindowIndex, WindowTuples
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
+from joins.matches import MatchBuffer, ProbeResult, add_match, has_room, order_by_row
 from joins.work import BITS, COMPARISONS, NO_WORK, Work
 
 _INT64_MAX = np.iinfo(np.int64).max
@@ -70,48 +67,40 @@ class Sorted(NamedTuple):
     checked: np.ndarray
 
 
-class IeJoin(Unindexed):
+class IeJoin(WindowIndex):
     """A window's tuples as they come; everything else is made for a batch of probes and dropped."""
 
-    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> Found:
-        """Find matches as `WindowIndex.probe` says."""
+    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
+        """Find matches as `Index.probe` says."""
         tuples = self._tuples
-        probes, work = tuples.probes(ranges)
-        batch, sorting = _sort(tuples, probes)
+        located, locating = tuples.locate(ranges)
+        batch, sorting = _sort(tuples, located)
         bits = np.zeros(words_for(len(tuples)), np.uint64)
 
-        def answer(row: int, listed: int, output: Output, counters: np.ndarray) -> tuple[int, int]:
+        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
             return _sweep(
-                batch,
-                bits,
-                tuples.keys,
-                tuples.positions,
-                probes,
-                row,
-                listed,
-                output,
-                counters,
+                batch, bits, tuples.keys, tuples.positions, located, row, buffer, counters
             )
 
-        most = (probes.end - probes.begin)[batch.probe]
-        found = find_all(answer, most, enumerate=enumerate)
-        match_id = found.match_id
-        if match_id is not None:
-            match_id = by_row(match_id, batch.probe, found.count[batch.probe], found.count)
-        return replace(found, match_id=match_id, work=work + sorting + found.work)
+        result = self._find(step, located, locating + sorting, enumerate=enumerate)
+        if result.match_id is None:
+            return result
+        counts = result.count[batch.probe]
+        listed = order_by_row(result.match_id, batch.probe, counts, result.count)
+        return replace(result, match_id=listed)
 
 
-def _sort(tuples: WindowTuples, probes: WindowProbes) -> tuple[Sorted, Work]:
+def _sort(tuples: WindowTuples, probes: EncodedRanges) -> tuple[Sorted, Work]:
     """Sort the window and the probes by both inequalities and relate the orders."""
-    held = slice(tuples.begin, tuples.end)
+    window = slice(tuples.begin, tuples.end)
     ranged = np.flatnonzero(~probes.negated)
     reading, setting = (ranged[0], ranged[min(1, len(ranged) - 1)]) if len(ranged) else (0, 0)
-    set_keys, bound, is_whole = _one_end(tuples.keys[setting, held], probes, setting)
+    set_keys, bound, is_whole = _one_end(tuples.keys[setting, window], probes, setting)
     checked = set(range(len(tuples.keys))) - {reading, setting}
     if probes.negated[setting] or not (is_whole or setting == reading):
         checked.add(setting)
 
-    read_keys, read_order, read_work = _argsort(tuples.keys[reading, held])
+    read_keys, read_order, read_work = _argsort(tuples.keys[reading, window])
     set_keys, set_order, set_work = _argsort(set_keys)
     bits, permutation_work = permutation(read_order, set_order, first=0)
     bound, probe_order, probe_work = _argsort(bound)
@@ -131,7 +120,7 @@ def _sort(tuples: WindowTuples, probes: WindowProbes) -> tuple[Sorted, Work]:
 
 
 def _one_end(
-    keys: np.ndarray, probes: WindowProbes, predicate: int
+    keys: np.ndarray, probes: EncodedRanges, predicate: int
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return keys and bounds such that key <= bound is one end of the predicate's ranges.
 
@@ -139,7 +128,7 @@ def _one_end(
     predicate bounds nothing. What finding out costs is not counted: IE-Join is told its operators.
     """
     if probes.negated[predicate] or not len(keys):
-        return keys, np.full(len(probes.begin), _INT64_MAX), True
+        return keys, np.full(len(probes.start), _INT64_MAX), True
     low, high = probes.low[predicate], probes.high[predicate]
     by_low, by_high = np.sum(low > keys.min()), np.sum(high < keys.max())
     if by_low > by_high:
@@ -148,10 +137,10 @@ def _one_end(
 
 
 def _read_ranges(
-    keys: np.ndarray, probes: WindowProbes, predicate: int
+    keys: np.ndarray, probes: EncodedRanges, predicate: int
 ) -> tuple[np.ndarray, np.ndarray, Work]:
     """Return for each probe where its range begins and ends in sorted *keys*; negated: all."""
-    begin, end = np.zeros(len(probes.begin), np.int64), np.full(len(probes.begin), len(keys))
+    begin, end = np.zeros(len(probes.start), np.int64), np.full(len(probes.start), len(keys))
     if probes.negated[predicate]:
         return begin, end, NO_WORK
     low, by_low, low_work = _argsort(probes.low[predicate])
@@ -181,26 +170,25 @@ def _sweep(
     bits: np.ndarray,
     keys: np.ndarray,
     positions: np.ndarray,
-    probes: WindowProbes,
+    probes: EncodedRanges,
     row: int,
-    listed: int,
-    output: Output,
+    buffer: MatchBuffer,
     counters: np.ndarray,
-) -> tuple[int, int]:
-    """Do what `joins.indexes.listing.Answer` says, rows being probes in the order that is set."""
+) -> int:
+    """Probe from *row* on, rows being probes in the order that is set; see `ProbeStep`."""
     is_set = batch.set_end[row - 1] if row > 0 else 0
     for i in range(row, len(batch.probe)):
         probe = batch.probe[i]
-        seen_from, seen_to = probes.begin[probe], probes.end[probe]
-        if not fits(seen_to - seen_from, listed, output):
-            return i, listed
+        start, stop = probes.start[probe], probes.stop[probe]
+        if not has_room(buffer, stop - start):
+            return i
         for k in range(is_set, batch.set_end[i]):
             bit = batch.set_order[k]
             bits[bit >> 6] |= _ONE << np.uint64(bit & 63)
         counters[BITS] += batch.set_end[i] - is_set
         is_set = batch.set_end[i]
         begin, end = batch.read_begin[probe], batch.read_end[probe]
-        if begin >= end or seen_from >= seen_to:
+        if begin >= end or start >= stop:
             continue
         for word in range(begin >> 6, (end + 63) >> 6):
             left = bits[word] & bits_between(word, begin, end)
@@ -209,11 +197,11 @@ def _sweep(
                 place = batch.place[word * 64 + trailing_zeros(left)]
                 left &= left - _ONE
                 counters[COMPARISONS] += 1
-                wanted = seen_from <= place and place < seen_to
+                wanted = start <= place and place < stop
                 for predicate in batch.checked:
                     if wanted:
                         counters[COMPARISONS] += 1
-                        wanted = satisfies(keys, place, probes, predicate, probe)
+                        wanted = in_range(probes, predicate, probe, keys[predicate, place])
                 if wanted:
-                    listed = report(positions[place], probe, listed, output)
-    return len(batch.probe), listed
+                    add_match(buffer, probe, positions[place])
+    return len(batch.probe)

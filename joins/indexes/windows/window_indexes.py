@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from joins.indexes.index import Index
 from joins.indexes.windows.chain_index import ChainIndex
 from joins.indexes.windows.hash_index import HashIndex
 from joins.indexes.windows.ie_join import IeJoin
 from joins.indexes.windows.nested_loop import NestedLoop
-from joins.indexes.windows.window_index import WindowIndex
 from joins.indexes.windows.window_tree import WindowTree
 from joins.queries.conditions import Condition
 
@@ -18,10 +18,10 @@ def _hash_index(conditions: Sequence[Condition]) -> HashIndex:
     return HashIndex(_dtypes(conditions), equal=[c.operator == "=" for c in conditions])
 
 
-def _plain(index: Callable[..., WindowIndex]) -> Callable[..., WindowIndex]:
+def _plain(index: Callable[..., Index]) -> Callable[..., Index]:
     """Return a factory of an index that need not know more of its predicates than their dtypes."""
 
-    def make(conditions: Sequence[Condition], **options: Any) -> WindowIndex:
+    def make(conditions: Sequence[Condition], **options: Any) -> Index:
         return index(_dtypes(conditions), **options)
 
     return make
@@ -31,7 +31,7 @@ def _dtypes(conditions: Sequence[Condition]) -> list[str]:
     return [condition.dtype for condition in conditions]
 
 
-WINDOW_INDEXES: dict[str, Callable[..., WindowIndex]] = {
+WINDOW_INDEXES: dict[str, Callable[..., Index]] = {
     "nested_loop": _plain(NestedLoop),
     "b_plus_tree": _plain(WindowTree),
     "chain_index": _plain(ChainIndex),

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from joins.bit_array import bits_between, intersect, words_for
-from joins.found import Found
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.immutable.segment_probes import Output
-from joins.indexes.listing import find_all, fits, report
-from joins.indexes.windows.window_index import Ranges
-from joins.indexes.windows.window_tuples import WindowProbes, WindowTuples
+from joins.indexes.index import EncodedRanges, Ranges
+from joins.indexes.windows.window_tuples import WindowIndex
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
+from joins.matches import MatchBuffer, ProbeResult, add_match, has_room
 from joins.work import BITS, NO_WORK, Work
 
 _MARKED_BYTES_MAX = 1 << 19
@@ -32,7 +30,7 @@ intersected and read."""
 _ONE = np.uint64(1)
 
 
-class WindowTree:
+class WindowTree(WindowIndex):
     """A window's tuples in a B+-tree per predicate.
 
     A tree over one of several predicates holds serials of tuples (see `WindowTuples`), which are
@@ -45,7 +43,7 @@ class WindowTree:
     """
 
     def __init__(self, dtypes: Sequence[Any]) -> None:
-        self._tuples = WindowTuples(dtypes)
+        super().__init__(dtypes)
         self._trees = [BPlusTree() for _ in dtypes]
 
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
@@ -54,38 +52,41 @@ class WindowTree:
         end = self._tuples.end
         return self._update(BPlusTree.insert, end - len(positions), end) + work
 
-    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> Found:
-        """Find matches as `WindowIndex.probe` says."""
-        probes, work = self._tuples.probes(ranges)
+    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
+        """Find matches as `Index.probe` says."""
+        located, locating = self._tuples.locate(ranges)
         if len(self._trees) == 1:
-            found = self._trees[0].probe(
-                probes.low[0],
-                probes.high[0],
-                negated=bool(probes.negated[0]),
+            result = self._trees[0].probe(
+                located.low[0],
+                located.high[0],
+                negated=bool(located.negated[0]),
                 start=ranges.start,
                 stop=ranges.stop,
                 enumerate=enumerate,
             )
-            return replace(found, work=work + found.work)
-        marking = [work]
+            return replace(result, work=locating + result.work)
+        marking = [locating]
         at_a_time = max(1, _MARKED_BYTES_MAX // (8 * words_for(len(self)) + 1))
 
-        def answer(row: int, listed: int, output: Output, counters: np.ndarray) -> tuple[int, int]:
-            bits, work = self._mark(probes, row, row + at_a_time)
-            marking.append(work)
-            return _read(
-                bits,
-                self._tuples.positions,
-                self._tuples.begin,
-                probes,
-                row,
-                listed,
-                output,
-                counters,
-            )
+        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
+            end = row
+            while row == end < len(located.start):
+                end = min(row + at_a_time, len(located.start))
+                bits, work = self._mark(located, row, end)
+                marking.append(work)
+                row = _read(
+                    bits,
+                    self._tuples.positions,
+                    self._tuples.begin,
+                    located,
+                    row,
+                    buffer,
+                    counters,
+                )
+            return row
 
-        found = find_all(answer, probes.end - probes.begin, enumerate=enumerate)
-        return replace(found, work=sum(marking, found.work))
+        result = self._find(step, located, NO_WORK, enumerate=enumerate)
+        return replace(result, work=sum(marking, result.work))
 
     def expire(self, before: int) -> Work:
         """Delete positions less than *before* from all trees."""
@@ -93,26 +94,19 @@ class WindowTree:
         begin = self._tuples.begin
         return self._update(BPlusTree.delete, begin - dropped, begin) + work
 
-    def __len__(self) -> int:
-        return len(self._tuples)
-
     @property
     def nbytes(self) -> int:
         """Bytes that its arrays occupy."""
-        return self._tuples.nbytes + sum(tree.nbytes for tree in self._trees)
+        return super().nbytes + sum(tree.nbytes for tree in self._trees)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers."""
-        return {
-            "tuples": self._tuples.snapshot(),
-            "trees": [tree.snapshot() for tree in self._trees],
-        }
+        return super().snapshot() | {"trees": [tree.snapshot() for tree in self._trees]}
 
     @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> WindowTree:
+    def restore(cls, snapshot: dict[str, Any]) -> Self:
         """Return the index that `snapshot` described."""
-        index = cls(snapshot["tuples"]["dtypes"])
-        index._tuples = WindowTuples.restore(snapshot["tuples"])
+        index = super().restore(snapshot)
         index._trees = [BPlusTree.restore(tree) for tree in snapshot["trees"]]
         return index
 
@@ -129,8 +123,8 @@ class WindowTree:
         )
         return sum(works, NO_WORK)
 
-    def _mark(self, probes: WindowProbes, row: int, stop: int) -> tuple[np.ndarray, Work]:
-        """Return for probes *row* to *stop* - 1 a bit per tuple held: whether it matches."""
+    def _mark(self, probes: EncodedRanges, row: int, stop: int) -> tuple[np.ndarray, Work]:
+        """Return for probes *row* to *stop* - 1 a bit per tuple: whether it matches."""
         marked = [
             tree.mark(
                 low[row:stop],
@@ -152,27 +146,27 @@ def _read(
     bits: np.ndarray,
     positions: np.ndarray,
     first: int,
-    probes: WindowProbes,
+    probes: EncodedRanges,
     row: int,
-    listed: int,
-    output: Output,
+    buffer: MatchBuffer,
     counters: np.ndarray,
-) -> tuple[int, int]:
-    """Do what `joins.indexes.listing.Answer` says for the probes that *bits* has rows of.
+) -> int:
+    """Add the matches of the probes from *row* on, which *bits* has rows of.
 
-    Bit 0 of a row stands for place *first*; bits outside the probe's window are passed over.
+    Bit 0 of a row stands for place *first*; bits outside the probe's window are passed over. Return
+    the row it came to before the buffer was full.
     """
     for i in range(len(bits)):
         probe = row + i
-        begin, end = probes.begin[probe] - first, probes.end[probe] - first
-        if not fits(end - begin, listed, output):
-            return probe, listed
+        begin, end = probes.start[probe] - first, probes.stop[probe] - first
+        if not has_room(buffer, end - begin):
+            return probe
         words = begin >> 6, (end + 63) >> 6
         for word in range(words[0], words[1]):
             left = bits[i, word] & bits_between(word, begin, end)
             while left != 0:
                 place = first + word * 64 + trailing_zeros(left)
                 left &= left - _ONE
-                listed = report(positions[place], probe, listed, output)
+                add_match(buffer, probe, positions[place])
         counters[BITS] += words[1] - words[0]
-    return row + len(bits), listed
+    return row + len(bits)

@@ -1,49 +1,29 @@
-"""A window's tuples as columns in the order of their positions, which most window indexes keep.
+"""A window's tuples as columns in the order of their positions: what all window indexes share.
 
-Keys are kept as int64 whatever their dtype: a float is kept as its place in the order of all
-floats. So kernels are compiled once for any mix of predicates, and -0.0 and 0.0, which are equal,
-are one key to a hash table as well.
+Keys are stored as codes (`joins.indexes.columns.encode`), whatever their dtype. So kernels are
+compiled once for any mix of predicates, and -0.0 and 0.0, which are equal, are one key to a hash
+table as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Self
 
 import numpy as np
 
-from joins.indexes.columns import column, key_dtype, keys_column, window_columns
+from joins.indexes.columns import column, encode, key_dtype, keys_column
+from joins.indexes.index import EncodedRanges, Ranges, check_predicates, encode_ranges
 from joins.indexes.search import lower_bound
-from joins.indexes.windows.window_index import Ranges
 from joins.machine.compiling import kernel
+from joins.matches import ProbeResult, ProbeStep, find_matches
 from joins.work import COUNTERS, Work
 
 _CAPACITY_MIN = 64
-_INT64_MIN = np.iinfo(np.int64).min
-
-
-class WindowProbes(NamedTuple):
-    """The probes of one call, in the terms of `WindowTuples`; m probes, p predicates.
-
-    Attributes
-    ----------
-    low, high
-        int64, shape (p, m): ranges of kept keys, both ends inclusive.
-    negated
-        bool, a predicate each: the range is what must not match.
-    begin, end
-        int64: probe i sees the places begin[i] to end[i] - 1, none when they are equal.
-    """
-
-    low: np.ndarray
-    high: np.ndarray
-    negated: np.ndarray
-    begin: np.ndarray
-    end: np.ndarray
 
 
 class WindowTuples:
-    """Columns that are appended to at the end and let go of at the front.
+    """Columns that grow at the end and are dropped from the front.
 
     A tuple's *place* is its row in the arrays; it changes when they are moved to make room, which
     `append` does. Its *serial*, place + shift, never does: it counts the tuples before it.
@@ -51,11 +31,11 @@ class WindowTuples:
     Attributes
     ----------
     keys
-        int64, shape (p, capacity): a row per predicate; see the module's text.
+        int64, shape (p, capacity): the codes of each predicate's column.
     positions
         int64, stream positions.
     begin, end
-        Tuples held are those at places begin to end - 1.
+        The window's tuples are those at places begin to end - 1.
     shift
         Serial less place.
     """
@@ -81,11 +61,11 @@ class WindowTuples:
         Raise :exc:`ValueError` or :exc:`TypeError` when a column is missing, of another dtype or
         length, when a key is NaN, or when positions do not ascend; nothing is appended then.
         """
-        self._check_count("columns", columns)
+        check_predicates(len(self.dtypes), columns=columns)
         positions = column(positions, np.int64, "positions")
         n = len(positions)
         keys = [
-            in_order(keys_column(values, dtype, f"column {i}", n))
+            encode(keys_column(values, dtype, f"column {i}", n))
             for i, (values, dtype) in enumerate(zip(columns, self.dtypes, strict=True))
         ]
         self._check_ascent(positions)
@@ -97,42 +77,34 @@ class WindowTuples:
         return Work(moves=moved, bytes_copied=(len(keys) + 1) * positions.nbytes)
 
     def drop(self, before: int) -> tuple[int, Work]:
-        """Let go of positions less than *before*; return how many and what finding them cost."""
+        """Drop positions less than *before*; return how many and what finding them cost."""
         counters = np.zeros(len(COUNTERS), np.int64)
         begin = int(lower_bound(self.positions, self.begin, self.end, before, counters))
         dropped = begin - self.begin
         self.begin = begin
         return dropped, Work.from_counters(counters)
 
-    def probes(self, ranges: Ranges) -> tuple[WindowProbes, Work]:
-        """Return *ranges*, checked, in kept keys and places; and what finding these cost.
+    def locate(self, ranges: Ranges) -> tuple[EncodedRanges, Work]:
+        """Return *ranges* encoded, and what that cost.
 
-        Raise :exc:`ValueError` or :exc:`TypeError` when one does not fit the predicates.
+        Their *start* and *stop* are places of this window rather than positions; a probe that sees
+        nothing has equal ones. Raise what `encode_ranges` raises.
         """
-        low, high, negated, start, stop = ranges
-        for name, given in (("low", low), ("high", high), ("negated", negated)):
-            self._check_count(name, given)
-        m = len(low[0])
-        least, most = np.empty((2, len(self.dtypes), m), np.int64)
-        for keys, name, given in ((least, "low", low), (most, "high", high)):
-            for i, (values, dtype) in enumerate(zip(given, self.dtypes, strict=True)):
-                keys[i] = in_order(keys_column(values, dtype, f"{name} of predicate {i}", m))
-        places = np.empty((2, m), np.int64)
+        encoded = encode_ranges(ranges, self.dtypes)
         counters = np.zeros(len(COUNTERS), np.int64)
-        for found, bounds in zip(places, window_columns(start, stop, m), strict=True):
-            _find_places(self.positions, self.begin, self.end, bounds, found, counters)
-        begin, end = places
-        flags = np.array(negated, np.bool_)
-        probes = WindowProbes(least, most, flags, begin, np.maximum(begin, end))
-        return probes, Work.from_counters(counters)
+        start, stop = np.empty((2, len(encoded.start)), np.int64)
+        for bounds, places in ((encoded.start, start), (encoded.stop, stop)):
+            _find_places(self.positions, self.begin, self.end, bounds, places, counters)
+        located = encoded._replace(start=start, stop=np.maximum(start, stop))
+        return located, Work.from_counters(counters)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the tuples and how they lie; so that a restored window does the same work."""
-        held = slice(self.begin, self.end)
+        window = slice(self.begin, self.end)
         return {
             "dtypes": [dtype.name for dtype in self.dtypes],
-            "keys": self.keys[:, held].copy(),
-            "positions": self.positions[held].copy(),
+            "keys": self.keys[:, window].copy(),
+            "positions": self.positions[window].copy(),
             "begin": self.begin,
             "shift": self.shift,
             "capacity": len(self.positions),
@@ -145,9 +117,9 @@ class WindowTuples:
         tuples._allocate(int(snapshot["capacity"]))
         tuples.begin, tuples.shift = int(snapshot["begin"]), int(snapshot["shift"])
         tuples.end = tuples.begin + len(snapshot["positions"])
-        held = slice(tuples.begin, tuples.end)
-        tuples.keys[:, held] = snapshot["keys"]
-        tuples.positions[held] = snapshot["positions"]
+        window = slice(tuples.begin, tuples.end)
+        tuples.keys[:, window] = snapshot["keys"]
+        tuples.positions[window] = snapshot["positions"]
         return tuples
 
     def _allocate(self, capacity: int) -> None:
@@ -162,18 +134,14 @@ class WindowTuples:
         """
         if self.end + more <= len(self.positions):
             return 0
-        held = slice(self.begin, self.end)
-        keys, positions, moved = self.keys[:, held], self.positions[held], len(self)
+        window = slice(self.begin, self.end)
+        keys, positions, moved = self.keys[:, window], self.positions[window], len(self)
         self._allocate(max(_CAPACITY_MIN, 2 * (moved + more)))
         self.keys[:, :moved] = keys
         self.positions[:moved] = positions
         self.shift += self.begin
         self.begin, self.end = 0, moved
         return moved
-
-    def _check_count(self, name: str, given: Sequence[Any]) -> None:
-        if len(given) != len(self.dtypes):
-            raise ValueError(f"{name}: {len(given)} given for {len(self.dtypes)} predicates")
 
     def _check_ascent(self, positions: np.ndarray) -> None:
         last = self.positions[max(self.begin, self.end - 1) : self.end]
@@ -184,23 +152,54 @@ class WindowTuples:
             raise ValueError(f"positions: {later} comes after {earlier}; they must ascend")
 
 
-def in_order(values: np.ndarray) -> np.ndarray:
-    """Return int64 numbers that compare as *values* (int64, or float64 without NaN) do."""
-    if values.dtype == np.int64:
-        return values
-    bits = values.view(np.int64)
-    # Negative floats have the sign bit set and grow in bits as they fall in value.
-    return np.where(bits >= 0, bits, _INT64_MIN - bits)
+class WindowIndex:
+    """What the indexes over `WindowTuples` share: all of an `Index` but the probe.
 
+    By itself it stores tuples as they come; a structure that builds something on insertion adds to
+    `insert`, `expire` and `restore`.
 
-@kernel
-def satisfies(
-    keys: np.ndarray, place: int, probes: WindowProbes, predicate: int, probe: int
-) -> bool:
-    """Tell whether the tuple at *place* satisfies one predicate of a probe."""
-    key = keys[predicate, place]
-    inside = probes.low[predicate, probe] <= key and key <= probes.high[predicate, probe]
-    return inside != probes.negated[predicate]
+    Parameters
+    ----------
+    dtypes
+        Per predicate the dtype of its column, int64 or float64.
+    """
+
+    def __init__(self, dtypes: Sequence[Any]) -> None:
+        self._tuples = WindowTuples(dtypes)
+
+    def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
+        """Insert tuples; raise what `WindowTuples.append` raises."""
+        return self._tuples.append(columns, positions) + Work(inserts=len(positions))
+
+    def expire(self, before: int) -> Work:
+        """Drop positions less than *before*."""
+        return self._tuples.drop(before)[1]
+
+    def __len__(self) -> int:
+        return len(self._tuples)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that its arrays occupy."""
+        return self._tuples.nbytes
+
+    def _find(
+        self, step: ProbeStep, located: EncodedRanges, work: Work, *, enumerate: bool
+    ) -> ProbeResult:
+        """Return what `find_matches` does where no probe has more matches than it sees tuples."""
+        seen = int((located.stop - located.start).sum())
+        return find_matches(step, len(located.start), enumerate=enumerate, room=seen, work=work)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as plain arrays and numbers."""
+        return {"tuples": self._tuples.snapshot()}
+
+    @classmethod
+    def restore(cls, snapshot: dict[str, Any]) -> Self:
+        """Return the index that `snapshot` described."""
+        index = cls(snapshot["tuples"]["dtypes"])
+        index._tuples = WindowTuples.restore(snapshot["tuples"])
+        return index
 
 
 @kernel

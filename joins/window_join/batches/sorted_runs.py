@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from joins.found import Found
 from joins.machine.compiling import kernel
 from joins.machine.lanes import LANES
 from joins.machine.memory import aligned
+from joins.matches import ProbeResult
 from joins.radix_sort import COUNTERS_MAX
 from joins.window_join.batches.batch_kernels import Scratch, join_batch, list_batch
 from joins.window_join.batches.run_kernels import Upper
@@ -78,7 +78,7 @@ class SortedRunsJoin:
         self._stacks = make_stacks(1 if self_join else 2, 0, narrow=True)
         self._make_scratch(0)
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         n = len(rows.side)
         count, fingerprint = np.empty(n, np.int64), np.empty(n, np.uint64)
@@ -100,7 +100,7 @@ class SortedRunsJoin:
             match_id = np.empty(int(count.sum()), np.int64)
             begins, again = np.cumsum(count) - count, np.zeros_like(counters)
             list_batch(self._stacks, rows, self._scratch, match_id, begins, again)
-        return Found(
+        return ProbeResult(
             count=count,
             fingerprint=fingerprint,
             match_id=match_id,

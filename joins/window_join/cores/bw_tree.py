@@ -14,12 +14,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from joins.found import Found
 from joins.indexes.bw_tree.bw_tree import CHAIN, WIDTH
 from joins.indexes.columns import at_least_one
-from joins.indexes.output import new_output, with_more_room
 from joins.indexes.pim_tree.status import NO_OUTPUT
 from joins.machine.memory import LINE
+from joins.matches import MatchList, ProbeResult
 from joins.window_join.cores.bw_tree_kernels import run_bw_cores
 from joins.window_join.cores.bw_tree_state import BwCores
 from joins.window_join.cores.clocks import elapse
@@ -32,8 +31,6 @@ from joins.window_join.live.shared_join import SharedJoin
 from joins.window_join.live.state import SIDES
 from joins.window_join.rows import Rows
 from joins.work import COUNTERS, Work
-
-_FIRST_MATCHES = 1024
 
 
 class BwCoresJoin(SharedJoin[BwTreeWindows]):
@@ -75,7 +72,7 @@ class BwCoresJoin(SharedJoin[BwTreeWindows]):
             line_free=np.zeros((sides, 0), np.int64),
         )
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order.
 
         The work is that of all cores together; its ``elapsed_ns`` is what they took for it.
@@ -88,17 +85,20 @@ class BwCoresJoin(SharedJoin[BwTreeWindows]):
         cores = self._cores._replace(line_free=np.zeros((len(live.base), lines), np.int64))
         cores.free[:] = 0
         cores.state[:, CLOCK] += self._share_ps(opening)
-        output = new_output(n, _FIRST_MATCHES if enumerate else 0)
+        matches = MatchList(n, enumerate=enumerate)
         counters = np.zeros(len(COUNTERS), np.int64)
-        while run_bw_cores(first, last, rows, live, sharing, cores, output, counters) == NO_OUTPUT:
-            output = with_more_room(output)
-        match_id = propagate_all(rows, live, [output], listed=enumerate)
+        while (
+            run_bw_cores(first, last, rows, live, sharing, cores, matches.buffer, counters)
+            == NO_OUTPUT
+        ):
+            matches.add_chunk()
+        match_id = propagate_all(rows, live, [matches])
         closing = self._windows.close(live, sharing)
         cores.latest[0] = cores.state[:, CLOCK].max() + self._share_ps(closing)
         work = opening + Work.from_counters(counters) + closing
-        return Found(
-            count=output.matches,
-            fingerprint=output.fingerprint,
+        return ProbeResult(
+            count=matches.buffer.matches,
+            fingerprint=matches.buffer.fingerprint,
             match_id=match_id,
             work=replace(work, elapsed_ns=elapse(cores, self._physical)),
         )

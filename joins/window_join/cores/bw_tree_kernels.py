@@ -13,11 +13,11 @@ import numpy as np
 
 from joins.indexes.bw_tree.pages import DELETED, INSERTED, PAGE, Pages
 from joins.indexes.bw_tree.update import begin_change, is_changing, prepare, swap
-from joins.indexes.output import Output
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
 from joins.machine.atomics import fetch_add
 from joins.machine.compiling import kernel
 from joins.machine.memory import LINE
+from joins.matches import MatchBuffer
 from joins.window_join.cores.bw_tree_state import (
     END,
     EXPIRE,
@@ -51,7 +51,7 @@ def run_bw_cores(
     live: Live,
     sharing: Sharing,
     cores: BwCores,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> int:
     """Step until no core has anything to do; `NO_OUTPUT` asks for room and to be called again.
@@ -107,7 +107,7 @@ def _look_up(
     sharing: Sharing,
     cores: BwCores,
     core: int,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> bool:
     """Look a row up and begin to insert it.
@@ -154,7 +154,7 @@ def _go_on(
     sharing: Sharing,
     cores: BwCores,
     core: int,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> None:
     """Begin what comes after a change: the next deletion, or the task's next row or end."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.output import Output, has_found_room
 from joins.indexes.pim_tree.layout import ENTRIES, NONE, Forest
 from joins.indexes.pim_tree.lookahead import PLACES, READ, WRITTEN, look_up_block
 from joins.indexes.pim_tree.mutable import subindex_row
@@ -18,6 +17,7 @@ from joins.indexes.pim_tree.probe import Sought, active_tree, probe_run, probe_t
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
 from joins.machine.atomics import fetch_add, load, store
 from joins.machine.compiling import kernel
+from joins.matches import MatchBuffer, begin_row, commit_row
 from joins.window_join.cores.clocks import acquire, drained, next_core, release, spend, total_ps
 from joins.window_join.cores.merge import go_on_merging, merge_if_due
 from joins.window_join.cores.state import (
@@ -49,7 +49,7 @@ from joins.window_join.live.state import (
     Worker,
 )
 from joins.window_join.rows import Rows
-from joins.work import ATOMICS, COMPARISONS, MATCHES
+from joins.work import ATOMICS, MATCHES
 
 
 @kernel
@@ -59,7 +59,7 @@ def run_cores(
     live: Live,
     setting: Setting,
     cores: Cores,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> int:
     """Step until every row is joined; `NO_OUTPUT` asks for room and to be called again."""
@@ -139,7 +139,7 @@ def _look_up(
     setting: Setting,
     cores: Cores,
     core: int,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> bool:
     """Look a row up in two steps: before the edge tuple in the index, from it on in the window.
@@ -151,8 +151,7 @@ def _look_up(
     low, high = rows.low[row], rows.high[row]
     own = rows.side[row]
     probed = own if setting.self_join else 1 - own
-    listed = output.listed[0]
-    compared, atomics = counters[COMPARISONS], counters[ATOMICS]
+    begin_row(output, counters)
     before = held = total_ps(cores, counters)
     run, tree = run_slot(forest, probed, 0), active_tree(forest, probed)
     line = subindex_row(forest, tree, places[READ])
@@ -163,15 +162,14 @@ def _look_up(
         held = total_ps(cores, counters)
         probe_run(forest, run, places[PLACES], sought, output, counters)
         scan_unindexed(live, rows, row, probed, edge, output, counters)
-    if setting.enumerating and not has_found_room(output, row, listed):
-        counters[COMPARISONS], counters[ATOMICS] = compared, atomics
+    if not commit_row(output, row, counters):
         return False
     if low <= high:
         acquire(cores, core, cores.subindex_free, line)
         cores.subindex_free[line] = cores.state[core, CLOCK] + held - before
-    counters[MATCHES] += output.listed[0] - listed
+    counters[MATCHES] += output.matches[row]
     live.place[0, row] = 0
-    live.place[1, row] = output.listed[0] - output.matches[row]
+    live.place[1, row] = output.before + output.listed[0] - output.matches[row]
     store(live.status, 0, row, COMPLETED)
     counters[ATOMICS] += 1
     spend(cores, core, before, counters)
@@ -189,7 +187,7 @@ def _insert(
     live: Live,
     cores: Cores,
     core: int,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> None:
     """Index a row, and move the edge tuple unless another core does."""
@@ -214,7 +212,7 @@ def _insert(
 
 @kernel
 def _end_row(
-    rows: Rows, live: Live, cores: Cores, core: int, output: Output, counters: np.ndarray
+    rows: Rows, live: Live, cores: Cores, core: int, output: MatchBuffer, counters: np.ndarray
 ) -> None:
     """Go on to the task's next row; after its last propagate results, unless another core does."""
     task = cores.tasks[core]

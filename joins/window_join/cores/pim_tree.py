@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from joins.found import Found
 from joins.indexes.columns import at_least_one
-from joins.indexes.output import new_output, with_more_room
 from joins.indexes.pim_tree.lookahead import make_places
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.indexes.pim_tree.status import NO_OUTPUT
+from joins.matches import MatchList, ProbeResult
 from joins.window_join.cores.clocks import elapse
 from joins.window_join.cores.kernels import run_cores
 from joins.window_join.cores.state import Cores
@@ -35,7 +34,6 @@ from joins.work import COUNTERS, Work
 TASK_ROWS = 8
 """Task size of the paper's experiments (section 5.2)."""
 
-_FIRST_MATCHES = 1024
 _NO_LIMIT = 1 << 60
 """Slack: nothing but the gate holds a task back, as every batch has room for all its tuples."""
 
@@ -91,7 +89,7 @@ class CoresJoin(SharedJoin[SharedWindows]):
             unit_ps=np.array(unit_ps, np.int64),
         )
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order.
 
         The work is that of all cores together; its ``elapsed_ns`` is what they took for it.
@@ -102,15 +100,15 @@ class CoresJoin(SharedJoin[SharedWindows]):
         setting = self._setting._replace(enumerating=enumerate)
         self._cores.free[:] = 0
         cores = self._cores._replace(subindex_free=np.zeros(len(forest.subindexes), np.int64))
-        output = new_output(n, _FIRST_MATCHES if enumerate else 0)
+        matches = MatchList(n, enumerate=enumerate)
         counters = np.zeros(len(COUNTERS), np.int64)
-        while run_cores(forest, rows, live, setting, cores, output, counters) == NO_OUTPUT:
-            output = with_more_room(output)
-        match_id = propagate_all(rows, live, [output], listed=enumerate)
+        while run_cores(forest, rows, live, setting, cores, matches.buffer, counters) == NO_OUTPUT:
+            matches.add_chunk()
+        match_id = propagate_all(rows, live, [matches])
         self._windows.close(live)
-        return Found(
-            count=output.matches,
-            fingerprint=output.fingerprint,
+        return ProbeResult(
+            count=matches.buffer.matches,
+            fingerprint=matches.buffer.fingerprint,
             match_id=match_id,
             work=replace(
                 Work.from_counters(counters), elapsed_ns=elapse(self._cores, self._physical)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.output import Output
 from joins.machine.atomics import load
 from joins.machine.compiling import kernel
+from joins.matches import MatchBuffer
 from joins.window_join.cores.clocks import release, spend, total_ps
 from joins.window_join.cores.state import CLOCK, Clocks
 from joins.window_join.live.merge import advance_edge
@@ -36,7 +36,7 @@ def move_edge(live: Live, cores: Clocks, core: int, side: int, counters: np.ndar
 
 @kernel
 def hand_on(
-    rows: Rows, live: Live, cores: Clocks, core: int, output: Output, counters: np.ndarray
+    rows: Rows, live: Live, cores: Clocks, core: int, output: MatchBuffer, counters: np.ndarray
 ) -> None:
     """Propagate results, unless another core does."""
     if cores.free[OUTPUT] > cores.state[core, CLOCK]:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.found import Found
 from joins.indexes.bw_tree.bw_tree import CHAIN, WIDTH
 from joins.indexes.columns import at_least_one
-from joins.indexes.output import Output, with_more_room
 from joins.indexes.pim_tree.status import DONE
 from joins.machine.memory import LINE, aligned, own_lines
+from joins.matches import MatchList, ProbeResult
 from joins.threads import side_by_side
 from joins.window_join.live.bw_tree_kernels import Sharing, work_on_batch
 from joins.window_join.live.bw_tree_windows import BwTreeWindows
@@ -24,8 +23,6 @@ from joins.window_join.live.pim_tree import TASK_ROWS
 from joins.window_join.live.shared_join import SharedJoin
 from joins.window_join.rows import Rows
 from joins.work import COUNTERS, Work
-
-_FIRST_MATCHES = 1024
 
 
 class BwTreeJoin(SharedJoin[BwTreeWindows]):
@@ -66,30 +63,31 @@ class BwTreeJoin(SharedJoin[BwTreeWindows]):
         self._task_rows = task_rows
         self._tasks = aligned((threads, LINE))
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         n = len(rows.side)
         live, opening = self._windows.open(rows)
         first, last = self._windows.pages
         sharing = Sharing(self._windows.keys, self._tasks, self._task_rows, enumerate)
-        count, fingerprint = np.zeros(n, np.int64), np.zeros(n, np.uint64)
+        total = MatchList(n, enumerate=False)
 
-        def work(thread: int) -> tuple[Output, np.ndarray]:
+        def work(thread: int) -> tuple[MatchList, np.ndarray]:
             counters = own_lines(len(COUNTERS))
-            ids = np.empty(_FIRST_MATCHES if enumerate else 0, np.int64)
-            output = Output(count, fingerprint, ids, own_lines(1))
-            while work_on_batch(first, last, rows, live, sharing, thread, output, counters) != DONE:
-                output = with_more_room(output)
-            return output, counters
+            matches = MatchList(n, enumerate=enumerate, share=total)
+            while (
+                work_on_batch(first, last, rows, live, sharing, thread, matches.buffer, counters)
+                != DONE
+            ):
+                matches.add_chunk()
+            return matches, counters
 
         threads = range(len(self._tasks))
         parts = side_by_side(work, threads, len(threads))
-        outputs = [output for output, _ in parts]
-        match_id = propagate_all(rows, live, outputs, listed=enumerate)
+        match_id = propagate_all(rows, live, [matches for matches, _ in parts])
         done = (Work.from_counters(counters) for _, counters in parts)
-        return Found(
-            count=count,
-            fingerprint=fingerprint,
+        return ProbeResult(
+            count=total.buffer.matches,
+            fingerprint=total.buffer.fingerprint,
             match_id=match_id,
             work=sum(done, opening + self._windows.close(live, sharing)),
         )

@@ -9,16 +9,16 @@ import numpy as np
 from joins.indexes.bw_tree.pages import DELETED, INSERTED, Pages
 from joins.indexes.bw_tree.search import probe_range
 from joins.indexes.bw_tree.update import change, let_others_run
-from joins.indexes.output import Output, has_found_room
 from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
 from joins.machine.atomics import compare_and_swap, fetch_add, load, store
 from joins.machine.compiling import kernel
+from joins.matches import MatchBuffer, begin_row, commit_row
 from joins.window_join.live.kernels import scan_unindexed
 from joins.window_join.live.merge import advance_edge
 from joins.window_join.live.output_stream import propagate
 from joins.window_join.live.state import COMPLETED, EDGE, HEAD, OUTPUT, QUEUE, SIDES, Live
 from joins.window_join.rows import Rows
-from joins.work import ATOMICS, COMPARISONS, MATCHES
+from joins.work import ATOMICS, MATCHES
 
 EXPIRED = 2
 """A side's word beside its edge tuple: the position up to which threads have begun to delete."""
@@ -53,7 +53,7 @@ def work_on_batch(
     live: Live,
     sharing: Sharing,
     thread: int,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> int:
     """Take tasks until there are none; `NO_OUTPUT` asks for room and to be called again.
@@ -95,7 +95,7 @@ def look_up(
     live: Live,
     sharing: Sharing,
     thread: int,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> bool:
     """Find a row's matches: before the edge tuple in the tree, from it on in the window.
@@ -104,19 +104,18 @@ def look_up(
     """
     low, high = rows.low[row], rows.high[row]
     probed = rows.side[row] if len(live.base) == 1 else 1 - rows.side[row]
-    listed, compared = output.listed[0], counters[COMPARISONS]
+    begin_row(output, counters)
     if low <= high:
         edge = load(live.words, SIDES + probed, EDGE)
         until = min(rows.stop[row], edge)
         let_others_run(tree, thread)
         probe_range(tree, low, high, rows.start[row], until, row, output, counters)
         scan_unindexed(live, rows, row, probed, edge, output, counters)
-    if sharing.enumerating and not has_found_room(output, row, listed):
-        counters[COMPARISONS] = compared
+    if not commit_row(output, row, counters):
         return False
-    counters[MATCHES] += output.listed[0] - listed
+    counters[MATCHES] += output.matches[row]
     live.place[0, row] = thread
-    live.place[1, row] = listed
+    live.place[1, row] = output.before + output.listed[0] - output.matches[row]
     store(live.status, 0, row, COMPLETED)
     return True
 

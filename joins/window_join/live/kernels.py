@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.output import Output, give, has_found_room
 from joins.indexes.pim_tree.layout import ENTRIES, LIMIT, NONE, Forest
 from joins.indexes.pim_tree.lookahead import PLACES, READ, WRITTEN, look_up_block
 from joins.indexes.pim_tree.probe import (
@@ -18,6 +17,7 @@ from joins.indexes.pim_tree.status import DONE, NO_OUTPUT
 from joins.machine.atomics import fetch_add, load, lock, offer_core, store, unlock
 from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, lanes_greater, lanes_less
+from joins.matches import MatchBuffer, add_match, begin_row, commit_row
 from joins.window_join.ibwj_kernels import BLOCK
 from joins.window_join.live.merge import advance_edge, index_tuple, merge_if_due, pause
 from joins.window_join.live.output_stream import propagate
@@ -49,7 +49,7 @@ def work_on_batch(
     setting: Setting,
     thread: int,
     worker: Worker,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> int:
     """Take tasks until there are none; `NO_OUTPUT` asks for room and to be called again."""
@@ -107,7 +107,7 @@ def _join_task(
     setting: Setting,
     thread: int,
     worker: Worker,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> int:
     """Join and index the rows of the task that are left."""
@@ -134,7 +134,7 @@ def _join_task(
                 why = NO_OUTPUT
                 break
             live.place[0, row] = thread
-            live.place[1, row] = output.listed[0] - output.matches[row]
+            live.place[1, row] = output.before + output.listed[0] - output.matches[row]
             store(live.status, 0, row, COMPLETED)
             own = rows.side[row]
             if load(live.words, SIDES + own, PHASE) != BUILDING:
@@ -159,7 +159,7 @@ def _look_up(
     live: Live,
     setting: Setting,
     places: np.ndarray,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> bool:
     """Find a row's matches: before the edge tuple in the index, from it on in the window.
@@ -168,7 +168,7 @@ def _look_up(
     """
     low, high = rows.low[row], rows.high[row]
     probed = rows.side[row] if setting.self_join else 1 - rows.side[row]
-    listed = output.listed[0]
+    begin_row(output, counters)
     if low <= high:
         edge = load(live.words, SIDES + probed, EDGE)
         sought = Sought(low, high, rows.start[row], min(rows.stop[row], edge), row)
@@ -176,9 +176,9 @@ def _look_up(
         probe_run(forest, run, places[PLACES], sought, output, counters)
         probe_tree(forest, run, tree, places[READ], NONE, sought, output, counters, True)
         scan_unindexed(live, rows, row, probed, edge, output, counters)
-    if setting.enumerating and not has_found_room(output, row, listed):
+    if not commit_row(output, row, counters):
         return False
-    counters[MATCHES] += output.listed[0] - listed
+    counters[MATCHES] += output.matches[row]
     return True
 
 
@@ -189,7 +189,7 @@ def scan_unindexed(
     row: int,
     probed: int,
     edge: int,
-    output: Output,
+    output: MatchBuffer,
     counters: np.ndarray,
 ) -> None:
     """Report a row's matches among what it sees from position *edge* on, in the window itself."""
@@ -202,5 +202,5 @@ def scan_unindexed(
             continue
         for position in range(some, min(some + LANES, end)):
             if low <= live.keys[probed, position - base] <= high:
-                give(output, row, position)
+                add_match(output, row, position)
     counters[COMPARISONS] += max(0, end - begin)

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joins.indexes.output import Output
 from joins.machine.atomics import load, try_lock, unlock
 from joins.machine.compiling import kernel
+from joins.matches import MatchBuffer, MatchList
 from joins.window_join.live.state import COMPLETED, HEAD, LOCK, OUTPUT, TOTAL, Live
 from joins.window_join.rows import Rows
 
 
 @kernel
-def propagate(rows: Rows, live: Live, output: Output) -> None:
+def propagate(rows: Rows, live: Live, output: MatchBuffer) -> None:
     """Give completed rows at the queue's head their place in the output stream, in their order.
 
     Nothing is done when another thread is at it.
@@ -30,19 +30,18 @@ def propagate(rows: Rows, live: Live, output: Output) -> None:
     unlock(live.words, OUTPUT, LOCK)
 
 
-def propagate_all(
-    rows: Rows, live: Live, outputs: Sequence[Output], *, listed: bool
-) -> np.ndarray | None:
-    """Propagate a batch's last rows; return its matches in arrival order where they were *listed*.
+def propagate_all(rows: Rows, live: Live, threads: Sequence[MatchList]) -> np.ndarray | None:
+    """Propagate a batch's last rows; return its matches in arrival order where they were listed.
 
-    *outputs* are what each thread found, and share the counts per row.
+    *threads* are the matches of each thread, and share the counts per row.
     """
-    propagate(rows, live, outputs[0])
-    if not listed:
-        return None
+    propagate(rows, live, threads[0].buffer)
     match_id = np.empty(live.words[OUTPUT, TOTAL], np.int64)
-    for thread, output in enumerate(outputs):
-        _gather(live, thread, output.matches, output.match_id, match_id)
+    for thread, matches in enumerate(threads):
+        listed = matches.match_id
+        if listed is None:
+            return None
+        _gather(live, thread, matches.buffer.matches, listed, match_id)
     return match_id
 
 

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.found import Found
 from joins.indexes.columns import at_least_one
-from joins.indexes.output import Output, with_more_room
 from joins.indexes.pim_tree.lookahead import make_places
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.indexes.pim_tree.status import DONE
 from joins.machine.memory import own_lines
+from joins.matches import MatchList, ProbeResult
 from joins.threads import side_by_side
 from joins.window_join.ibwj_kernels import BLOCK
 from joins.window_join.live.kernels import work_on_batch
@@ -33,7 +32,6 @@ from joins.work import COUNTERS, NO_WORK, Work
 
 TASK_ROWS = 64
 SLACK = 1 << 14
-_FIRST_MATCHES = 1024
 
 
 class LiveJoin(SharedJoin[SharedWindows]):
@@ -85,33 +83,32 @@ class LiveJoin(SharedJoin[SharedWindows]):
         for thread, worker in enumerate(self._workers):
             worker.random[0] = seed * threads + thread + 1
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> Found:
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         n, threads = len(rows.side), len(self._workers)
         setting = self._setting
         live = self._windows.open(rows, setting.slack + (threads + 1) * setting.task_rows, threads)
         forest = self._windows.index.forest
         setting = setting._replace(enumerating=enumerate)
-        count, fingerprint = np.zeros(n, np.int64), np.zeros(n, np.uint64)
+        total = MatchList(n, enumerate=False)
 
-        def work(thread: int) -> tuple[Output, np.ndarray]:
+        def work(thread: int) -> tuple[MatchList, np.ndarray]:
             counters = own_lines(len(COUNTERS))
-            ids = np.empty(_FIRST_MATCHES if enumerate else 0, np.int64)
-            output = Output(count, fingerprint, ids, own_lines(1))
+            matches = MatchList(n, enumerate=enumerate, share=total)
             worker = self._workers[thread]
             while (
-                work_on_batch(forest, rows, live, setting, thread, worker, output, counters) != DONE
+                work_on_batch(forest, rows, live, setting, thread, worker, matches.buffer, counters)
+                != DONE
             ):
-                output = with_more_room(output)
-            return output, counters
+                matches.add_chunk()
+            return matches, counters
 
         parts = side_by_side(work, range(threads), threads)
-        outputs = [output for output, _ in parts]
-        match_id = propagate_all(rows, live, outputs, listed=enumerate)
+        match_id = propagate_all(rows, live, [matches for matches, _ in parts])
         self._windows.close(live)
-        return Found(
-            count=count,
-            fingerprint=fingerprint,
+        return ProbeResult(
+            count=total.buffer.matches,
+            fingerprint=total.buffer.fingerprint,
             match_id=match_id,
             work=sum((Work.from_counters(counters) for _, counters in parts), NO_WORK),
         )

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from joins.indexes.output import new_output
 from joins.indexes.pim_tree.pim_tree import PimTree
+from joins.matches import MatchList
 from joins.window_join.live.merge import advance_edge
 from joins.window_join.live.output_stream import propagate
 from joins.window_join.live.shared_windows import SharedWindows
@@ -28,7 +28,7 @@ def _queue(*status):
     rows = band_join(np.arange(len(status)), 1, len(status))
     live = SharedWindows(PimTree(sides=2)).open(rows, 0)
     live.status[0] = status
-    output = new_output(len(status), 0)
+    output = MatchList(len(status), enumerate=False).buffer
     output.matches[:] = np.arange(len(status)) + 1
     return SimpleNamespace(rows=rows, live=live, output=output)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joins.found import Found
 from joins.hashing import mix
 from joins.indexes.panjoin.subwindow import Subwindow
+from joins.matches import ProbeResult
 
 
 def insert_in_order(subwindow: Subwindow, columns: Sequence[np.ndarray]) -> None:
@@ -23,7 +23,7 @@ def fits(values: np.ndarray, low: float, high: float, negated: bool) -> np.ndarr
     return ~inside if negated else inside
 
 
-def assert_found(found: Found, expected: list[np.ndarray]) -> None:
+def assert_found(found: ProbeResult, expected: list[np.ndarray]) -> None:
     """Compare with the positions that each probe should have found."""
     assert found.count.tolist() == [len(positions) for positions in expected]
     for row, positions in enumerate(expected):

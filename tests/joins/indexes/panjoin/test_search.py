@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from joins.indexes.columns import decode, encode
 from joins.indexes.panjoin.answering import new_counters
-from joins.indexes.panjoin.codes import decode, encode
 from joins.indexes.panjoin.rebound import rebound, rebound_all
 from joins.indexes.panjoin.sorting import sort_codes
 from joins.machine.compiling import kernel

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins import matches
 from joins.hashing import mix, partition
-from joins.indexes import listing
+from joins.indexes.index import Ranges
 from joins.indexes.windows import window_tree
 from joins.indexes.windows.chain_index import ChainIndex
 from joins.indexes.windows.hash_index import HashIndex
 from joins.indexes.windows.ie_join import IeJoin
 from joins.indexes.windows.nested_loop import NestedLoop
-from joins.indexes.windows.window_index import Ranges
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.indexes.windows.window_tree import WindowTree
 from joins.queries.conditions import Condition
@@ -190,7 +190,7 @@ def test_buffers_and_bit_arrays_of_the_least_size_give_the_same_list(name, monke
     ranges = Ranges(low, high, [False, False], *window)
     whole = index.probe(ranges, enumerate=True)
     assert whole.match_id.size > 300
-    monkeypatch.setattr(listing, "_IDS_MAX", 1)
+    monkeypatch.setattr(matches, "_LARGEST_CHUNK", 1)
     monkeypatch.setattr(window_tree, "_MARKED_BYTES_MAX", 1)
     again = index.probe(ranges, enumerate=True)
     assert np.array_equal(again.match_id, whole.match_id)
