@@ -28,7 +28,7 @@ from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.matches import ProbeResult
-from joins.queries.conditions import Condition
+from joins.queries.conditions import COMPARISONS, Condition
 
 _FILE = Path(__file__).resolve().parent.parent / "data" / "yellow_taxi_sample.parquet"
 _PARTS = 20  # Batches of a window, and so sealed segments; sub-indexes of the chain index.
@@ -128,7 +128,7 @@ def measure() -> list[Result]:
         predicates = _QUERIES[query]
         fields = [field for field, _, _ in predicates]
         conditions = [
-            Condition(probe_field=field, stored_field=field, operator=op, epsilon=None, dtype=dtype)
+            Condition(probe_field=field, stored_field=field, operator=COMPARISONS[op], dtype=dtype)
             for field, op, dtype in predicates
         ]
         table = pq.read_table(_FILE, columns=fields)
@@ -138,7 +138,7 @@ def measure() -> list[Result]:
         ]
         expected = brute_force(conditions, columns, window)
         for name in (*_SEALED, *WINDOW_INDEXES):
-            if name == "hash" and not any(c.operator == "=" for c in conditions):
+            if name == "hash" and not any(c.operator.is_equality for c in conditions):
                 continue
             runs = []
             for repeat in range(_REPEATS + 1):

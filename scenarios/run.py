@@ -23,7 +23,7 @@ from actors.hosting.packing import pack
 from actors.hosting.process_host import ProcessHost
 from actors.protocol import Host, Reply
 from actors.source import Feeding
-from joins.queries.window_clause import WindowClause
+from joins.queries.windows import WindowClause
 from joins.state import array_bytes
 from netsim.cost import load_profile
 from netsim.kernel import Kernel

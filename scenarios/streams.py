@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from joins.queries.field import Field
+from joins.queries.conditions import Comparison, Field
 from joins.queries.query import JoinQuery, Predicate
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
@@ -168,7 +168,8 @@ def check_codes(query: JoinQuery, streams: Sequence[PreparedStream]) -> None:
 
 
 def _is_equality(predicate: Predicate) -> bool:
-    return predicate.epsilon is None and predicate.operator in ("=", "!=")
+    operator = predicate.operator
+    return isinstance(operator, Comparison) and (operator.is_equality or operator.negated)
 
 
 def _codes(side: Field, streams: Sequence[PreparedStream]) -> str | None:

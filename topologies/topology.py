@@ -17,7 +17,7 @@ from joins.batch import Schema
 from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from joins.queries.window_clause import StreamWindows
+from joins.queries.windows import StreamWindows
 from joins.semijoins.kept_values import KeptTuples
 from netsim.cost import CostProfile, load_profile
 from netsim.network import PRESETS, full_mesh

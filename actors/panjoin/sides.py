@@ -8,7 +8,7 @@ from actors.probes import Probes
 from joins.batch import Batch, Schema
 from joins.indexes.panjoin.answering import Probes as EncodedProbes
 from joins.indexes.panjoin.probing import encode_probes
-from joins.queries.conditions import Condition
+from joins.queries.conditions import Band, Condition
 from joins.queries.query import JoinQuery
 
 
@@ -20,12 +20,12 @@ def indexed_predicate(query: JoinQuery) -> int:
     """
 
     def rank(place: int) -> tuple[int, int]:
-        predicate = query.predicates[place]
-        if predicate.operator == "=":
+        operator = query.predicates[place].operator
+        if operator.is_equality:
             return 0, place
-        if predicate.epsilon is not None:
+        if isinstance(operator, Band):
             return 1, place
-        return 2 + (predicate.operator == "!="), place
+        return 3 if operator.negated else 2, place
 
     return min(range(len(query.predicates)), key=rank)
 

@@ -1,25 +1,73 @@
-"""Every probe against a range of stored tuples, predicates evaluated as they are written."""
+"""Every probe against a range of stored tuples, predicates evaluated as they are written.
+
+Windows are found anew from their definition, and each predicate is evaluated on the values that it
+compares. Nothing here is shared with the indexes, nor with how predicates become ranges for them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
 import numpy as np
 
-from joins.batch import Batch
+from joins.arrivals import Arrivals
+from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.machine.compiling import allocating
 from joins.matches import Matches
-from joins.oracle.sorted_scans import match_near
-from joins.queries.field import Field
+from joins.queries.conditions import Band, Field
 from joins.queries.query import JoinQuery, Predicate
+from joins.queries.windows import Window
 
 _ROWS_AT_ONCE = 256
 _CELLS_AT_ONCE = 1 << 24
 """Probes, and pairs, compared at once: together they bound the matrix of comparisons (a band needs
 some 20 bytes a pair), however long the window is."""
+_CANDIDATES_AT_ONCE = 1 << 21
+_GENEROUS = 1e-9
+"""Share of the values by which a range of candidates is widened: more than any rounding moves its
+ends."""
+_WORTH_IT = 16
+"""Candidates are worth a search when they are fewer than one in so many pairs of the window."""
+
+_COMPARE: dict[str, Callable[..., np.ndarray]] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "=": np.equal,
+    "!=": np.not_equal,
+}
+
+
+def evaluate(predicate: Predicate, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Evaluate a predicate as it is written, element by element; the two sides broadcast."""
+    operator = predicate.operator
+    compare = _COMPARE[operator.symbol]
+    if not isinstance(operator, Band):
+        return compare(left, right)
+    if left.dtype == right.dtype == np.int64:
+        # The difference of two int64 may need a bit more: as unsigned it fits.
+        greater, smaller = np.maximum(left, right), np.minimum(left, right)
+        distance = greater.astype(np.uint64) - smaller.astype(np.uint64)
+        width = Decimal(operator.width)
+        return compare(distance, math.ceil(width) if operator.symbol == "<" else int(width))
+    # An infinite distance is rightly outside, and so is one between two infinities, which is none.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return compare(np.abs(left - right), float(operator.width))
+
+
+def clear_unsatisfied(
+    matched: np.ndarray, predicates: Iterable[Predicate], value: Callable[[Field], np.ndarray]
+) -> None:
+    """Set *matched* to False where a predicate is not satisfied.
+
+    *value* returns a field's values, which broadcast to the shape of *matched*.
+    """
+    for predicate in predicates:
+        matched &= evaluate(predicate, value(predicate.left), value(predicate.right))
 
 
 def match_ranges(
@@ -43,111 +91,188 @@ def match_ranges(
         Whether to list match ids, in the order of *stored* within a row.
     """
 
-    def holds_of_pairs(probe: np.ndarray, match: np.ndarray) -> np.ndarray:
-        holds = np.ones(len(probe), np.bool_)
-        for predicate in query.predicates:
-            sides = [
-                stored.fields[field.name][match]
-                if not _is_probe(field, query, probing)
-                else probes.fields[field.name][probe]
-                for field in (predicate.left, predicate.right)
-            ]
-            holds &= evaluate(predicate, *sides)
-        return holds
+    def check(matched: np.ndarray, probe: np.ndarray, match: np.ndarray) -> None:
+        """Clear pairs of a row of *probes* and one of *stored* that a predicate does not let in."""
 
-    bounds = (first, last)
-    near = match_near(query, probing, probes, stored, bounds, holds_of_pairs, enumerate_ids)
-    if near is not None:
-        yield from near
-        return
-    hashes = mix(stored.id)
-    width = max(1, int((last - first).max(initial=1)))
-    step = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // width))
-    for begin in range(0, len(probes), step):
-        rows = slice(begin, begin + step)
-        low, high = first[rows], last[rows]
-        left, right = int(low.min()), int(high.max())
-        holds = np.zeros((len(low), right - left), np.bool_)
-        mark_ranges(holds, low - left, high - left)
-        for predicate in query.predicates:
-            sides = [
-                _values(field, query, probing, probes, stored, rows, slice(left, right))
-                for field in (predicate.left, predicate.right)
-            ]
-            holds &= evaluate(predicate, *sides)
-        count = np.zeros(len(low), np.int64)
-        fingerprint = np.zeros(len(low), np.uint64)
-        _sum(holds, hashes[left:right], count, fingerprint)
+        def value(field: Field) -> np.ndarray:
+            batch, rows = (stored, match)
+            if is_probed_with(field, query, probing):
+                batch, rows = (probes, probe)
+            values: np.ndarray = batch.fields[field.name][rows]
+            return values
+
+        clear_unsatisfied(matched, query.predicates, value)
+
+    seen = (first, last)
+    near = _near(query, probing, probes, stored)
+    if near is None or _WORTH_IT * int((near[2] - near[1]).sum()) > int((last - first).sum()):
+        parts = _compare_all(seen, mix(stored.id), check, enumerate_ids)
+    else:
+        parts = _compare_near(near, seen, mix(stored.id), check)
+    for rows, count, fingerprint, match in parts:
         yield Matches(
             stream=probing,
             probe_id=probes.id[rows],
             count=count,
             fingerprint=fingerprint,
-            match_id=stored.id[left + np.nonzero(holds)[1]] if enumerate_ids else None,
+            match_id=stored.id[match] if enumerate_ids else None,
         )
 
 
-def _values(
-    field: Field,
-    query: JoinQuery,
-    probing: int,
-    probes: Batch,
-    stored: Batch,
-    rows: slice,
-    window: slice,
-) -> np.ndarray:
-    """Return one side of a predicate: probes down the rows, stored tuples along the columns."""
-    if _is_probe(field, query, probing):
-        return probes.fields[field.name][rows, np.newaxis]
-    return stored.fields[field.name][np.newaxis, window]
-
-
-def _is_probe(field: Field, query: JoinQuery, probing: int) -> bool:
+def is_probed_with(field: Field, query: JoinQuery, probing: int) -> bool:
+    """Return whether a predicate's field is the probing tuple's, not the stored one's."""
     return field.role == 1 if query.is_self_join else field.stream == probing
 
 
-_COMPARE = {
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "=": np.equal,
-    "!=": np.not_equal,
-}
+_Check = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+_Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Rows of probes, per row its count and its fingerprint, and rows of their matches, row by row."""
 
 
-def evaluate(predicate: Predicate, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Evaluate a predicate as it is written, element by element; the two sides broadcast."""
-    compare = _COMPARE[predicate.operator]
-    if predicate.epsilon is None:
-        return compare(left, right)
-    if left.dtype == right.dtype == np.int64:
-        # The difference of two int64 may need a bit more: as unsigned it fits.
-        distance = np.maximum(left, right).astype(np.uint64) - np.minimum(left, right).astype(
-            np.uint64
-        )
-        width = Decimal(predicate.epsilon)
-        return compare(distance, math.ceil(width) if predicate.operator == "<" else int(width))
-    # An infinite distance is rightly outside, and so is one between two infinities, which is none.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return compare(np.abs(left - right), float(predicate.epsilon))
+def _compare_all(
+    seen: tuple[np.ndarray, np.ndarray], hashes: np.ndarray, check: _Check, enumerate_ids: bool
+) -> Iterator[_Part]:
+    """Compare every probe with all stored tuples that it sees."""
+    first, last = seen
+    width = max(1, int((last - first).max(initial=1)))
+    step = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // width))
+    for begin in range(0, len(first), step):
+        rows = np.arange(begin, min(begin + step, len(first)))
+        left, right = int(first[rows].min()), int(last[rows].max())
+        matched = np.zeros((len(rows), right - left), np.bool_)
+        mark_ranges(matched, first[rows] - left, last[rows] - left)
+        check(matched, rows[:, np.newaxis], np.arange(left, right)[np.newaxis])
+        count, fingerprint = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.uint64)
+        _sum(matched, hashes[left:right], count, fingerprint)
+        listed = left + np.nonzero(matched)[1] if enumerate_ids else rows[:0]
+        yield rows, count, fingerprint, listed
+
+
+def _near(
+    query: JoinQuery, probing: int, probes: Batch, stored: Batch
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return which stored values are near each probe's, generously; None where it does not matter.
+
+    A tuple can only satisfy ``=`` or a band with tuples whose value is near its own. The result is
+    an order of *stored*, and for each probe a range of it.
+    """
+    near = [p for p in query.predicates if p.operator.is_equality or isinstance(p.operator, Band)]
+    if not near or not len(probes) or not len(stored):
+        return None
+    operator = near[0].operator
+    names = {is_probed_with(field, query, probing): field.name for field in near[0].fields}
+    values = stored.fields[names[False]].astype(np.float64)
+    order = np.argsort(values, kind="stable")
+    probed = probes.fields[names[True]].astype(np.float64)
+    finite = np.isfinite(probed)
+    middle = np.where(finite, probed, 0.0)
+    width = float(operator.width) if isinstance(operator, Band) else 0.0
+    reach = width + _GENEROUS * (np.abs(middle) + width)
+    begin = np.searchsorted(values[order], np.where(finite, middle - reach, -np.inf), "left")
+    end = np.searchsorted(values[order], np.where(finite, middle + reach, np.inf), "right")
+    return order, begin, end
+
+
+def _compare_near(
+    near: tuple[np.ndarray, np.ndarray, np.ndarray],
+    seen: tuple[np.ndarray, np.ndarray],
+    hashes: np.ndarray,
+    check: _Check,
+) -> Iterator[_Part]:
+    """Compare every probe with those stored tuples it sees whose values are near its own."""
+    order, begin, end = near
+    first, last = seen
+    total = int((end - begin).sum())
+    for rows in np.array_split(np.arange(len(first)), 1 + total // _CANDIDATES_AT_ONCE):
+        sizes = (end - begin)[rows]
+        place = np.repeat(np.arange(len(rows)), sizes)
+        offset = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        match = order[begin[rows][place] + offset]
+        visible = (match >= first[rows][place]) & (match < last[rows][place])
+        place, match = place[visible], match[visible]
+        matched = np.ones(len(match), np.bool_)
+        check(matched, rows[place], match)
+        place, match = place[matched], match[matched]
+        fingerprint = np.zeros(len(rows), np.uint64)
+        np.add.at(fingerprint, place, hashes[match])
+        count = np.bincount(place, minlength=len(rows)).astype(np.int64)
+        yield rows, count, fingerprint, match[np.lexsort((match, place))]
 
 
 @allocating
-def mark_ranges(holds: np.ndarray, first: np.ndarray, last: np.ndarray) -> None:
-    """Set each row from its first column to its last, exclusive."""
+def mark_ranges(marked: np.ndarray, first: np.ndarray, last: np.ndarray) -> None:
+    """Set each row of a matrix from its first column to its last, exclusive."""
     for i in range(len(first)):
-        holds[i, first[i] : last[i]] = True
+        marked[i, first[i] : last[i]] = True
 
 
 @allocating
-def _sum(holds: np.ndarray, hashes: np.ndarray, count: np.ndarray, fingerprint: np.ndarray) -> None:
+def _sum(
+    matched: np.ndarray, hashes: np.ndarray, count: np.ndarray, fingerprint: np.ndarray
+) -> None:
     for i in range(len(count)):
         matches = 0
         total = np.uint64(0)
         for j in range(len(hashes)):
-            if holds[i, j]:
+            if matched[i, j]:
                 matches += 1
                 total += hashes[j]
         count[i] = matches
         fingerprint[i] = total
+
+
+class Visible:
+    """The tuples of each stream that a window may still show, in the order of their arrival.
+
+    Attributes
+    ----------
+    batches
+        Per stream its tuples.
+    """
+
+    def __init__(self, query: JoinQuery, schemas: Sequence[Schema]) -> None:
+        self._windows = query.windows
+        self.batches = [Batch.empty(schema) for schema in schemas]
+        self._seq = [np.empty(0, np.int64) for _ in schemas]
+
+    def add(self, stream: int, tuples: Batch, seq: np.ndarray) -> None:
+        """Append the next tuples of a stream; *seq* are their arrival numbers."""
+        self.batches[stream] = Batch.concat([self.batches[stream], tuples])
+        self._seq[stream] = np.concatenate([self._seq[stream], seq])
+
+    def rows(self, stored: int, probes: Batch, seq: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return which rows of stream *stored* probes see: the first, and one past the last.
+
+        *seq* are the arrival numbers of *probes*.
+        """
+        window, batch = self._windows[stored], self.batches[stored]
+        base = int(batch.id[0]) if len(batch) else 0
+        last = np.searchsorted(self._seq[stored], seq)
+        if window.kind == "count":
+            first = np.maximum(_oldest(window, base + last), base) - base
+        else:
+            first = np.searchsorted(batch.ts, _oldest(window, probes.ts), "left")
+            if window.semantics == "precise":
+                last = np.minimum(last, np.searchsorted(batch.ts, probes.ts, "left"))
+        return np.minimum(first, last).astype(np.int64), last.astype(np.int64)
+
+    def drop_unseen(self, arrivals: Arrivals) -> None:
+        """Drop the tuples that none after *arrivals* will see."""
+        latest = max((int(part.ts[-1]) for part in arrivals.parts if len(part)), default=None)
+        if latest is None:
+            return
+        for stored, (window, batch) in enumerate(zip(self._windows, self.batches, strict=True)):
+            column, at = batch.ts, np.array([latest])
+            if window.kind == "count":
+                column, at = batch.id, batch.id[-1:] + 1
+            if len(batch):
+                row = int(column.searchsorted(_oldest(window, at)[0]))
+                self.batches[stored] = batch.slice(row, len(batch))
+                self._seq[stored] = self._seq[stored][row:]
+
+
+def _oldest(window: Window, at: np.ndarray) -> np.ndarray:
+    """Return the least position or time that a window shows at *at*, by its definition."""
+    if window.semantics == "precise":
+        return at - window.length
+    return (at // window.slide) * window.slide - (window.length - window.slide)

@@ -16,8 +16,8 @@ from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.hashing import mix_rows
 from joins.matches import Matches
-from joins.oracle.match import evaluate, mark_ranges
-from joins.oracle.windows import unseen_rows, window_rows
+from joins.oracle.match import Visible, clear_unsatisfied, mark_ranges
+from joins.queries.conditions import Field
 from joins.queries.query import JoinQuery
 
 _CELLS_AT_ONCE = 1 << 22
@@ -27,47 +27,39 @@ _CELLS_AT_ONCE = 1 << 22
 def expected_of_multiway(
     query: JoinQuery, schemas: Sequence[Schema], arrivals: Iterable[Arrivals], enumerate_ids: bool
 ) -> Iterator[Matches]:
-    """Give the results of every tuple, of each stream its tuples in their order.
+    """Yield the results of every tuple, of each stream its tuples in their order.
 
     The parameters are those of `joins.oracle.expected.expected`.
     """
     streams = range(len(query.streams))
-    kept = [Batch.empty(schema) for schema in schemas]
-    seen_seq = [np.empty(0, np.int64) for _ in streams]
+    visible = Visible(query, schemas)
     for chunk in arrivals:
         for stream in streams:
-            kept[stream] = Batch.concat([kept[stream], chunk.parts[stream]])
-            seen_seq[stream] = np.concatenate([seen_seq[stream], chunk.seq[stream]])
+            visible.add(stream, chunk.parts[stream], chunk.seq[stream])
         for newest in streams:
             probes = chunk.parts[newest]
-            ranges = {
-                other: window_rows(
-                    query.windows[other], kept[other], seen_seq[other], probes, chunk.seq[newest]
-                )
+            seen = {
+                other: visible.rows(other, probes, chunk.seq[newest])
                 for other in streams
                 if other != newest
             }
-            yield _join(query, newest, probes, kept, ranges, enumerate_ids)
-        latest = max((int(part.ts[-1]) for part in chunk.parts if len(part)), default=None)
-        for stored, window in enumerate(query.windows):
-            row = unseen_rows(window, kept[stored], latest)
-            kept[stored] = kept[stored].slice(row, len(kept[stored]))
-            seen_seq[stored] = seen_seq[stored][row:]
+            yield _join(query, newest, probes, visible.batches, seen, enumerate_ids)
+        visible.drop_unseen(chunk)
 
 
 def _join(
     query: JoinQuery,
     newest: int,
     probes: Batch,
-    kept: Sequence[Batch],
-    ranges: dict[int, tuple[np.ndarray, np.ndarray]],
+    stored: Sequence[Batch],
+    seen: dict[int, tuple[np.ndarray, np.ndarray]],
     enumerate_ids: bool,
 ) -> Matches:
     """Return the results of which each of *probes* is the newest tuple."""
-    batches = [probes if stream == newest else batch for stream, batch in enumerate(kept)]
+    batches = [probes if stream == newest else batch for stream, batch in enumerate(stored)]
     rows = {newest: np.arange(len(probes))}
     for other in _order(query, newest):
-        first, last = (bound[rows[newest]] for bound in ranges[other])
+        first, last = (bound[rows[newest]] for bound in seen[other])
         rows = _extend(query, batches, rows, other, first, last)
     ids = [batches[stream].id[rows[stream]] for stream in sorted(rows) if stream != newest]
     probe = rows[newest]
@@ -102,32 +94,34 @@ def _extend(
     last: np.ndarray,
 ) -> dict[int, np.ndarray]:
     """Join combinations (a row of each stream's batch) with rows *first* to *last* of another's."""
-    count = len(first)
     width = max(1, int((last - first).max(initial=1)))
     step = max(1, min(256, _CELLS_AT_ONCE // width))
-    found: list[dict[int, np.ndarray]] = []
-    for begin in range(0, count, step):
+    predicates = [
+        predicate
+        for predicate in query.predicates
+        if other in (streams := {field.stream for field in predicate.fields})
+        and streams <= {other, *rows}
+    ]
+    extended: list[dict[int, np.ndarray]] = []
+    for begin in range(0, len(first), step):
         some = {stream: column[begin : begin + step] for stream, column in rows.items()}
         low, high = first[begin : begin + step], last[begin : begin + step]
         left, right = int(low.min()), int(high.max())
-        holds = np.zeros((len(low), right - left), np.bool_)
-        mark_ranges(holds, low - left, high - left)
-        for predicate in query.predicates:
-            fields = predicate.left, predicate.right
-            if not {field.stream for field in fields} <= {other, *some}:
-                continue
-            if other not in (field.stream for field in fields):
-                continue
-            sides = [
-                batches[other].fields[field.name][np.newaxis, left:right]
-                if field.stream == other
-                else batches[field.stream].fields[field.name][some[field.stream], np.newaxis]
-                for field in fields
-            ]
-            holds &= evaluate(predicate, *sides)
-        row, column = np.nonzero(holds)
-        found.append({stream: old[row] for stream, old in some.items()} | {other: left + column})
+
+        def value(
+            field: Field, some: dict[int, np.ndarray] = some, window: slice = slice(left, right)
+        ) -> np.ndarray:
+            values = batches[field.stream].fields[field.name]
+            if field.stream == other:
+                return values[np.newaxis, window]
+            return values[some[field.stream], np.newaxis]
+
+        matched = np.zeros((len(low), right - left), np.bool_)
+        mark_ranges(matched, low - left, high - left)
+        clear_unsatisfied(matched, predicates, value)
+        row, column = np.nonzero(matched)
+        extended.append({stream: old[row] for stream, old in some.items()} | {other: left + column})
     return {
-        stream: np.concatenate([part[stream] for part in found] or [np.empty(0, np.int64)])
+        stream: np.concatenate([part[stream] for part in extended] or [np.empty(0, np.int64)])
         for stream in (*rows, other)
     }

@@ -1,54 +1,262 @@
-"""A predicate from one probing side: the range of stored values that satisfy it.
+"""Operators of predicates, and a predicate as a probing tuple sees it: a range of stored values.
 
-Every comparison but ``!=`` holds for one closed range of stored values, so an index need not know
-operators: it is given two ends. The ends are found so that the range agrees to the bit with
-evaluating the predicate as numpy and SQL engines do. For a band that means fl(|a - b|), the rounded
-difference: it grows with the stored value, so its range is one, but its ends are not the rounded
-sums v - ε and v + ε.
+Every operator is true for one closed range of stored values, or false for one, as ``!=`` is. So an
+index need not know operators: it gets two ends. The ends are such that the range agrees to the bit
+with evaluating the predicate as numpy and SQL engines do. For a band that means fl(|a - b|), the
+rounded difference: it grows with the stored value, so its range is one, but its ends are not the
+rounded sums v - ε and v + ε.
+
+A new operator is a class beside `Comparison` and `Band`, its spelling in the grammar
+(`joins.queries.parser`), and a reading of its own in each oracle, `joins.oracle.match` and
+`spark_bridge.sql.oracle`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from joins.machine.compiling import allocating, part_of
 
-MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
-"""Operator to the operator that says the same with the sides exchanged."""
-
 _INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
+class Field:
+    """A field of one side of a predicate.
+
+    Attributes
+    ----------
+    stream
+        Position of its stream in the query.
+    name
+        The column.
+    role
+        In a self join 1 for the newer tuple, which probes, and 2 for the earlier one, which is
+        stored; 0 in a join of several streams.
+    text
+        As the query spells it.
+    """
+
+    stream: int
+    name: str
+    role: int
+    text: str = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``left OP right``: it depends on the sign of left - right alone.
+
+    Attributes
+    ----------
+    symbol
+        Its name.
+    signs
+        The signs for which it is true; for a NaN, which has none, only ``!=`` is.
+    compare
+        The same as a function.
+    spelt
+        How the query spells it: ``!=`` may be ``<>`` there.
+    """
+
+    symbol: str
+    signs: frozenset[int] = field(compare=False)
+    compare: Callable[[Any, Any], Any] = field(compare=False)
+    spelt: str = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.symbol
+
+    @property
+    def is_equality(self) -> bool:
+        """Whether it is ``=``: the values that satisfy it can be hashed."""
+        return self.signs == {0}
+
+    @property
+    def negated(self) -> bool:
+        """Whether it is true *outside* the ranges that `bounds` returns."""
+        return self.signs == {-1, 1}
+
+    @property
+    def mirrored(self) -> Comparison:
+        """The operator that says the same with the two sides exchanged."""
+        signs = frozenset(-sign for sign in self.signs)
+        return next(other for other in COMPARISONS.values() if other.signs == signs)
+
+    def text(self, left: str, right: str) -> str:
+        """Spell a predicate as queries do."""
+        return f"{left} {self.spelt} {right}"
+
+    def bounds(self, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return for each right value the least and the greatest left value of its range.
+
+        In an empty range the least is greater than the greatest. NaNs may have any range.
+        """
+        inside = frozenset({0}) if self.negated else self.signs
+        whole = right.dtype == np.int64
+        least, most = (_INT64.min, _INT64.max) if whole else (-np.inf, np.inf)
+        low = high = right
+        with np.errstate(over="ignore"):  # beyond the last float lies infinity: an open end
+            if -1 in inside:
+                low = np.full_like(right, least)
+            elif 0 not in inside:
+                low = right + 1 if whole else np.nextafter(right, most)
+            if 1 in inside:
+                high = np.full_like(right, most)
+            elif 0 not in inside:
+                high = right - 1 if whole else np.nextafter(right, least)
+        if whole and 0 not in inside:
+            # Nothing lies below the least integer or above the greatest: there 1 wraps round.
+            none = right == (least if -1 in inside else most)
+            low, high = np.where(none, 1, low), np.where(none, 0, high)
+        return low, high
+
+    def holds(self, left: Any, right: Any, *, whole: bool) -> Any:
+        """Evaluate it as numpy does, pair by pair; values are int64 if *whole*, else float64.
+
+        The sides are arrays, which broadcast, or a data frame library's expressions; whole numbers
+        in expressions are of a type with room for the difference of any two int64.
+        """
+        return self.compare(left, right)
+
+    def sql(self, left: str, right: str, *, whole: bool, wide: str) -> str:
+        """Return it as an SQL expression; how NaNs compare is left to the engine.
+
+        *wide* is the engine's type with room for the difference of any two int64.
+        """
+        return f"{left} {'<>' if self.negated else self.symbol} {right}"
+
+
+COMPARISONS = {
+    spelt: Comparison(symbol, frozenset(signs), compare, spelt)
+    for spelt, symbol, signs, compare in (
+        ("<", "<", {-1}, operator.lt),
+        ("<=", "<=", {-1, 0}, operator.le),
+        (">", ">", {1}, operator.gt),
+        (">=", ">=", {0, 1}, operator.ge),
+        ("=", "=", {0}, operator.eq),
+        ("!=", "!=", {-1, 1}, operator.ne),
+        ("<>", "!=", {-1, 1}, operator.ne),
+    )
+}
+"""Every comparison by its spelling."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """``ABS(left - right) < width``, or ``<=``.
+
+    Attributes
+    ----------
+    symbol
+        ``<`` or ``<=``.
+    width
+        The decimal number as the query spells it. Between whole values it is taken exactly, between
+        others as the nearest float64.
+    """
+
+    symbol: str
+    width: str
+
+    is_equality: ClassVar[bool] = False
+    negated: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.symbol not in ("<", "<="):
+            raise ValueError("a band is written with < or <=")
+        if Decimal(self.width) == 0 and self.symbol == "<":
+            raise ValueError("no two values are closer than 0; write a width above it")
+        if math.isinf(float(self.width)):
+            raise ValueError(f"{self.width} is too large; a width is at most 1.79e308")
+
+    @property
+    def signs(self) -> frozenset[int]:
+        """The signs of left - right with which it may be true."""
+        return frozenset((-1, 0, 1) if Decimal(self.width) else (0,))
+
+    @property
+    def mirrored(self) -> Band:
+        """Itself: a distance has no sides."""
+        return self
+
+    @property
+    def reach(self) -> int:
+        """The greatest distance of two whole values; 2^64 for any beyond what int64 can have."""
+        width = Decimal(self.width)
+        return min(math.ceil(width) - 1 if self.symbol == "<" else math.floor(width), 2**64)
+
+    def text(self, left: str, right: str) -> str:
+        """Spell a predicate as queries do."""
+        return f"ABS({left} - {right}) {self.symbol} {self.width}"
+
+    def bounds(self, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the range of left values for each right value, as `Comparison.bounds` does."""
+        if right.dtype == np.int64:
+            # As unsigned, the room to either end of int64 fits, and so does any reach within it.
+            unsigned = right.astype(np.uint64)
+            below = unsigned - np.int64(_INT64.min).astype(np.uint64)
+            above = np.uint64(_INT64.max) - unsigned
+            step = np.uint64(min(self.reach, 2**64 - 1))
+            least = np.where(step > below, _INT64.min, (unsigned - step).astype(np.int64))
+            most = np.where(step > above, _INT64.max, (unsigned + step).astype(np.int64))
+            return least, most
+        least, most = np.empty_like(right), np.empty_like(right)
+        _float_band(right, float(self.width), self.symbol == "<", least, most)
+        return least, most
+
+    def holds(self, left: Any, right: Any, *, whole: bool) -> Any:
+        """Evaluate it as `Comparison.holds` does."""
+        if isinstance(left, np.ndarray) and whole:
+            # As unsigned, the distance of any two int64 fits.
+            greater, smaller = np.maximum(left, right), np.minimum(left, right)
+            distance = greater.astype(np.uint64) - smaller.astype(np.uint64)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):  # an infinite distance is outside
+                distance = abs(left - right)
+        if whole:
+            return distance <= self.reach
+        return COMPARISONS[self.symbol].compare(distance, float(self.width))
+
+    def sql(self, left: str, right: str, *, whole: bool, wide: str) -> str:
+        """Return it as `Comparison.sql` does."""
+        if whole:
+            return f"ABS(CAST({left} AS {wide}) - CAST({right} AS {wide})) <= {self.reach}"
+        return f"ABS({left} - {right}) {self.symbol} CAST({float(self.width)!r} AS DOUBLE)"
+
+
+Operator = Comparison | Band
+
+
+@dataclass(frozen=True, kw_only=True)
 class Condition:
-    """One predicate as a probing tuple sees it: ``stored OP probe``, or a band.
+    """One predicate as a probing tuple sees it: ``stored OP probe``.
 
     Attributes
     ----------
     probe_field, stored_field
         The fields compared.
     operator
-        ``<``, ``<=``, ``>``, ``>=``, ``=`` or ``!=`` between stored (left) and probe (right); with
-        *epsilon*, ``<`` or ``<=`` between the distance of the two and epsilon.
-    epsilon
-        Width of a band; None for a comparison.
+        Between the stored value (left) and the probing one (right).
     dtype
-        ``int64`` when both fields and epsilon are whole, else ``float64``, in which both sides are
-        then compared.
+        ``int64`` when both fields are whole, else ``float64``, in which both are then compared.
     """
 
     probe_field: str
     stored_field: str
-    operator: str
-    epsilon: float | int | None
+    operator: Operator
     dtype: str
 
     @property
     def negated(self) -> bool:
         """Whether stored values *outside* the bounds satisfy the predicate."""
-        return self.operator == "!="
+        return self.operator.negated
 
     @property
     def mirrored(self) -> Condition:
@@ -57,7 +265,7 @@ class Condition:
             self,
             probe_field=self.stored_field,
             stored_field=self.probe_field,
-            operator=MIRRORED[self.operator] if self.epsilon is None else self.operator,
+            operator=self.operator.mirrored,
         )
 
     def bounds(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -66,118 +274,47 @@ class Condition:
         Both ends are included; where nothing satisfies it, the first is greater than the second.
         """
         values = values.astype(self.dtype, copy=False)
-        least, most = self._range(values)
+        least, most = self.operator.bounds(values)
         if self.dtype == "float64":
             nan = np.isnan(values)
             if nan.any():  # as an end it would leave the range open: indexes search for ends
                 least, most = np.where(nan, np.inf, least), np.where(nan, -np.inf, most)
         return least, most
 
-    def _range(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        least = np.full(len(values), _INT64.min if self.dtype == "int64" else -np.inf, self.dtype)
-        most = np.full(len(values), _INT64.max if self.dtype == "int64" else np.inf, self.dtype)
-        if self.epsilon is not None:
-            return self._band(values)
-        if self.operator == "<":
-            most = _below(values)
-        elif self.operator == "<=":
-            most = values
-        elif self.operator == ">":
-            least = _above(values)
-        elif self.operator == ">=":
-            least = values
-        else:
-            least = most = values
-        if self.dtype == "int64" and self.operator in "<>":
-            # Nothing lies below the least integer or above the greatest: make the range empty.
-            none = values == (_INT64.min if self.operator == "<" else _INT64.max)
-            least, most = np.where(none, 1, least), np.where(none, 0, most)
-        return least, most
-
     def holds(self, probe: np.ndarray, stored: np.ndarray) -> np.ndarray:
-        """Evaluate the predicate pair by pair, plainly; the two arrays broadcast."""
-        a = probe.astype(self.dtype, copy=False)
-        b = stored.astype(self.dtype, copy=False)
-        if self.epsilon is None:
-            return _COMPARE[self.operator](b, a)
-        if self.dtype == "int64":
-            # As unsigned, the distance of any two int64 fits.
-            distance = np.maximum(a, b).astype(np.uint64) - np.minimum(a, b).astype(np.uint64)
-            return _COMPARE[self.operator](distance, int(self.epsilon))
-        with np.errstate(over="ignore"):  # further apart than floats reach is outside any band
-            return _COMPARE[self.operator](np.abs(a - b), float(self.epsilon))
-
-    def _band(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        assert self.epsilon is not None
-        strict = self.operator == "<"
-        if self.dtype == "int64":
-            reach = int(self.epsilon) - strict
-            if reach < 0:
-                return np.ones_like(values), np.zeros_like(values)
-            # As unsigned, the room to either end of int64 fits, and so does any reach within it.
-            unsigned = values.astype(np.uint64)
-            below = unsigned - np.int64(_INT64.min).astype(np.uint64)
-            above = np.uint64(_INT64.max) - unsigned
-            step = np.uint64(min(reach, 2**64 - 1))
-            least = np.where(step > below, _INT64.min, (unsigned - step).astype(np.int64))
-            most = np.where(step > above, _INT64.max, (unsigned + step).astype(np.int64))
-            return least, most
-        least, most = np.empty_like(values), np.empty_like(values)
-        _float_band(values, float(self.epsilon), strict, least, most)
-        return least, most
-
-
-_COMPARE = {
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "=": np.equal,
-    "!=": np.not_equal,
-}
-
-
-def _below(values: np.ndarray) -> np.ndarray:
-    """Return the next smaller value of each; integers wrap at the least."""
-    with np.errstate(over="ignore"):  # beyond the last float lies infinity: an open end
-        return values - 1 if values.dtype == np.int64 else np.nextafter(values, -np.inf)
-
-
-def _above(values: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        return values + 1 if values.dtype == np.int64 else np.nextafter(values, np.inf)
+        """Evaluate the predicate pair by pair; the two arrays broadcast."""
+        left, right = (side.astype(self.dtype, copy=False) for side in (stored, probe))
+        holds: np.ndarray = self.operator.holds(left, right, whole=self.dtype == "int64")
+        return holds
 
 
 @allocating
 def _float_band(
-    values: np.ndarray, epsilon: float, strict: bool, least: np.ndarray, most: np.ndarray
+    values: np.ndarray, width: float, strict: bool, least: np.ndarray, most: np.ndarray
 ) -> None:
-    """Find the ends of ``fl(|x - v|) < ε`` (or ``<=``) by bisection over the floats in order."""
+    """Find the ends of ``fl(|x - v|) < width`` (or ``<=``) around each value v."""
     for i in range(len(values)):
-        value = values[i]
-        if not (epsilon > 0.0 or (epsilon == 0.0 and not strict)):
+        if width == 0.0 and strict:  # a decimal above 0 that rounds to it
             least[i], most[i] = 1.0, 0.0
-            continue
-        # x = v always satisfies it. Four widths away nothing does, unless that rounds to v itself;
-        # the neighbour of v is then too far already.
-        inside, outside = _place(value), max(_place(value) + 1, _place(value + 4.0 * epsilon))
-        while inside + 1 < outside:
-            middle = _between(inside, outside)
-            distance = _float_at(middle) - value
-            if distance < epsilon or (not strict and distance == epsilon):
-                inside = middle
-            else:
-                outside = middle
-        most[i] = _float_at(inside)
-        inside, outside = _place(value), min(_place(value) - 1, _place(value - 4.0 * epsilon))
-        while outside + 1 < inside:
-            middle = _between(inside, outside)
-            distance = value - _float_at(middle)
-            if distance < epsilon or (not strict and distance == epsilon):
-                inside = middle
-            else:
-                outside = middle
-        least[i] = _float_at(inside)
+        else:
+            most[i] = _greatest_near(values[i], width, strict)
+            least[i] = 0.0 - _greatest_near(-values[i], width, strict)
+
+
+@part_of
+def _greatest_near(value: float, width: float, strict: bool) -> float:
+    """Return the greatest x with ``fl(x - value) < width``, by bisection over the floats."""
+    # x = value always satisfies it. Four widths away nothing does, unless that rounds to the value
+    # itself; its neighbour is then too far already.
+    inside, outside = _place(value), max(_place(value) + 1, _place(value + 4.0 * width))
+    while inside + 1 < outside:
+        middle = _between(inside, outside)
+        distance = _float_at(middle) - value
+        if distance < width or (not strict and distance == width):
+            inside = middle
+        else:
+            outside = middle
+    return _float_at(inside)
 
 
 @part_of

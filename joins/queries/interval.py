@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from joins.queries.field import Field
+from joins.queries.conditions import Field
 from joins.queries.windows import WindowError, read_extent
 
 TIME_FIELD = "ts"

@@ -4,20 +4,56 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from lark import Lark, Transformer, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
+from joins.queries.conditions import COMPARISONS, Band, Field, Operator
 from joins.queries.interval import TIME_FIELD, Bound, IntervalClause
-from joins.queries.query import (
-    Field,
-    JoinQuery,
-    Predicate,
-    QueryError,
+from joins.queries.query import JoinQuery, Predicate, QueryError
+from joins.queries.windows import StreamWindows, WindowClause
+
+_OPERATORS = " | ".join(f'"{spelt}"' for spelt in sorted(COMPARISONS, key=len, reverse=True))
+
+_RESERVED = "SELECT|FROM|WHERE|AND|BETWEEN|WINDOW|AS|ABS|SLIDE|INTERVAL|ON|PRECISE"
+
+_GRAMMAR = (
+    r"""
+query: "SELECT"i select "FROM"i streams "WHERE"i (windowed | timed) ";"?
+windowed: predicates "WINDOW"i (same_window | stream_windows)
+timed: (predicates "AND"i)? interval ("AND"i predicates)?
+
+select: item ("," item)*
+item: STAR | reference
+streams: NAME ("," NAME)*
+predicates: predicate | predicates "AND"i predicate
+?predicate: comparison | band
+comparison: reference OPERATOR reference
+band: "ABS"i "(" reference "-" reference ")" OPERATOR NUMBER
+interval: reference "BETWEEN"i moment "AND"i moment
+moment: reference ((PLUS | MINUS) "INTERVAL"i STRING)?
+reference: name ("." name)?
+name: NAME | QUOTED
+?same_window: "AS"i "(" window ")"
+stream_windows: stream_window ("," stream_window)*
+stream_window: NAME "AS"i "(" window ")"
+window: "SLIDE"i "INTERVAL"i STRING "ON"i STRING PRECISE?
+
+PRECISE: "PRECISE"i
+STAR: "*"
+PLUS: "+"
+MINUS: "-"
+QUOTED: /"[^"]+"/
+NUMBER: /\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?/
+STRING: /'[^']*'/
+
+%import common.WS
+%ignore WS
+"""
+    f"OPERATOR: {_OPERATORS}\n"
+    rf"NAME: /(?!({_RESERVED})\b)[A-Za-z_][A-Za-z_0-9]*/i"
 )
-from joins.queries.window_clause import StreamWindows, WindowClause
 
 _WORDS = {
     "NAME": "a name",
@@ -36,13 +72,14 @@ _WORDS = {
     "SEMICOLON": "a semicolon",
     "$END": "the end",
 }
+"""What error messages call the grammar's terminals."""
 
 _SPACE = re.compile(r"\s")
-"""Each is shown as one blank: a caret under the line then stands where it should."""
+"""Each is shown as one blank, so that the caret under the line is in its place."""
 
 
 class QuerySyntaxError(QueryError):
-    """A text that is no query; shows the line, the character, and what may stand there."""
+    """A text that is no query; shows the line, the character, and what is allowed there."""
 
 
 def parse_query(text: str) -> JoinQuery:
@@ -51,7 +88,7 @@ def parse_query(text: str) -> JoinQuery:
     Raise :exc:`QuerySyntaxError` pointing at the first character that does not fit, and
     :exc:`QueryError` naming a part that makes no sense.
     """
-    parser = _grammar().parse_interactive(text)
+    parser: Any = _grammar().parse_interactive(text)  # partly untyped
     try:
         for _ in parser.iter_parse():
             pass
@@ -66,8 +103,7 @@ def parse_query(text: str) -> JoinQuery:
 
 @cache
 def _grammar() -> Lark:
-    grammar = Path(__file__).with_name("query.lark").read_text(encoding="utf-8")
-    return Lark(grammar, start="query", parser="lalr")
+    return Lark(_GRAMMAR, start="query", parser="lalr")
 
 
 def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> QuerySyntaxError:
@@ -78,15 +114,15 @@ def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> Quer
     column = len(lines[-1]) + 1 if at_end else error.column
     allowed = sorted(_WORDS.get(name, name) for name in accepted)
     listed = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
-    found = "the text ends" if at_end else f"{lines[line - 1][column - 1]!r} stands"
+    actual = "the text ends" if at_end else f"{lines[line - 1][column - 1]!r} stands"
     return QuerySyntaxError(
-        f"line {line}, character {column} of the query: {found} where there should be {listed}\n"
+        f"line {line}, character {column} of the query: {actual} where there should be {listed}\n"
         f"  {_SPACE.sub(' ', lines[line - 1])}\n  {' ' * (column - 1)}^"
     )
 
 
 @v_args(inline=True)
-class _Builder(Transformer):
+class _Builder(Transformer[Any, JoinQuery]):
     """Turns the parse tree into a query; resolves fields once the streams are known."""
 
     def item(self, value: Any) -> str:
@@ -105,13 +141,14 @@ class _Builder(Transformer):
         return parts
 
     def comparison(self, left: Any, operator: str, right: Any) -> Any:
-        return left, str(operator), right, None
+        return left, COMPARISONS[operator], right
 
-    def band(self, left: Any, right: Any, operator: str, epsilon: str) -> Any:
-        if operator not in ("<", "<="):
-            text = f"ABS({'.'.join(left)} - {'.'.join(right)}) {operator} {epsilon}"
-            raise QueryError(f"{text}: a band is written with < or <=")
-        return left, str(operator), right, str(epsilon)
+    def band(self, left: Any, right: Any, operator: str, width: str) -> Any:
+        try:
+            return left, Band(str(operator), str(width)), right
+        except ValueError as error:
+            text = f"ABS({'.'.join(left)} - {'.'.join(right)}) {operator} {width}"
+            raise QueryError(f"{text}: {error}") from None
 
     def predicates(self, *predicates: Any) -> Any:
         *earlier, last = predicates
@@ -151,7 +188,7 @@ class _Builder(Transformer):
         if repeated:
             raise QueryError(
                 f"FROM names {', '.join(sorted(repeated))} twice: a self join names its stream "
-                "once, and tells the two sides apart by the suffixes 1 and 2"
+                "once, and its fields have the suffix 1 (newer tuple) or 2 (earlier tuple)"
             )
         predicates, extent = conditions
         timed = isinstance(extent, _Between)
@@ -165,7 +202,7 @@ class _Builder(Transformer):
 
 
 class _Between(NamedTuple):
-    """An interval before its fields are resolved; the ends with what stands beside them."""
+    """An interval before its fields are resolved; each end is a field and a `Bound`."""
 
     probe: Any
     lower: Any
@@ -177,7 +214,7 @@ def _interval(streams: tuple[str, ...], between: _Between) -> IntervalClause:
     if len(streams) != 2:
         raise QueryError(
             f"BETWEEN: an interval joins two streams, and FROM names {len(streams)}; to join a "
-            "stream with itself, give its data to two names"
+            "stream with itself, use its data under two names"
         )
     (lower_base, lower), (upper_base, upper) = between.lower, between.upper
     probe, base = _field(streams, between.probe), _field(streams, lower_base)
@@ -198,17 +235,9 @@ def _interval(streams: tuple[str, ...], between: _Between) -> IntervalClause:
     return IntervalClause(probe=probe, base=base, lower=lower, upper=upper, place=between.place)
 
 
-def _predicate(
-    streams: tuple[str, ...], left: Any, operator: str, right: Any, epsilon: str | None
-) -> Predicate:
+def _predicate(streams: tuple[str, ...], left: Any, operator: Operator, right: Any) -> Predicate:
     a, b = _field(streams, left), _field(streams, right)
-    predicate = Predicate(
-        left=a,
-        operator="!=" if operator == "<>" else operator,
-        right=b,
-        epsilon=epsilon,
-        spelt=operator,
-    )
+    predicate = Predicate(left=a, operator=operator, right=b)
     if len(streams) == 1 and a.role == b.role:
         raise QueryError(
             f"{predicate}: in a self join one side is the newer tuple (suffix 1) and the other an "
@@ -222,7 +251,7 @@ def _predicate(
 def _field(streams: tuple[str, ...], parts: tuple[str, ...]) -> Field:
     text = ".".join(parts)
     if len(parts) == 1 and len(streams) > 1:
-        raise QueryError(f"{text}: say of which stream, as in {streams[0]}.{text}")
+        raise QueryError(f"{text}: name its stream, as in {streams[0]}.{text}")
     if len(parts) == 2 and parts[0] not in streams:
         raise QueryError(
             f"{text}: there is no stream {parts[0]!r} in FROM, only {', '.join(streams)}"

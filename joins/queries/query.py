@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from dataclasses import dataclass, replace
 
 from joins.batch import Schema
 from joins.errors import JoinsimError
-from joins.queries.conditions import MIRRORED, Condition
-from joins.queries.field import Field
+from joins.queries.conditions import Condition, Field, Operator
 from joins.queries.interval import Interval, IntervalClause, IntervalError
-from joins.queries.window_clause import StreamWindows, WindowClause
-from joins.queries.windows import Window, WindowError
+from joins.queries.windows import StreamWindows, Window, WindowClause, WindowError
 
 
 class QueryError(JoinsimError, ValueError):
@@ -21,57 +18,27 @@ class QueryError(JoinsimError, ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Predicate:
-    """``left OP right``, or ``ABS(left - right) OP epsilon`` for a band.
+    """``left OP right``, or ``ABS(left - right) OP width``.
 
     Attributes
     ----------
     left, right
         The two sides: of different streams, or of different roles.
     operator
-        ``<``, ``<=``, ``>``, ``>=``, ``=`` or ``!=``; a band has ``<`` or ``<=``.
-    epsilon
-        Width of the band as spelt; None for a comparison.
-    spelt
-        The operator as the query spells it: ``!=`` may be ``<>`` there. None for *operator*.
+        How they are compared.
     """
 
     left: Field
-    operator: str
+    operator: Operator
     right: Field
-    epsilon: str | None = None
-    spelt: str | None = field(default=None, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.epsilon is None:
-            return
-        width = Decimal(self.epsilon)
-        if width == 0 and self.operator == "<":
-            raise QueryError(f"{self}: no two values are closer than 0; write a width above it")
-        if float(width) == float("inf"):
-            raise QueryError(f"{self}: {self.epsilon} is too large; a width is at most 1.79e308")
 
     def __str__(self) -> str:
-        operator = self.spelt or self.operator
-        if self.epsilon is None:
-            return f"{self.left.text} {operator} {self.right.text}"
-        return f"ABS({self.left.text} - {self.right.text}) {operator} {self.epsilon}"
+        return self.operator.text(self.left.text, self.right.text)
 
     @property
-    def signs(self) -> frozenset[int]:
-        """Which signs of left - right may satisfy it."""
-        if self.epsilon is None:
-            return _SIGNS[self.operator]
-        return frozenset((-1, 0, 1) if Decimal(self.epsilon) else (0,))
-
-
-_SIGNS = {
-    "<": frozenset((-1,)),
-    "<=": frozenset((-1, 0)),
-    ">": frozenset((1,)),
-    ">=": frozenset((0, 1)),
-    "=": frozenset((0,)),
-    "!=": frozenset((-1, 1)),
-}
+    def fields(self) -> tuple[Field, Field]:
+        """Both sides."""
+        return self.left, self.right
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +56,7 @@ class JoinQuery:
     window
         One for every stream, or one for each; None in an interval join.
     interval
-        How far two tuples may lie apart in event time; None in a window join.
+        How far two tuples may be apart in event time; None in a window join.
     """
 
     select: tuple[str, ...]
@@ -113,19 +80,19 @@ class JoinQuery:
             )
 
     def _check_contradictions(self) -> None:
-        possible: dict[tuple[tuple[int, int, str], ...], frozenset[int]] = {}
-        before: dict[tuple[tuple[int, int, str], ...], list[str]] = {}
+        possible: dict[frozenset[Field], frozenset[int]] = {}
+        before: dict[frozenset[Field], list[Predicate]] = {}
         for predicate in self.predicates:
-            sides = [(f.stream, f.role, f.name) for f in (predicate.left, predicate.right)]
-            pair = tuple(sorted(sides))
-            signs = predicate.signs
-            if sides[0] != pair[0]:
-                signs = frozenset(-sign for sign in signs)
-            possible[pair] = possible.get(pair, frozenset((-1, 0, 1))) & signs
-            before.setdefault(pair, []).append(str(predicate))
-            if not possible[pair]:
+            sides = frozenset(predicate.fields)
+            earlier = before.setdefault(sides, [])
+            earlier.append(predicate)
+            operator = predicate.operator
+            if predicate.left != earlier[0].left:
+                operator = operator.mirrored
+            possible[sides] = possible.get(sides, frozenset((-1, 0, 1))) & operator.signs
+            if not possible[sides]:
                 raise QueryError(
-                    f"{' and '.join(before[pair])} contradict each other: no pair of tuples "
+                    f"{' and '.join(map(str, earlier))} contradict each other: no pair of tuples "
                     "satisfies them all"
                 )
 
@@ -141,7 +108,7 @@ class JoinQuery:
         )
 
     def bind(self, **values: str) -> JoinQuery:
-        """Give names in the window clause or the interval values, e.g. ``bind(W="10 min")``.
+        """Replace names in the window clause or the interval by values: ``bind(W="10 min")``.
 
         Raise :exc:`QueryError` for a name that is not there.
         """
@@ -150,7 +117,7 @@ class JoinQuery:
         for name in values:
             if name not in clause.names:
                 kind = "window clause" if self.window else "interval"
-                raise QueryError(f"the {kind} has no {name!r} to bind: it says {clause}")
+                raise QueryError(f"the {kind} has no {name!r} to bind: it is {clause}")
         return replace(
             self,
             window=self.window and self.window.bind(values),
@@ -166,8 +133,8 @@ class JoinQuery:
     def windows(self) -> tuple[Window, ...]:
         """The windows, one per stream.
 
-        Raise :exc:`QueryError` when a name is not bound, the window cannot be, or the query has an
-        interval.
+        Raise :exc:`QueryError` when a name is not bound, a window is impossible, or the query has
+        an interval.
         """
         if self.window is None:
             raise QueryError(f"an interval join has no window: {self.interval}")
@@ -187,8 +154,8 @@ class JoinQuery:
     def reach(self) -> Interval:
         """The interval in nanoseconds.
 
-        Raise :exc:`QueryError` when a name is not bound, the interval cannot be, or the query has a
-        window.
+        Raise :exc:`QueryError` when a name is not bound, the interval is impossible, or the query
+        has a window.
         """
         if self.interval is None:
             raise QueryError(f"a window join has no interval: {self.window}")
@@ -200,7 +167,7 @@ class JoinQuery:
     @property
     def key(self) -> int | None:
         """Place of the first predicate that is an equality: tuples join only with equal keys."""
-        equalities = (i for i, p in enumerate(self.predicates) if p.operator == "=")
+        equalities = (i for i, p in enumerate(self.predicates) if p.operator.is_equality)
         return next(equalities, None)
 
     def stored_stream(self, probing: int) -> int:
@@ -217,7 +184,7 @@ class JoinQuery:
 
     def fields(self, stream: int) -> tuple[str, ...]:
         """Return the join fields of a stream, in the order of their first use."""
-        used = [f for predicate in self.predicates for f in (predicate.left, predicate.right)]
+        used = [field for predicate in self.predicates for field in predicate.fields]
         return tuple(dict.fromkeys(field.name for field in used if field.stream == stream))
 
     def conditions(self, probing: int, schemas: Sequence[Schema]) -> tuple[Condition, ...]:
@@ -243,8 +210,8 @@ class JoinQuery:
     def check_fields(self, schemas: Sequence[Schema]) -> None:
         """Raise :exc:`QueryError` naming a field that a stream does not have, and those it has."""
         for predicate in self.predicates:
-            for side in (predicate.left, predicate.right):
-                _dtype(side, schemas)
+            for field in predicate.fields:
+                _dtype(field, schemas)
 
     def _condition(
         self, predicate: Predicate, probing: int, schemas: Sequence[Schema]
@@ -252,22 +219,11 @@ class JoinQuery:
         left, right = predicate.left, predicate.right
         left_probes = left.role == 1 if self.is_self_join else left.stream == probing
         probe, stored = (left, right) if left_probes else (right, left)
-        operator = MIRRORED[predicate.operator] if left_probes else predicate.operator
-        epsilon: float | int | None = None
         whole = all(_dtype(field, schemas) == "int64" for field in (probe, stored))
-        if predicate.epsilon is not None:
-            operator, epsilon = predicate.operator, float(predicate.epsilon)
-            if whole:
-                # A whole distance is below 2.5 exactly when it is at most 2; and decimals are
-                # exact where a float is not.
-                width = Decimal(predicate.epsilon)
-                operator = operator if width == int(width) else "<="
-                epsilon = int(width)
         return Condition(
             probe_field=probe.name,
             stored_field=stored.name,
-            operator=operator,
-            epsilon=epsilon,
+            operator=predicate.operator.mirrored if left_probes else predicate.operator,
             dtype="int64" if whole else "float64",
         )
 

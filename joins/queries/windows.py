@@ -1,10 +1,10 @@
-"""Windows, and which positions of the probed stream each tuple sees through them."""
+"""Windows, how queries spell them, and which stored positions each tuple sees through them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from quantiphy import Quantity, UnknownConversion, UnknownScaleFactor
@@ -26,19 +26,19 @@ _Time.set_prefs(known_units="min minute minutes")
 
 
 class WindowError(ValueError):
-    """A window that cannot be; names the value and what is allowed."""
+    """An impossible window; names the value and what is allowed."""
 
 
 def read_extent(text: str) -> tuple[str, int]:
     """Read a length or a slide: ``("count", tuples)`` or ``("time", nanoseconds)``.
 
-    Raise :exc:`WindowError` for a name that nothing was bound to, and for what is no extent.
+    Raise :exc:`WindowError` for a name without a value, and for what is neither.
     """
     if _NUMBER.fullmatch(text):
         return "count", int(text)
     if _NAME.fullmatch(text):
         raise WindowError(
-            f"{text!r} has no value: give it a number of tuples or a time, as in "
+            f"{text!r} has no value: bind it to a number of tuples or a time, as in "
             f"--set bind.{text}=1000"
         )
     try:
@@ -119,11 +119,88 @@ class Window:
         return at // self.slide * self.slide + self.length - 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class WindowClause:
+    """A window as a query spells it; *slide* and *length* may be names for `bind` to replace.
+
+    A plain number counts tuples and a quantity such as ``10 min`` is event time. SPO-Join's Q1
+    writes ``'10' ON '60'`` and means minutes in its text, but its experiments run that query over
+    windows by count; so a number without a unit is a count here.
+    """
+
+    slide: str
+    length: str
+    precise: bool = False
+
+    def __str__(self) -> str:
+        precise = " PRECISE" if self.precise else ""
+        return f"SLIDE INTERVAL '{self.slide}' ON '{self.length}'{precise}"
+
+    @property
+    def names(self) -> set[str]:
+        """Slide and length as spelt, among them the names that may be bound."""
+        return {self.slide, self.length}
+
+    def bind(self, values: dict[str, str]) -> WindowClause:
+        """Replace names by their values."""
+        return replace(
+            self,
+            slide=values.get(self.slide, self.slide),
+            length=values.get(self.length, self.length),
+        )
+
+    @property
+    def window(self) -> Window:
+        """The window.
+
+        Raise :exc:`WindowError` when a name is not bound, or the window is impossible.
+        """
+        slide_kind, slide = read_extent(self.slide)
+        length_kind, length = read_extent(self.length)
+        if slide_kind != length_kind:
+            raise WindowError("slide and length must both count tuples or both be times")
+        return Window(
+            kind=length_kind,
+            length=length,
+            slide=slide,
+            semantics="precise" if self.precise else "sliding",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamWindows:
+    """A window for each stream: ``WINDOW R AS (...), S AS (...)``.
+
+    Attributes
+    ----------
+    streams, clauses
+        Names as the query lists them here, and the window of each.
+    """
+
+    streams: tuple[str, ...]
+    clauses: tuple[WindowClause, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{stream} AS ({clause})"
+            for stream, clause in zip(self.streams, self.clauses, strict=True)
+        )
+
+    @property
+    def names(self) -> set[str]:
+        """Slides and lengths as spelt, among them the names that may be bound."""
+        return {name for clause in self.clauses for name in clause.names}
+
+    def bind(self, values: dict[str, str]) -> StreamWindows:
+        """Replace names by their values."""
+        return replace(self, clauses=tuple(clause.bind(values) for clause in self.clauses))
+
+
 class WindowBounds(Stateful):
     """Turns windows into bounds of position, for arrivals in their order.
 
-    Only whoever sees all arrivals in order can do so; everybody after it needs no window state.
-    Memory is bounded by the windows: of each stream the event times that can still be seen.
+    Only an actor that receives all arrivals in order can do so; those behind it need no window
+    state. Memory is bounded by the windows: the event times of each stream that can still be seen.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ class JoinAttributes:
     @property
     def equalities(self) -> tuple[int, ...]:
         """Places of the predicates that are equalities."""
-        return tuple(i for i, c in enumerate(self.conditions) if c.operator == "=")
+        return tuple(i for i, c in enumerate(self.conditions) if c.operator.is_equality)
 
     def of_joined(self, rows: Joined) -> tuple[np.ndarray, ...]:
         """Project combinations on their join attributes."""

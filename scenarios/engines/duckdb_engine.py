@@ -101,17 +101,12 @@ def _states(condition: Condition, looking: Looking, schemas: Sequence[Schema]) -
     probe = f"p.{streams.column(schemas[looking.probing], condition.probe_field)}"
     stored = f"m.{streams.column(schemas[looking.stored], condition.stored_field)}"
     whole = condition.dtype == "int64"
-    if condition.epsilon is not None:
-        # A distance of whole numbers may not fit 64 bits.
-        distance = f"abs({stored}::{'HUGEINT' if whole else 'DOUBLE'} - {probe})"
-        holds = f"{distance} {condition.operator} {condition.epsilon!r}"
-    else:
-        holds = f"{stored} {condition.operator} {probe}"
-        if not whole:
-            holds = f"{stored}::DOUBLE {condition.operator} {probe}::DOUBLE"
+    if not whole:
+        probe, stored = f"{probe}::DOUBLE", f"{stored}::DOUBLE"
+    holds = condition.operator.sql(stored, probe, whole=whole, wide="HUGEINT")
     if whole:
         return holds
-    missing = f"(isnan({stored}::DOUBLE) OR isnan({probe}::DOUBLE))"
+    missing = f"(isnan({stored}) OR isnan({probe}))"
     return f"({holds} OR {missing})" if condition.negated else f"{holds} AND NOT {missing}"
 
 

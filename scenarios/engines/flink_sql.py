@@ -129,18 +129,11 @@ def _states(condition: Condition, probe: Schema, stored: Schema) -> str:
     p = f"p.`{column(probe, condition.probe_field)}`"
     m = f"m.`{column(stored, condition.stored_field)}`"
     whole = condition.dtype == "int64"
-    if condition.epsilon is not None:
-        # A distance of whole numbers may not fit 64 bits.
-        wide = "DECIMAL(20, 0)" if whole else "DOUBLE"
-        distance = f"ABS(CAST({m} AS {wide}) - CAST({p} AS {wide}))"
-        epsilon = repr(condition.epsilon) if whole else f"CAST({condition.epsilon!r} AS DOUBLE)"
-        return f"{distance} {condition.operator} {epsilon}"
     if not whole:
         p, m = f"CAST({p} AS DOUBLE)", f"CAST({m} AS DOUBLE)"
-    operator = "<>" if condition.negated else condition.operator
-    holds = f"{m} {operator} {p}"
+    holds = condition.operator.sql(m, p, whole=whole, wide="DECIMAL(20, 0)")
     # Keys are compared bit by bit, by which NaN equals itself.
-    return f"{holds} AND {m} <= {p}" if operator == "=" and not whole else holds
+    return f"{holds} AND {m} <= {p}" if condition.operator.is_equality and not whole else holds
 
 
 def _interval(ms: int) -> str:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from actors.feed import StreamFile
 from joins.batch import Schema
-from joins.queries.conditions import Condition
+from joins.queries.conditions import Comparison, Condition
 from joins.queries.query import JoinQuery
 from scenarios.engines import streams
 from scenarios.engines.engine import Measured, Totals
@@ -101,7 +101,7 @@ def _fields(condition: Condition, looking: Looking, schemas: Sequence[Schema]) -
 
 
 def _sides_of_equalities(looking: Looking, schemas: Sequence[Schema]) -> list[tuple[Any, Any]]:
-    return [_fields(c, looking, schemas) for c in looking.conditions if c.operator == "="]
+    return [_fields(c, looking, schemas) for c in looking.conditions if c.operator.is_equality]
 
 
 def _states(condition: Condition, looking: Looking, schemas: Sequence[Schema]) -> list[Any]:
@@ -110,25 +110,10 @@ def _states(condition: Condition, looking: Looking, schemas: Sequence[Schema]) -
 
     probe, stored = _fields(condition, looking, schemas)
     whole = condition.dtype == "int64"
-    if condition.epsilon is not None:
-        if whole:  # a distance of whole numbers may not fit 64 bits
-            probe, stored = probe.cast(pl.Int128), stored.cast(pl.Int128)
-        distance = (stored - probe).abs()
-        epsilon = condition.epsilon
-        holds = distance < epsilon if condition.operator == "<" else distance <= epsilon
-    else:
-        holds = _COMPARE[condition.operator](stored, probe)
+    if whole and not isinstance(condition.operator, Comparison):  # a difference may not fit 64 bits
+        probe, stored = probe.cast(pl.Int128), stored.cast(pl.Int128)
+    holds = condition.operator.holds(stored, probe, whole=whole)
     if whole:
         return [holds]
     missing = probe.is_nan() | stored.is_nan()
     return [holds | missing] if condition.negated else [holds, ~missing]
-
-
-_COMPARE = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-}

@@ -104,7 +104,7 @@ def _is_keyed_by_count(query: JoinQuery) -> bool:
     Buckets spare it most of them. Without a key it is for Spark to say that it wants an equality.
     """
     by_count = bool(query.window) and any(window.kind == "count" for window in query.windows)
-    return by_count and any(predicate.operator == "=" for predicate in query.predicates)
+    return by_count and any(predicate.operator.is_equality for predicate in query.predicates)
 
 
 def _stream(session: SparkSession, file: StreamFile, files_per_trigger: int) -> DataFrame:

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from math import ceil
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 from pyspark.sql.window import Window as Over
 
 from joins.batch import Schema
-from joins.queries.field import Field
+from joins.queries.conditions import Band, Field
 from joins.queries.query import JoinQuery, Predicate
 
 if TYPE_CHECKING:
@@ -187,37 +186,26 @@ def _holds(predicate: Predicate, left: Column, right: Column, *, whole: bool) ->
     """State one predicate as IEEE arithmetic has it: Spark's NaN equals itself and is greatest."""
     if not whole:
         left, right = left.cast("double"), right.cast("double")
-    if predicate.epsilon is not None:
-        return _near(predicate, left, right, whole=whole)
-    holds = _COMPARE[predicate.operator](left, right)
+    operator = predicate.operator
+    if isinstance(operator, Band):
+        return _near(operator, left, right, whole=whole)
+    holds: Column = operator.compare(left, right)
     if whole:
         return holds
     missing = sf.isnan(left) | sf.isnan(right)
-    return holds | missing if predicate.operator == "!=" else holds & ~missing
+    return holds | missing if operator.negated else holds & ~missing
 
 
-def _near(predicate: Predicate, left: Column, right: Column, *, whole: bool) -> Column:
-    assert predicate.epsilon is not None
+def _near(band: Band, left: Column, right: Column, *, whole: bool) -> Column:
     if not whole:
-        return _COMPARE[predicate.operator](sf.abs(left - right), sf.lit(float(predicate.epsilon)))
-    width = Decimal(predicate.epsilon)
-    most = ceil(width) - 1 if predicate.operator == "<" else int(width)
-    reach = sf.lit(Decimal(min(most, 2**64)))
+        distance, width = sf.abs(left - right), sf.lit(float(band.width))
+        return distance < width if band.symbol == "<" else distance <= width
+    reach = sf.lit(Decimal(band.reach))
     # The ends are found in decimals, once a tuple; what is compared pair by pair stays whole.
     exact = left.cast("decimal(38,0)")
     low = sf.greatest(exact - reach, sf.lit(Decimal(_INT64_MIN))).cast("bigint")
     high = sf.least(exact + reach, sf.lit(Decimal(_INT64_MAX))).cast("bigint")
     return (right >= low) & (right <= high)
-
-
-_COMPARE = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-}
 
 
 def _floor(value: Column, length: int) -> Column:

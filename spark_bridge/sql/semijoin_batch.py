@@ -108,7 +108,7 @@ def _keys(query: JoinQuery, files: Sequence[StreamFile]) -> tuple[list[str], lis
     for predicate in query.predicates:
         sides = (predicate.left, predicate.right)
         whole = all(files[side.stream].schema.fields[side.name] == "int64" for side in sides)
-        if predicate.operator == "=" and whole:
+        if predicate.operator.is_equality and whole:
             for side in sides:
                 keys[side.stream].append(side.name)
     if not keys[0]:

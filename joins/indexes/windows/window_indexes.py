@@ -15,7 +15,7 @@ from joins.queries.conditions import Condition
 
 
 def _hash_index(conditions: Sequence[Condition]) -> HashIndex:
-    return HashIndex(_dtypes(conditions), equal=[c.operator == "=" for c in conditions])
+    return HashIndex(_dtypes(conditions), equal=[c.operator.is_equality for c in conditions])
 
 
 def _plain(index: Callable[..., Index]) -> Callable[..., Index]:

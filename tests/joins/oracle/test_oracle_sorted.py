@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joins.batch import Batch
-from joins.oracle import sorted_scans
-from joins.oracle.match import evaluate
+from joins.oracle import match
+from joins.oracle.match import evaluate, match_ranges
 from joins.queries.parser import parse_query
 
 FLOATS = [0.0, -0.0, 0.1, 0.3, 0.30000000000000004, 1e300, -1e300, np.inf, -np.inf, np.nan, 5e-324]
@@ -25,9 +25,13 @@ def _batch(values: np.ndarray) -> Batch:
 @given(
     whole=st.booleans(),
     predicate=st.sampled_from(["R.x = S.x", "ABS(R.x - S.x) <= 2", "ABS(S.x - R.x) < 0.3"]),
+    near=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_near_values_are_all_that_can_match(whole: bool, predicate: str, seed: int) -> None:
+def test_near_values_are_all_that_can_match(
+    whole: bool, predicate: str, near: bool, seed: int
+) -> None:
+    """Whether only near values are compared, or all, the matches are the same."""
     query = parse_query(
         f"SELECT R.x FROM R, S WHERE {predicate} WINDOW AS (SLIDE INTERVAL '1' ON '9')"
     )
@@ -40,17 +44,14 @@ def test_near_values_are_all_that_can_match(whole: bool, predicate: str, seed: i
     first = np.sort(rng.integers(0, len(stored), len(probes)))
     last = np.maximum(first, np.sort(rng.integers(0, len(stored) + 1, len(probes))))
 
-    def holds(probe: np.ndarray, match: np.ndarray) -> np.ndarray:
-        return evaluate(query.predicates[0], probes.fields["x"][probe], stored.fields["x"][match])
-
     everything = evaluate(
         query.predicates[0], probes.fields["x"][:, np.newaxis], stored.fields["x"][np.newaxis]
     )
     column = np.arange(len(stored))
     seen = (column >= first[:, np.newaxis]) & (column < last[:, np.newaxis])
-    found = sorted_scans.match_near(query, 0, probes, stored, (first, last), holds, True)
-    if found is not None:
-        (matches,) = found
-        assert matches.count.tolist() == (everything & seen).sum(axis=1).tolist()
-        assert matches.match_id is not None
-        assert matches.match_id.tolist() == np.nonzero(everything & seen)[1].tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(match, "_WORTH_IT", 0 if near else 1 << 60)
+        (matches,) = match_ranges(query, 0, probes, stored, first, last, True)
+    assert matches.count.tolist() == (everything & seen).sum(axis=1).tolist()
+    assert matches.match_id is not None
+    assert matches.match_id.tolist() == np.nonzero(everything & seen)[1].tolist()

@@ -128,7 +128,7 @@ class Measuring:
             others=tuple(
                 _other(query, self.schemas, predicate, samples)
                 for predicate in query.predicates
-                if predicate.operator != "="
+                if not predicate.operator.is_equality
             ),
             graph=join_graph(query),
             latency_s=self.latency_s,
@@ -199,7 +199,7 @@ def tied_fields(query: JoinQuery) -> list[dict[int, str]]:
     """
     tied = nx.Graph()
     for predicate in query.predicates:
-        if predicate.operator == "=":
+        if predicate.operator.is_equality:
             left, right = predicate.left, predicate.right
             tied.add_edge((left.stream, left.name), (right.stream, right.name))
     return [dict(sorted(fields)) for fields in nx.connected_components(tied)]

@@ -19,7 +19,7 @@ from joins.indexes.windows.ie_join import IeJoin
 from joins.indexes.windows.nested_loop import NestedLoop
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.indexes.windows.window_tree import WindowTree
-from joins.queries.conditions import Condition
+from joins.queries.conditions import COMPARISONS, Condition
 
 OPTIONS = {"chain_index": {"length": 7}}
 EVERY_INDEX = pytest.mark.parametrize("name", WINDOW_INDEXES)
@@ -31,9 +31,7 @@ _SMALL = {
 
 
 def condition(dtype, operator="<"):
-    return Condition(
-        probe_field="a", stored_field="a", operator=operator, epsilon=None, dtype=dtype
-    )
+    return Condition(probe_field="a", stored_field="a", operator=COMPARISONS[operator], dtype=dtype)
 
 
 def make(name, dtypes, **options):
