@@ -17,8 +17,8 @@ from scenarios.commands.output import print_json
 from scenarios.failures import EXIT_FAIL, EXIT_PASS
 from scenarios.many_runs import Preparation
 from scenarios.scenario_files import ConfigError
-from scenarios.terminal import Terminal
-from scenarios.terminal.calibration_view import show_operators, show_predictions, show_profile
+from scenarios.terminal.progress import Terminal
+from scenarios.terminal.views import show_operators, show_predictions, show_profile
 from topologies import TOPOLOGIES, find_topology
 from topologies.ibwj import Ibwj
 

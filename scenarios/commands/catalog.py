@@ -9,11 +9,10 @@ from typing import Any
 from scenarios import scenario_files
 from scenarios.commands.options import parse_settings
 from scenarios.commands.output import print_json
-from scenarios.drawing.file import draw
 from scenarios.plan import make_parameters
 from scenarios.study.config import Study, load_study
-from scenarios.terminal import Terminal
-from scenarios.terminal.catalog_view import show_catalog, show_topology
+from scenarios.terminal.progress import Terminal
+from scenarios.terminal.views import show_catalog, show_topology
 from topologies import TOPOLOGIES, Topology, find_topology
 from topologies.parameters import describe
 
@@ -37,7 +36,9 @@ def show(name: str, settings: list[str], out: Path | None) -> None:
     graph = topology.build(topology.example(), parameters)
     terminal = Terminal()
     if out:
-        draw(graph, topology.title, out)
+        from scenarios.report.topology_drawing import draw_topology
+
+        draw_topology(graph, topology.title, out)
         terminal.out.print(f"wrote {out}")
     else:
         show_topology(terminal.out, topology, graph)

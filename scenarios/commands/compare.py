@@ -15,13 +15,13 @@ from scenarios.commands.options import (
 from scenarios.commands.output import exit_code, print_json, worst
 from scenarios.comparison.candidates import candidates
 from scenarios.comparison.compare import plan_all, run_all
-from scenarios.comparison.page import write_comparison
 from scenarios.config import RunConfig
 from scenarios.failures import EXIT_STOPPED
 from scenarios.many_runs import Preparation
+from scenarios.report.pages import write_comparison_page
 from scenarios.run_directory import new_run_directory
-from scenarios.terminal import Terminal
-from scenarios.terminal.comparison_view import show_comparison
+from scenarios.terminal.progress import Terminal
+from scenarios.terminal.views import show_comparison
 
 
 def compare(options: RunOptions, topologies: Sequence[str]) -> int:
@@ -38,7 +38,7 @@ def compare(options: RunOptions, topologies: Sequence[str]) -> int:
         )
     replay = replay_command(base.seed)
     comparison.write_json(directory, replay)
-    write_comparison(comparison, directory, replay)
+    write_comparison_page(comparison, directory, replay)
     show_comparison(terminal.out, comparison, directory, replay)
     if options.json_output:
         print_json(comparison.as_json(replay))

@@ -8,15 +8,15 @@ from dataclasses import replace
 from scenarios.commands.options import RunOptions, configuration, replay_command
 from scenarios.commands.output import exit_code, print_json
 from scenarios.engines.comparison import EngineComparison, compare_engines
-from scenarios.engines.page import write_engines
 from scenarios.engines.registry import find_engines
 from scenarios.failures import EXIT_STOPPED
 from scenarios.plan import make_plan
+from scenarios.report.pages import write_engines_page
 from scenarios.run_directory import new_run_directory
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import prepare_streams
-from scenarios.terminal import Terminal
-from scenarios.terminal.engines_view import show_engines
+from scenarios.terminal.progress import Terminal
+from scenarios.terminal.views import show_engines
 
 
 def compare(
@@ -46,7 +46,7 @@ def compare(
                 comparison.write_json(directory, replay)
     finally:  # Ctrl-C loses none of the engines that have run
         if comparison is not None:
-            write_engines(comparison, directory, replay)
+            write_engines_page(comparison, directory, replay)
             show_engines(terminal.out, comparison, directory, replay)
     assert comparison is not None
     if options.json_output:

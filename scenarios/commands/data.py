@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.commands.output import print_json
-from scenarios.terminal import Terminal
-from scenarios.terminal.catalog_view import show_prepared
+from scenarios.terminal.progress import Terminal
+from scenarios.terminal.views import show_prepared
 from spark_bridge.pipeline.source import StreamSource
 
 

@@ -13,8 +13,8 @@ from scenarios.planning.planner import Planner
 from scenarios.planning.semijoin import SemijoinPlanner
 from scenarios.planning.window_join import WindowJoinPlanner
 from scenarios.scenario_files import ConfigError
-from scenarios.terminal import Terminal
-from scenarios.terminal.plan_view import show_proposal
+from scenarios.terminal.progress import Terminal
+from scenarios.terminal.views import show_proposal
 
 PLANNERS: dict[str, Planner] = {"semijoin": SemijoinPlanner(), "ibwj": WindowJoinPlanner()}
 """Topology to what plans for it; the first is asked where a query comes without a topology."""

@@ -12,8 +12,8 @@ from scenarios.commands.study import run_study
 from scenarios.failures import EXIT_FAIL
 from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
-from scenarios.terminal import Terminal
-from scenarios.terminal.run_view import backends_compared
+from scenarios.terminal.progress import Terminal
+from scenarios.terminal.views import show_backends
 
 DEMO_SCENARIO = "spo-q3"
 
@@ -27,7 +27,7 @@ def demo(*, json_output: bool) -> int:
         replay = f"joinsim run {DEMO_SCENARIO} --backend {backend} --seed {config.seed}"
         reports.append(run_one(config, terminal, replay=replay))
     equal = len({report.outcome.digest for report in reports}) == 1
-    backends_compared(terminal.out, reports, equal=equal)
+    show_backends(terminal.out, reports, equal=equal)
     if json_output:
         print_json({"runs": [summary(report) for report in reports], "digests_equal": equal})
     codes = [exit_code(report.verdict.passed) for report in reports]

@@ -8,13 +8,13 @@ from pathlib import Path
 from scenarios.commands.options import check_address
 from scenarios.config import RunConfig
 from scenarios.plan import Plan, make_plan
-from scenarios.report.page import write_report
+from scenarios.report.pages import write_report
 from scenarios.run import Report, execute
 from scenarios.run_directory import new_run_directory
 from scenarios.run_json import write_run_json
 from scenarios.streams import prepare_streams
-from scenarios.terminal import Terminal
-from scenarios.terminal.run_view import closing, opening
+from scenarios.terminal.progress import Terminal
+from scenarios.terminal.views import show_plan, show_report
 
 
 def run_one(
@@ -43,10 +43,10 @@ def prepared(config: RunConfig, terminal: Terminal, *, address: str | None = Non
 def run_prepared(plan: Plan, terminal: Terminal, *, replay: str, out: Path | None = None) -> Report:
     """Run *plan*, say what came out, and leave it in a run directory."""
     directory = new_run_directory(plan.config.name, plan.config.seed, out)
-    opening(terminal.out, plan)
+    show_plan(terminal.out, plan)
     with terminal.running(plan) as display:
         report = execute(plan, directory, on_run=display.on_run, on_judge=display.on_judge)
     write_run_json(report, replay)
-    write_report(report, replay)
-    closing(terminal.out, report, replay)
+    write_report(report, report.directory / "report.html", replay)
+    show_report(terminal.out, report, replay)
     return report

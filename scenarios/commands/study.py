@@ -11,14 +11,14 @@ from scenarios.commands.single import run_one
 from scenarios.config import RunConfig
 from scenarios.failures import EXIT_STOPPED
 from scenarios.many_runs import Preparation
+from scenarios.report.pages import write_study_page
 from scenarios.run_directory import new_run_directory
 from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
 from scenarios.study.config import Point, Study, load_study
-from scenarios.study.page import write_study
 from scenarios.study.run import plan_points, run_points
-from scenarios.terminal import Terminal
-from scenarios.terminal.study_view import show_findings, show_study
+from scenarios.terminal.progress import Terminal
+from scenarios.terminal.views import show_findings, show_study
 
 
 def run_study(options: RunOptions) -> int:
@@ -41,7 +41,7 @@ def run_study(options: RunOptions) -> int:
         )
     replay = replay_command(study.base.seed)
     findings.write_json(directory, replay)
-    write_study(findings, directory, replay)
+    write_study_page(findings, directory, replay)
     show_findings(terminal.out, findings, directory, replay)
     if options.json_output:
         print_json(findings.as_json(replay))

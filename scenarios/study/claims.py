@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, isfinite
+from math import inf
 
-from scenarios.drawing.numbers import short
+from scenarios.formatting import format_value
 from scenarios.study.section import Claim
 
 Values = Sequence[float | None]
@@ -36,7 +36,7 @@ def judge_claim(
         for place, value in zip(places, subject(claim.of, curves), strict=True)
         if not claim.at or place in claim.at
     ]
-    detail = ", ".join(told(value) for value in values)
+    detail = ", ".join(format_value(value) for value in values)
     known = [value for value in values if value is not None]
     least = 2 if claim.rises or claim.falls else 1
     holds = None if len(known) < max(least, len(values)) else _holds(claim, known)
@@ -49,13 +49,6 @@ def subject(of: Sequence[str], curves: Mapping[str, Values]) -> list[float | Non
     if len(of) == 1:
         return list(first)
     return [_ratio(a, b) for a, b in zip(first, curves[of[1]], strict=True)]
-
-
-def told(value: float | None) -> str:
-    """Say a value; a dash for none."""
-    if value is None or value != value:
-        return "–"
-    return short(value) if isfinite(value) else "∞"
 
 
 def _ratio(a: float | None, b: float | None) -> float | None:

@@ -10,9 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.report import result_analysis
-from scenarios.report.result_analysis import analyse_results, born_at_rate, split_by_stream
-from scenarios.report.time_bins import TimeBins
+from scenarios.report import run_analysis
+from scenarios.report.run_analysis import (
+    BINS_MAX,
+    TimeBins,
+    analyse_results,
+    born_at_rate,
+    split_by_stream,
+)
 from scenarios.results import SUMMARY_SCHEMA, summary_path
 from tests.scenarios.toy_run import stream_file
 
@@ -61,7 +66,7 @@ def test_every_tuple_is_answered_within_one_bin_of_its_last_report(
             for first in range(0, len(table), 5):  # as the results' writer: no empty row group
                 writer.write_table(table.slice(first, 5))
     born = [np.searchsorted(births_ns, bins.edges_ns, "left") for births_ns in births]
-    with mock.patch.object(result_analysis, "_READ_ROWS", batch):
+    with mock.patch.object(run_analysis, "_READ_ROWS", batch):
         found = analyse_results(folder, bins, born)
 
     assert found.answered.sum() == len(answers)
@@ -99,7 +104,7 @@ def test_arrivals_are_split_by_stream_in_the_order_of_their_event_times(
     order = sorted((ts, stream) for stream, all_ in enumerate(times) for ts in all_)
     numbers = [min(number, len(order)) for number in numbers]
     files = [stream_file(folder / str(i), f"S{i}", all_) for i, all_ in enumerate(times)]
-    with mock.patch.object(result_analysis, "_READ_ROWS", batch):
+    with mock.patch.object(run_analysis, "_READ_ROWS", batch):
         split = split_by_stream(files, np.array(numbers, np.int64))
     for stream, found in enumerate(split):
         expected = [sum(s == stream for _, s in order[:number]) for number in numbers]
@@ -114,3 +119,14 @@ def test_tuples_at_a_steady_rate_are_born_when_the_source_says(
     births_ns = [seq * 1_000_000_000 // rate_tps for seq in range(count)]
     expected = [sum(birth < edge for birth in births_ns) for edge in bins.edges_ns.tolist()]
     assert born_at_rate(bins, rate_tps, count).tolist() == expected
+
+
+@given(st.integers(0, 10**15), st.integers(0, 10**9))
+def test_time_bins_cover_the_run_and_no_more_than_one_bin_beyond_it(
+    end_ns: int, messages: int
+) -> None:
+    bins = TimeBins.over(end_ns, messages)
+    assert 1 <= bins.count <= BINS_MAX
+    assert bins.edges_ns[0] == 0
+    assert bins.edges_ns[-1] - bins.width_ns < max(1, end_ns) <= bins.edges_ns[-1]
+    assert bins.of(np.array([0, end_ns])).tolist() == [0, bins.count - 1]

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsim.trace import COLUMNS, Trace
-from scenarios.report import trace_analysis
-from scenarios.report.time_bins import TimeBins
-from scenarios.report.trace_analysis import analyse_trace
+from scenarios.report import run_analysis
+from scenarios.report.run_analysis import TimeBins, analyse_trace
 
 ACTORS = ["source", "joiner.0", "joiner.1", "sink"]
 PORTS = ["in", "out"]
@@ -66,7 +65,7 @@ def test_a_trace_in_numbers_is_what_counting_each_nanosecond_gives(
     write_trace(folder / "trace.parquet", journal)
     end_ns = max((row.times[-1] for row in journal), default=0)
     bins = TimeBins.over(end_ns, messages)
-    with mock.patch.object(trace_analysis, "_READ_ROWS", batch):
+    with mock.patch.object(run_analysis, "_READ_ROWS", batch):
         found = analyse_trace(folder / "trace.parquet", ACTORS, {"source"}, bins)
 
     queued: Counter[tuple[int, int]] = Counter()
@@ -98,10 +97,9 @@ def test_a_trace_in_numbers_is_what_counting_each_nanosecond_gives(
         assert [stages[actor, stage] for stage in range(4)] == found.stage_ns[actor].tolist()
         counted = [queued[actor, bin_] for bin_ in range(bins.count)]
         assert found.queued_ns[actor].tolist() == counted
-    assert {channel: t.nbytes for channel, t in found.channels.items()} == nbytes
-    assert sum(t.messages for t in found.channels.values()) == messages_to.total()
+    assert found.channel_bytes == nbytes
     assert found.entered.tolist() == entered
 
 
 def test_the_columns_read_are_columns_of_the_trace() -> None:
-    assert set(trace_analysis._COLUMNS) <= set(COLUMNS)
+    assert set(run_analysis._COLUMNS) <= set(COLUMNS)

@@ -10,10 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenarios.drawing.columns import operator_depths
-from scenarios.drawing.file import draw
-from scenarios.drawing.layout import lay_out
-from scenarios.drawing.parts import BOX_HEIGHT, Box, Layout
+from scenarios.report.topology_drawing import draw_topology
+from scenarios.report.topology_layout import (
+    BOX_HEIGHT,
+    Box,
+    Layout,
+    lay_out,
+    operator_depths,
+)
 from scenarios.run_directory import OutputError
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES
@@ -119,7 +123,7 @@ def test_any_graph_can_be_drawn(
     tmp_path_factory: pytest.TempPathFactory, graph: ActorGraph
 ) -> None:
     path = tmp_path_factory.mktemp("drawing") / "graph.svg"
-    draw(graph, "A graph", path)
+    draw_topology(graph, "A graph", path)
     assert set(graph) <= words(path)
 
 
@@ -136,7 +140,7 @@ def test_the_drawing_of_a_topology_names_its_pes_operators_ports_and_title(
     topology = TOPOLOGIES[name]
     graph = topology.build(topology.example(), topology.parameters_type())
     path = tmp_path / "topology.svg"
-    draw(graph, topology.title, path)
+    draw_topology(graph, topology.title, path)
     told = words(path)
     assert topology.title in told
     assert set(graph) <= told
@@ -162,14 +166,14 @@ def test_the_suffix_decides_the_format_and_the_same_drawing_is_the_same_file(
     suffix: str, begin: bytes, tmp_path: Path
 ) -> None:
     first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
-    draw(small(), "Title", first)
-    draw(small(), "Title", second)
+    draw_topology(small(), "Title", first)
+    draw_topology(small(), "Title", second)
     assert first.read_bytes().startswith(begin)
     assert first.read_bytes() == second.read_bytes()
 
 
 def test_odd_names_are_drawn_as_they_are(tmp_path: Path) -> None:
-    draw(small(), "50 % $x$ & more", tmp_path / "odd.svg")
+    draw_topology(small(), "50 % $x$ & more", tmp_path / "odd.svg")
     assert {"a$_1$", "<source & co>", "50 % $x$ & more"} <= words(tmp_path / "odd.svg")
 
 
@@ -177,7 +181,7 @@ def test_machines_are_named_where_pes_share_them(tmp_path: Path) -> None:
     graph = ActorGraph()
     for i in range(3):
         graph.add("pe", f"pe.{i}", ACTOR, site=f"node.{i % 2}")
-    draw(graph, "", tmp_path / "shared.svg")
+    draw_topology(graph, "", tmp_path / "shared.svg")
     assert {"on node.0", "on node.1"} <= words(tmp_path / "shared.svg")
 
 
@@ -185,7 +189,7 @@ def test_operators_that_share_a_box_are_named_below_the_drawing(tmp_path: Path) 
     graph = ActorGraph()
     for i in range(90):
         graph.add("pe", f"pe.{i}", ACTOR)
-    draw(graph, "", tmp_path / "many.svg")
+    draw_topology(graph, "", tmp_path / "many.svg")
     told = " ".join(words(tmp_path / "many.svg"))
     assert "90 PEs" in told
     assert "the PEs of pe share one box" in told
@@ -194,7 +198,7 @@ def test_operators_that_share_a_box_are_named_below_the_drawing(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["drawing.jpg", "drawing"])
 def test_another_suffix_is_refused_with_those_allowed(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"\.svg, \.png, \.pdf") as raised:
-        draw(small(), "", tmp_path / name)
+        draw_topology(small(), "", tmp_path / name)
     assert name in str(raised.value)
     assert not (tmp_path / name).exists()
 
@@ -202,4 +206,4 @@ def test_another_suffix_is_refused_with_those_allowed(name: str, tmp_path: Path)
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "drawing.png"
     with pytest.raises(OutputError, match=re.escape(f"cannot write {path}: No such file")):
-        draw(small(), "", path)
+        draw_topology(small(), "", path)

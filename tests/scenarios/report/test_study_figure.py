@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
-from scenarios.drawing.style import LIGHT, SERIES, style
+from scenarios.report.study_figure import find_coinciding, study_figure
+from scenarios.report.style import LIGHT, SERIES, style
 from scenarios.study.claims import Values
-from scenarios.study.coinciding import coinciding
 from scenarios.study.config import Chart, load_study
-from scenarios.study.figure import study_figure
 from scenarios.study.findings import Findings
 
 STUDY = """
@@ -98,7 +97,7 @@ def test_a_line_that_is_not_there_takes_no_turn(tmp_path: Path) -> None:
 
 def test_lines_coincide_on_a_stretch_if_they_do_at_both_ends() -> None:
     heights = np.array([[0.1, 0.5, 0.5], [0.9, 0.5, 0.505], [NAN, 0.5, 0.2]])
-    points, stretches = coinciding(heights)
+    points, stretches = find_coinciding(heights)
     assert points.together.tolist() == [[1, 3, 2], [1, 3, 2], [0, 3, 1]]
     assert points.place.tolist() == [[0, 0, 0], [0, 1, 1], [0, 2, 0]]
     assert stretches.together.tolist() == [[1, 2], [1, 2], [0, 1]]
@@ -129,7 +128,7 @@ def test_categories_are_bars_as_long_as_their_values(tmp_path: Path) -> None:
 )
 def test_lines_that_coincide_share_their_turns(rows: list[list[float]]) -> None:
     heights = np.array(rows)
-    points, _ = coinciding(heights)
+    points, _ = find_coinciding(heights)
     for column, together, place in zip(heights.T, points.together.T, points.place.T, strict=True):
         assert (together == 0).tolist() == np.isnan(column).tolist()
         for count in set(together[together > 0].tolist()):

@@ -1,10 +1,12 @@
-"""Draws a laid-out topology: plain, or with the load of a run on it."""
+"""Draws a topology: plain into a file, or with the load of a run on it for the run's page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +15,32 @@ from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, PathPatch
-from matplotlib.path import Path
+from matplotlib.path import Path as Curve
 
-from scenarios.drawing.layout import lay_out
-from scenarios.drawing.parts import BOX_HEIGHT, HEADER, Box, Channel, Layout, Point, Wire
-from scenarios.drawing.style import LIGHT, SERIES
+from scenarios.report.style import LIGHT, PNG_DPI, SERIES, style
+from scenarios.report.topology_layout import (
+    BOX_HEIGHT,
+    HEADER,
+    Box,
+    Channel,
+    Layout,
+    Point,
+    Wire,
+    lay_out,
+)
+from scenarios.run_directory import OutputError
+from scenarios.scenario_files import ConfigError
 from topologies.actor_graph import ActorGraph
 
-HEAT = LinearSegmentedColormap.from_list(
+SUFFIXES = (".svg", ".png", ".pdf")
+_UNDATED: dict[str, dict[str, Any]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+"""Without its date, the same drawing is the same file."""
+_HEAT = LinearSegmentedColormap.from_list(
     "heat", ["#dbe7f5", "#a9cbe8", "#f3d9a4", "#ee9a5e", "#bf3039"]
 )
 """Idle is cold, busy is hot; light enough at both ends for dark text or white."""
+_BOXES_MAX = 24
+"""A run's drawing stands among other figures on a page, and so must not be as tall as a file's."""
 
 _PAD = 0.15
 _TITLE = 0.42
@@ -34,28 +51,66 @@ _PLAIN_WIDTH = 1.1
 _WIDEST = 9.0
 _FULLEST = 30.0
 """Points: all wires at one side of a box together, so that a fan does not hide what it feeds."""
-_BOXES_MAX = 24
-"""A run's drawing stands among other figures on a page, and so must not be as tall as a file's."""
 _HEAD = 0.09
 _TURN = 0.4
-Look = tuple[str, Any]
-"""Colour and dashes of a port's wires."""
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)))
 
 
-def plain_figure(graph: ActorGraph, title: str) -> Figure:
-    """Return a drawing of who sends to whom, ports told apart by colour."""
-    layout = lay_out(graph)
+@dataclass(frozen=True, kw_only=True)
+class _Looks:
+    """What tells one drawing from another.
+
+    Attributes
+    ----------
+    fill, note
+        Colour of a box, and what is written below it.
+    width
+        Of a wire, points; 0 for one that carried nothing.
+    why_shared
+        Why the PEs of an operator share one box.
+    """
+
+    fill: Callable[[Box], str]
+    note: Callable[[Box], str]
+    width: Callable[[Wire], float]
+    why_shared: str
+
+
+def draw_topology(graph: ActorGraph, title: str, path: Path) -> None:
+    """Draw *graph* into *path*: operators left to right, a box a PE, a colour a port.
+
+    Raises
+    ------
+    ConfigError
+        The suffix of *path* is not one of `SUFFIXES`.
+    OutputError
+        The file cannot be written.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ConfigError(
+            f"cannot draw into {path}: the file's name must end in {', '.join(SUFFIXES)}"
+        )
     sites = graph.placement
     shared = len(set(sites.values())) < len(sites)
-    return _figure(
-        layout,
-        title,
+    looks = _Looks(
         fill=lambda box: LIGHT["paper"],
         note=lambda box: f"on {sites[box.actors[0]]}" if shared and len(box.actors) == 1 else "",
         width=lambda wire: _PLAIN_WIDTH,
-        told="too many to draw one by one",
+        why_shared="too many to draw one by one",
     )
+    with style():
+        figure = _figure(lay_out(graph), title, looks)
+        try:
+            figure.savefig(
+                path,
+                format=suffix[1:],
+                dpi=PNG_DPI,
+                facecolor="white",
+                metadata=_UNDATED.get(suffix, {}),
+            )
+        except OSError as error:
+            raise OutputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def load_figure(
@@ -79,18 +134,13 @@ def load_figure(
         box: float(np.mean([utilisation.get(actor, 0.0) for actor in box.actors]))
         for box in layout.boxes
     }
-
-    def width(wire: Wire) -> float:
-        return max(0.5, scale * carried[wire]) if carried[wire] else 0.0
-
-    return _figure(
-        layout,
-        "",
-        fill=lambda box: to_hex(HEAT(min(1.0, loads[box]))),
+    looks = _Looks(
+        fill=lambda box: to_hex(_HEAT(min(1.0, loads[box]))),
         note=lambda box: f"{loads[box]:.0%} busy",
-        width=width,
-        told="its colour is their mean",
+        width=lambda wire: max(0.5, scale * carried[wire]) if carried[wire] else 0.0,
+        why_shared="its colour is their mean",
     )
+    return _figure(layout, "", looks)
 
 
 def _points_per_byte(carried: Mapping[Wire, int]) -> float:
@@ -103,20 +153,12 @@ def _points_per_byte(carried: Mapping[Wire, int]) -> float:
     return min(_WIDEST / most, _FULLEST / max(sides.values())) if most else 0.0
 
 
-def _figure(
-    layout: Layout,
-    title: str,
-    *,
-    fill: Callable[[Box], str],
-    note: Callable[[Box], str],
-    width: Callable[[Wire], float],
-    told: str,
-) -> Figure:
-    notes = [f"the PEs of {role} share one box: {told}" for role in layout.collapsed]
+def _figure(layout: Layout, title: str, looks: _Looks) -> Figure:
+    notes = [f"the PEs of {role} share one box: {looks.why_shared}" for role in layout.collapsed]
     left = layout.left - _PAD - _TURN
     right = max(layout.right + _PAD + _TURN, left + 2 * _PAD + _TITLE_CHARACTER * len(title))
     columns = max(1, int((right - left) / _LEGEND_COLUMN))
-    rows = -(-len(layout.ports) // columns) if layout.ports else 0
+    rows = -(-len(layout.ports) // columns)
     bottom = layout.bottom - _PAD - 0.1 - (rows + len(notes)) * _LEGEND_ROW
     top = layout.top + _PAD + (_TITLE if title else 0)
 
@@ -126,25 +168,28 @@ def _figure(
     axes.set_axis_off()
     if title:
         axes.text(left + _PAD, top - _TITLE / 2 - 0.02, title, size=12, weight="bold", va="center")
-    looks = _port_looks(layout.ports)
+    # The dashes change when the colours are used up.
+    lines = {
+        port: {
+            "color": LIGHT[SERIES[i % len(SERIES)]],
+            "linestyle": _DASHES[i // len(SERIES) % len(_DASHES)],
+        }
+        for i, port in enumerate(layout.ports)
+    }
     _paint_groups(axes, layout)
     for wire in layout.wires:
-        _paint_wire(axes, wire, looks[wire.port], width(wire))
+        _paint_wire(axes, wire, lines[wire.port], looks.width(wire))
     for box in layout.boxes:
-        _paint_box(axes, box, fill(box), note(box))
-    _paint_legend(axes, layout, looks, columns, left + _PAD)
+        _paint_box(axes, box, looks.fill(box), looks.note(box))
+    for place, (port, line) in enumerate(lines.items()):
+        x = left + _PAD + place % columns * _LEGEND_COLUMN
+        y = layout.bottom - _PAD - (place // columns + 0.5) * _LEGEND_ROW
+        axes.add_line(Line2D((x, x + 0.3), (y, y), linewidth=2, **line))
+        axes.text(x + 0.38, y, port, size=8, va="center")
     for row, text in enumerate(notes):
         y = bottom + _PAD / 2 + (len(notes) - row - 0.5) * _LEGEND_ROW
         axes.text(left + _PAD, y, text, size=8, color=LIGHT["muted"], va="center")
     return figure
-
-
-def _port_looks(ports: tuple[str, ...]) -> dict[str, Look]:
-    """Return colour and dashes of each port; dashes change when the colours are used up."""
-    return {
-        port: (LIGHT[SERIES[i % len(SERIES)]], _DASHES[i // len(SERIES) % len(_DASHES)])
-        for i, port in enumerate(ports)
-    }
 
 
 def _paint_groups(axes: Axes, layout: Layout) -> None:
@@ -160,9 +205,9 @@ def _paint_groups(axes: Axes, layout: Layout) -> None:
                 linewidth=0.6,
             )
         )
-        told = group.role if group.count == 1 else f"{group.role} × {group.count}"
+        title = group.role if group.count == 1 else f"{group.role} × {group.count}"
         x, y = (group.left + group.right) / 2, group.top - HEADER / 2 - 0.02
-        axes.text(x, y, told, size=8.5, weight="bold", ha="center", va="center")
+        axes.text(x, y, title, size=8.5, weight="bold", ha="center", va="center")
 
 
 def _paint_box(axes: Axes, box: Box, fill: str, note: str) -> None:
@@ -191,20 +236,17 @@ def _readable_on(fill: str) -> str:
     return "#ffffff" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "#15181d"
 
 
-def _paint_wire(axes: Axes, wire: Wire, look: Look, width: float) -> None:
-    colour, dashes = look
+def _paint_wire(axes: Axes, wire: Wire, line: Mapping[str, Any], width: float) -> None:
     unused = width == 0
     head = _HEAD * max(1.0, sqrt(width / 1.5)) if wire.arrives and not unused else 0.0
-    (x, y, way) = wire.points[-1]
-    points = [*wire.points[:-1], (x - way * head * 0.8, y, way)]
-    vertices, codes = _curve(points)
+    x, y, way = wire.points[-1]
     axes.add_patch(
         PathPatch(
-            Path(vertices, codes),
+            _curve([*wire.points[:-1], (x - way * head * 0.8, y, way)]),
             fill=False,
-            edgecolor=LIGHT["line"] if unused else colour,
+            edgecolor=LIGHT["line"] if unused else line["color"],
             linewidth=0.6 if unused else width,
-            linestyle=dashes,
+            linestyle=line["linestyle"],
             alpha=0.85,
             capstyle="butt",
             zorder=1 if unused else 2,
@@ -212,27 +254,15 @@ def _paint_wire(axes: Axes, wire: Wire, look: Look, width: float) -> None:
     )
     if head:
         tip = [(x, y), (x - way * head, y + head / 2), (x - way * head, y - head / 2), (x, y)]
-        axes.add_patch(PathPatch(Path(tip), facecolor=colour, linewidth=0, zorder=2.5))
+        axes.add_patch(PathPatch(Curve(tip), facecolor=line["color"], linewidth=0, zorder=2.5))
 
 
-def _curve(points: list[Point]) -> tuple[list[tuple[float, float]], list[int]]:
+def _curve(points: list[Point]) -> Curve:
     """Return a smooth path that passes every point horizontally, in its direction."""
     vertices = [points[0][:2]]
-    codes: list[int] = [int(Path.MOVETO)]
+    codes: list[int] = [int(Curve.MOVETO)]
     for (x0, y0, way0), (x1, y1, way1) in pairwise(points):
         reach = abs(x1 - x0) / 2 if way0 == way1 else _TURN
         vertices += [(x0 + way0 * reach, y0), (x1 - way1 * reach, y1), (x1, y1)]
-        codes += [int(Path.CURVE4)] * 3
-    return vertices, codes
-
-
-def _paint_legend(
-    axes: Axes, layout: Layout, looks: dict[str, Look], columns: int, left: float
-) -> None:
-    for place, port in enumerate(layout.ports):
-        colour, dashes = looks[port]
-        x = left + place % columns * _LEGEND_COLUMN
-        y = layout.bottom - _PAD - (place // columns + 0.5) * _LEGEND_ROW
-        line = Line2D((x, x + 0.3), (y, y), color=colour, linestyle=dashes, linewidth=2)
-        axes.add_line(line)
-        axes.text(x + 0.38, y, port, size=8, va="center")
+        codes += [int(Curve.CURVE4)] * 3
+    return Curve(vertices, codes)

@@ -1,15 +1,20 @@
-"""How figures look, and how they get into a page: colours by name, light and dark."""
+"""How figures look, and how they get into pages and files: colours by name, light and dark."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from scenarios.formatting import format_value
 
 COLOURS = {
     "ink": ("#1f2329", "#e6e8ec"),
@@ -31,13 +36,16 @@ COLOURS = {
 LIGHT = {name: light for name, (light, _) in COLOURS.items()}
 SERIES = ("blue", "orange", "green", "purple", "red", "teal", "brown", "pink")
 """Colours that tell things apart, in the order of their use."""
+WIDTH = 11.0
+"""Inches: a figure across the whole page."""
+PNG_DPI = 160
 
 _STYLE: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9,
     "svg.fonttype": "none",
     "svg.hashsalt": "joinsim",  # ids in the file would otherwise be random
-    "text.parse_math": False,  # names may hold a $
+    "text.parse_math": False,  # names may contain a $
     "text.color": LIGHT["ink"],
     "axes.edgecolor": LIGHT["line"],
     "axes.labelcolor": LIGHT["ink"],
@@ -93,3 +101,17 @@ def svg_markup(figure: Figure, name: str, description: str) -> str:
     label = f' role="img" aria-label="{label}" style="max-width: {width:.0f}px"'
     text = _SIZE.sub(label.replace("\\", "\\\\"), text, count=1)
     return _CLOSE.sub("\n", text)
+
+
+def use_short_numbers(axis: Axis, ticks: int | None = None) -> None:
+    """Write the axis's numbers with a letter for thousands and so on, at up to *ticks* places."""
+    if ticks is not None:
+        axis.set_major_locator(MaxNLocator(ticks))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_value(value)))
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Write a name beside each row of a figure, the first at the top."""
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
+    axes.set_ylim(len(names) - 0.4, -0.6)

@@ -1,1 +1,0 @@
-"""Drawings of a topology: laid out, painted, written to a file."""

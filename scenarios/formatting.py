@@ -1,0 +1,53 @@
+"""How numbers, sizes, times and verdicts are written wherever a person reads them."""
+
+from __future__ import annotations
+
+from math import isfinite, isnan
+
+from quantiphy import Quantity
+
+VERDICT_WORDS: dict[bool | None, str] = {True: "PASS", False: "FAIL", None: "UNKNOWN"}
+"""What a verdict, or one of its checks, is called; None where nothing was tested."""
+
+NO_VALUE = "–"
+
+
+def format_value(value: float | None) -> str:
+    """Return *value* to three digits, with a letter for thousands, millions and billions."""
+    if value is None or isnan(value):
+        return NO_VALUE
+    if not isfinite(value):
+        return "∞"
+    for scale, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= scale:
+            return f"{value / scale:.3g}{unit}"
+    return f"{value:.3g}"
+
+
+def format_bytes(count: float | None) -> str:
+    """Return a number of bytes to three digits, with a unit of its size."""
+    return NO_VALUE if count is None else Quantity(count, "B").render(prec=2)
+
+
+def format_duration(nanoseconds: float | None) -> str:
+    """Return a time to three digits, with a unit of its size."""
+    if nanoseconds is None:
+        return NO_VALUE
+    return Quantity(nanoseconds / 1e9, "s").render(prec=2).replace(" us", " µs")
+
+
+def format_bit_rate(bps: int) -> str:
+    """Return a bandwidth to three digits, with a unit of its size."""
+    return Quantity(bps, "b/s").render(prec=2)
+
+
+def format_ms(ms: float | None) -> str:
+    """Return milliseconds without their unit: three digits, from a thousand on whole ones."""
+    if ms is None:
+        return NO_VALUE
+    return f"{ms:,.0f}" if ms >= 1000 else f"{ms:,.3g}"
+
+
+def format_count(value: float | None, decimals: int = 0) -> str:
+    """Return *value* with commas between thousands."""
+    return NO_VALUE if value is None else f"{value:,.{decimals}f}"

@@ -1,0 +1,221 @@
+"""Pages that need nothing but themselves: of a run, a study, and comparisons.
+
+All have one look, light and dark, from the templates beside this file. The libraries that draw and
+fill them are imported when the first page is written, because that takes a second which commands
+without a page need not spend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scenarios.comparison.compare import Comparison
+from scenarios.engines.comparison import EngineComparison
+from scenarios.formatting import (
+    VERDICT_WORDS,
+    format_bytes,
+    format_count,
+    format_duration,
+)
+from scenarios.report.summary import describe_verdict, settings_tables
+from scenarios.report.tables import (
+    Table,
+    chart_table,
+    checks_table,
+    claims_table,
+    comparison_table,
+    engine_notes,
+    engines_table,
+    offenders_table,
+    points_table,
+)
+from scenarios.run import Report
+from scenarios.run_directory import OutputError
+from scenarios.run_json import summary
+from scenarios.study.findings import Findings
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from matplotlib.figure import Figure
+
+    from scenarios.report.run_figures import OperatorStages
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def write_report(report: Report, path: Path, replay: str) -> None:
+    """Write the page of a run to *path*; *replay* is the command that repeats the run.
+
+    Raise :exc:`OutputError` when the file cannot be written.
+    """
+    from scenarios.report.run_figures import run_figures
+
+    figures = run_figures(report)
+    _write_page(
+        path,
+        "report.html",
+        run=summary(report),
+        word=VERDICT_WORDS[report.verdict.passed],
+        verdict=describe_verdict(report.verdict),
+        checks=checks_table(report.verdict),
+        offenders=offenders_table(report) if report.verdict.offenders else None,
+        remarks=[*report.plan.notes, *report.plan.warnings],
+        figures=figures,
+        stages=_stages_table(figures.stages),
+        streams=_streams_table(report),
+        settings=settings_tables(report),
+        replay=replay,
+    )
+
+
+def write_study_page(findings: Findings, directory: Path, replay: str) -> None:
+    """Write ``study.html`` and ``study.png`` into *directory*."""
+    from scenarios.report.study_figure import study_figure
+
+    study = findings.study
+    _write_page(
+        directory / "study.html",
+        "study.html",
+        study=study,
+        query=" ".join(study.base.query.split()),
+        svg=_draw(lambda: study_figure(findings), study.base.title, directory / "study.png"),
+        charts=[chart_table(findings, chart) for chart in study.charts],
+        claims=claims_table(findings),
+        points=points_table(findings),
+        replay=replay,
+    )
+
+
+def write_comparison_page(comparison: Comparison, directory: Path, replay: str) -> None:
+    """Write ``compare.html`` and ``compare.png`` of systems into *directory*."""
+    from scenarios.report.comparison_figures import comparison_figure
+
+    base = comparison.base
+    streams = [
+        f"Stream {stream['name']}: {stream['rows']:,} tuples." for stream in comparison.streams
+    ]
+    best = "No system gave an exact answer that could be tested."
+    if comparison.fastest:
+        best = (
+            f"{comparison.fastest} is the fastest of those whose answer was exactly right, in "
+            "virtual time."
+        )
+    _write_page(
+        directory / "compare.html",
+        "compare.html",
+        name=base.name,
+        what=f"{len(comparison.results)} systems compared",
+        how=f", seed {base.seed}, {base.backend} backend",
+        query=" ".join(base.query.split()),
+        opening=" ".join([best, *streams, f"Network: {base.network.preset}."]),
+        svg=_draw(
+            lambda: comparison_figure(comparison.results),
+            "Bars of each system's figures",
+            directory / "compare.png",
+        ),
+        caption="Fastest first. Throughput and latency are virtual time, from counted work and one "
+        "cost profile; kernel time is measured on this machine.",
+        table=comparison_table(comparison),
+        notes=Table(
+            title="Systems that cannot evaluate this query",
+            columns=(),
+            rows=list(comparison.refused.items()),
+        ),
+        replay=replay,
+    )
+
+
+def write_engines_page(comparison: EngineComparison, directory: Path, replay: str) -> None:
+    """Write ``compare.html`` and ``compare.png`` of engines into *directory*."""
+    from scenarios.report.comparison_figures import engines_figure
+
+    notes = engine_notes(comparison)
+    _write_page(
+        directory / "compare.html",
+        "compare.html",
+        name=comparison.plan.config.name,
+        what=f"{len(comparison.measured)} engines compared",
+        how="",
+        query=" ".join(str(comparison.plan.query).split()),
+        opening=f"{comparison.rows:,} tuples; the oracle expects {comparison.expected.pairs:,} "
+        "pairs.",
+        svg=_draw(
+            lambda: engines_figure(comparison),
+            "Bars of each engine's figures",
+            directory / "compare.png",
+        ),
+        caption="Fastest first. Throughput is wall time without an engine's own start; steady "
+        "leaves out the first trigger.",
+        table=engines_table(comparison),
+        notes=Table(title="Notes on engines", columns=(), rows=notes.rows),
+        replay=replay,
+    )
+
+
+def _stages_table(stages: list[OperatorStages]) -> Table:
+    from scenarios.report.run_analysis import STAGES
+
+    columns = ("operator", "messages", *(f"{stage} (ms)" for stage in STAGES), "together (ms)")
+    rows = [
+        (
+            stage.role,
+            format_count(stage.messages),
+            *(format_count(ms, 4) for ms in [*stage.mean_ms, sum(stage.mean_ms)]),
+        )
+        for stage in stages
+    ]
+    return Table(columns=columns, rows=rows)
+
+
+def _streams_table(report: Report) -> Table:
+    streams = summary(report)["streams"]
+    rows = [
+        (one["name"], one["path"], format_count(one["rows"]), format_count(one["rejected"]))
+        for one in streams
+    ]
+    columns = ("stream", "prepared at", "tuples read", "rows rejected")
+    return Table(columns=columns, rows=rows, text_columns=2)
+
+
+def _draw(draw: Callable[[], Figure], description: str, png: Path) -> Markup:
+    """Write a figure to the file *png* and return it as markup for a page."""
+    from markupsafe import Markup
+
+    from scenarios.report.style import PNG_DPI, style, svg_markup
+
+    with style():
+        figure = draw()
+        figure.savefig(png, dpi=PNG_DPI, facecolor="white", metadata={})
+        return Markup(svg_markup(figure, png.stem, description))
+
+
+def _write_page(path: Path, template: str, **context: Any) -> None:
+    """Fill *template* with *context* and write it to *path*.
+
+    Raise :exc:`OutputError` when the file cannot be written.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    from scenarios.report.style import COLOURS
+
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "bytes": format_bytes,
+        "count": format_count,
+        "duration": format_duration,
+        "table": lambda table: Markup(table.html()),
+    }
+    page = environment.get_template(template).render(colours=COLOURS, **context)
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None

@@ -1,0 +1,260 @@
+"""A run's trace and results as arrays over virtual time, whose size does not grow with the run.
+
+Both are read a batch of rows at a time, so files larger than memory are fine. Times are virtual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from math import isqrt
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from actors.feed import Feed, StreamFile
+from actors.source import NS_PER_S
+from scenarios.results import Histogram, RangeReader, read_summary, summary_path
+
+BINS_MAX = 60
+"""Time bins over a run: as many as can be told apart across the width of a page."""
+_BINS_MIN = 12
+STAGES = ("waits to be sent", "crosses the network", "waits in the inbox", "is served")
+"""A message's life, in order; stage i ends at column ``_STAGE_ENDS[i + 1]`` of the trace."""
+
+_STAGE_ENDS = ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
+_COLUMNS = ["sender", "receiver", "port", "nbytes", "last", *_STAGE_ENDS]
+_READ_ROWS = 65_536
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeBins:
+    """Equal spans of virtual time from 0 on: *count* of them, each *width_ns* long."""
+
+    width_ns: int
+    count: int
+
+    @classmethod
+    def over(cls, virtual_ns: int, messages: int) -> TimeBins:
+        """Return bins that cover 0 to *virtual_ns*, fewer of them the fewer *messages* there were.
+
+        There is at least one, of at least 1 ns.
+        """
+        at_most = min(BINS_MAX, max(_BINS_MIN, isqrt(messages)))
+        width_ns = max(1, -(-virtual_ns // at_most))
+        return cls(width_ns=width_ns, count=max(1, -(-virtual_ns // width_ns)))
+
+    @property
+    def edges_ns(self) -> np.ndarray:
+        """Where bins begin and, last, where the last one ends: *count* + 1 times."""
+        return np.arange(self.count + 1) * self.width_ns
+
+    def of(self, at_ns: np.ndarray) -> np.ndarray:
+        """Return the bin of each time; the end of the last bin belongs to it."""
+        return np.minimum(at_ns // self.width_ns, self.count - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceFigures:
+    """A trace in numbers; rows of arrays are actors in the order of *actors*.
+
+    Attributes
+    ----------
+    actors, bins
+        What the arrays are over.
+    messages
+        Messages from another actor that were served.
+    stage_ns
+        Time those messages spent in each of `STAGES`, summed: actors by 4.
+    busy_ns
+        Service time of messages and timers, summed.
+    queued_ns
+        Per actor and bin, time that messages and timers spent in the inbox, summed; divided by the
+        bin's width it is the mean depth of the queue.
+    channel_bytes
+        Sender, receiver and port to the bytes that went there.
+    entered
+        Tuples that had left the sources by each of the bins' edges: *count* + 1 numbers.
+    """
+
+    actors: tuple[str, ...]
+    bins: TimeBins
+    messages: np.ndarray
+    stage_ns: np.ndarray
+    busy_ns: np.ndarray
+    queued_ns: np.ndarray
+    channel_bytes: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    entered: np.ndarray
+
+    @property
+    def queue_depth(self) -> np.ndarray:
+        """Mean number of messages in each inbox over each bin: actors by bins."""
+        return self.queued_ns / self.bins.width_ns
+
+    def utilisation(self, virtual_ns: int) -> np.ndarray:
+        """Return the share of the run, 0 to 1, for which each actor was busy."""
+        return self.busy_ns / max(1, virtual_ns)
+
+
+def analyse_trace(
+    trace: Path, actors: Sequence[str], sources: Collection[str], bins: TimeBins
+) -> TraceFigures:
+    """Read the trace of a run that *bins* cover, of a system of *actors* fed by *sources*."""
+    figures = TraceFigures(
+        actors=tuple(actors),
+        bins=bins,
+        messages=np.zeros(len(actors), np.int64),
+        stage_ns=np.zeros((len(actors), len(STAGES)), np.int64),
+        busy_ns=np.zeros(len(actors), np.int64),
+        queued_ns=np.zeros((len(actors), bins.count), np.int64),
+        entered=np.zeros(bins.count + 1, np.int64),
+    )
+    index = {name: i for i, name in enumerate(actors)}
+    is_source = np.array([name in sources for name in actors], bool)
+    with pq.ParquetFile(trace) as file:
+        for rows in file.iter_batches(_READ_ROWS, columns=_COLUMNS):
+            _add_rows(figures, rows, index, is_source)
+    np.maximum.accumulate(figures.entered, out=figures.entered)
+    return figures
+
+
+def _add_rows(
+    figures: TraceFigures, rows: pa.RecordBatch, index: dict[str, int], is_source: np.ndarray
+) -> None:
+    sender, receiver = (_codes(rows[column], index) for column in ("sender", "receiver"))
+    times = np.stack([rows[column].to_numpy() for column in _STAGE_ENDS], axis=1)
+    _, _, arrived_ns, started_ns, done_ns = times.T
+    np.add.at(figures.busy_ns, receiver, done_ns - started_ns)
+    _add_intervals(figures.queued_ns, figures.bins, receiver, arrived_ns, started_ns)
+
+    # A timer is no message: from its setting to its firing nothing waits.
+    crossed = sender != receiver
+    np.add.at(figures.messages, receiver[crossed], 1)
+    np.add.at(figures.stage_ns, receiver[crossed], np.diff(times[crossed], axis=1))
+    _add_traffic(figures.channel_bytes, rows.filter(pa.array(crossed)))
+
+    fed = crossed & is_source[sender]
+    edge = figures.bins.of(times[fed, 0]) + 1
+    np.maximum.at(figures.entered, edge, rows["last"].to_numpy()[fed] + 1)
+
+
+def _codes(names: pa.DictionaryArray, index: dict[str, int]) -> np.ndarray:
+    """Return each name's place in *index*; a dictionary may differ from batch to batch."""
+    places = np.array([index.get(name, -1) for name in names.dictionary.to_pylist()], np.int64)
+    return places[names.indices.to_numpy()] if len(names) else np.zeros(0, np.int64)
+
+
+def _add_intervals(
+    total_ns: np.ndarray,
+    bins: TimeBins,
+    row: np.ndarray,
+    start_ns: np.ndarray,
+    stop_ns: np.ndarray,
+) -> None:
+    """Add to each bin of ``total_ns[row]`` how much of [start, stop) lies in it."""
+    width_ns = bins.width_ns
+    first, last = bins.of(start_ns), bins.of(stop_ns)
+    # Whole bins from the first to before the last, less what lies before the start, plus what lies
+    # in the last: also right when first and last are one bin.
+    steps = np.zeros((total_ns.shape[0], bins.count + 1), np.int64)
+    np.add.at(steps, (row, first), width_ns)
+    np.add.at(steps, (row, last), -width_ns)
+    total_ns += np.cumsum(steps, axis=1)[:, : bins.count]
+    np.add.at(total_ns, (row, first), first * width_ns - start_ns)
+    np.add.at(total_ns, (row, last), stop_ns - last * width_ns)
+
+
+def _add_traffic(channel_bytes: dict[tuple[str, str, str], int], rows: pa.RecordBatch) -> None:
+    if not len(rows):
+        return
+    table = pa.table([rows[c] for c in ("sender", "receiver", "port", "nbytes")], list("srpn"))
+    summed = table.group_by(list("srp")).aggregate([("n", "sum")])
+    *names, totals = (summed[column].to_pylist() for column in ("s", "r", "p", "n_sum"))
+    for channel, nbytes in zip(zip(*names, strict=True), totals, strict=True):
+        channel_bytes[channel] = channel_bytes.get(channel, 0) + nbytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultFigures:
+    """A run's results by the time bin in which a tuple was answered: its last report left.
+
+    Results do not say when they left, but how long after the birth of their tuple. Births are known
+    to within a bin, and so are these times.
+
+    Attributes
+    ----------
+    latencies
+        Per bin, nanoseconds from the birth of each tuple answered to the last report of it.
+    answered, matches
+        Per bin, tuples answered and matches found for them.
+    """
+
+    latencies: tuple[Histogram, ...]
+    answered: np.ndarray
+    matches: np.ndarray
+
+    def latency_ms(self, percents: Sequence[float]) -> np.ndarray:
+        """Return percentiles in milliseconds, percents by bins; NaN for a bin without answers."""
+        rows = [[bin_.percentile(percent) for bin_ in self.latencies] for percent in percents]
+        return np.array(rows, np.float64) / 1e6
+
+
+def analyse_results(directory: Path, bins: TimeBins, born: Sequence[np.ndarray]) -> ResultFigures:
+    """Read the results in *directory*.
+
+    *born* has per stream how many of its tuples had come into being by each edge of *bins*. A
+    stream without a file of results counts as one without reports.
+    """
+    figures = ResultFigures(
+        latencies=tuple(Histogram() for _ in range(bins.count)),
+        answered=np.zeros(bins.count, np.int64),
+        matches=np.zeros(bins.count, np.int64),
+    )
+    for stream, numbers in enumerate(born):
+        path = summary_path(directory, stream)
+        if not path.is_file():
+            continue
+        reader = RangeReader(path, ["probe_id", "count", "fingerprint", "latency_ns"])
+        total = int(numbers[-1])
+        for first in range(0, total, _READ_ROWS):
+            tuples = read_summary(reader, first, min(total, first + _READ_ROWS))
+            reported = np.flatnonzero(tuples.latency_ns >= 0)
+            latency_ns = tuples.latency_ns[reported]
+            # The half keeps a tuple clear of the edges, where bins without births would be a step.
+            born_ns = np.interp(first + reported + 0.5, numbers, bins.edges_ns)
+            bin_ = bins.of(born_ns.astype(np.int64) + latency_ns)
+            np.add.at(figures.answered, bin_, 1)
+            np.add.at(figures.matches, bin_, tuples.count[reported])
+            for place in np.unique(bin_):
+                figures.latencies[place].add(latency_ns[bin_ == place])
+    return figures
+
+
+def born_at_rate(bins: TimeBins, rate_tps: int, tuples: int) -> np.ndarray:
+    """Return how many of *tuples*, fed at a steady rate, had come into being by each edge."""
+    # Python's integers, because nanoseconds times a rate do not fit 64 bits.
+    due = [-(-int(edge_ns) * rate_tps // NS_PER_S) for edge_ns in bins.edges_ns]
+    return np.array([min(tuples, number) for number in due], np.int64)
+
+
+def split_by_stream(files: Sequence[StreamFile], arrived: np.ndarray) -> list[np.ndarray]:
+    """Return for numbers of tuples, in the order of arrival, how many are of each stream.
+
+    *arrived* does not decrease. Several streams are read again, because only their event times say
+    in which order their tuples arrived.
+    """
+    if len(files) == 1:
+        return [arrived]
+    split = np.zeros((len(files), len(arrived)), np.int64)
+    feed = Feed(tuple(files))
+    taken = 0
+    for place, number in enumerate(arrived):
+        while taken < number:
+            arrivals = feed.take(min(_READ_ROWS, int(number) - taken))
+            if arrivals is None:
+                break
+            taken += arrivals.rows
+        split[:, place] = feed.position
+    return list(split)

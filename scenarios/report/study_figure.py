@@ -1,0 +1,186 @@
+"""A study drawn: a panel each, a line per variant, or bars where x has categories.
+
+Lines that coincide are dashed in turn and their markers put inside each other, so that none is
+hidden behind another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+
+from scenarios.report.style import LIGHT, SERIES, WIDTH, use_short_numbers
+from scenarios.study.config import Chart
+from scenarios.study.findings import Findings
+
+_PANEL_HEIGHT, _MOST_COLUMNS = 3.1, 3
+_MARKERS = "osD^vP*X"
+_LINE, _MARKER, _RING, _DASH = 1.6, 5.0, 3.0, 3.0
+"""Width of a line, sizes of a marker and of what shows of one around it, points; line widths."""
+_BARS = 0.8
+"""Width of a category's bars together, where categories are 1 apart."""
+_LOG_FROM_RATIO = 30
+"""Values further apart than this cannot be told apart on one linear axis."""
+_APART = 0.012
+"""Share of a panel's height from which two lines can be told apart: the width of a line."""
+
+
+class _Look(NamedTuple):
+    """How a variant is drawn, the same in all panels."""
+
+    colour: str
+    marker: str
+
+
+def study_figure(findings: Findings) -> Figure:
+    """Return a figure of all panels of a study."""
+    study = findings.study
+    rows = ceil(len(study.charts) / _MOST_COLUMNS)
+    columns = ceil(len(study.charts) / rows)  # four are two and two
+    figure = Figure(figsize=(WIDTH, rows * _PANEL_HEIGHT + 0.35), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    looks = {
+        name: _Look(LIGHT[SERIES[place % len(SERIES)]], _MARKERS[place % len(_MARKERS)])
+        for place, name in enumerate(study.section.variants)
+    }
+    for axes, chart in zip(grid, study.charts, strict=False):
+        curves = {
+            variant: np.array(values, np.float64)  # None becomes NaN
+            for variant, values in findings.curves(chart).items()
+        }
+        _draw_panel(axes, chart, curves, looks)
+    for unused in grid[len(study.charts) :]:
+        unused.set_visible(False)
+    handles = {
+        label: handle
+        for axes in grid
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    key = (list(handles.values()), list(handles))
+    figure.legend(*key, loc="outside upper left", ncols=4, handlelength=1.8)
+    return figure
+
+
+def _draw_panel(
+    axes: Axes, chart: Chart, curves: Mapping[str, np.ndarray], looks: Mapping[str, _Look]
+) -> None:
+    axis = chart.axis
+    names = [axis.name(place) for place in axis.places]
+    at: list[float] = list(range(len(names)))
+    values_at = [axis.values[place] for place in axis.places]
+    numeric = not (axis.names or axis.categories)
+    numeric &= all(isinstance(value, (int, float)) for value in values_at)
+    if numeric:
+        at = [float(value) for value in values_at]
+    values = np.array(list(curves.values()))
+    known = values[np.isfinite(values)]
+    far = len(known) and known.min() > 0 and known.max() > _LOG_FROM_RATIO * known.min()
+    if far and not axis.categories:  # a bar's length is its value
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        use_short_numbers(axes.yaxis)
+        heights = np.log(values / known.min()) / np.log(known.max() / known.min())
+    else:
+        top = known.max(initial=0.0) or 1.0
+        axes.set_ylim(0, 1.08 * top)
+        use_short_numbers(axes.yaxis, ticks=5)
+        heights = values / top
+    if axis.categories:
+        _draw_bars(axes, at, curves, looks)
+    else:
+        _draw_lines(axes, at, curves, heights, looks)
+    if numeric and axis.log:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xticks(at, names, rotation=0 if max(map(len, names)) < 8 else 20)
+    axes.set(xlabel=axis.label, ylabel=chart.label, title=chart.panel.name)
+    axes.grid(axis="y")
+
+
+def _draw_bars(
+    axes: Axes, at: Sequence[float], curves: Mapping[str, np.ndarray], looks: Mapping[str, _Look]
+) -> None:
+    """Draw a bar per variant in each category, side by side; a dash for a missing value."""
+    width = _BARS / len(curves)
+    for place, (variant, values) in enumerate(curves.items()):
+        x = np.array(at) + width * (place - (len(curves) - 1) / 2)
+        axes.bar(x, np.nan_to_num(values), width, color=looks[variant].colour, label=variant)
+        for missing in x[np.isnan(values)]:
+            axes.text(missing, 0, "–", ha="center", va="bottom", size=8)
+
+
+def _draw_lines(
+    axes: Axes,
+    at: Sequence[float],
+    curves: Mapping[str, np.ndarray],
+    heights: np.ndarray,
+    looks: Mapping[str, _Look],
+) -> None:
+    """Draw the curves as lines; *heights*, lines by points, are shares of the panel's height."""
+    points, stretches = find_coinciding(heights)
+    for line, (variant, y) in enumerate(curves.items()):
+        colour, marker = looks[variant]
+        for i, together in enumerate(stretches.together[line]):
+            if together:
+                dash, place = (_DASH, (together - 1) * _DASH), stretches.place[line, i]
+                axes.plot(
+                    at[i : i + 2],
+                    y[i : i + 2],
+                    color=colour,
+                    linewidth=_LINE,
+                    linestyle="solid" if together == 1 else (-place * _DASH, dash),
+                    dash_capstyle="butt",
+                )
+        size = _MARKER + _RING * (points.together[line] - 1 - points.place[line])
+        axes.scatter(at, y, size**2, color=colour, marker=marker, linewidths=0, zorder=2.5)
+    for variant in curves:
+        colour, marker = looks[variant]
+        axes.plot([], [], color=colour, marker=marker, markersize=_MARKER, label=variant)
+
+
+class Turns(NamedTuple):
+    """How many lines coincide, and which of them a line is; int64, a row per line.
+
+    Attributes
+    ----------
+    together
+        Lines that coincide with it there, itself among them; 0 where it has no point.
+    place
+        Which of these it is, from 0.
+    """
+
+    together: np.ndarray
+    place: np.ndarray
+
+
+def find_coinciding(heights: np.ndarray) -> tuple[Turns, Turns]:
+    """Return the turns that lines take at their points, and on the stretches between two of them.
+
+    *heights*, lines by points, are shares of the panel's height; NaN where a line has no point.
+    Lines coincide on a stretch if they do at both of its ends.
+    """
+    group = np.stack([_groups(column) for column in heights.T], axis=1)
+    same = group[:, np.newaxis] == group  # NaN is like nothing, not even itself
+    return _turns(same), _turns(same[..., :-1] & same[..., 1:])
+
+
+def _groups(heights: np.ndarray) -> np.ndarray:
+    """Return the lowest height among those a line cannot be told apart from, line by line."""
+    groups = np.full(len(heights), np.nan)
+    lowest = -np.inf
+    for line in np.argsort(heights):
+        if not heights[line] <= lowest + _APART:
+            lowest = heights[line]
+        groups[line] = lowest
+    return groups
+
+
+def _turns(same: np.ndarray) -> Turns:
+    earlier = np.tri(len(same), k=-1, dtype=bool)[..., np.newaxis]
+    return Turns(together=same.sum(axis=1), place=(same & earlier).sum(axis=1))

@@ -1,0 +1,244 @@
+"""What is shown of results as tables: the same in the terminal, on pages and in notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, NamedTuple
+
+from scenarios.comparison.compare import Comparison
+from scenarios.engines.comparison import EngineComparison
+from scenarios.formatting import (
+    VERDICT_WORDS,
+    format_bytes,
+    format_count,
+    format_ms,
+    format_value,
+)
+from scenarios.run import Report
+from scenarios.study.config import Chart
+from scenarios.study.findings import Findings
+from scenarios.verdict import Verdict
+
+HOLDS_WORDS: dict[bool | None, str] = {True: "holds", False: "does not hold", None: "unknown"}
+"""What is said of a claim; None where numbers are missing."""
+
+_PERCENTILES = ("p50", "p95", "p99")
+
+
+class Cell(NamedTuple):
+    """A word whose colour says how good it is: *mark* is one of `VERDICT_WORDS`, or empty."""
+
+    text: str
+    mark: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows of text.
+
+    Attributes
+    ----------
+    columns
+        Their headings; none for names and values without any.
+    rows
+        As many cells as columns; the last cell of a shorter row spans the rest.
+    text_columns
+        How many columns, from the first, are text; the others are numbers.
+    title
+        What stands above it, if anything.
+    """
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[str | Cell]]
+    text_columns: int = 1
+    title: str = ""
+
+    def html(self) -> str:
+        """Return it as a ``<table>``, without its title."""
+        head = "".join(f"<th{self._align(i)}>{escape(c)}</th>" for i, c in enumerate(self.columns))
+        head = f"<thead><tr>{head}</tr></thead>\n" if head else ""
+        body = "\n".join(f"<tr>{''.join(self._html_cells(row))}</tr>" for row in self.rows)
+        return f"<table>\n{head}<tbody>\n{body}\n</tbody></table>"
+
+    def _html_cells(self, row: Sequence[str | Cell]) -> Iterable[str]:
+        for place, value in enumerate(row):
+            cell = value if isinstance(value, Cell) else Cell(value)
+            tag = "th" if place == 0 else "td"
+            look = f' class="word {cell.mark}"' if cell.mark else self._align(place)
+            if place == len(row) - 1 and len(row) < len(self.columns):
+                look += f' colspan="{len(self.columns) - place}"'
+            yield f"<{tag}{look}>{escape(cell.text)}</{tag}>"
+
+    def _align(self, place: int) -> str:
+        return "" if not self.columns or place < self.text_columns else ' class="number"'
+
+
+def verdict_cell(passed: bool | None) -> Cell:
+    """Return the word for a verdict, in its colour."""
+    return Cell(VERDICT_WORDS[passed], VERDICT_WORDS[passed])
+
+
+def checks_table(verdict: Verdict) -> Table:
+    """Return what each check of a run came to."""
+    rows = [(check.name, verdict_cell(check.passed), check.detail) for check in verdict.checks]
+    return Table(columns=("check", "", "finding"), rows=rows, text_columns=3)
+
+
+def offenders_table(report: Report) -> Table:
+    """Return some of the pairs that are wrong, and when their tuples reached each PE."""
+    streams = report.plan.query.streams
+    rows = []
+    for one in report.verdict.offenders:
+        arrivals = sorted(one.arrivals_ms.items(), key=lambda arrival: arrival[1])
+        reached = ", ".join(f"{actor} {ms:.3f}" for actor, ms in arrivals) or "no PE"
+        pair = (str(one.probe_id), str(one.match_id))
+        rows.append([one.kind, streams[one.probe_stream], *pair, reached])
+    columns = ("kind", "stream", "tuple", "match", "reached (ms)")
+    return Table(columns=columns, rows=rows, text_columns=5)
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Return the figures of each system, the fastest first."""
+    rows: list[list[str | Cell]] = []
+    for label, result in comparison.results.items():
+        if result.failure:
+            rows.append([label, Cell(f"failed: {result.failure}", "FAIL")])
+            continue
+        run = result.record
+        exact = _exactness(run["verdict"], claims=result.claims_exact)
+        rows.append(
+            [
+                label,
+                Cell(exact, VERDICT_WORDS[result.passed]),
+                format_count(run["throughput_tps"]),
+                *(format_ms(run["latency_ms"][p]) for p in _PERCENTILES),
+                format_count(run["network"]["messages"]),
+                format_bytes(run["network"]["bytes"]),
+                format_bytes(run["state_bytes"].get("total")),
+                format_count(run["kernel_seconds"].get("total"), 3),
+                format_count(run["verdict"]["produced"]),
+            ]
+        )
+    columns = (
+        "system", "exact", "tuples/s", "p50 ms", "p95 ms", "p99 ms", "messages", "network",
+        "state", "kernel s", "pairs",
+    )  # fmt: skip
+    return Table(columns=columns, rows=rows, text_columns=2)
+
+
+def _exactness(verdict: dict[str, Any], *, claims: bool) -> str:
+    """Return whether a run was exact, and if not by how much."""
+    if not (verdict["expected"] or verdict["produced"]):
+        return "not tested"
+    if verdict["exact"]:
+        return "exact"
+    kinds = ("missing", "duplicate", "expired", "wrong")
+    errors = ", ".join(f"{verdict[kind]:,} {kind}" for kind in kinds if verdict[kind])
+    return errors if claims else f"{errors} (no claim)"
+
+
+def engines_table(comparison: EngineComparison) -> Table:
+    """Return the figures of each engine, the fastest first, and those that have none."""
+    rows: list[list[str | Cell]] = []
+    for name, one in comparison.measured.items():
+        equal = comparison.equals(name)
+        rows.append(
+            [
+                name,
+                comparison.versions[name],
+                Cell("equal" if equal else "DIFFERS", VERDICT_WORDS[equal]),
+                format_count(comparison.throughput_tps(name)),
+                format_count(one.steady_tps),
+                format_count(one.wall_seconds, 2),
+                *(format_ms((one.latency_ms or {}).get(p)) for p in _PERCENTILES),
+                format_bytes(one.shuffled_bytes),
+                format_bytes(one.memory_bytes),
+                format_count(one.totals.pairs),
+            ]
+        )
+    for word, names in (
+        (Cell("failed", "FAIL"), comparison.failed),
+        ("cannot", comparison.refused),
+        ("not run", comparison.waiting),
+    ):
+        rows += [[name, comparison.versions.get(name, "–"), word, *["–"] * 9] for name in names]
+    columns = (
+        "engine", "version", "equal", "tuples/s", "steady", "wall s", "p50 ms", "p95 ms", "p99 ms",
+        "shuffled", "memory", "pairs",
+    )  # fmt: skip
+    return Table(columns=columns, rows=rows, text_columns=3)
+
+
+def engine_notes(comparison: EngineComparison) -> Table:
+    """Return what a reader should know of each engine: notes, and why some have no figures."""
+    rows: list[list[str | Cell]] = [
+        [name, one.note] for name, one in comparison.measured.items() if one.note
+    ]
+    rows += [[name, f"cannot: {why}"] for name, why in comparison.refused.items()]
+    rows += [[name, Cell(f"failed: {why}", "FAIL")] for name, why in comparison.failed.items()]
+    rows += [[name, "not run: the comparison was stopped before"] for name in comparison.waiting]
+    return Table(columns=(), rows=rows)
+
+
+def chart_table(findings: Findings, chart: Chart) -> Table:
+    """Return a study's chart: a row per x, a column per variant and per figure of the paper."""
+    values = {
+        name: [format_value(value) for value in curve]
+        for name, curve in findings.curves(chart).items()
+    }
+    for paper, theirs, ours in findings.paper(chart):
+        values[" / ".join(paper.of)] = [
+            format_value(our) + ("" if their != their else f" (paper {format_value(their)})")
+            for our, their in zip(ours, theirs, strict=True)
+        ]
+    names = [chart.axis.name(place) for place in chart.axis.places]
+    title = ", ".join(part for part in (chart.panel.name, chart.label) if part)
+    rows = list(zip(names, *values.values(), strict=True))
+    return Table(title=title, columns=(chart.axis.label, *values), rows=rows)
+
+
+def claims_table(findings: Findings) -> Table:
+    """Return each claim of the paper, whether it holds, and the numbers it is judged by."""
+    rows: list[list[str | Cell]] = []
+    for finding in findings.claims:
+        claim = finding.claim
+        where = f" ({finding.panel})" if finding.panel else ""
+        why = claim.why if finding.holds is False else ""
+        rows.append(
+            [
+                Cell(HOLDS_WORDS[finding.holds], VERDICT_WORDS[finding.holds]),
+                claim.text + where,
+                f"{' / '.join(claim.of)}: {finding.detail}",
+                why,
+            ]
+        )
+    columns = ("", "claim", "here", "why not")
+    return Table(columns=columns, rows=rows, text_columns=4)
+
+
+def points_table(findings: Findings) -> Table:
+    """Return what each run of a study came to."""
+    rows: list[list[str | Cell]] = []
+    for point in findings.study.points:
+        result = findings.results[point.number]
+        name = [f"{point.number}", point.label]
+        record, mark = result.record, VERDICT_WORDS[result.passed]
+        if result.failure:
+            rows.append([*name, Cell(f"failed: {result.failure}", "FAIL")])
+        elif "verdict" not in record:
+            rows.append([*name, Cell(f"{mark}: {record['checked']}", mark)])
+        else:
+            exact = "exact" if record["verdict"]["exact"] else "not exact"
+            rows.append(
+                [
+                    *name,
+                    Cell(exact + ("" if result.claims_exact else " (no claim)"), mark),
+                    format_count(record["verdict"]["produced"]),
+                    format_count(record["throughput_tps"]),
+                    format_count(record["wall_seconds"], 2),
+                ]
+            )
+    columns = ("point", "run", "verdict", "pairs", "tuples/s (virtual)", "wall s")
+    return Table(columns=columns, rows=rows, text_columns=3)

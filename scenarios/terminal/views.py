@@ -1,0 +1,396 @@
+"""What a person reads in the terminal, of everything that a command can come to."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import table as rich
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
+from netsim.cost import CostProfile, load_profile
+from netsim.operator_cost import GROUPS
+from scenarios.calibration.fidelity import Prediction
+from scenarios.calibration.fit import COSTS, Calibrated
+from scenarios.comparison.compare import Comparison
+from scenarios.engines.comparison import EngineComparison
+from scenarios.formatting import VERDICT_WORDS, format_value
+from scenarios.plan import Plan
+from scenarios.planning.planner import Cost, Proposal
+from scenarios.report.summary import describe_verdict, summary_rows
+from scenarios.report.tables import (
+    HOLDS_WORDS,
+    Cell,
+    Table,
+    chart_table,
+    checks_table,
+    comparison_table,
+    engine_notes,
+    engines_table,
+    offenders_table,
+    verdict_cell,
+)
+from scenarios.run import Report
+from scenarios.run_json import versions
+from scenarios.study.config import Study
+from scenarios.study.findings import Findings
+from scenarios.verdict import Verdict
+from spark_bridge.prepared import REJECTED, PreparedStream
+from topologies import Topology
+from topologies.actor_graph import ActorGraph
+from topologies.parameters import describe
+
+_STYLES = {"PASS": "bold green", "FAIL": "bold red", "UNKNOWN": "yellow"}
+
+
+def summary_text(report: Report) -> str:
+    """Return a run as a few lines of plain text: its verdict and main figures."""
+    rows = summary_rows(report)
+    width = max(len(name) for name, _ in rows)
+    verdict = f"{VERDICT_WORDS[report.verdict.passed]}: {describe_verdict(report.verdict)}"
+    config = report.plan.config
+    opening = f"{config.name} on {config.topology}, seed {config.seed}"
+    return "\n".join([opening, verdict, *(f"{name:<{width}}  {text}" for name, text in rows)])
+
+
+def print_table(out: Console, table: Table) -> None:
+    """Print *table* with its title."""
+    if table.columns:
+        shown = rich.Table(
+            box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title=table.title or None, title_justify="left"
+        )
+        for place, column in enumerate(table.columns):
+            is_text = place < table.text_columns
+            shown.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text)
+    else:
+        shown = rich.Table.grid(padding=(0, 2))
+    for row in table.rows:
+        shown.add_row(*map(_styled, row))
+    out.print(shown)
+
+
+def show_plan(out: Console, plan: Plan) -> None:
+    """Print before the first event what will run: seed, versions, every option."""
+    config = plan.config
+    out.print(
+        Text.assemble(
+            (config.name, "bold"),
+            f"  {plan.topology.name}  seed {config.seed}  {config.backend}",
+            " live" if config.clock == "live" else "",
+            f" ({config.processes} processes)" if config.backend == "ray" else "",
+        )
+    )
+    out.print("  " + " ".join(str(plan.query).split()), style="dim")
+    for stream in plan.streams:
+        rows = min(stream.rows, config.rows or stream.rows)
+        out.print(
+            f"  stream {stream.name}: {rows:,} of {stream.rows:,} tuples, "
+            f"{stream.rejected:,} rejected  {stream.path}",
+            style="dim",
+        )
+        _print_remarks(out, stream, style="dim")
+    for title, values in (
+        ("parameters", vars(plan.parameters)),
+        ("feeding", config.feeding.model_dump()),
+        ("network", config.network.model_dump() if config.clock == "virtual" else {}),
+        ("versions", versions()),
+    ):
+        listed = "  ".join(f"{k}={v}" for k, v in values.items() if v not in (None, ()))
+        if listed:
+            out.print(f"  {title}: {listed}", style="dim")
+    for note in plan.notes:
+        out.print(f"  note: {note}")
+    for warning in plan.warnings:
+        out.print(f"  warning: {warning}", style="yellow")
+
+
+def show_report(out: Console, report: Report, replay: str) -> None:
+    """Print what came out: figures, verdict, where things are, how to replay."""
+    verdict, digest = report.verdict, report.outcome.digest
+    print_table(out, Table(columns=(), rows=summary_rows(report)))
+    print_table(out, checks_table(verdict))
+    if verdict.offenders:
+        print_table(out, offenders_table(report))
+    kind = "exact" if verdict.exact and verdict.tested else "not exact"
+    out.print(
+        Text.assemble(
+            ("verdict ", "bold"),
+            _verdict(verdict, f" ({kind})"),
+            f"  digest {digest}" if digest else "",
+        )
+    )
+    _show_files(out, report.directory / "report.html", replay)
+
+
+def show_backends(out: Console, reports: Sequence[Report], *, equal: bool) -> None:
+    """Print whether runs of one configuration on several backends were one and the same."""
+    rows = [
+        (
+            report.plan.config.backend,
+            verdict_cell(report.verdict.passed),
+            report.outcome.digest or "",
+            f"{report.wall_seconds:.2f} s",
+        )
+        for report in reports
+    ]
+    columns = ("backend", "verdict", "digest", "wall time")
+    print_table(out, Table(columns=columns, rows=rows, text_columns=3))
+    out.print(Text("digests equal", "bold green") if equal else Text("DIGESTS DIFFER", "bold red"))
+
+
+def show_comparison(out: Console, comparison: Comparison, directory: Path, replay: str) -> None:
+    """Print one table of all systems, fastest first, and what they cannot do."""
+    print_table(out, comparison_table(comparison))
+    out.print(
+        "tuples/s and ms are virtual time; kernel s is real time spent inside the operators; state "
+        "is what they store at the end",
+        style="dim",
+    )
+    for label, why in comparison.refused.items():
+        out.print(Text.assemble((label, "bold"), f"  cannot: {why}"))
+    if comparison.fastest:
+        out.print(Text.assemble("fastest exact: ", (comparison.fastest, "bold green")))
+    _show_files(out, directory / "compare.html", replay)
+
+
+def show_engines(out: Console, comparison: EngineComparison, directory: Path, replay: str) -> None:
+    """Print one table of all engines, fastest first, and why some have no figures."""
+    print_table(out, engines_table(comparison))
+    out.print(
+        f"{comparison.rows:,} tuples; the oracle expects {comparison.expected.pairs:,} pairs, "
+        f"checksum {comparison.expected.checksum:016x}. tuples/s is wall time without an engine's "
+        "own start; steady leaves out the first trigger",
+        style="dim",
+    )
+    for name, note in engine_notes(comparison).rows:
+        out.print(Text.assemble((str(name), "bold"), "  ", _styled(note)))
+    word = VERDICT_WORDS[comparison.passed]
+    unanswered = len(comparison.failed) + len(comparison.waiting)
+    but = f" ({unanswered} without an answer)" if unanswered else ""
+    out.print(Text.assemble("all pairs equal: ", (word, _STYLES[word]), but))
+    _show_files(out, directory / "compare.html", replay)
+
+
+def show_study(out: Console, study: Study) -> None:
+    """Print before the first run what will be run."""
+    base = study.base
+    out.print(
+        Text.assemble(
+            (base.name, "bold"),
+            f"  {base.figure or ''}  {len(study.points)} runs, {study.scale} scale, seed "
+            f"{base.seed}, {base.backend}",
+        )
+    )
+    out.print(f"  {base.title}", style="dim")
+
+
+def show_findings(out: Console, findings: Findings, directory: Path, replay: str) -> None:
+    """Print a table per panel, the claims, and how exact the answers were."""
+    for chart in findings.study.charts:
+        print_table(out, chart_table(findings, chart))
+    for finding in findings.claims:
+        style = _STYLES[VERDICT_WORDS[finding.holds]]
+        where = f" [{finding.panel}]" if finding.panel else ""
+        claim = f"{finding.claim.text}{where}: {finding.detail}"
+        out.print(Text.assemble((f"{HOLDS_WORDS[finding.holds]:<14}", style), claim))
+        if finding.claim.why and finding.holds is False:
+            out.print(Text(f"{'':<14}{finding.claim.why}", "dim"))
+    results = findings.results
+    claiming = [result for result in results.values() if result.claims_exact and result.record]
+    exact = sum(result.record["verdict"]["exact"] for result in claiming)
+    share = f": {exact} of {len(claiming)} that claim to be exact are" if claiming else ""
+    out.print(f"{len(results)} runs{share}", style="bold red" if exact < len(claiming) else None)
+    for point in findings.study.points:
+        result = results[point.number]
+        if result.failure:
+            out.print(f"  point {point.number} ({point.label}) failed: {result.failure}")
+        elif result.passed is False:
+            out.print(f"  point {point.number} ({point.label}) failed its checks")
+    _show_files(out, directory / "study.html", replay)
+
+
+def show_proposal(out: Console, proposal: Proposal) -> None:
+    """Print a plan, the tables that explain it, and what it was estimated to cost and did."""
+    for line in proposal.plan:
+        out.print(line, style="bold")
+    for part in proposal.tables:
+        columns = len(part.columns)
+        table = Table(title=part.title, columns=part.columns, rows=part.rows, text_columns=columns)
+        print_table(out, table)
+    costs = ("", "estimated", "simulated", "estimate over simulation")
+    print_table(out, Table(columns=costs, rows=[_cost_row(cost) for cost in proposal.costs]))
+
+
+def _cost_row(cost: Cost) -> tuple[str, str, str, str]:
+    name = f"{cost.name}, {cost.unit}"
+    if not cost.measured:
+        return name, _five_digits(cost.estimated), "-", "-"
+    ratio = f"{cost.estimated / cost.measured:.3f}"
+    return name, _five_digits(cost.estimated), _five_digits(cost.measured), ratio
+
+
+def _five_digits(value: float) -> str:
+    """Return a number to five digits, never with an exponent."""
+    return f"{value:,.0f}" if value >= 10_000 else f"{value:,.5g}"
+
+
+def show_catalog(
+    out: Console, scenarios: Sequence[Mapping[str, Any]], topologies: Sequence[Topology]
+) -> None:
+    """List scenarios and topologies."""
+    table = rich.Table("scenario", "figure", "runs", "topologies", "what it is")
+    for scenario in scenarios:
+        table.add_row(
+            scenario["name"],
+            scenario["figure"] or "",
+            str(scenario["runs"]),
+            ", ".join(scenario["topologies"]),
+            scenario["title"],
+        )
+    out.print(table)
+    table = rich.Table("topology", "exact", "what it is", "paper")
+    for topology in topologies:
+        exact = "yes" if topology.exact else "no claim"
+        table.add_row(topology.name, exact, topology.title, topology.paper)
+    out.print(table)
+
+
+def show_topology(out: Console, topology: Topology, graph: ActorGraph) -> None:
+    """Show a topology's operators, their PEs, what each sends to whom, and its parameters."""
+    tree = Tree(Text(topology.title, "bold"))
+    pes: dict[str, list[str]] = {}
+    for name, role in graph.nodes(data="role"):
+        pes.setdefault(role, []).append(name)
+    for role, names in pes.items():
+        branch = tree.add(Text.assemble((role, "bold cyan"), f"  {_abbreviated(names)}"))
+        targets: dict[str, dict[str, None]] = {}
+        for name in names:
+            for port, receivers in graph.wiring[name].items():
+                targets.setdefault(port, {}).update(dict.fromkeys(receivers))
+        for port, receivers_ in targets.items():
+            branch.add(Text.assemble(f"{port} -> ", (_abbreviated(list(receivers_)), "green")))
+    out.print(tree)
+    out.print(f"{len(graph)} actors on {len(set(graph.placement.values()))} sites")
+    out.print(f"from: {topology.paper}")
+    table = rich.Table("parameter", "by default", "allowed", "what it is")
+    for parameter in describe(topology):
+        table.add_row(parameter.name, parameter.default, parameter.allowed, Text(parameter.meaning))
+    if table.row_count:
+        out.print(table)
+
+
+def _abbreviated(names: Sequence[str]) -> str:
+    """Return the names of a few PEs in full, and of many the first and the last."""
+    return ", ".join(names) if len(names) <= 4 else f"{names[0]} .. {names[-1]} ({len(names)})"
+
+
+def show_prepared(out: Console, stream: PreparedStream) -> None:
+    """Print what a prepared stream consists of."""
+    out.print(
+        f"stream {stream.name}: {stream.rows:,} tuples in {stream.path}, "
+        f"{stream.rejected:,} rejected"
+    )
+    _print_remarks(out, stream)
+
+
+def _print_remarks(out: Console, stream: PreparedStream, *, style: str | None = None) -> None:
+    """Print what was decided about a stream's rows, and why some of them are not in it."""
+    for note in stream.notes:
+        out.print(f"    {note}", style=style)
+    if stream.rejected:
+        reasons = ", ".join(
+            f"{count:,} x {reason}" for reason, count in stream.rejected_reasons.items()
+        )
+        out.print(
+            f"    rejected: {reasons}; the rows are in {stream.path.with_name(REJECTED)}",
+            style=style,
+        )
+
+
+def show_profile(out: Console, profile: CostProfile, path: Path) -> None:
+    """Print what each unit of work costs, beside the default profile."""
+    default = load_profile()
+    rows = []
+    for name in COSTS:
+        costs = [getattr(one, name) / 1000 for one in (profile, default)]
+        unit = name.removesuffix("_ps").replace("_", " ")
+        rows.append((unit, *(f"{cost:,.3g}" for cost in costs)))
+    print_table(out, Table(columns=("cost of one", "ns here", "ns by default"), rows=rows))
+    out.print(f"{path}: for --set profile={path}")
+
+
+def show_operators(out: Console, measured: Calibrated) -> None:
+    """Print what each operator costs beside the transport of its messages."""
+    rows = [
+        (
+            system,
+            role,
+            f"{cost.message_ps / 1e6:,.3g}",
+            f"{cost.row_ps / 1e3:,.3g}",
+            *(str(getattr(cost, group)) for group in GROUPS),
+        )
+        for system, roles in measured.operators.items()
+        for role, cost in roles.items()
+    ]
+    columns = (
+        "system", "operator", "us a message", "ns a tuple", "search %", "bits %", "matches %"
+    )  # fmt: skip
+    print_table(out, Table(columns=columns, rows=rows, text_columns=2))
+    out.print("search, bits, matches: of what such work costs in the default profile")
+    transport = measured.transport
+    out.print(
+        f"a message within a process: {transport.local_message_ps / 1e6:,.3g} us; to another, for "
+        f"its sender: {transport.sent_message_ps / 1e6:,.3g} us"
+    )
+
+
+def show_predictions(out: Console, predictions: Sequence[Prediction]) -> None:
+    """Print predicted beside measured, a line per system and query, and the errors' medians."""
+    rows = [
+        (
+            one.topology,
+            one.query,
+            "yes" if one.exact else "NO",
+            f"{one.predicted_tps:,.0f}",
+            f"{one.measured_tps:,.0f}",
+            f"{one.throughput_error:+.0%}",
+            f"{format_value(one.predicted_ms)} ms",
+            f"{format_value(one.measured_ms)} ms",
+            "-" if one.latency_error is None else f"{one.latency_error:+.0%}",
+        )
+        for one in predictions
+    ]
+    columns = (
+        "system", "query", "exact", "predicted/s", "measured/s", "error", "predicted p50",
+        "measured p50", "error",
+    )  # fmt: skip
+    print_table(out, Table(columns=columns, rows=rows, text_columns=3))
+    throughput = [abs(one.throughput_error) for one in predictions]
+    latency = [abs(one.latency_error) for one in predictions if one.latency_error is not None]
+    for name, errors in (("throughput", throughput), ("latency", latency)):
+        if errors:
+            out.print(
+                f"{name}: off by {statistics.median(errors):.0%} in the median, {max(errors):.0%} "
+                "at the most"
+            )
+
+
+def _styled(cell: str | Cell) -> str | Text:
+    if isinstance(cell, Cell):
+        return Text(cell.text, _STYLES.get(cell.mark, ""))
+    return Text(cell)
+
+
+def _verdict(verdict: Verdict, more: str) -> Text:
+    word = VERDICT_WORDS[verdict.passed]
+    return Text(word + more, _STYLES[word])
+
+
+def _show_files(out: Console, page: Path, replay: str) -> None:
+    out.print(f"{page}")
+    out.print(f"replay: {replay}\n")
