@@ -44,7 +44,7 @@ class Plan:
 
     config: RunConfig
     query: JoinQuery
-    topology: Topology
+    topology: Topology[Any]
     parameters: Any
     streams: tuple[PreparedStream, ...]
     files: tuple[StreamFile, ...]
@@ -155,7 +155,7 @@ def _check_profile(name: str) -> None:
         raise ConfigError(f"profile: {error}") from None
 
 
-def make_parameters(topology: Topology, values: dict[str, Any]) -> Any:
+def make_parameters(topology: Topology[Any], values: dict[str, Any]) -> Any:
     """Return the topology's parameters; raise :exc:`ConfigError` naming a wrong one."""
     try:
         return TypeAdapter(topology.parameters_type).validate_python(values)

@@ -44,7 +44,7 @@ _WINDOW = WindowClause(slide="8", length="32")
 _FEEDING = Feeding(batch_rows=12)
 
 
-def rehearse(topology: Topology, parameters: Any, job: Job) -> None:
+def rehearse(topology: Topology[Any], parameters: Any, job: Job) -> None:
     """Run the first tuples of *job* in this process, windows made small, and forget the result."""
     small = replace(
         job,

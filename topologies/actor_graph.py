@@ -7,7 +7,7 @@ import networkx as nx
 from actors.protocol import Actor, ActorSpec, Wiring
 
 
-class ActorGraph(nx.MultiDiGraph):
+class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
     """Actors as nodes and channels as edges.
 
     A node has ``spec`` (how to build the actor), ``role`` (the operator's name) and ``site`` (the

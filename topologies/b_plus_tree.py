@@ -12,7 +12,7 @@ from topologies.topology import Job
 from topologies.window_join import Layout, NoParameters, WindowJoin, at_one_pe
 
 
-class BPlusTreeJoin(WindowJoin):
+class BPlusTreeJoin(WindowJoin[NoParameters]):
     """One PE, B+-trees over each stream's whole window."""
 
     name = "b_plus_tree"

@@ -23,7 +23,7 @@ from topologies.topology import Job
 from topologies.window_join import Layout, PeParameters, WindowJoin
 
 
-class Bchj(WindowJoin):
+class Bchj(WindowJoin[PeParameters]):
     """The window replicated to all PEs, the probes dealt out by hash."""
 
     name = "bchj"

@@ -47,7 +47,7 @@ class ChainIndexParameters:
     nodes: Pes | None = None
 
 
-class ChainIndex(WindowJoin):
+class ChainIndex(WindowJoin[ChainIndexParameters]):
     """Units of two sides, each with a chain of B+-trees over its share of its own stream."""
 
     name = "chain_index"

@@ -6,30 +6,35 @@ distributed; the price is that every tuple travels to each of them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from actors.interval_join.collector import Order
 from actors.interval_join.distribution import ToAll
 from actors.interval_join.emitter import Emitter
-from topologies.interval_join import CollectedParameters, OijParameters, OijPattern
+from topologies.interval_join import CollectedParameters, OijPattern
+
+CollectedP = TypeVar("CollectedP", bound=CollectedParameters)
 
 
-class DpOij(OijPattern):
+class CollectedPattern(OijPattern[CollectedP]):
+    """A pattern in which a tuple may reach several replicas, so that collectors must order."""
+
+    def claims_exact(self, parameters: CollectedP) -> bool:
+        """Return whether the collectors are ordered: Examples 4.1 and 4.2 are about naive ones."""
+        return parameters.collector == "ordered"
+
+    def collector(self, parameters: CollectedP) -> Order:
+        """Return what the parameters say."""
+        return parameters.collector
+
+
+class DpOij(CollectedPattern[CollectedParameters]):
     """Full broadcast, and collectors that take the channels in turns."""
 
     name = "dp_oij"
     title = "DP-OIJ: interval join, every tuple to all replicas and stored at one"
     parameters_type = CollectedParameters
 
-    def claims_exact(self, parameters: object) -> bool:
-        """Return whether the collectors are ordered: Examples 4.1 and 4.2 are about naive ones."""
-        assert isinstance(parameters, CollectedParameters)
-        return parameters.collector == "ordered"
-
-    def emitter(self, parameters: OijParameters) -> tuple[type[Emitter], dict[str, Any]]:
+    def emitter(self, parameters: CollectedParameters) -> tuple[type[Emitter], dict[str, Any]]:
         """Return emitters that broadcast."""
         return Emitter, {"distribution": ToAll(parameters.replicas)}
-
-    def collector(self, parameters: CollectedParameters) -> Order:  # type: ignore[override]
-        """Return what the parameters say."""
-        return parameters.collector

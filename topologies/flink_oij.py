@@ -7,17 +7,24 @@ machine or serialisation makes it slower than KP-OIJ without batches.
 
 from __future__ import annotations
 
-from topologies.interval_join import KeyedParameters, OijParameters
-from topologies.kp_oij import KpOij
+from typing import Any
+
+from actors.interval_join.distribution import ByKey
+from actors.interval_join.emitter import Emitter
+from topologies.interval_join import KeyedParameters, OijPattern
 
 
-class FlinkOij(KpOij):
+class FlinkOij(OijPattern[KeyedParameters]):
     """KP-OIJ tuple by tuple."""
 
     name = "flink_oij"
     title = "Flink's keyed interval join: each key at one replica, tuples handed over one by one"
     parameters_type = KeyedParameters
 
-    def batching(self, parameters: OijParameters) -> dict[str, int]:
+    def emitter(self, parameters: KeyedParameters) -> tuple[type[Emitter], dict[str, Any]]:
+        """Return emitters that distribute point to point."""
+        return Emitter, {"distribution": ByKey(parameters.homes)}
+
+    def batching(self, parameters: KeyedParameters) -> dict[str, int]:
         """Return batches of one tuple."""
         return {"batch_rows": 1, "linger_turns": 0}

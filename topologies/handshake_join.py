@@ -48,7 +48,7 @@ class HandshakeParameters:
     index: Literal["nested_loop", "b_plus_tree"] = "nested_loop"
 
 
-class HandshakeJoin(Topology):
+class HandshakeJoin(Topology[HandshakeParameters]):
     """A chain of cores in which tuples rest."""
 
     name = "handshake_join"

@@ -20,7 +20,7 @@ from topologies.topology import Job, TopologyError
 from topologies.window_join import Layout, PeParameters, WindowJoin
 
 
-class HashJoin(WindowJoin):
+class HashJoin(WindowJoin[PeParameters]):
     """Streams partitioned by the hash of the value they are joined on."""
 
     name = "hash_join"

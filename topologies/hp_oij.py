@@ -17,8 +17,8 @@ from actors.interval_join.emitter import Emitter
 from actors.interval_join.master import Master
 from actors.protocol import FEEDBACK
 from topologies.actor_graph import ActorGraph
-from topologies.dp_oij import DpOij
-from topologies.interval_join import CollectedParameters, KeyedParameters, OijParameters
+from topologies.dp_oij import CollectedPattern
+from topologies.interval_join import CollectedParameters, KeyedParameters
 from topologies.topology import STRICT, Pes
 
 Threshold = Annotated[float, Interval(ge=1, le=1000)]
@@ -54,16 +54,16 @@ class HpOijParameters(CollectedParameters, KeyedParameters):
     max_splitting: Pes | None = None
 
 
-class HpOij(DpOij):
+class HpOij(CollectedPattern[HpOijParameters]):
     """Partial multicast, batches of one key, and watermarks of keys."""
 
     name = "hp_oij"
     title = "HP-OIJ: interval join, each key split over as many replicas as it needs"
     parameters_type = HpOijParameters
 
-    def emitter(self, parameters: OijParameters) -> tuple[type[Emitter], dict[str, Any]]:
+    def emitter(self, parameters: HpOijParameters) -> tuple[type[Emitter], dict[str, Any]]:
         """Return emitters that multicast, calibrated unless the splitting degree is set."""
-        p = _of_this(parameters)
+        p = parameters
         if p.splitting is not None:
             return Emitter, {"distribution": BySplitKey(p.homes, p.splitting)}
         return CalibratingEmitter, {
@@ -73,10 +73,14 @@ class HpOij(DpOij):
         }
 
     def add_feedback(
-        self, graph: ActorGraph, emitters: list[str], replicas: list[str], parameters: OijParameters
+        self,
+        graph: ActorGraph,
+        emitters: list[str],
+        replicas: list[str],
+        parameters: HpOijParameters,
     ) -> None:
         """Add the master beside the first replica, if emitters are calibrated."""
-        p = _of_this(parameters)
+        p = parameters
         if p.splitting is not None:
             return
         master = graph.add(
@@ -93,8 +97,3 @@ class HpOij(DpOij):
         for emitter in emitters:
             graph.connect(emitter, "master", master)
         graph.connect(master, FEEDBACK, *emitters)
-
-
-def _of_this(parameters: OijParameters) -> HpOijParameters:
-    assert isinstance(parameters, HpOijParameters)
-    return parameters

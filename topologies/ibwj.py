@@ -92,7 +92,7 @@ def making_of(parameters: IbwjParameters) -> Making:
     )
 
 
-class Ibwj(Topology):
+class Ibwj(Topology[IbwjParameters]):
     """One machine, an index per window, cores that share it."""
 
     name = "ibwj"

@@ -13,7 +13,7 @@ from topologies.topology import Job
 from topologies.window_join import Layout, NoParameters, WindowJoin, at_one_pe
 
 
-class IeJoin(WindowJoin):
+class IeJoin(WindowJoin[NoParameters]):
     """One PE, sorting its whole window for every batch."""
 
     name = "ie_join"

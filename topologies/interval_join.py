@@ -11,7 +11,7 @@ replica; they differ in how emitters distribute and collectors gather (Table 1):
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
@@ -23,7 +23,7 @@ from actors.interval_join.replica import Replica
 from actors.interval_join.source import StreamSource
 from actors.results import Sink
 from topologies.actor_graph import ActorGraph
-from topologies.topology import STRICT, Job, Pes, Topology
+from topologies.topology import STRICT, Job, P, Pes, Topology
 
 Turns = Annotated[int, Interval(ge=0, le=1000)]
 BatchRows = Annotated[int, Interval(ge=1, le=1_000_000)]
@@ -94,7 +94,7 @@ class CollectedParameters(BatchingParameters):
     collector: Order = "ordered"
 
 
-class IntervalJoinTopology(Topology):
+class IntervalJoinTopology(Topology[P]):
     """A system that joins within an interval."""
 
     exact = True
@@ -105,13 +105,15 @@ class IntervalJoinTopology(Topology):
     )
 
 
-class OijPattern(IntervalJoinTopology):
+OijP = TypeVar("OijP", bound=OijParameters)
+
+
+class OijPattern(IntervalJoinTopology[OijP]):
     """One pattern of interval join."""
 
     paper = "PPOIJ: Shared-Nothing Parallel Patterns for Efficient Online Interval Joins"
-    parameters_type: type[OijParameters] = BatchingParameters
 
-    def assemble(self, job: Job, parameters: OijParameters) -> ActorGraph:
+    def assemble(self, job: Job, parameters: OijP) -> ActorGraph:
         """Return Figure 7 for *job*."""
         query, p = job.query, parameters
         graph = ActorGraph()
@@ -140,19 +142,19 @@ class OijPattern(IntervalJoinTopology):
         return graph
 
     @abstractmethod
-    def emitter(self, parameters: OijParameters) -> tuple[type[Emitter], dict[str, Any]]:
+    def emitter(self, parameters: OijP) -> tuple[type[Emitter], dict[str, Any]]:
         """Return what emitters are, and their arguments of this pattern alone."""
 
     def add_feedback(
-        self, graph: ActorGraph, emitters: list[str], replicas: list[str], parameters: OijParameters
+        self, graph: ActorGraph, emitters: list[str], replicas: list[str], parameters: OijP
     ) -> None:
         """Add what tells emitters how to split keys: nothing, by default."""
 
-    def collector(self, parameters: OijParameters) -> Order:
+    def collector(self, parameters: OijP) -> Order:
         """Return how collectors gather them."""
         return "naive"
 
-    def batching(self, parameters: OijParameters) -> dict[str, int]:
+    def batching(self, parameters: OijP) -> dict[str, int]:
         """Return how emitters gather tuples in batches: as the parameters say."""
         assert isinstance(parameters, BatchingParameters)
         return {"batch_rows": parameters.batch_rows, "linger_turns": parameters.linger_turns}

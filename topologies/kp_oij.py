@@ -14,7 +14,6 @@ from actors.interval_join.emitter import Emitter
 from topologies.interval_join import (
     BatchingParameters,
     KeyedParameters,
-    OijParameters,
     OijPattern,
 )
 from topologies.topology import STRICT
@@ -25,14 +24,13 @@ class KpOijParameters(BatchingParameters, KeyedParameters):
     """What a person may set of KP-OIJ."""
 
 
-class KpOij(OijPattern):
+class KpOij(OijPattern[KpOijParameters]):
     """Point-to-point distribution by key, and collectors that take whatever comes."""
 
     name = "kp_oij"
     title = "KP-OIJ: interval join, each key at one replica"
-    parameters_type: type[OijParameters] = KpOijParameters
+    parameters_type = KpOijParameters
 
-    def emitter(self, parameters: OijParameters) -> tuple[type[Emitter], dict[str, Any]]:
+    def emitter(self, parameters: KpOijParameters) -> tuple[type[Emitter], dict[str, Any]]:
         """Return emitters that distribute point to point."""
-        assert isinstance(parameters, KeyedParameters)
         return Emitter, {"distribution": ByKey(parameters.homes)}

@@ -12,7 +12,7 @@ from topologies.topology import Job
 from topologies.window_join import Layout, NoParameters, WindowJoin, at_one_pe
 
 
-class NestedLoop(WindowJoin):
+class NestedLoop(WindowJoin[NoParameters]):
     """One PE, one list per stream."""
 
     name = "nested_loop"

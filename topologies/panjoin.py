@@ -97,7 +97,7 @@ class PanJoinParameters:
     device: Literal["core", "accelerator"] = "core"
 
 
-class PanJoin(Topology):
+class PanJoin(Topology[PanJoinParameters]):
     """Subwindows of sorted or partitioned tuples, chained over workers under one manager."""
 
     name = "panjoin"

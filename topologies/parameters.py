@@ -34,7 +34,7 @@ class Described:
     allowed: str
 
 
-def describe(topology: Topology) -> list[Described]:
+def describe(topology: Topology[Any]) -> list[Described]:
     """Return the parameters of *topology*, those that it shares with others first."""
     meanings = dict(_meanings(topology.parameters_type))
     defaults = topology.parameters_type()

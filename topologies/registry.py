@@ -1,8 +1,20 @@
-"""The topologies there are, by name."""
+"""The topologies there are, by name: our own, those that packages register, and the caller's own.
+
+A topology is a class. To add one of your own, define it in a module of yours and pass the class
+where a name is expected; so that its name works on the command line too, let your package register
+it under the entry point group ``joinsim.topologies``::
+
+    [project.entry-points."joinsim.topologies"]
+    my_join = "my_package.my_join:MyJoin"
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
+from importlib.metadata import entry_points
+from typing import Any
 
 from topologies.b_plus_tree import BPlusTreeJoin
 from topologies.bchj import Bchj
@@ -26,42 +38,116 @@ from topologies.split_oij import SplitOij
 from topologies.spo_join import SpoJoin
 from topologies.topology import Topology, TopologyError
 
-TOPOLOGIES: dict[str, Topology] = {
-    topology.name: topology
-    for topology in (
-        SpoJoin(),
-        ChainIndex(),
-        SplitJoin(),
-        ScaleJoin(),
-        HandshakeJoin(),
-        LowLatencyHandshakeJoin(),
-        Bchj(),
-        HashJoin(),
-        BPlusTreeJoin(),
-        IeJoin(),
-        NestedLoop(),
-        KpOij(),
-        DpOij(),
-        HpOij(),
-        FlinkOij(),
-        ScaleOij(),
-        SplitOij(),
-        PanJoin(),
-        Ibwj(),
-        Semijoin(),
-    )
-}
+ENTRY_POINTS = "joinsim.topologies"
+
+_RUN_KEYS = """
+name title figure topology parameters query bind streams rows feeding network profile measured
+backend clock processes seed pairs survey scales
+"""
+RESERVED = frozenset(_RUN_KEYS.split())
+"""Keys of a run's configuration. A parameter of one of these names could not be set: ``--set rows``
+sets the configuration's."""
 
 
-def find_topology(name: str) -> Topology:
-    """Return the topology called *name*.
+class Registry(Mapping[str, Topology[Any]]):
+    """Topologies by name. Entry points are loaded when a name is first looked up."""
 
-    Raise :exc:`TopologyError` with the names there are, the nearest first, when there is none.
+    def __init__(self) -> None:
+        self._topologies: dict[str, Topology[Any]] = {}
+        self._loaded = False
+
+    def register(self, kind: type[Topology[Any]]) -> Topology[Any]:
+        """Add a topology by its own name, and return it.
+
+        Raise :exc:`TopologyError` when another class has the name, when its parameters are no
+        dataclass, or when one of them has the name of a key of a run's configuration.
+        """
+        name = kind.name
+        known = self._topologies.get(name)
+        if known is not None:
+            if type(known) is kind:
+                return known
+            raise TopologyError(
+                f"{kind.__module__}.{kind.__name__}: a topology is called {name!r} already; choose "
+                "another name"
+            )
+        if not is_dataclass(kind.parameters_type):
+            raise TopologyError(f"{name}: parameters_type must be a dataclass")
+        taken = RESERVED.intersection(field.name for field in fields(kind.parameters_type))
+        if taken:
+            raise TopologyError(
+                f"{name}: a parameter cannot have the name of a key of a run's configuration, as "
+                f"{', '.join(sorted(taken))}; those are {', '.join(sorted(RESERVED))}"
+            )
+        self._topologies[name] = kind()
+        return self._topologies[name]
+
+    def __getitem__(self, name: str) -> Topology[Any]:
+        if name not in self._topologies:
+            self._load()
+        return self._topologies[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return iter(self._topologies)
+
+    def __len__(self) -> int:
+        self._load()
+        return len(self._topologies)
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True
+        for entry in entry_points(group=ENTRY_POINTS):
+            try:
+                kind = entry.load()
+            except Exception as error:
+                raise TopologyError(
+                    f"entry point {entry.name} = {entry.value!r} of group {ENTRY_POINTS} cannot "
+                    f"be loaded: {error}"
+                ) from error
+            self.register(kind)
+
+
+TOPOLOGIES = Registry()
+for _kind in (
+    SpoJoin,
+    ChainIndex,
+    SplitJoin,
+    ScaleJoin,
+    HandshakeJoin,
+    LowLatencyHandshakeJoin,
+    Bchj,
+    HashJoin,
+    BPlusTreeJoin,
+    IeJoin,
+    NestedLoop,
+    KpOij,
+    DpOij,
+    HpOij,
+    FlinkOij,
+    ScaleOij,
+    SplitOij,
+    PanJoin,
+    Ibwj,
+    Semijoin,
+):
+    TOPOLOGIES.register(_kind)
+
+
+def find_topology(topology: str | type[Topology[Any]]) -> Topology[Any]:
+    """Return the topology of a name, or of a class, which is registered.
+
+    Raise :exc:`TopologyError` with the names there are, the nearest first, for an unknown name, and
+    what `Registry.register` raises.
     """
-    if name in TOPOLOGIES:
-        return TOPOLOGIES[name]
-    near = get_close_matches(name, TOPOLOGIES, n=1)
+    if not isinstance(topology, str):
+        return TOPOLOGIES.register(topology)
+    if topology in TOPOLOGIES:
+        return TOPOLOGIES[topology]
+    near = get_close_matches(topology, TOPOLOGIES, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise TopologyError(
-        f"no topology is called {name!r}: {hint}there are {', '.join(sorted(TOPOLOGIES))}"
+        f"no topology is called {topology!r}: {hint}there are {', '.join(sorted(TOPOLOGIES))}"
     )

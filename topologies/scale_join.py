@@ -27,7 +27,7 @@ from topologies.topology import Job
 from topologies.window_join import Layout, WindowJoin
 
 
-class ScaleJoin(WindowJoin):
+class ScaleJoin(WindowJoin[StoringInTurns]):
     """Streams merged deterministically, stored in turns, probed by all tuples."""
 
     name = "scale_join"

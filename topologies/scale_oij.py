@@ -48,7 +48,7 @@ class ScaleOijParameters(OijParameters):
     threshold: Annotated[float, Interval(ge=1, le=1000)] = 1.1
 
 
-class ScaleOij(IntervalJoinTopology):
+class ScaleOij(IntervalJoinTopology[ScaleOijParameters]):
     """Threads over shared buffers."""
 
     name = "scale_oij"

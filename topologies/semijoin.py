@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import networkx as nx
 
@@ -60,7 +59,7 @@ from topologies.topology import Approximation, Job, Topology, TopologyError
 __all__ = ["Semijoin", "SemijoinParameters", "plan_of"]
 
 
-class Semijoin(Topology):
+class Semijoin(Topology[SemijoinParameters]):
     """One site per stream, join sequences or a tree, one-way joins by simple or semijoins."""
 
     name = "semijoin"
@@ -74,7 +73,7 @@ class Semijoin(Topology):
         "WINDOW AS (SLIDE INTERVAL '1 ns' ON '60 min' PRECISE)"
     )
 
-    def claims_exact(self, parameters: Any) -> bool:
+    def claims_exact(self, parameters: SemijoinParameters) -> bool:
         """Return whether it is exact over any network; the paper's model trusts in δ."""
         return parameters.execution == "punctuated" and not parameters.approximates
 

@@ -64,7 +64,7 @@ class SplitJoinParameters(StoringInTurns):
     fanout: Fanout | None = None
 
 
-class SplitJoin(WindowJoin):
+class SplitJoin(WindowJoin[SplitJoinParameters]):
     """Windows split in turns over PEs, probed by all tuples."""
 
     name = "split_join"

@@ -47,7 +47,7 @@ class SplitOijParameters:
     batch_rows: BatchRows = 32
 
 
-class SplitOij(IntervalJoinTopology):
+class SplitOij(IntervalJoinTopology[SplitOijParameters]):
     """One sequencer, two trees, and replicas between them."""
 
     name = "split_oij"

@@ -109,7 +109,7 @@ class SpoJoinParameters:
     nodes: Pes | None = None
 
 
-class SpoJoin(Topology):
+class SpoJoin(Topology[SpoJoinParameters]):
     """Mutable B+-trees and immutable permutation and offset arrays, on a graph of PEs."""
 
     name = "spo_join"
@@ -118,9 +118,8 @@ class SpoJoin(Topology):
     exact = True
     parameters_type = SpoJoinParameters
 
-    def claims_exact(self, parameters: object) -> bool:
+    def claims_exact(self, parameters: SpoJoinParameters) -> bool:
         """Return whether no part of the system goes by what it cannot know."""
-        assert isinstance(parameters, SpoJoinParameters)
         return (
             parameters.hash_table
             and parameters.logical_partitioning == "hash"

@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Generic, TypeVar
 
 import networkx as nx
 from annotated_types import Interval
 from pydantic import ConfigDict
 
-from actors.source import Feeding, StreamFile
+from actors.feed import StreamFile
+from actors.source import Feeding
 from joins.batch import Schema
 from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
@@ -28,6 +29,10 @@ STRICT = ConfigDict(extra="forbid")
 
 Pes = Annotated[int, Interval(ge=1, le=1000)]
 """For ``Parameters``: a number of PEs, or of machines."""
+
+
+P = TypeVar("P")
+"""The class of a topology's parameters."""
 
 
 class TopologyError(JoinsimError, ValueError):
@@ -86,8 +91,12 @@ class Approximation:
     byte_budget: int | None
 
 
-class Topology(ABC):
-    """A published join system, or a baseline.
+class Topology(ABC, Generic[P]):
+    """A published join system, or a baseline, whose parameters are a `P`.
+
+    A system of your own is a subclass, with a frozen dataclass of its parameters (all with
+    defaults, documented). Pass it where a topology's name is expected, or let an installed package
+    register it (`topologies.registry`).
 
     Attributes
     ----------
@@ -120,7 +129,7 @@ class Topology(ABC):
     title: str
     paper: str
     exact: bool
-    parameters_type: type[Any]
+    parameters_type: type[P]
     example_query: str = (
         "SELECT R.POW_ID, S.POW_ID FROM R, S "
         "WHERE R.POWER < S.POWER AND R.COOL > S.COOL "
@@ -147,46 +156,46 @@ class Topology(ABC):
         )
         return Job(query=query, files=files, feeding=Feeding())
 
-    def claims_exact(self, parameters: object) -> bool:
+    def claims_exact(self, parameters: P) -> bool:
         """Return whether a run with *parameters* claims to be exactly right.
 
         Override it where a parameter chooses a variant that its paper shows to be wrong.
         """
         return self.exact
 
-    def approximation(self, query: JoinQuery, parameters: Any) -> Approximation | None:
+    def approximation(self, query: JoinQuery, parameters: P) -> Approximation | None:
         """Return what a run leaves out on purpose; None for nothing.
 
         Override it where a parameter trades results for resources.
         """
         return None
 
-    def notes(self, job: Job, parameters: Any) -> tuple[str, ...]:
+    def notes(self, job: Job, parameters: P) -> tuple[str, ...]:
         """Return remarks on *parameters* that are allowed, but say less than they seem to."""
         return ()
 
-    def in_miniature(self, parameters: Any) -> Any:
+    def in_miniature(self, parameters: P) -> P:
         """Return *parameters* for a run of some dozens of tuples through the same kernels.
 
         Override it where parameters are sizes that must fit the query's windows.
         """
         return parameters
 
-    def fitted(self, job: Job, parameters: Any, network: nx.Graph) -> Any:
+    def fitted(self, job: Job, parameters: P, network: nx.Graph) -> P:
         """Return *parameters* with what is left to the system chosen for its data and network.
 
         Override it where a system optimises by estimated costs; *network* is over its sites.
         """
         return parameters
 
-    def warnings(self, query: JoinQuery, parameters: Any, network: nx.Graph) -> tuple[str, ...]:
+    def warnings(self, query: JoinQuery, parameters: P, network: nx.Graph) -> tuple[str, ...]:
         """Return what a person should know before a run over *network*, a sentence each.
 
         Override it where a system trusts in something that the network may not keep.
         """
         return ()
 
-    def build(self, job: Job, parameters: Any) -> ActorGraph:
+    def build(self, job: Job, parameters: P) -> ActorGraph:
         """Return the graph of actors for *job*.
 
         Raise :exc:`TopologyError` when the query is not one the system can evaluate, or when
@@ -198,7 +207,7 @@ class Topology(ABC):
         return self.assemble(job, parameters)
 
     @abstractmethod
-    def assemble(self, job: Job, parameters: Any) -> ActorGraph:
+    def assemble(self, job: Job, parameters: P) -> ActorGraph:
         """Return the graph for a query that joins as this system does.
 
         Raise :exc:`TopologyError` for what else stands against it.

@@ -23,7 +23,7 @@ from actors.window_join.router import Router
 from actors.window_join.routing import RoundRobin, Routing
 from joins.queries.query import JoinQuery
 from topologies.actor_graph import ActorGraph
-from topologies.topology import STRICT, Job, Pes, Topology
+from topologies.topology import STRICT, Job, P, Pes, Topology
 
 Fanout = Annotated[int, Interval(ge=2, le=1000)]
 """For ``Parameters``: most branches of a node in the trees around PEs (`grow_tree`)."""
@@ -99,19 +99,19 @@ def chain_options(query: JoinQuery, units: int, sub_index: int | None = None) ->
     return {"length": -(-min(tuples) // units)} if tuples else {}
 
 
-class WindowJoin(Topology):
+class WindowJoin(Topology[P]):
     """Source, router, joiner PEs, sink."""
 
     exact = True
 
     @abstractmethod
-    def lay_out(self, job: Job, parameters: Any) -> Layout:
+    def lay_out(self, job: Job, parameters: P) -> Layout:
         """Return what the system is made of.
 
         Raise :exc:`TopologyError` when the query is not one it can evaluate.
         """
 
-    def assemble(self, job: Job, parameters: Any) -> ActorGraph:
+    def assemble(self, job: Job, parameters: P) -> ActorGraph:
         """Return the graph of `lay_out`.
 
         Raise what `lay_out` raises; :exc:`joins.queries.query.QueryError` for a window that cannot

@@ -57,7 +57,7 @@ def _scenario(name: str) -> dict[str, Any]:
     }
 
 
-def _topology(topology: Topology) -> dict[str, Any]:
+def _topology(topology: Topology[Any]) -> dict[str, Any]:
     return {
         "name": topology.name,
         "title": topology.title,

@@ -73,5 +73,5 @@ def candidates(
     return list(found.values())
 
 
-def _parameters(topology: Topology) -> set[str]:
+def _parameters(topology: Topology[Any]) -> set[str]:
     return {parameter.name for parameter in fields(topology.parameters_type)}

@@ -260,7 +260,7 @@ def show_catalog(
     out.print(table)
 
 
-def show_topology(out: Console, topology: Topology, graph: ActorGraph) -> None:
+def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> None:
     """Show a topology's operators, their PEs, what each sends to whom, and its parameters."""
     tree = Tree(Text(topology.title, "bold"))
     pes: dict[str, list[str]] = {}

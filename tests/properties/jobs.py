@@ -42,7 +42,7 @@ _SHARE_OF_ALIKE = 0.4
 class RandomJob:
     """Everything a run depends on."""
 
-    topology: Topology
+    topology: Topology[Any]
     parameters: Any
     query: str
     streams: tuple[RandomStream, ...]
@@ -82,7 +82,7 @@ class RandomJob:
 
 
 @st.composite
-def jobs(draw: st.DrawFn, topology: Topology, *, exact: bool = False) -> RandomJob:
+def jobs(draw: st.DrawFn, topology: Topology[Any], *, exact: bool = False) -> RandomJob:
     """Draw a run of *topology*, with *exact* one that claims to be exactly right."""
     feeding = draw(feedings)
     if topology.within_interval:
@@ -108,7 +108,7 @@ def jobs(draw: st.DrawFn, topology: Topology, *, exact: bool = False) -> RandomJ
     )
 
 
-def _takes_disorder(topology: Topology, parameters: Any, query: JoinQuery) -> bool:
+def _takes_disorder(topology: Topology[Any], parameters: Any, query: JoinQuery) -> bool:
     """Whether a run over windows may have streams out of order."""
     disordered = Feeding(disorder=Disorder(delay_ns=1))
     try:

@@ -189,7 +189,7 @@ def _consistent(predicates: list[str], names: str = "RS") -> bool:
     return True
 
 
-def parameters(topology: Topology, query: JoinQuery, *, exact: bool) -> st.SearchStrategy[Any]:
+def parameters(topology: Topology[Any], query: JoinQuery, *, exact: bool) -> st.SearchStrategy[Any]:
     """Draw parameters of any topology that suit *query*, from the types of its fields.
 
     What contradicts the query or what was drawn before it is left at its default; with *exact* so

@@ -89,7 +89,7 @@ class ToyParameters:
     joiners: int = 3
 
 
-class ToySystem(Topology):
+class ToySystem(Topology[ToyParameters]):
     name = "toy"
     title = "A source, a router, some joiners, a sink"
     paper = "none"

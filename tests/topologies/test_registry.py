@@ -1,0 +1,92 @@
+"""Topologies of our own and of a user's: found by name or class, refused where a name collides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from scenarios.config import RunConfig
+from topologies import registry
+from topologies.actor_graph import ActorGraph
+from topologies.registry import RESERVED, Registry, TopologyError, find_topology
+from topologies.topology import Job, Topology
+
+
+@dataclass(frozen=True, kw_only=True)
+class MyParameters:
+    """Parameters of a system of one's own.
+
+    Attributes
+    ----------
+    width
+        Its width.
+    """
+
+    width: int = 1
+
+
+class MyJoin(Topology[MyParameters]):
+    name = "my_join"
+    title = "A system of one's own"
+    paper = "none"
+    exact = True
+    parameters_type = MyParameters
+
+    def assemble(self, job: Job, parameters: MyParameters) -> ActorGraph:
+        return ActorGraph()
+
+
+def test_reserved_names_are_the_keys_of_a_run() -> None:
+    assert set(RunConfig.model_fields) == RESERVED
+
+
+@pytest.mark.parametrize("name", ["rows", "query", "processes"])
+def test_a_parameter_named_as_a_key_of_a_run_is_refused(name: str) -> None:
+    parameters: Any = dataclass(type("P", (), {"__annotations__": {name: int}, name: 1}))
+    system = type("Colliding", (MyJoin,), {"parameters_type": parameters})
+    with pytest.raises(TopologyError, match=f"configuration, as {name}; those are backend, bind"):
+        Registry().register(system)
+
+
+def test_parameters_are_a_dataclass() -> None:
+    system = type("Plain", (MyJoin,), {"parameters_type": dict})
+    with pytest.raises(TopologyError, match="my_join: parameters_type must be a dataclass"):
+        Registry().register(system)
+
+
+def test_a_class_is_found_and_from_then_on_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "TOPOLOGIES", Registry())
+    found = find_topology(MyJoin)
+    assert isinstance(found, MyJoin)
+    assert find_topology("my_join") is found
+    assert find_topology(MyJoin) is found
+    other = type("Other", (MyJoin,), {})
+    with pytest.raises(TopologyError, match="a topology is called 'my_join' already"):
+        find_topology(other)
+
+
+def entries(monkeypatch: pytest.MonkeyPatch, value: str) -> Registry:
+    def entry_points(*, group: str) -> list[EntryPoint]:
+        return [EntryPoint("mine", value, group)] if group == "joinsim.topologies" else []
+
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    return Registry()
+
+
+def test_an_installed_package_registers_its_topology(monkeypatch: pytest.MonkeyPatch) -> None:
+    systems = entries(monkeypatch, f"{__name__}:MyJoin")
+    assert list(systems) == ["my_join"]
+    assert isinstance(entries(monkeypatch, f"{__name__}:MyJoin")["my_join"], MyJoin)
+
+
+def test_an_entry_point_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TopologyError, match=r"entry point mine = 'nowhere:Join' .* cannot be load"):
+        list(entries(monkeypatch, "nowhere:Join"))
+
+
+def test_an_unknown_name_has_the_nearest_for_a_hint() -> None:
+    with pytest.raises(TopologyError, match="'spojoin': did you mean 'spo_join'"):
+        find_topology("spojoin")
