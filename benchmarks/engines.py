@@ -33,12 +33,11 @@ from benchmarks.live import AT_FULL_SPEED, LIVE, check_pairs, runs
 from benchmarks.measure import Result, report
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from scenarios.engines import engine
 from scenarios.engines.flink_engine import Flink, join
+from spark_bridge import totals as spark_totals
+from spark_bridge.runs import query_session, splitmix64
 from spark_bridge.session import spark_session
 from spark_bridge.sql.native import run_streaming
-from spark_bridge.streaming import streaming_session
-from spark_bridge.totals import splitmix64
 
 _W1 = (
     "SELECT * FROM A, B WHERE A.key = B.key "
@@ -93,16 +92,15 @@ def _inside_spark(query: JoinQuery, files: tuple[StreamFile, ...], folder: Path)
 
 def _native_spark(
     query: JoinQuery, files: tuple[StreamFile, ...], folder: Path
-) -> tuple[Result, engine.Totals]:
+) -> tuple[Result, spark_totals.Totals]:
     with spark_session(FOR_NATIVE) as spark:
         run = run_streaming(query, files, folder / "native", spark=spark)
         _must_be_published("native Spark", folder / "native" / "found", spark)
-    totals = engine.Totals(run.totals.pairs, run.totals.checksum)
-    return rate("native Spark", run), totals
+    return rate("native Spark", run), run.totals
 
 
 def _flink(
-    query: JoinQuery, files: tuple[StreamFile, ...], folder: Path, wanted: engine.Totals
+    query: JoinQuery, files: tuple[StreamFile, ...], folder: Path, wanted: spark_totals.Totals
 ) -> Result:
     within = folder / "flink"
     within.mkdir()
@@ -129,7 +127,7 @@ def _streams(folder: Path) -> tuple[StreamFile, ...]:
 
 def _must_be_published(name: str, found: Path, spark: SparkSession) -> None:
     """Stop unless the pairs that Spark has written are those of the published comparison."""
-    pairs = streaming_session(spark).read.parquet(str(found))
+    pairs = query_session(spark).read.parquet(str(found))
     mixed = splitmix64(sf.shiftleft("probe_id", 32).bitwiseXOR(sf.col("match_id")))
     count, checksum = pairs.agg(sf.count(sf.lit(1)), sf.sum(mixed)).first() or (0, 0)
     if Totals(count, checksum % (1 << 64)) != PUBLISHED["W1", _ROWS]:

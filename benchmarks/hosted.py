@@ -18,8 +18,8 @@ from joins.batch import Schema
 from joins.queries.query import JoinQuery
 from spark_bridge.hosted.arrival_log import write_arrivals
 from spark_bridge.hosted.host import HostedQuery, run_hosted
+from spark_bridge.runs import EngineRun
 from spark_bridge.session import SessionOptions
-from spark_bridge.totals import EngineRun
 from topologies import TOPOLOGIES
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job

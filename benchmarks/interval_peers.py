@@ -18,7 +18,7 @@ from benchmarks.interval_work import IntervalWork
 from joins.batch import Schema
 from joins.queries.parser import parse_query
 from scenarios.engines import duckdb_engine, polars_engine
-from scenarios.engines.looking import Looking, lookings
+from spark_bridge.sql.statement import ProbeSide, probe_sides
 
 Run = Callable[[], tuple[np.ndarray, np.ndarray]]
 """Computes all pairs: base ids and probe ids."""
@@ -36,13 +36,13 @@ def peers(work: IntervalWork) -> dict[str, Run]:
     return {name: make(work) for module, (name, make) in makers.items() if find_spec(module)}
 
 
-def _looking(work: IntervalWork) -> Looking:
+def _side(work: IntervalWork) -> ProbeSide:
     within = f"INTERVAL '{work.within_ns} ns'"
     text = (
         "SELECT * FROM A, B WHERE A.key = B.key "
         f"AND B.ts BETWEEN A.ts - {within} AND A.ts + {within}"
     )
-    return lookings(parse_query(text), _SCHEMAS)[0]
+    return probe_sides(parse_query(text), _SCHEMAS)[0]
 
 
 def _tables(work: IntervalWork) -> list[pa.Table]:
@@ -54,7 +54,7 @@ def _tables(work: IntervalWork) -> list[pa.Table]:
 
 def _duckdb(work: IntervalWork) -> Run:
     connection = duckdb_engine.connect(_tables(work), threads=1)
-    pairs = duckdb_engine.joined(_looking(work), _SCHEMAS)
+    pairs = duckdb_engine.join_sql(_side(work), _SCHEMAS)
 
     def run() -> tuple[np.ndarray, np.ndarray]:
         found = connection.execute(f"SELECT p.id AS base, m.id AS probe {pairs}").fetchnumpy()
@@ -68,7 +68,7 @@ def _polars(work: IntervalWork) -> Run:
     import polars as pl
 
     frames = [pl.LazyFrame(pl.from_arrow(table)) for table in _tables(work)]
-    joined = polars_engine.joined(_looking(work), frames, _SCHEMAS).select("p_id", "m_id")
+    joined = polars_engine.join_frames(_side(work), frames, _SCHEMAS).select("p_id", "m_id")
 
     def run() -> tuple[np.ndarray, np.ndarray]:
         found = joined.collect(engine="streaming")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,9 @@ from pyspark.sql import SparkSession
 from benchmarks.hosted import write_stream
 from benchmarks.measure import Result, report
 from joins.queries.parser import parse_query
+from spark_bridge.runs import EngineRun
 from spark_bridge.session import SessionOptions, spark_session
 from spark_bridge.sql.semijoin_batch import Shipping, run_shipping
-from spark_bridge.totals import EngineRun
 
 _QUERY = parse_query(
     "SELECT * FROM A, B WHERE A.key = B.key "
@@ -42,18 +43,15 @@ def _shipped(folder: Path, share: float, spark: SparkSession) -> list[Result]:
     rng = np.random.default_rng(1)
     i = np.arange(_ROWS)
     apart = round(_KEYS * (1 - share))
-    files = [
-        write_stream(
-            name,
-            {"id": i, "ts": 1_000_000 * i, "key": rng.integers(first, first + _KEYS, _ROWS)},
-            folder / name,
-            _ROWS,
-        )
-        for name, first in (("A", 0), ("B", apart))
-    ]
+    files = []
+    for name, first in (("A", 0), ("B", apart)):
+        keys = rng.integers(first, first + _KEYS, _ROWS)
+        columns = {"id": i, "ts": 1_000_000 * i, "key": keys}
+        file = write_stream(name, columns, folder / name, _ROWS)
+        files.append(replace(file, schema=replace(file.schema, width_bytes=_REST_BYTES)))
     runs: dict[str, EngineRun] = {}
     for shipping in _SHIPPINGS:
-        runs[shipping] = run_shipping(_QUERY, files, shipping, spark=spark, rest_bytes=_REST_BYTES)
+        runs[shipping] = run_shipping(_QUERY, files, shipping, spark=spark)
         if runs[shipping].totals != runs["full"].totals:
             sys.exit(f"{shipping} found {runs[shipping].totals}, full {runs['full'].totals}")
     return [

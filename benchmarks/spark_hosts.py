@@ -23,9 +23,9 @@ from benchmarks.hosted import FOR_HOSTED, FOR_NATIVE, host, rate, write_stream
 from benchmarks.inequality_work import taxi_work
 from benchmarks.measure import Result, report
 from joins.queries.parser import parse_query
+from spark_bridge.runs import EngineRun
 from spark_bridge.session import spark_session
 from spark_bridge.sql.native import run_batch
-from spark_bridge.totals import EngineRun
 
 _Q3 = (
     "SELECT * FROM T WHERE T.distance1 > T.distance2 AND T.fare1 < T.fare2 "

@@ -1,4 +1,4 @@
-"""What can go wrong between a raw file and a prepared stream, in words for people."""
+"""What can go wrong with data and with engines; every message is meant for a person."""
 
 from __future__ import annotations
 
@@ -6,26 +6,31 @@ from joins.errors import JoinsimError
 
 
 class DataError(JoinsimError):
-    """The data, or what was asked of it, is not usable; the message names file and remedy."""
+    """The data, or a request about it, is not usable; the message names file and remedy."""
 
 
-class EngineUnavailable(JoinsimError):  # noqa: N818  (reads as what happened, like KeyboardInterrupt)
+class EngineFailed(JoinsimError):  # noqa: N818  (reads as what happened, like KeyboardInterrupt)
+    """An engine refused or failed a query; the message is its own."""
+
+
+class EngineUnavailable(EngineFailed):
     """Spark or Flink cannot start on this machine; the message names what is missing."""
 
 
-class SparkFailed(Exception):  # noqa: N818
+class SparkFailed(EngineFailed):
     """Spark refused or failed a query; the message is Spark's own."""
 
 
 def one_line(error: BaseException) -> str:
-    """Return Spark's own complaint without its Java stack trace, as one line."""
+    """Return Spark's own message without its Java stack trace, as one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
     # The innermost cause carries the error class in brackets; the lines before it are wrapping.
-    told = [line for line in lines if "[" in line and not line.startswith("at ")]
-    causes = [line for line in told if line.startswith("Caused by:")]
-    line = (causes[-1:] or [t for t in told if t.partition("[")[2][:1].isupper()] or lines)[0]
+    bracketed = [line for line in lines if "[" in line and not line.startswith("at ")]
+    causes = [line for line in bracketed if line.startswith("Caused by:")]
+    named = [line for line in bracketed if line.partition("[")[2][:1].isupper()]
+    line = (causes[-1:] or named or lines)[0]
     start = line.find("[")
     if start > 0 and line[start + 1 : start + 2].isupper():
         line = line[start:]

@@ -1,14 +1,16 @@
-"""The one place that starts and stops Spark.
+"""Starts and stops Spark, and finds the Java that Spark and Flink run on.
 
-Models a local Spark: one JVM beside this process, bound to the loopback interface, its output kept
-in a file so that nothing but our own words reaches the terminal. Clusters are reached by the
-``master`` option; nothing here manages them.
+Spark is local here: one JVM beside this process, bound to the loopback interface, its output in a
+file so that only our own messages reach the terminal. Clusters are reached by the ``master``
+option; nothing here manages them.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,14 +23,16 @@ from typing import TYPE_CHECKING, Any
 
 from actors.hosting.descendants import ending_with
 from spark_bridge.errors import EngineUnavailable
-from spark_bridge.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["EngineUnavailable", "SessionOptions", "spark_session"]
-
-STOP_WAIT_S = 10  # a JVM that has not left by then is hung
+STOP_WAIT_S = 10  # a JVM that has not ended by then hangs
+_JAVA_MIN = 17  # the oldest Java that Spark 4 runs on
+_REMEDY = (
+    f"joinsim needs Java {_JAVA_MIN} or newer for {{}}: install a JRE (for example "
+    "'apt install openjdk-17-jre-headless') or set JAVA_HOME to the folder of one"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +46,11 @@ class SessionOptions:
     memory
         Heap of the JVM, in Spark's notation (``2g``). Larger data spills to disk.
     quick_start
-        Compile the JVM's code once and lightly: seconds saved on small data, throughput lost on
-        large where the JVM computes. Where it only hands batches to Python, none is lost, and the
-        compiler takes no core from them.
+        Compile the JVM's code once and lightly. It saves seconds on small data and costs throughput
+        on large data, except where the JVM only passes batches on to Python: then the compiler
+        leaves the cores to them.
     extra
-        Further Spark settings, by their Spark names; they win over ours.
+        Further Spark settings, by their Spark names; they override ours.
     """
 
     master: str = "local[2]"
@@ -55,11 +59,40 @@ class SessionOptions:
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
+def find_java(*, wanted_by: str = "Spark") -> Path:
+    """Return the Java program that Spark or Flink will run, from ``JAVA_HOME`` or else ``PATH``.
+
+    Raise :exc:`EngineUnavailable` when there is none or it is too old.
+    """
+    remedy = _REMEDY.format(wanted_by)
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not os.access(java, os.X_OK):
+            raise EngineUnavailable(
+                f"JAVA_HOME is {home}, but there is no bin/java in it. {remedy}"
+            )
+    else:
+        on_path = shutil.which("java")
+        if on_path is None:
+            raise EngineUnavailable(f"no Java on PATH, and JAVA_HOME is not set. {remedy}")
+        java = Path(on_path)
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(\d+)(?:\.(\d+))?', answer.stderr + answer.stdout)
+    if version is None:
+        raise EngineUnavailable(f"{java} does not answer -version as Java does. {remedy}")
+    # Java 8 called itself 1.8.
+    major = int(version[2]) if version[1] == "1" and version[2] else int(version[1])
+    if major < _JAVA_MIN:
+        raise EngineUnavailable(f"{java} is Java {major}. {remedy}")
+    return java
+
+
 @contextmanager
 def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSession]:
-    """Start Spark, hand out its session, and stop the JVM again, whatever happens in between.
+    """Start Spark and yield its session; stop the JVM at the end, whatever happens in between.
 
-    A session that is already active in this process is handed out as it is, and left running.
+    A session that is already active in this process is yielded as it is, and left running.
 
     Raises
     ------
@@ -80,16 +113,16 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
             nonlocal gateway
             gateway = _start_jvm(conf, log)
 
-        # Interrupted while it waits for the JVM, pyspark hands out nothing to end it by.
+        # Interrupted while it waits for the JVM, pyspark returns nothing by which to end it.
         with ending_with(lambda: _stop(gateway), start):
             spark = _connect(conf, gateway, log)
-            with _telling_of_its_end(gateway, log):
+            with _reporting_its_end(gateway, log):
                 yield spark
 
 
 def _active_session() -> SparkSession | None:
     if "pyspark" not in sys.modules:
-        return None  # importing it only to find nothing costs time
+        return None  # importing it takes time
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -139,11 +172,11 @@ def _start_jvm(conf: Any, log: Path) -> Any:
     from pyspark.logger import PySparkLogger
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Both also log what they raise, a Java stack trace included; we say it once.
+    # Both also log what they raise, with a Java stack trace; we report it once.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_the_gateway)
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    # What breaks its connection to the JVM, it prints with a traceback from a thread of its own.
+    # Of a broken connection to the JVM, it prints a traceback from a thread of its own.
     for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
         setattr(server, "handle_error", lambda *_: None)  # noqa: B010  (mypy: a method)
     with log.open("wb") as output:
@@ -154,7 +187,7 @@ def _start_jvm(conf: Any, log: Path) -> Any:
 
 
 def _not_of_the_gateway(record: logging.LogRecord) -> bool:
-    """Tell whether a record is not of py4j's, which logs Ctrl-C at the root, with a traceback."""
+    """Return False for records of py4j, which logs Ctrl-C at the root with a traceback."""
     return record.module != "java_gateway"
 
 
@@ -168,16 +201,16 @@ def _connect(conf: Any, gateway: Any, log: Path) -> SparkSession:
         context.setLogLevel("ERROR")
         return SparkSession(context)
     except Py4JError as error:
-        said = str(error).splitlines()
-        cause = next((line for line in said if "Exception:" in line), said[0])
+        lines = str(error).splitlines()
+        cause = next((line for line in lines if "Exception:" in line), lines[0])
         raise EngineUnavailable(
             f"Spark did not start: {cause.strip()} {_last_words(log)}"
         ) from error
 
 
 @contextmanager
-def _telling_of_its_end(gateway: Any, log: Path) -> Iterator[None]:
-    """Say that the JVM is gone in place of whatever a broken connection to it leads to."""
+def _reporting_its_end(gateway: Any, log: Path) -> Iterator[None]:
+    """Raise :exc:`EngineUnavailable` for whatever a broken connection to an ended JVM leads to."""
     from py4j.protocol import Py4JNetworkError
 
     try:
@@ -185,11 +218,11 @@ def _telling_of_its_end(gateway: Any, log: Path) -> Iterator[None]:
     except (ConnectionError, Py4JNetworkError) as error:
         try:
             code = gateway.proc.wait(STOP_WAIT_S)
-        except subprocess.TimeoutExpired:  # it is there: something else was not reached
+        except subprocess.TimeoutExpired:  # it is alive: something else was not reached
             raise error from None
         killed = f"it was killed by signal {-code} (out of memory?)" if code < 0 else None
         raise EngineUnavailable(
-            f"Spark's Java process has ended in the middle of its work: "
+            f"Spark's Java process ended in the middle of its work: "
             f"{killed or _last_words(log)}. Run it again; a query with a checkpoint goes on from it"
         ) from error
 
@@ -198,17 +231,17 @@ def _last_words(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
     lines = [line for line in lines if not line.startswith("\tat ")]
     if not lines:
-        return "the Java process ended without a word"
+        return "the Java process ended without a message"
     first = next((at for at, line in enumerate(lines) if "error" in line.lower()), -1)
     return " ".join(lines[first:][:2])
 
 
 def _stop(gateway: Any) -> None:
-    """End Spark and the JVM behind *gateway*, by its process id; never leave it to chance."""
+    """End Spark and the JVM behind *gateway*, the latter by its process if need be."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    # The JVM may be gone already, of which pyspark warns; ending it is what counts.
+    # The JVM may have ended already, about which pyspark warns.
     with suppress(Exception), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         session = SparkSession.getActiveSession()
         if session is not None:
@@ -226,11 +259,11 @@ def _stop(gateway: Any) -> None:
     if process is None:
         return
     with suppress(OSError):
-        process.stdin.close()  # the gateway's JVM leaves when its input ends
-    for nudge in (process.terminate, process.kill):
+        process.stdin.close()  # the gateway's JVM ends with its input
+    for end in (process.terminate, process.kill):
         try:
             process.wait(STOP_WAIT_S)
             return
         except subprocess.TimeoutExpired:
-            nudge()
+            end()
     process.wait()

@@ -1,25 +1,16 @@
-"""What a join on some engine came to: pairs, a checksum that no order changes, and what it cost."""
+"""What must be equal whatever engine computed it: how many pairs there are, and a checksum."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from pyspark.sql import functions as sf
+import numpy as np
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+from joins.hashing import mix
+from joins.matches import Matches
 
 
-PAIRS = "probe_stream byte, probe_id bigint, match_id bigint"
-COUNTS = "probe_stream byte, probe_id bigint, count bigint, fingerprint bigint"
-"""Columns of what is found, as Spark spells them: a row per pair, or per probing tuple and joiner
-with matches counted (the fingerprint as its signed twin: Spark has no unsigned numbers). A null in
-the third column says that the tuple was dropped as late."""
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Totals:
     """How many pairs there are, and which.
 
@@ -28,102 +19,30 @@ class Totals:
     pairs
         Their number.
     checksum
-        The wrapping sum over all pairs of ``splitmix64(probe id) * splitmix64(match id)``: it can
-        be had from the pairs, and from counts with fingerprints as well.
-    late
-        Tuples that were dropped as late.
+        The wrapping sum over all pairs of ``splitmix64(probe id) * splitmix64(match id)``. It does
+        not depend on their order, and follows from the pairs as well as from counts with
+        fingerprints.
     """
 
-    pairs: int
-    checksum: int
-    late: int = 0
+    pairs: int = 0
+    checksum: int = 0
 
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(self.pairs + other.pairs, (self.checksum + other.checksum) % (1 << 64))
 
-@dataclass(frozen=True, kw_only=True)
-class EngineRun:
-    """One run on an engine.
+    @classmethod
+    def of_pairs(cls, probe_id: np.ndarray, match_id: np.ndarray) -> Totals:
+        """Return the totals of a row per pair."""
+        checksum = int((mix(probe_id) * mix(match_id)).sum(dtype=np.uint64))
+        return cls(len(probe_id), checksum)
 
-    Attributes
-    ----------
-    engine
-        Its name.
-    totals
-        What came out.
-    rows
-        Tuples that went in.
-    wall_seconds
-        From the start of the query to its end, Spark's own start not included.
-    shuffled_bytes
-        Written by Spark for its exchanges, compressed as it writes them.
-    versions
-        Name to version of what it ran on.
-    triggers
-        Of a streaming query the tuples and seconds of each trigger.
-    note
-        What a reader should know, as why a graph was folded into one stage.
-    """
+    @classmethod
+    def of_counts(cls, probe_id: np.ndarray, count: np.ndarray, fingerprint: np.ndarray) -> Totals:
+        """Return the totals of matches counted by probing tuple (see `joins.matches.Matches`)."""
+        checksum = int((mix(probe_id) * fingerprint).sum(dtype=np.uint64))
+        return cls(int(count.sum()), checksum)
 
-    engine: str
-    totals: Totals
-    rows: int
-    wall_seconds: float
-    shuffled_bytes: int
-    versions: Mapping[str, str]
-    triggers: tuple[tuple[int, float], ...] = field(default=())
-    note: str | None = None
-
-    @property
-    def steady_tps(self) -> float | None:
-        """Tuples a second after the first trigger, in which Spark compiles and starts workers."""
-        later = [trigger for trigger in self.triggers[1:] if trigger[0]]
-        if not later:
-            return None
-        return sum(rows for rows, _ in later) / sum(seconds for _, seconds in later)
-
-
-def total(found: DataFrame) -> Totals:
-    """Add up rows of `PAIRS`, or of `COUNTS`.
-
-    The session must compute as machines do: with ``spark.sql.ansi.enabled`` false sums wrap.
-    """
-    counted = "count" in found.columns
-    third = "count" if counted else "match_id"
-    dropped = sf.isnull(third)
-    matched = sf.col("fingerprint") if counted else splitmix64(sf.col("match_id"))
-    row = found.agg(
-        sf.sum(sf.when(dropped, 0).otherwise(sf.col("count") if counted else sf.lit(1))),
-        sf.sum(sf.when(~dropped, splitmix64(sf.col("probe_id")) * matched)),
-        sf.count_if(dropped),
-    ).collect()[0]
-    pairs, checksum, late = (int(value or 0) for value in row)
-    return Totals(pairs=pairs, checksum=checksum % (1 << 64), late=late)
-
-
-def splitmix64(value: Column) -> Column:
-    """Mix a bigint, as `joins.hashing` does; stated for Spark, which wraps without ANSI."""
-    z = value + sf.lit(_signed(0x9E3779B97F4A7C15))
-    z = z.bitwiseXOR(sf.shiftrightunsigned(z, 30)) * sf.lit(_signed(0xBF58476D1CE4E5B9))
-    z = z.bitwiseXOR(sf.shiftrightunsigned(z, 27)) * sf.lit(_signed(0x94D049BB133111EB))
-    return z.bitwiseXOR(sf.shiftrightunsigned(z, 31))
-
-
-def _signed(word: int) -> int:
-    return word - (1 << 64) if word >> 63 else word
-
-
-def shuffled_bytes(spark: SparkSession) -> int:
-    """Return what the application has written for exchanges so far."""
-    store = spark.sparkContext._jsc.sc().statusStore()
-    executors = store.executorList(False)
-    return sum(executors.apply(i).totalShuffleWrite() for i in range(executors.length()))
-
-
-def versions(spark: SparkSession) -> dict[str, str]:
-    """Return the versions of Spark and of the Java it runs on."""
-    java = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")  # type: ignore[union-attr]
-    return {"spark": spark.version, "java": java}
-
-
-def process_id(spark: SparkSession) -> int:
-    """Return the process of Spark's JVM, whose descendants are the Python workers."""
-    return int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    @classmethod
+    def of(cls, matches: Matches) -> Totals:
+        """Return the totals of some matches."""
+        return cls.of_counts(matches.probe_id, matches.count, matches.fingerprint)

@@ -7,8 +7,7 @@ rounded difference: it grows with the stored value, so its range is one, but its
 rounded sums v - ε and v + ε.
 
 A new operator is a class beside `Comparison` and `Band`, its spelling in the grammar
-(`joins.queries.parser`), and a reading of its own in each oracle, `joins.oracle.match` and
-`spark_bridge.sql.oracle`.
+(`joins.queries.parser`), and a reading of its own in the oracle, `joins.oracle.match`.
 """
 
 from __future__ import annotations
@@ -126,11 +125,8 @@ class Comparison:
         """
         return self.compare(left, right)
 
-    def sql(self, left: str, right: str, *, whole: bool, wide: str) -> str:
-        """Return it as an SQL expression; how NaNs compare is left to the engine.
-
-        *wide* is the engine's type with room for the difference of any two int64.
-        """
+    def sql(self, left: str, right: str, *, whole: bool) -> str:
+        """Return it as an SQL expression; how NaNs compare is left to the engine."""
         return f"{left} {'<>' if self.negated else self.symbol} {right}"
 
 
@@ -224,11 +220,19 @@ class Band:
             return distance <= self.reach
         return COMPARISONS[self.symbol].compare(distance, float(self.width))
 
-    def sql(self, left: str, right: str, *, whole: bool, wide: str) -> str:
-        """Return it as `Comparison.sql` does."""
-        if whole:
-            return f"ABS(CAST({left} AS {wide}) - CAST({right} AS {wide})) <= {self.reach}"
-        return f"ABS({left} - {right}) {self.symbol} CAST({float(self.width)!r} AS DOUBLE)"
+    def sql(self, left: str, right: str, *, whole: bool) -> str:
+        """Return it as `Comparison.sql` does; of whole values, the ends are found by *right* alone.
+
+        A distance of two int64 may not fit 64 bits, so the ends are cut to what does.
+        """
+        if not whole:
+            width = f"CAST('{float(self.width)!r}' AS DOUBLE)"
+            return f"ABS({left} - {right}) {self.symbol} {width}"
+        wide = "CAST({} AS DECIMAL(38, 0))".format
+        reach, least, most = (wide(repr(str(n))) for n in (self.reach, _INT64.min, _INT64.max))
+        low = f"CAST(GREATEST({wide(right)} - {reach}, {least}) AS BIGINT)"
+        high = f"CAST(LEAST({wide(right)} + {reach}, {most}) AS BIGINT)"
+        return f"{left} BETWEEN {low} AND {high}"
 
 
 Operator = Comparison | Band

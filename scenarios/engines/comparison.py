@@ -13,13 +13,15 @@ from typing import Any
 from actors.feed import Feed
 from joins.arrivals import Arrivals
 from joins.oracle.expected import expected
-from scenarios.engines.engine import Engine, EngineFailed, Measured, Totals
+from scenarios.engines.engine import Engine, Measured
+from scenarios.engines.processes import within
 from scenarios.engines.streams import with_own_streams
-from scenarios.engines.time_limit import within
 from scenarios.plan import Plan
 from scenarios.run_directory import POINTS
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError
+from spark_bridge.errors import DataError, EngineFailed
+from spark_bridge.totals import Totals
 
 _CHUNK_ROWS = 65_536
 _STREAMS = "streams"
@@ -27,7 +29,7 @@ _STREAMS = "streams"
 
 @dataclass(kw_only=True)
 class EngineComparison:
-    """What was compared, so far.
+    """A comparison of engines, as far as it has got.
 
     Attributes
     ----------
@@ -40,9 +42,9 @@ class EngineComparison:
     waiting
         Engines whose turn has not come.
     measured
-        Engine to what came out, the fastest first.
+        Engine to its measurement, the fastest first.
     refused, failed
-        Engine to why it cannot evaluate the query, or to what went wrong.
+        Engine to the reason why it cannot evaluate the query, or why its run failed.
     versions
         Engine to version.
     """
@@ -72,9 +74,9 @@ class EngineComparison:
         return any(one.totals.pairs for one in self.measured.values())
 
     def add(self, engine: str, measured: Measured) -> None:
-        """Take in what an engine came to, at its place by wall time."""
-        both = self.measured | {engine: measured}
-        self.measured = dict(sorted(both.items(), key=lambda item: item[1].wall_seconds))
+        """Add an engine's measurement, in the order of wall time."""
+        every = self.measured | {engine: measured}
+        self.measured = dict(sorted(every.items(), key=lambda item: item[1].wall_seconds))
 
     def throughput_tps(self, engine: str) -> float:
         """Return tuples a second of wall time."""
@@ -131,13 +133,13 @@ def compare_engines(
 ) -> Iterator[EngineComparison]:
     """Run *plan* on every engine that can, each in a folder of its own below *directory*.
 
-    What the engines wrote is kept where the plan asks for pairs. An engine that fails, or has not
-    ended after *limit_s* seconds, loses no other.
+    What the engines write is deleted unless the plan asks for pairs. An engine that fails, or has
+    not ended after *limit_s* seconds, does not affect the others.
 
     Yields
     ------
     EngineComparison
-        What stands before the first engine, and after each: one object, which grows.
+        The comparison before the first engine, and after each: one object, which grows.
 
     Raises
     ------
@@ -167,9 +169,9 @@ def compare_engines(
             else:
                 try:
                     comparison.add(engine.name, _run(engine, plan, folder / engine.name, limit_s))
-                except EngineFailed as error:
+                except (EngineFailed, DataError) as error:
                     comparison.failed[engine.name] = str(error)
-                except Exception as error:  # one engine's fault must not lose the others
+                except Exception as error:  # a fault of one engine does not affect the others
                     log = directory / f"{engine.name}.txt"
                     log.write_text(traceback.format_exc(), encoding="utf-8")
                     comparison.failed[engine.name] = f"{type(error).__name__}: {error}"
@@ -190,7 +192,7 @@ def _run(engine: Engine, plan: Plan, folder: Path, limit_s: float | None) -> Mea
 
 
 def _expected(plan: Plan) -> tuple[int, Totals]:
-    """Return how many tuples there are, and what the oracle makes of them."""
+    """Return how many tuples there are, and the totals of the oracle."""
     rows, totals, feed = 0, Totals(), Feed(plan.files)
 
     def chunks() -> Any:

@@ -1,54 +1,17 @@
-"""What an engine is to a comparison: whether it can, and what its run came to."""
+"""What an engine is to a comparison: whether it can evaluate a query, and what its run came to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
-import numpy as np
-
-from joins.hashing import mix
-from joins.matches import Matches
+from scenarios.engines.processes import alone
 from scenarios.plan import Plan
-
-
-@dataclass(frozen=True)
-class Totals:
-    """What must be equal whatever computed it.
-
-    Attributes
-    ----------
-    pairs
-        Their number.
-    checksum
-        The wrapping sum over all pairs of ``splitmix64(probe id) * splitmix64(match id)``.
-    """
-
-    pairs: int = 0
-    checksum: int = 0
-
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(self.pairs + other.pairs, (self.checksum + other.checksum) % (1 << 64))
-
-    @classmethod
-    def of_pairs(cls, probe_id: np.ndarray, match_id: np.ndarray) -> Totals:
-        """Return the totals of a row per pair."""
-        checksum = int((mix(probe_id) * mix(match_id)).sum(dtype=np.uint64))
-        return cls(len(probe_id), checksum)
-
-    @classmethod
-    def of_counts(cls, probe_id: np.ndarray, count: np.ndarray, fingerprint: np.ndarray) -> Totals:
-        """Return the totals of matches counted by probing tuple (see `joins.matches.Matches`)."""
-        checksum = int((mix(probe_id) * fingerprint).sum(dtype=np.uint64))
-        return cls(int(count.sum()), checksum)
-
-    @classmethod
-    def of(cls, matches: Matches) -> Totals:
-        """Return the totals of some matches."""
-        return cls.of_counts(matches.probe_id, matches.count, matches.fingerprint)
+from spark_bridge.totals import Totals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,20 +21,20 @@ class Measured:
     Attributes
     ----------
     totals
-        What it found.
+        The pairs that it found.
     wall_seconds
-        From the start of the query, reading the streams included, to its end; the engine's own
-        start is not included.
+        From the start of the query, reading the streams included, to its end; starting the engine
+        itself is not included.
     steady_tps
-        Of engines that work trigger by trigger, tuples a second after the first of them.
+        Of engines that work trigger by trigger, tuples a second after the first trigger.
     latency_ms
-        Percentiles where the engine has them.
+        Percentiles, of engines that measure them.
     shuffled_bytes
-        What travelled between operators, as the engine counts it.
+        Bytes that travelled between operators, as the engine counts them.
     memory_bytes
         Peak resident memory of its processes, added up.
     note
-        What a reader should know.
+        Remark for the reader.
     """
 
     totals: Totals
@@ -83,48 +46,68 @@ class Measured:
     note: str | None = None
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """One engine.
 
     Attributes
     ----------
     name
         As on the command line.
+    package
+        The Python package that it comes with.
     install
         How to get it where it is missing.
     """
 
     name: str
-    install: str
+    package: ClassVar[str]
+    install: ClassVar[str]
 
     def version(self) -> str | None:
         """Return its version; None when it is not installed."""
+        try:
+            return version(self.package)
+        except PackageNotFoundError:
+            return None
 
     def cannot(self, plan: Plan) -> str | None:
         """Return why it cannot evaluate *plan*; None when it can."""
+        return None
 
+    @abstractmethod
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Evaluate *plan*; what is written goes into *directory*.
 
-        Raise :exc:`EngineFailed` with the engine's own words.
+        Raise :exc:`EngineFailed` with the engine's own message.
         """
 
 
-class EngineFailed(Exception):  # noqa: N818  (reads as what happened)
-    """An engine refused or failed a query; the message is its own."""
+class PairEngine(Engine):
+    """An engine that joins a stream with itself, or two streams."""
+
+    def cannot(self, plan: Plan) -> str | None:
+        """Refuse joins of more than two streams."""
+        streams = plan.query.streams
+        if len(streams) <= 2:
+            return None
+        return f"joins a stream with itself or two streams; the query has {', '.join(streams)}"
 
 
-def installed(package: str) -> str | None:
-    """Return the version of a Python package; None when it is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+class EmbeddedEngine(PairEngine):
+    """A Python library, which evaluates a query in a process of its own, on all cores.
 
+    Attributes
+    ----------
+    join
+        An importable function of the query, its files, and a file to write all pairs to (None: the
+        pairs are counted).
+    """
 
-def needs_two_sides(plan: Plan) -> str | None:
-    """Return why engines that join by pairs cannot evaluate *plan*; None when they can."""
-    streams = plan.query.streams
-    if len(streams) <= 2:
-        return None
-    return f"joins a stream with itself or two streams; the query has {', '.join(streams)}"
+    install = "pip install 'joinsim[engines]'"
+    join: ClassVar[Callable[..., Measured]]
+
+    def run(self, plan: Plan, directory: Path) -> Measured:
+        """Count the matches of each tuple, or write all pairs where the plan asks for them."""
+        out = directory / "found.parquet" if plan.config.pairs else None
+        measured, peak_bytes = alone(type(self).join, plan.query, plan.files, out)
+        return replace(measured, memory_bytes=peak_bytes)

@@ -1,4 +1,14 @@
-"""Flink by way of PyFlink, which lives in a Python environment of its own."""
+"""Flink by way of PyFlink, which lives in a Python environment of its own.
+
+The windows of a query are stated as bounds on event time, because Flink drops state in a
+stream-stream join only where it joins within an interval of event time, to the millisecond. So each
+side has a clock of its own: the time of a tuple in milliseconds, or for windows by count its
+position, a millisecond each. The interval of clocks is as wide as the window can be; the exact
+bounds are further conditions.
+
+Buckets as long as the window (see `spark_bridge.sql.statement`) take a fifth more processor time
+here, and half as much again where the window is short: Flink joins tuple by tuple anyway.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +17,30 @@ import os
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from pyarrow import csv
 
 from actors.feed import StreamFile
+from joins.batch import Batch, Schema
+from joins.hashing import mix
 from joins.queries.query import JoinQuery
-from scenarios.engines import flink_job, flink_sql
-from scenarios.engines.engine import EngineFailed, Measured, Totals, needs_two_sides
-from scenarios.engines.flink_sql import Side
-from scenarios.engines.looking import lookings
-from scenarios.engines.memory import peak_bytes
+from scenarios.engines import flink_job, streams
+from scenarios.engines.engine import Measured, PairEngine
+from scenarios.engines.processes import peak_bytes
 from scenarios.plan import Plan
 from scenarios.streams import REPOSITORY
-from spark_bridge.errors import EngineUnavailable
-from spark_bridge.java import find_java
+from spark_bridge.errors import EngineFailed
+from spark_bridge.session import find_java
+from spark_bridge.sql.statement import ProbeSide, probe_sides
+from spark_bridge.totals import Totals
 
 PYTHON_VARIABLE = "JOINSIM_FLINK_PYTHON"
 """Names the interpreter of the environment that has PyFlink; ``make flink`` makes the default."""
@@ -33,25 +49,24 @@ _DEFAULT_PYTHON = REPOSITORY / ".venv-flink" / "bin" / "python"
 _VERSION = "from importlib.metadata import version; print(version('apache-flink'))"
 _SETTINGS = {
     "parallelism.default": str(os.cpu_count() or 1),
-    # Files that are written are shown at a checkpoint; the last one is at the end.
+    # Written files appear at a checkpoint; the last one is at the end.
     "execution.checkpointing.interval": "10 s",
     "table.local-time-zone": "UTC",
 }
+_NS_PER_MS = 1_000_000
+_TYPES = {"int64": "BIGINT", "float64": "DOUBLE"}
 
 
-class Flink:
+class Flink(PairEngine):
     """A join within an interval of event time, by Flink's Table API; both its streams ordered."""
 
     name = "flink"
+    package = "apache-flink"
     install = f"make flink, or set {PYTHON_VARIABLE} to a Python that has apache-flink"
 
     def version(self) -> str | None:
-        """Return PyFlink's version."""
+        """Return PyFlink's version, which is not installed in this Python."""
         return _version(_python())
-
-    def cannot(self, plan: Plan) -> str | None:
-        """Say that it joins by pairs."""
-        return needs_two_sides(plan)
 
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Count all pairs, or write them where the plan asks for them.
@@ -66,50 +81,140 @@ def join(
 ) -> Measured:
     """Evaluate *query* on Flink.
 
-    Raise :exc:`EngineFailed` with Flink's last words, or that there is no Java for it.
+    Raise :exc:`EngineFailed` with Flink's last words, or with the reason why there is no Java.
     """
-    found = directory / "found"
-    tables, joins = _sides(query, files, directory)
-    told: dict[str, Any] = {"settings": _SETTINGS, "statements": tables}
+    results = directory / "found"
+    tables, joins = _write_sides(query, files, directory)
+    job: dict[str, Any] = {"settings": _SETTINGS, "statements": tables}
     if pairs:
-        create, told["insert"] = flink_sql.written(joins, found)
-        told["statements"].append(create)
+        columns = "probe_id BIGINT, match_id BIGINT"
+        tables.append(f"CREATE TABLE found ({columns}) WITH ({_files(results)})")
+        union = " UNION ALL ".join(f"SELECT p.id, m.id {one}" for one in joins)
+        job["insert"] = f"INSERT INTO found {union}"
     else:
-        told["select"] = flink_sql.counted(joins)
-    said, memory_bytes = _ask(told, directory / "flink.txt")
+        # A row for each day of the clock that has any pairs. Without days, each change of the count
+        # would be a row to pass on to Python, which took most of the time. The sums wrap.
+        union = " UNION ALL ".join(
+            f"SELECT p.tick AS tick, p.mixed * m.mixed AS mixed {one}" for one in joins
+        )
+        day = "GROUP BY TUMBLE(tick, INTERVAL '1' DAY)"
+        job["select"] = f"SELECT COUNT(*), SUM(mixed) FROM ({union}) {day}"
+    answer, memory_bytes = _run_job(job, directory / "flink.txt")
     if pairs:
-        totals = _read(found)
+        totals = _read_pairs(results)
     else:
-        parts = (Totals(count, checksum % (1 << 64)) for count, checksum in said["rows"])
+        parts = (Totals(count, checksum % (1 << 64)) for count, checksum in answer["rows"])
         totals = sum(parts, Totals())
-    return Measured(totals=totals, wall_seconds=said["seconds"], memory_bytes=memory_bytes)
+    return Measured(totals=totals, wall_seconds=answer["seconds"], memory_bytes=memory_bytes)
 
 
-def _sides(
+@dataclass(frozen=True)
+class _Table:
+    """A stream as one side of a join: a table called *name*, in a file."""
+
+    name: str
+    schema: Schema
+    path: Path
+
+    def create(self) -> str:
+        """Return the statement that declares the table."""
+        fields = [
+            f"`{streams.column(self.schema, field)}` {_TYPES[dtype]}"
+            for field, dtype in self.schema.fields.items()
+        ]
+        columns = [f"`{name}` BIGINT" for name in ("id", "ts", "at", "mixed", "clock")]
+        return (
+            f"CREATE TABLE {self.name} ({', '.join(columns + fields)}, "
+            "tick AS TO_TIMESTAMP_LTZ(`clock`, 3), "
+            "WATERMARK FOR tick AS tick - INTERVAL '1' SECOND) "
+            f"WITH ({_files(self.path)})"
+        )
+
+    def write(self, batch: Batch, at: np.ndarray, *, by_time: bool) -> None:
+        """Write a stream in its order; *at* is each tuple's number to the join.
+
+        Flink reads one file in order; of several, it silently drops what comes late.
+        """
+        clock = at // _NS_PER_MS if by_time else at
+        columns = {"id": batch.id, "ts": batch.ts, "at": at, "mixed": mix(batch.id).view(np.int64)}
+        columns |= {"clock": clock, **batch.fields}
+        table = pa.table({name: _text(np.asarray(values)) for name, values in columns.items()})
+        options = csv.WriteOptions(include_header=False, quoting_style="none")
+        csv.write_csv(table, self.path, options)
+
+
+def _write_sides(
     query: JoinQuery, files: Sequence[StreamFile], directory: Path
 ) -> tuple[list[str], list[str]]:
-    """Write the sides of all joins; return what makes them known, and the joins."""
-    streams = [flink_sql.read(file) for file in files]
-    tables, joins = [], []
-    for looking in lookings(query, [file.schema for file in files]):
-        sides = []
-        numbers = flink_sql.numbers(looking, streams)
-        for role, stream, at in zip("pm", (looking.probing, looking.stored), numbers, strict=True):
-            name = f"{role}{looking.probing}"
-            side = Side(name, files[stream].schema, directory / f"{name}.csv")
-            flink_sql.write_side(streams[stream], at, by_time=looking.key == "ts", path=side.path)
-            sides.append(side)
-            tables.append(side.create())
-        joins.append(flink_sql.joined(looking, *sides))
-    return tables, joins
+    """Write the sides of all joins; return the statements that declare them, and the joins."""
+    batches, schemas = [streams.whole(file) for file in files], [file.schema for file in files]
+    declarations, joins = [], []
+    for side in probe_sides(query, schemas):
+        tables = []
+        numbers = _numbers(side, batches)
+        for role, stream, at in zip("pm", (side.probing, side.stored), numbers, strict=True):
+            name = f"{role}{side.probing}"
+            table = _Table(name, schemas[stream], directory / f"{name}.csv")
+            table.write(batches[stream], at, by_time=side.key == "ts")
+            tables.append(table)
+            declarations.append(table.create())
+        joins.append(_join_sql(side, schemas, *tables))
+    return declarations, joins
 
 
-def _ask(told: dict[str, Any], log: Path) -> tuple[dict[str, Any], int]:
-    """Run the job; return what it says, and the peak memory of its processes."""
-    try:
-        find_java(wanted_by="Flink")
-    except EngineUnavailable as error:
-        raise EngineFailed(str(error)) from None
+def _numbers(side: ProbeSide, batches: Sequence[Batch]) -> tuple[np.ndarray, np.ndarray]:
+    """Return each probing tuple's own number, and each stored tuple's."""
+    probing, stored = batches[side.probing], batches[side.stored]
+    if side.at == "preceding":
+        at = stored.ts.searchsorted(probing.ts, "right" if side.ties_precede else "left")
+    else:
+        at = getattr(probing, side.at)
+    return at, getattr(stored, side.key)
+
+
+def _join_sql(side: ProbeSide, schemas: Sequence[Schema], probing: _Table, stored: _Table) -> str:
+    """Return ``FROM ... WHERE ...`` of the pairs of *side*: probing ``p``, stored ``m``."""
+    slid = f"MOD(MOD(p.`at`, {side.slide}) + {side.slide}, {side.slide})"
+    low, high = side.least, side.above
+    if side.key == "ts":  # milliseconds are rounded down on both sides
+        low, high = low // _NS_PER_MS - 1, -(-high // _NS_PER_MS) + 1
+    conditions = [
+        *streams.predicates(side, schemas, nan_is_greatest=False),
+        f"m.tick BETWEEN p.tick {_interval(low)} AND p.tick {_interval(high)}",
+        f"m.`at` BETWEEN p.`at` - {slid} + ({side.below}) AND p.`at` + ({side.above})",
+        *(["m.id < p.id"] if side.by_id else []),
+    ]
+    return f"FROM {probing.name} p, {stored.name} m WHERE {' AND '.join(conditions)}"
+
+
+def _interval(ms: int) -> str:
+    """Return ``+ INTERVAL ...`` or ``- INTERVAL ...``."""
+    seconds, rest = divmod(abs(ms), 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    span = f"{days} {hours:02}:{minutes:02}:{seconds:02}.{rest:03}"
+    return f"{'-' if ms < 0 else '+'} INTERVAL '{span}' DAY TO SECOND(3)"
+
+
+def _files(path: Path) -> str:
+    where = path.resolve().as_uri().replace("'", "''")
+    return f"'connector' = 'filesystem', 'path' = '{where}', 'format' = 'csv'"
+
+
+def _text(values: np.ndarray) -> pa.Array:
+    """Return a column as Java reads it, without negative zeros: keys are compared bit by bit."""
+    if values.dtype != np.float64:
+        return pa.array(values)
+    text = pc.cast(pa.array(values + 0.0), pa.string())
+    for ours, java in (("nan", "NaN"), ("inf", "Infinity")):
+        text = pc.replace_substring(text, ours, java)
+    return text
+
+
+def _run_job(job: dict[str, Any], log: Path) -> tuple[dict[str, Any], int]:
+    """Run a job (see `flink_job`); return its answer, and the peak memory of its processes."""
+    find_java(wanted_by="Flink")
     with (
         log.open("w") as errors,
         subprocess.Popen(
@@ -118,38 +223,37 @@ def _ask(told: dict[str, Any], log: Path) -> tuple[dict[str, Any], int]:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-        ) as job,
+        ) as process,
     ):
-        assert job.stdin is not None
-        assert job.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
-            with suppress(BrokenPipeError):  # it has ended already; its last words say why
-                job.stdin.write(json.dumps(told) + "\n")
-                job.stdin.flush()
-            said = next((line for line in job.stdout if line.startswith("{")), None)
-            memory_bytes = peak_bytes(job.pid)
+            with suppress(BrokenPipeError):  # it has ended already; its log shows why
+                process.stdin.write(json.dumps(job) + "\n")
+                process.stdin.flush()
+            answer = next((line for line in process.stdout if line.startswith("{")), None)
+            memory_bytes = peak_bytes(process.pid)
             with suppress(BrokenPipeError):
-                job.stdin.close()
+                process.stdin.close()
         except BaseException:
-            job.terminate()  # its JVM ends with it
+            process.terminate()  # its JVM ends with it
             raise
-    if said is None:
+    if answer is None:
         raise EngineFailed(_last_words(log))
-    return json.loads(said), memory_bytes
+    return json.loads(answer), memory_bytes
 
 
 def _last_words(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by:")]
-    return (causes or lines or ["Flink ended without a word"])[-1]
+    return (causes or lines or ["Flink ended without a message"])[-1]
 
 
-def _read(folder: Path) -> Totals:
+def _read_pairs(folder: Path) -> Totals:
     names = ["probe_id", "match_id"]
     schema = pa.schema([(name, pa.int64()) for name in names])
-    shape = ds.CsvFileFormat(read_options=pa.csv.ReadOptions(column_names=names))
-    found = ds.dataset(folder, schema=schema, format=shape).to_table()
-    return Totals.of_pairs(*(found[name].to_numpy() for name in names))
+    shape = ds.CsvFileFormat(read_options=csv.ReadOptions(column_names=names))
+    return streams.pair_totals(ds.dataset(folder, schema=schema, format=shape).to_table())
 
 
 def _python() -> str:
@@ -159,7 +263,7 @@ def _python() -> str:
 @cache
 def _version(python: str) -> str | None:
     try:
-        told = subprocess.run([python, "-c", _VERSION], capture_output=True, text=True, check=True)
+        asked = subprocess.run([python, "-c", _VERSION], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
-    return told.stdout.strip()
+    return asked.stdout.strip()

@@ -1,8 +1,8 @@
 """Runs SQL on Flink; a program for the interpreter of the environment that has PyFlink.
 
-It knows nothing of joinsim: what to do comes as one line of JSON on standard input, and what came
-out goes as one line to standard output. Then it waits for the end of its input, so that its memory
-can be looked at.
+It imports nothing of joinsim. The job comes as one line of JSON on standard input, the answer goes
+as one line to standard output. Then the program waits for the end of its input, so that its memory
+can be measured.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import time
 
 
 def main() -> None:
-    """Do what the input says: ``settings``, ``statements``, and an ``insert`` or a ``select``."""
+    """Run the job: ``settings``, ``statements``, and an ``insert`` or a ``select``."""
     from pyflink.table import EnvironmentSettings, TableEnvironment
 
-    told = json.loads(sys.stdin.readline())
+    job = json.loads(sys.stdin.readline())
     tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    for name, value in told["settings"].items():
+    for name, value in job["settings"].items():
         tables.get_config().set(name, value)
-    for statement in told["statements"]:
+    for statement in job["statements"]:
         tables.execute_sql(statement)
     start = time.perf_counter()
     rows: list[list[int]] = []
-    if "insert" in told:
-        tables.execute_sql(told["insert"]).wait()
+    if "insert" in job:
+        tables.execute_sql(job["insert"]).wait()
     else:
-        with tables.execute_sql(told["select"]).collect() as found:
-            rows += map(list, found)
+        with tables.execute_sql(job["select"]).collect() as results:
+            rows += map(list, results)
     print(json.dumps({"seconds": time.perf_counter() - start, "rows": rows}), flush=True)
     sys.stdin.read()
 

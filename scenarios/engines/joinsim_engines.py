@@ -10,27 +10,22 @@ import pyarrow.parquet as pq
 
 from actors.hosting.errors import RayUnavailableError
 from actors.protocol import ActorError
-from scenarios.engines.engine import EngineFailed, Measured, Totals, installed
-from scenarios.engines.memory import alone
+from scenarios.engines.engine import Engine, Measured
+from scenarios.engines.processes import alone
 from scenarios.plan import Plan
 from scenarios.results import summary_path
 from scenarios.run import execute
 from scenarios.run_json import latency_ms
+from spark_bridge.errors import EngineFailed
+from spark_bridge.totals import Totals
 
 
-class Inline:
-    """All operators in one process, one after the other; of the simulated clock nothing is told."""
+class Inline(Engine):
+    """All operators in one process, one after the other; the simulated clock is not reported."""
 
     name = "inline"
+    package = "joinsim"
     install = "it is part of joinsim"
-
-    def version(self) -> str | None:
-        """Return joinsim's version."""
-        return installed("joinsim")
-
-    def cannot(self, plan: Plan) -> str | None:
-        """Return None: the plan was made for it."""
-        return None
 
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Run the plan's topology in a process of its own."""
@@ -39,24 +34,16 @@ class Inline:
         return replace(measured, memory_bytes=peak_bytes, latency_ms=None, shuffled_bytes=None)
 
 
-class Ray:
+class Ray(Engine):
     """The same operators live, in Ray's processes, sending to each other directly."""
 
-    name = "ray"
+    name = package = "ray"
     install = "pip install ray"
-
-    def version(self) -> str | None:
-        """Return Ray's version."""
-        return installed("ray")
-
-    def cannot(self, plan: Plan) -> str | None:
-        """Return None: the plan was made for it."""
-        return None
 
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Run the plan's topology live.
 
-        In a process of its own, as the one that starts Ray may crash when it is interrupted then.
+        It runs in a process of its own: one that is interrupted while it starts Ray may crash.
         """
         return alone(_run, plan, directory, {"backend": "ray", "clock": "live"})[0]
 

@@ -11,14 +11,15 @@ import pyarrow.parquet as pq
 
 from actors.feed import StreamFile
 from joins.batch import Schema
-from joins.queries.conditions import Comparison, Condition
+from joins.queries.conditions import Band, Condition
 from joins.queries.query import JoinQuery
 from scenarios.engines import streams
-from scenarios.engines.engine import Measured, Totals
-from scenarios.engines.looking import Looking, lookings
+from scenarios.engines.engine import EmbeddedEngine, Measured
+from spark_bridge.sql.statement import ProbeSide, probe_sides
+from spark_bridge.totals import Totals
 
 _P, _M = "p_", "m_"
-"""Prefixes of the columns of probing tuples and of those they look at."""
+"""Prefixes of the columns of probing tuples and of stored ones."""
 
 
 def join(query: JoinQuery, files: Sequence[StreamFile], out: Path | None = None) -> Measured:
@@ -28,13 +29,12 @@ def join(query: JoinQuery, files: Sequence[StreamFile], out: Path | None = None)
     start = time.perf_counter()
     frames = [pl.LazyFrame(pl.from_arrow(streams.table(file))) for file in files]
     schemas = [file.schema for file in files]
-    joins = [joined(looking, frames, schemas) for looking in lookings(query, schemas)]
+    joins = [join_frames(side, frames, schemas) for side in probe_sides(query, schemas)]
     if out:
         pairs = pl.concat([j.select(probe_id="p_id", match_id="m_id") for j in joins])
         pairs.sink_parquet(out, engine="streaming")
         seconds = time.perf_counter() - start
-        found = pq.read_table(out)
-        totals = Totals.of_pairs(*(found[name].to_numpy() for name in ("probe_id", "match_id")))
+        totals = streams.pair_totals(pq.read_table(out))
     else:
         counts = [
             j.group_by("p_id")
@@ -43,74 +43,83 @@ def join(query: JoinQuery, files: Sequence[StreamFile], out: Path | None = None)
             for j in joins
         ]
         seconds = time.perf_counter() - start
-        totals = sum(
-            (Totals.of_counts(*(c.to_numpy() for c in found.get_columns())) for found in counts),
-            Totals(),
-        )
+        columns = ([column.to_numpy() for column in one.get_columns()] for one in counts)
+        totals = sum((Totals.of_counts(*one) for one in columns), Totals())
     return Measured(totals=totals, wall_seconds=seconds)
 
 
-def joined(looking: Looking, frames: Sequence[Any], schemas: Sequence[Schema]) -> Any:
-    """Return the pairs of *looking*: all columns of the probing tuple and of the other."""
+class Polars(EmbeddedEngine):
+    """Polars, as a library."""
+
+    name = package = "polars"
+    join = staticmethod(join)
+
+
+def join_frames(side: ProbeSide, frames: Sequence[Any], schemas: Sequence[Schema]) -> Any:
+    """Return the pairs of *side*: all columns of the probing tuple and of the stored one."""
     import polars as pl
 
-    at = pl.col(looking.at)
-    probes = _with_at(looking, frames).with_columns(
-        low=at // looking.slide * looking.slide + looking.below, high=at + looking.above
+    at, key = pl.col(side.at), pl.col(_M + side.key)
+    probes = _with_preceding(side, frames) if side.at == "preceding" else frames[side.probing]
+    probes = probes.with_columns(
+        low=at // side.slide * side.slide + side.below, high=at + side.above
     )
-    buckets = pl.concat_list(*(pl.col(end) // looking.length for end in ("low", "high")))
+    buckets = pl.concat_list(*(pl.col(end) // side.length for end in ("low", "high")))
     probes = probes.with_columns(bucket=buckets.list.unique()).explode("bucket")
-    matches = frames[looking.stored].with_columns(bucket=pl.col(looking.key) // looking.length)
-    equal, others = _sides_of_equalities(looking, schemas), []
-    for condition in looking.conditions:
-        others += _states(condition, looking, schemas)
-    if looking.earlier:
-        others.append(pl.col("m_id") < pl.col("p_id"))
-    key = pl.col(_M + looking.key)
+    stored = frames[side.stored].with_columns(bucket=pl.col(side.key) // side.length)
+    fields = [_fields(condition, side, schemas) for condition in side.conditions]
+    equal = [
+        pair
+        for condition, pair in zip(side.conditions, fields, strict=True)
+        if condition.operator.is_equality
+    ]
+    filters = [key >= pl.col("p_low"), key <= pl.col("p_high")]
+    filters += [
+        holds
+        for condition, pair in zip(side.conditions, fields, strict=True)
+        for holds in _holds(condition, *pair)
+    ]
+    if side.by_id:
+        filters.append(pl.col("m_id") < pl.col("p_id"))
     return (
         probes.select(pl.all().name.prefix(_P))
         .join(
-            matches.select(pl.all().name.prefix(_M)),
+            stored.select(pl.all().name.prefix(_M)),
             left_on=[pl.col("p_bucket"), *(probe for probe, _ in equal)],
             right_on=[pl.col("m_bucket"), *(stored for _, stored in equal)],
             coalesce=False,
         )
-        .filter(key >= pl.col("p_low"), key <= pl.col("p_high"), *others)
+        .filter(*filters)
     )
 
 
-def _with_at(looking: Looking, frames: Sequence[Any]) -> Any:
+def _with_preceding(side: ProbeSide, frames: Sequence[Any]) -> Any:
+    """Return the probes with how many stored tuples arrived before each of them."""
     import polars as pl
 
-    probes = frames[looking.probing]
-    if looking.at != "preceding":
-        return probes
-    last = frames[looking.stored].group_by("ts").agg(last=pl.col("id").max()).sort("ts")
-    counted = probes.sort("ts").join_asof(last, on="ts", allow_exact_matches=looking.ties_precede)
+    last = frames[side.stored].group_by("ts").agg(last=pl.col("id").max()).sort("ts")
+    probes = frames[side.probing].sort("ts")
+    counted = probes.join_asof(last, on="ts", allow_exact_matches=side.ties_precede)
     return counted.with_columns(preceding=pl.col("last").fill_null(-1) + 1)
 
 
-def _fields(condition: Condition, looking: Looking, schemas: Sequence[Schema]) -> tuple[Any, Any]:
+def _fields(condition: Condition, side: ProbeSide, schemas: Sequence[Schema]) -> tuple[Any, Any]:
+    """Return a predicate's fields, probing and stored, in the type that they are compared in."""
     import polars as pl
 
-    probe = pl.col(_P + streams.column(schemas[looking.probing], condition.probe_field))
-    stored = pl.col(_M + streams.column(schemas[looking.stored], condition.stored_field))
+    probe = pl.col(_P + streams.column(schemas[side.probing], condition.probe_field))
+    stored = pl.col(_M + streams.column(schemas[side.stored], condition.stored_field))
     if condition.dtype == "int64":
         return probe, stored
     return probe.cast(pl.Float64), stored.cast(pl.Float64)
 
 
-def _sides_of_equalities(looking: Looking, schemas: Sequence[Schema]) -> list[tuple[Any, Any]]:
-    return [_fields(c, looking, schemas) for c in looking.conditions if c.operator.is_equality]
-
-
-def _states(condition: Condition, looking: Looking, schemas: Sequence[Schema]) -> list[Any]:
-    """State one predicate as IEEE arithmetic has it: Polars' NaN equals itself and is greatest."""
+def _holds(condition: Condition, probe: Any, stored: Any) -> list[Any]:
+    """State a predicate as IEEE arithmetic has it: Polars' NaN equals itself and is greatest."""
     import polars as pl
 
-    probe, stored = _fields(condition, looking, schemas)
     whole = condition.dtype == "int64"
-    if whole and not isinstance(condition.operator, Comparison):  # a difference may not fit 64 bits
+    if whole and isinstance(condition.operator, Band):  # a difference may not fit 64 bits
         probe, stored = probe.cast(pl.Int128), stored.cast(pl.Int128)
     holds = condition.operator.holds(stored, probe, whole=whole)
     if whole:

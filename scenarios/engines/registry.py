@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from scenarios.engines import duckdb_engine, polars_engine
-from scenarios.engines.embedded import Embedded
+from scenarios.engines.duckdb_engine import DuckDB
 from scenarios.engines.engine import Engine
 from scenarios.engines.flink_engine import Flink
 from scenarios.engines.joinsim_engines import Inline, Ray
-from scenarios.engines.spark_engines import SparkHosted, SparkNative
+from scenarios.engines.polars_engine import Polars
+from scenarios.engines.spark_engines import SparkHosted, SparkNative, SparkShipping
 from scenarios.scenario_files import ConfigError
 
 ENGINES: dict[str, Engine] = {
@@ -19,28 +19,31 @@ ENGINES: dict[str, Engine] = {
         Ray(),
         SparkHosted(),
         SparkNative(),
+        SparkShipping("full"),
+        SparkShipping("semijoin"),
+        SparkShipping("bloom"),
         Flink(),
-        Embedded("duckdb", duckdb_engine.join),
-        Embedded("polars", polars_engine.join),
+        DuckDB(),
+        Polars(),
     )
 }
 
 
 def find_engines(names: str) -> list[Engine]:
-    """Return the engines whose *names* have commas between; ``all`` is all of them.
+    """Return the engines named in a list with commas; ``all`` is all of them.
 
-    Raise :exc:`ConfigError` with the names there are, the nearest first, when there is none.
+    Raise :exc:`ConfigError` for an unknown name, with the nearest known one and all others.
     """
-    asked = dict.fromkeys(name.strip() for name in names.split(",") if name.strip())
-    if list(asked) == ["all"]:
+    wanted = dict.fromkeys(name.strip() for name in names.split(",") if name.strip())
+    if list(wanted) == ["all"]:
         return list(ENGINES.values())
-    if not asked:
+    if not wanted:
         raise ConfigError(f"--engines: name some of {', '.join(ENGINES)}, or all")
-    for name in asked:
+    for name in wanted:
         if name not in ENGINES:
             near = get_close_matches(name, ENGINES, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise ConfigError(
                 f"--engines: no engine is called {name!r}: {hint}there are {', '.join(ENGINES)}"
             )
-    return [ENGINES[name] for name in asked]
+    return [ENGINES[name] for name in wanted]

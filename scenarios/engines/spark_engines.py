@@ -1,47 +1,45 @@
-"""Spark: joinsim's operators hosted in it, and the query as Spark itself would do it."""
+"""Spark: joinsim's operators hosted in it, and the query by Spark's own joins."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from scenarios.engines.engine import (
-    EngineFailed,
-    Measured,
-    Totals,
-    installed,
-    needs_two_sides,
-)
-from scenarios.engines.memory import peak_bytes
+from scenarios.engines.engine import Engine, Measured, PairEngine
+from scenarios.engines.processes import peak_bytes
 from scenarios.engines.streams import SEGMENTS
 from scenarios.plan import Plan
-from spark_bridge.errors import DataError, EngineUnavailable, SparkFailed
+from spark_bridge.errors import SparkFailed
 from spark_bridge.session import SessionOptions, spark_session
+from topologies.semijoins.costs.sizes import sized
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_bridge.runs import EngineRun
+    from spark_bridge.sql.semijoin_batch import Shipping
 
 _MEMORY = "4g"
 _TRIGGER_ROWS_MAX = 500_000
-"""A trigger costs half a second whatever it holds, and its tuples are in memory at once."""
+"""A trigger costs half a second whatever it contains, and its tuples are in memory at once."""
 
 
-class SparkHosted:
+class SparkHosted(PairEngine):
     """The plan's topology inside Structured Streaming, its state in Spark's checkpoint."""
 
     name = "spark"
+    package = "pyspark"
     install = "pip install pyspark"
 
-    def version(self) -> str | None:
-        """Return Spark's version."""
-        return installed("pyspark")
-
     def cannot(self, plan: Plan) -> str | None:
-        """Say that it writes pairs."""
-        return needs_two_sides(plan) if plan.config.pairs else None
+        """Refuse to write results of more than two streams, which it can only count."""
+        return super().cannot(plan) if plan.config.pairs else None
 
     def run(self, plan: Plan, directory: Path) -> Measured:
-        """Run the plan's topology over a log of its arrivals, which is not timed."""
+        """Run the plan's topology over a log of its arrivals; writing the log is not timed."""
         from spark_bridge.hosted.arrival_log import write_arrivals
         from spark_bridge.hosted.host import HostedQuery, run_hosted
 
@@ -53,43 +51,32 @@ class SparkHosted:
         write_arrivals(plan.files, plan.feeding, directory / "arrivals", rows=trigger_rows)
         job = replace(plan.job(pairs=plan.config.pairs), live=True)
         graph = plan.topology.build(job, plan.parameters)
-        with _measuring(quick_start=True) as (spark, measured):
-            run = run_hosted(
-                HostedQuery(
-                    text=str(plan.query),
-                    schemas=tuple(file.schema for file in plan.files),
-                    specs=graph.specs,
-                    wiring=graph.wiring,
-                    pairs=plan.config.pairs,
-                    seed=plan.config.seed,
-                ),
-                directory / "arrivals",
-                directory / "hosted",
-                spark=spark,
-            )
+        query = HostedQuery(
+            text=str(plan.query),
+            schemas=tuple(file.schema for file in plan.files),
+            specs=graph.specs,
+            wiring=graph.wiring,
+            pairs=plan.config.pairs,
+            seed=plan.config.seed,
+        )
+        with _measured_session(quick_start=True) as (spark, measured):
+            run = run_hosted(query, directory / "arrivals", directory / "hosted", spark=spark)
             folded = f"; {run.note}" if run.note else ""
             return measured(run, f"topology {plan.topology.name}{folded}")
 
 
-class SparkNative:
+class SparkNative(PairEngine):
     """A stream-stream join of Spark's own; in batch where Spark has no such stream."""
 
     name = "native-spark"
+    package = "pyspark"
     install = "pip install pyspark"
 
-    def version(self) -> str | None:
-        """Return Spark's version."""
-        return installed("pyspark")
-
-    def cannot(self, plan: Plan) -> str | None:
-        """Say that it joins by pairs."""
-        return needs_two_sides(plan)
-
     def run(self, plan: Plan, directory: Path) -> Measured:
-        """Run the query as a stream; where Spark refuses, in batch, with Spark's reason told."""
+        """Run the query as a stream; if Spark refuses, in batch, with Spark's reason as a note."""
         from spark_bridge.sql.native import run_batch, run_streaming
 
-        with _measuring(quick_start=False) as (spark, measured):
+        with _measured_session(quick_start=False) as (spark, measured):
             try:
                 run = run_streaming(plan.query, plan.files, directory, spark=spark)
                 return measured(run, "stream-stream join, pairs written")
@@ -98,19 +85,51 @@ class SparkNative:
                 return measured(run, f"batch, bucketed, pairs counted; as a stream: {error}")
 
 
-@contextmanager
-def _measuring(*, quick_start: bool) -> Iterator[tuple[Any, Any]]:
-    """Give Spark, and what makes a measurement of a run on it; its failures are the engine's."""
-    from spark_bridge.totals import EngineRun, process_id
+class SparkShipping(Engine):
+    """A batch join of Spark's own that ships full tuples, or reduces them by semijoins first.
 
-    with (
-        _as_engines_fail(),
-        spark_session(SessionOptions(memory=_MEMORY, quick_start=quick_start)) as spark,
-    ):
+    Tuples are as wide as the plan's parameter ``tuple_bytes`` makes them, if it has one; else they
+    have their join fields alone.
+    """
+
+    package = "pyspark"
+    install = "pip install pyspark"
+
+    def __init__(self, shipping: Shipping) -> None:
+        self._shipping = shipping
+        self.name = f"spark-{shipping}"
+
+    def cannot(self, plan: Plan) -> str | None:
+        """Refuse queries whose tuples no partial tuples reduce."""
+        from spark_bridge.sql.semijoin_batch import join_keys
+
+        keys = join_keys(plan.query, [file.schema for file in plan.files])
+        return keys if isinstance(keys, str) else None
+
+    def run(self, plan: Plan, directory: Path) -> Measured:
+        """Join the whole streams; pairs are counted."""
+        from spark_bridge.sql.semijoin_batch import run_shipping
+
+        job = sized(plan.job(pairs=False), getattr(plan.parameters, "tuple_bytes", {}))
+        width = ", ".join(f"{f.schema.width_bytes:,} bytes" for f in job.files)
+        with _measured_session(quick_start=False) as (spark, measured):
+            run = run_shipping(plan.query, job.files, self._shipping, spark=spark)
+            return measured(run, f"batch, pairs counted; besides the join fields {width} a tuple")
+
+
+@contextmanager
+def _measured_session(
+    *, quick_start: bool
+) -> Iterator[tuple[SparkSession, Callable[[EngineRun, str], Measured]]]:
+    """Start Spark; with it comes the function that turns a run on it into a measurement."""
+    options = SessionOptions(memory=_MEMORY, quick_start=quick_start)
+    with spark_session(options) as spark:
 
         def measured(run: EngineRun, note: str) -> Measured:
+            from spark_bridge.runs import process_id
+
             return Measured(
-                totals=Totals(run.totals.pairs, run.totals.checksum),
+                totals=run.totals,
                 wall_seconds=run.wall_seconds,
                 steady_tps=run.steady_tps,
                 shuffled_bytes=run.shuffled_bytes,
@@ -119,12 +138,3 @@ def _measuring(*, quick_start: bool) -> Iterator[tuple[Any, Any]]:
             )
 
         yield spark, measured
-
-
-@contextmanager
-def _as_engines_fail() -> Iterator[None]:
-    """Pass on as the engine's what Spark, or what is missing for it, says."""
-    try:
-        yield
-    except (DataError, SparkFailed, EngineUnavailable) as error:
-        raise EngineFailed(str(error)) from error

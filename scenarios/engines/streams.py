@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,15 +15,22 @@ from actors.feed import StreamFile
 from joins.batch import Batch, Schema
 from joins.hashing import mix
 from scenarios.plan import Plan
+from spark_bridge.sql.statement import ProbeSide, predicate_sql
+from spark_bridge.totals import Totals
 
 SEGMENTS = 4
-"""Files of a stream: what a streaming engine takes at a time, after a first for it to warm up."""
+"""Files of a stream: what a streaming engine reads at a time, after a first for it to warm up."""
 
 
 def with_own_streams(plan: Plan, folder: Path) -> Plan:
     """Return *plan* over copies of its streams in *folder*: only the rows and fields it joins."""
-    files = tuple(_copied(file, folder / file.schema.stream) for file in plan.files)
+    files = tuple(_copy(file, folder / file.schema.stream) for file in plan.files)
     return replace(plan, files=files)
+
+
+def whole(file: StreamFile) -> Batch:
+    """Return a whole stream."""
+    return Batch.concat([Batch.empty(file.schema), *file.batches()])
 
 
 def table(file: StreamFile) -> pa.Table:
@@ -31,9 +39,9 @@ def table(file: StreamFile) -> pa.Table:
     The column ``mixed`` is ``splitmix64(id)``, for engines to add up.
     """
     columns = ["id", "ts", *file.schema.fields]
-    found = pq.read_table(sorted(file.directory.glob("*.parquet")), columns=columns)
-    found = found.rename_columns(["id", "ts", *(f"f{i}" for i in range(len(columns) - 2))])
-    return found.append_column("mixed", pa.array(mix(found["id"].to_numpy())))
+    rows = pq.read_table(sorted(file.directory.glob("*.parquet")), columns=columns)
+    rows = rows.rename_columns(["id", "ts", *(f"f{i}" for i in range(len(columns) - 2))])
+    return rows.append_column("mixed", pa.array(mix(rows["id"].to_numpy())))
 
 
 def column(schema: Schema, field: str) -> str:
@@ -41,15 +49,35 @@ def column(schema: Schema, field: str) -> str:
     return f"f{list(schema.fields).index(field)}"
 
 
-def _copied(file: StreamFile, folder: Path) -> StreamFile:
+def pair_totals(pairs: pa.Table) -> Totals:
+    """Return the totals of a table with the columns ``probe_id`` and ``match_id``."""
+    return Totals.of_pairs(*(pairs[name].to_numpy() for name in ("probe_id", "match_id")))
+
+
+def predicates(
+    side: ProbeSide, schemas: Sequence[Schema], *, nan_is_greatest: bool = True
+) -> list[str]:
+    """Return the predicates of *side* in SQL, between a `table` ``p`` that probes and one ``m``."""
+    return [
+        predicate_sql(
+            condition,
+            f"p.{column(schemas[side.probing], condition.probe_field)}",
+            f"m.{column(schemas[side.stored], condition.stored_field)}",
+            nan_is_greatest=nan_is_greatest,
+        )
+        for condition in side.conditions
+    ]
+
+
+def _copy(file: StreamFile, folder: Path) -> StreamFile:
     folder.mkdir(parents=True)
-    whole = Batch.concat([Batch.empty(file.schema), *file.batches()])
-    columns = {"id": whole.id, "ts": whole.ts, **whole.fields}
+    tuples = whole(file)
+    columns = {"id": tuples.id, "ts": tuples.ts, **tuples.fields}
     rows = pa.table({name: pa.array(np.asarray(values)) for name, values in columns.items()})
     step = max(1, -(-len(rows) // SEGMENTS))
     for part, begin in enumerate(range(0, max(1, len(rows)), step)):
         path = folder / f"part-{part:05d}.parquet"
         pq.write_table(rows.slice(begin, step), path)
-        # Spark takes files by their time of change.
+        # Spark takes files in the order of their times of change.
         os.utime(path, (part, part))
     return StreamFile(schema=file.schema, directory=folder.resolve())

@@ -28,8 +28,7 @@ from spark_bridge.hosted.parcels import ROW
 from spark_bridge.hosted.processor import Hosted, StageProcessor
 from spark_bridge.hosted.stages import cut
 from spark_bridge.hosted.whole_file import remove_unfinished
-from spark_bridge.streaming import TAKEN, run_to_end, streaming_session
-from spark_bridge.totals import COUNTS, PAIRS, EngineRun
+from spark_bridge.runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,7 +101,7 @@ def run_hosted(
             f"operators inside Spark write pairs; results of {len(query.schemas)} streams are "
             "counted: leave pairs out"
         )
-    session = streaming_session(spark)
+    session = query_session(spark)
     stages = cut(query.specs, query.wiring, fold=query.fold)
     partitions = min(stages.partitions, spark.sparkContext.defaultParallelism)
     about = _about(query, stages.actors, partitions, arrivals)
@@ -123,12 +122,12 @@ def run_hosted(
         written.mkdir(exist_ok=True)
         remove_unfinished(written)
     plan = _plan(session, hosted, arrivals, files_per_trigger)
-    return run_to_end(
+    return run_stream(
         "spark-hosted",
         plan.writeStream.format("noop"),  # the last stage passes nothing on
         session=session,
         checkpoint=folder / "checkpoint" / "spark",
-        found=hosted.found,
+        results=hosted.found,
         columns=PAIRS if query.pairs else COUNTS,
         note=stages.folded,
     )

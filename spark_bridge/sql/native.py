@@ -1,16 +1,15 @@
-"""The same query as Spark itself would do it.
+"""The same query by Spark's own joins.
 
-In batch it is the plain statement of `spark_bridge.sql.oracle`: Spark's own plan for a theta join.
-In streaming it is a stream-stream join: tuples are kept until the watermark says that no partner
-is to come, which Spark works out from bounds on its timestamps. Those have microseconds, so they
-are drawn a microsecond wider than the window, and the exact nanoseconds are a condition beside.
-What Spark cannot do, it says itself.
+In batch, it is the statement of `spark_bridge.sql.oracle`, and Spark plans the theta join. In
+streaming, it is a stream-stream join: Spark stores tuples until the watermark shows that no partner
+can follow, which it infers from bounds on its timestamps. These have microseconds, so the bounds on
+them are a microsecond wider than the window, and the exact nanoseconds are a further condition.
+What Spark cannot do, it reports itself.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,17 +18,24 @@ from pyspark.sql import functions as sf
 
 from actors.feed import StreamFile
 from joins.queries.query import JoinQuery
+from spark_bridge.runs import (
+    PAIRS,
+    EngineRun,
+    query_session,
+    read_streams,
+    run_batch_job,
+    run_stream,
+    spark_errors_translated,
+)
 from spark_bridge.sql.oracle import EVENT_TIME, expected_pairs
-from spark_bridge.streaming import in_sparks_words, run_to_end, streaming_session
-from spark_bridge.totals import PAIRS, EngineRun, shuffled_bytes, total, versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamWriter
 
 _SHIFT = "interval 1 day"
-"""Spark's first watermark is the epoch, and what is not after it is late: synthetic streams begin
-there."""
+"""Added to event times: Spark's first watermark is the epoch, where synthetic streams begin, and
+tuples that are not after it are late."""
 
 
 def run_batch(
@@ -41,25 +47,20 @@ def run_batch(
 ) -> EngineRun:
     """Run *query* over whole streams as one job that counts pairs.
 
-    With *bucketed* the window is rewritten to an equality first, as a person who knows Spark would.
+    With *bucketed*, the window is first rewritten to an equality, as an expert in Spark would do.
 
-    Raise :exc:`SparkFailed` with Spark's own words.
+    Raise :exc:`SparkFailed` with Spark's message.
     """
-    session = streaming_session(spark)
-    schemas = [file.schema for file in files]
-    shuffled, start = shuffled_bytes(spark), time.perf_counter()
-    with in_sparks_words():
-        frames = [session.read.parquet(os.fspath(file.directory)) for file in files]
-        rows = sum(frame.count() for frame in frames)
-        totals = total(expected_pairs(query, schemas, frames, bucketed=bucketed))
-    return EngineRun(
-        engine="native-spark-bucketed" if bucketed else "native-spark-batch",
-        totals=totals,
-        rows=rows,
-        wall_seconds=time.perf_counter() - start,
-        shuffled_bytes=shuffled_bytes(spark) - shuffled,
-        versions=versions(spark),
-    )
+    session = query_session(spark)
+
+    def build() -> tuple[DataFrame, int]:
+        frames = read_streams(session, files)
+        schemas = [file.schema for file in files]
+        pairs = expected_pairs(query, schemas, frames, bucketed=bucketed)
+        return pairs, sum(frame.count() for frame in frames)
+
+    name = "native-spark-bucketed" if bucketed else "native-spark-batch"
+    return run_batch_job(name, build, session)
 
 
 def run_streaming(
@@ -71,37 +72,37 @@ def run_streaming(
     watermark: str = "1 second",
     files_per_trigger: int = 1,
 ) -> EngineRun:
-    """Run *query* as a stream-stream join, its pairs written as Parquet into ``folder/found``.
+    """Run *query* as a stream-stream join that writes its pairs as Parquet into ``folder/found``.
 
-    State is kept by RocksDB in join state format 4, the fastest Spark has for it. Streams are read
-    *files_per_trigger* segments at a time. Spark drops what is not newer than the watermark, which
-    follows the latest tuple by *watermark*, and says nothing of it.
+    The state is in RocksDB in join state format 4, Spark's fastest. Streams are read
+    *files_per_trigger* segments at a time. Spark silently drops tuples that are not newer than the
+    watermark, which follows the latest tuple at the distance *watermark*.
 
-    Raise :exc:`SparkFailed` with Spark's own words where it refuses or fails.
+    Raise :exc:`SparkFailed` with Spark's message where it refuses or fails.
     """
-    session = streaming_session(spark)
+    session = query_session(spark)
     schemas = [file.schema for file in files]
-    with in_sparks_words():
+    with spark_errors_translated():
         frames = [
             _stream(session, file, files_per_trigger).withWatermark(EVENT_TIME, watermark)
             for file in files
         ]
         pairs = expected_pairs(query, schemas, frames, bucketed=_is_keyed_by_count(query))
     found = folder / "found"
-    return run_to_end(
+    return run_stream(
         "native-spark",
         _writer(pairs, found),
         session=session,
         checkpoint=folder / "checkpoint",
-        found=found,
+        results=found,
         columns=PAIRS,
     )
 
 
 def _is_keyed_by_count(query: JoinQuery) -> bool:
-    """Tell whether a stream-stream join looks at all tuples of a key, as nothing bounds their time.
+    """Return whether a stream-stream join would compare all tuples of a key: no time bounds them.
 
-    Buckets spare it most of them. Without a key it is for Spark to say that it wants an equality.
+    Buckets spare it most of them. Without a key, Spark itself reports that it needs an equality.
     """
     by_count = bool(query.window) and any(window.kind == "count" for window in query.windows)
     return by_count and any(predicate.operator.is_equality for predicate in query.predicates)

@@ -1,16 +1,15 @@
 """A join as a batch job that ships full tuples, or reduces them first by partial tuples.
 
-Spark joins by shipping both sides' tuples, all their columns, to where they meet. A semijoin ships
-the distinct values of the join attributes first, the partial tuples, and afterwards only those full
-tuples that have a partner of that value; a Bloom filter of the values may stand for them (a
-Bloomjoin). Whether that pays depends on how many tuples have none, and on how wide they are.
+Spark ships both sides' tuples, all their columns, to where they meet. A semijoin first ships the
+partial tuples, which are the distinct values of the join attributes, and then only those full
+tuples whose value has a partner; a Bloom filter may represent the values (a Bloomjoin). Whether
+that pays depends on how many tuples have no partner, and on how wide they are.
 """
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,102 +17,88 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from actors.feed import StreamFile
+from joins.batch import Schema
 from joins.queries.query import JoinQuery
 from joins.semijoins.bloom_filter import BloomFilter
 from spark_bridge.errors import DataError
+from spark_bridge.runs import EngineRun, query_session, read_streams, run_batch_job
 from spark_bridge.sql.oracle import expected_pairs
-from spark_bridge.streaming import streaming_session
-from spark_bridge.totals import EngineRun, shuffled_bytes, total, versions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Shipping = Literal["full", "semijoin", "bloom"]
+"""What travels: full tuples of both streams; or first the partial tuples of each to the other, as
+values or as a Bloom filter."""
 
 REST = "rest"
-"""The column of what a tuple has beside its join fields."""
+"""The column of what a tuple has besides its join fields."""
 
 _BITS_PER_VALUE = 10
 _DIGEST_BYTES = 64
 
 
 def run_shipping(
-    query: JoinQuery,
-    files: Sequence[StreamFile],
-    shipping: Shipping,
-    *,
-    spark: SparkSession,
-    rest_bytes: int,
+    query: JoinQuery, files: Sequence[StreamFile], shipping: Shipping, *, spark: SparkSession
 ) -> EngineRun:
-    """Join two whole streams, results as wide as both their tuples.
+    """Join two whole streams; a result is as wide as both its tuples.
 
-    Parameters
-    ----------
-    query
-        Of two streams, with an equality between fields of whole numbers, within an interval or a
-        window by time. (Windows by count are of positions, which other tuples than partners give.)
-    shipping
-        What travels: full tuples of both streams; or first the partial tuples of each to the other,
-        as values or as a filter.
-    rest_bytes
-        What each tuple is wide beside its join fields; bytes that no codec makes fewer.
+    A tuple has its join fields and as many incompressible bytes as its schema's *width_bytes*. In
+    the result, *shuffled_bytes* is what Spark shuffled plus the partial tuples, once for each core.
 
-    Returns
-    -------
-    EngineRun
-        *shuffled_bytes* is what Spark shuffled, and the partial tuples, once for each core.
-
-    Raises
-    ------
-    DataError
-        The query is another.
+    Raise :exc:`DataError` for a query whose tuples cannot be reduced (see `join_keys`).
     """
-    keys = _keys(query, files)
-    session = streaming_session(spark)
-    # Streams, however small, are not to be sent whole to every core: what is compared is shuffling.
-    session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    shuffled, start = shuffled_bytes(spark), time.perf_counter()
-    frames = [session.read.parquet(os.fspath(file.directory)) for file in files]
-    rows = sum(frame.count() for frame in frames)
-    partial_bytes = 0
-    if shipping != "full":
-        for place, other in ((0, 1), (1, 0)):
-            values = _values(frames[other], keys[other])
-            keep, nbytes = _REDUCERS[shipping](keys[place], values)
-            frames[place] = frames[place].mapInArrow(keep, frames[place].schema)
-            partial_bytes += nbytes * spark.sparkContext.defaultParallelism
     schemas = [file.schema for file in files]
-    wide = [frame.withColumn(REST, _rest(rest_bytes)) for frame in frames]
-    found = expected_pairs(query, schemas, wide, carried=(REST,))
-    # What nobody reads, Spark does not ship.
-    read = found.filter(sf.length(f"p_{REST}") + sf.length(f"m_{REST}") == 2 * rest_bytes)
-    totals = total(read)
-    return EngineRun(
-        engine=f"native-spark-{shipping}",
-        totals=totals,
-        rows=rows,
-        wall_seconds=time.perf_counter() - start,
-        shuffled_bytes=shuffled_bytes(spark) - shuffled + partial_bytes,
-        versions=versions(spark),
-    )
+    keys = join_keys(query, schemas)
+    if isinstance(keys, str):
+        raise DataError(f"{keys}: {query}")
+    session = query_session(spark)
+    # Small streams are not to be sent whole to every core: what is compared is shuffling.
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    partial_bytes = 0
+
+    def build() -> tuple[DataFrame, int]:
+        nonlocal partial_bytes
+        frames = read_streams(session, files)
+        rows = sum(frame.count() for frame in frames)
+        if shipping != "full":
+            for place, other in ((0, 1), (1, 0)):
+                values = _values(frames[other], keys[other])
+                keep, nbytes = _REDUCERS[shipping](keys[place], values)
+                frames[place] = frames[place].mapInArrow(keep, frames[place].schema)
+                partial_bytes += nbytes * spark.sparkContext.defaultParallelism
+        wide = [
+            frame.withColumn(REST, _rest(schema.width_bytes))
+            for frame, schema in zip(frames, schemas, strict=True)
+        ]
+        pairs = expected_pairs(query, schemas, wide, carried=(REST,))
+        # Spark does not ship columns that nobody reads.
+        width = sf.length(f"p_{REST}") + sf.length(f"m_{REST}")
+        return pairs.filter(width == sum(schema.width_bytes for schema in schemas)), rows
+
+    run = run_batch_job(f"spark-{shipping}", build, session)
+    return replace(run, shuffled_bytes=run.shuffled_bytes + partial_bytes)
 
 
-def _keys(query: JoinQuery, files: Sequence[StreamFile]) -> tuple[list[str], list[str]]:
-    """Return each stream's fields that must be equal to the other's, in the same order."""
+def join_keys(query: JoinQuery, schemas: Sequence[Schema]) -> tuple[list[str], list[str]] | str:
+    """Return each stream's fields that must equal the other's, in the same order.
+
+    If the query's tuples cannot be reduced by partial tuples, return the reason instead: it is not
+    of two streams, compares no whole numbers by ``=``, or has a window by count (which depends on
+    the positions of tuples without partners too).
+    """
     if len(query.streams) != 2:
-        raise DataError(f"tuples of two streams reduce each other; here are {len(query.streams)}")
+        return f"tuples of two streams reduce each other; here are {len(query.streams)}"
     if query.window and any(window.kind == "count" for window in query.windows):
-        raise DataError(f"a window by count cannot be reduced to some of its tuples: {query}")
+        return "a window by count cannot be reduced to some of its tuples"
     keys: tuple[list[str], list[str]] = ([], [])
     for predicate in query.predicates:
         sides = (predicate.left, predicate.right)
-        whole = all(files[side.stream].schema.fields[side.name] == "int64" for side in sides)
+        whole = all(schemas[side.stream].fields[side.name] == "int64" for side in sides)
         if predicate.operator.is_equality and whole:
             for side in sides:
                 keys[side.stream].append(side.name)
-    if not keys[0]:
-        raise DataError(f"there is no equality of whole numbers to reduce tuples by: {query}")
-    return keys
+    return keys if keys[0] else "there is no equality of whole numbers to reduce tuples by"
 
 
 def _values(frame: DataFrame, keys: list[str]) -> list[np.ndarray]:
@@ -126,7 +111,7 @@ Reducer = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def _by_values(keys: list[str], values: list[np.ndarray]) -> tuple[Reducer, int]:
-    """Return what keeps the tuples whose values are among *values*, and what these take."""
+    """Return a reducer to the tuples whose values are among *values*, and the bytes of these."""
     rows = pa.table(values, names=keys)
 
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -138,7 +123,7 @@ def _by_values(keys: list[str], values: list[np.ndarray]) -> tuple[Reducer, int]
 
 
 def _by_filter(keys: list[str], values: list[np.ndarray]) -> tuple[Reducer, int]:
-    """Return what keeps the tuples whose values a Bloom filter may hold, and what that takes."""
+    """Return a reducer to the tuples that a Bloom filter of *values* lets pass, and its bytes."""
     bloom = BloomFilter.of(values, _BITS_PER_VALUE)
 
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -156,7 +141,9 @@ _REDUCERS: dict[str, Callable[[list[str], list[np.ndarray]], tuple[Reducer, int]
 
 
 def _rest(nbytes: int) -> Any:
-    """Return a column of so many bytes, different for every tuple."""
+    """Return a column of *nbytes* bytes, different for every tuple."""
+    if not nbytes:
+        return sf.lit(b"")
     digests = [
         sf.sha2(sf.concat_ws(" ", "id", "ts", sf.lit(place)), 512)
         for place in range(-(-nbytes // _DIGEST_BYTES))

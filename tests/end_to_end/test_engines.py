@@ -13,10 +13,12 @@ import psutil
 import pytest
 
 from scenarios.engines import registry
-from scenarios.engines.engine import EngineFailed, Measured, Totals
+from scenarios.engines.engine import Measured
 from scenarios.engines.flink_engine import PYTHON_VARIABLE
-from scenarios.engines.memory import alone
+from scenarios.engines.processes import alone
 from scenarios.engines.registry import ENGINES
+from spark_bridge.errors import EngineFailed
+from spark_bridge.totals import Totals
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
 QUERY = SELF_JOIN.format(window=WINDOW)

@@ -13,10 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_bridge.errors import EngineUnavailable, one_line
-from spark_bridge.java import find_java
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import StreamSource
-from spark_bridge.session import spark_session
+from spark_bridge.session import find_java, spark_session
 from tests.spark_bridge.helpers import write_csv
 
 ROOT = Path(__file__).parents[2]
@@ -168,7 +167,7 @@ def test_a_java_that_is_killed_while_it_works_is_told_and_nothing_else() -> None
         """
     )
     told = _run(script)
-    assert told.startswith("Spark's Java process has ended in the middle of its work: ")
+    assert told.startswith("Spark's Java process ended in the middle of its work: ")
     assert told.count("\n") == 1
 
 

@@ -13,7 +13,8 @@ from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from scenarios.engines import duckdb_engine, polars_engine
-from scenarios.engines.engine import Measured, Totals
+from scenarios.engines.engine import Measured
+from spark_bridge.totals import Totals
 from tests.spark_bridge.sql.test_sql_oracle import QUERIES, stream
 
 Join = Callable[[JoinQuery, Sequence[StreamFile], Path | None], Measured]

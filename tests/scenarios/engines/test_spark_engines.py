@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from scenarios.engines.engine import EngineFailed
 from scenarios.engines.spark_engines import SparkNative
+from spark_bridge.errors import EngineFailed
 
 
 def test_without_java_the_engine_says_what_is_needed(

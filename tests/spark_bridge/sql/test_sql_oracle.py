@@ -12,9 +12,9 @@ from pyspark.sql import functions as sf
 from actors.feed import Feed, StreamFile
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
+from spark_bridge.runs import query_session, total
 from spark_bridge.sql.oracle import expected_pairs
-from spark_bridge.streaming import streaming_session
-from spark_bridge.totals import total
+from spark_bridge.totals import Totals
 from tests.properties.strategies import RandomStream
 
 WINDOWS = (
@@ -79,7 +79,7 @@ def pairs_by_numpy(text: str, files: tuple[StreamFile, ...]) -> list[tuple[int, 
 def test_both_oracles_agree(spark: Any, tmp_path: Path, bucketed: bool) -> None:
     """In one job of Spark's, which costs more than all these tuples."""
     rng = np.random.default_rng(8 + bucketed)
-    session = streaming_session(spark)
+    session = query_session(spark)
     wanted: list[tuple[int, ...]] = []
     told = None
     for case, text in enumerate(QUERIES):
@@ -102,11 +102,11 @@ def test_both_oracles_agree(spark: Any, tmp_path: Path, bucketed: bool) -> None:
 def test_totals_are_those_of_numpy(spark: Any) -> None:
     from joins.hashing import mix
 
-    session = streaming_session(spark)
+    session = query_session(spark)
     ids = np.array([0, 5, -1, 2**62], np.int64)
     frame = session.createDataFrame(
         [(int(i), int(i) + 1) for i in ids], "probe_id bigint, match_id bigint"
     )
     with np.errstate(over="ignore"):
         checksum = int((mix(ids) * mix(ids + 1)).sum(dtype=np.uint64))
-    assert (total(frame).pairs, total(frame).checksum) == (4, checksum)
+    assert total(frame) == (Totals(4, checksum), 0)

@@ -1,0 +1,250 @@
+"""Runs of queries on Spark: the session they need, a run to the end, and what it came to."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
+
+from actors.feed import StreamFile
+from spark_bridge.errors import DataError, SparkFailed, one_line
+from spark_bridge.totals import Totals
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter
+
+PAIRS = "probe_stream byte, probe_id bigint, match_id bigint"
+COUNTS = "probe_stream byte, probe_id bigint, count bigint, fingerprint bigint"
+"""Columns of results, as Spark spells them: a row per pair, or per probing tuple and joiner with
+the matches counted (the fingerprint as a signed integer: Spark has no unsigned ones). A null in the
+third column means that the tuple was dropped as late."""
+
+TAKEN = "taken"
+"""Name of the observation in which a query counts the ``tuples`` of each trigger, where its rows
+are not tuples."""
+
+_OUR_ERROR = f"{DataError.__module__}.{DataError.__qualname__}: "
+"""How a worker's traceback, which Spark passes on as text, ends with an error of ours."""
+
+_STREAMING = "org.apache.spark.sql.execution.streaming."
+_SETTINGS = {
+    # Sums and products of 64 bits wrap, as in any checksum.
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+    # By default, Spark starts a shell for each file that it renames in a local checkpoint: dozens
+    # in a trigger.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{_STREAMING}checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.join.stateFormatVersion": "4",
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",
+    "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineRun:
+    """One run of a query on Spark.
+
+    Attributes
+    ----------
+    engine
+        How it was evaluated.
+    totals
+        What came out.
+    late
+        Tuples that were dropped as late.
+    rows
+        Tuples that went in.
+    wall_seconds
+        From the start of the query to its end; starting Spark is not included.
+    shuffled_bytes
+        Written by Spark for its exchanges, compressed as it writes them.
+    versions
+        Name to version of what it ran on.
+    triggers
+        Of a streaming query, the tuples and seconds of each trigger.
+    note
+        Remark for a reader, such as why a graph was folded into one stage.
+    """
+
+    engine: str
+    totals: Totals
+    late: int = 0
+    rows: int
+    wall_seconds: float
+    shuffled_bytes: int
+    versions: Mapping[str, str]
+    triggers: tuple[tuple[int, float], ...] = ()
+    note: str | None = None
+
+    @property
+    def steady_tps(self) -> float | None:
+        """Tuples a second after the first trigger, in which Spark compiles and starts workers."""
+        later = [trigger for trigger in self.triggers[1:] if trigger[0]]
+        if not later:
+            return None
+        return sum(rows for rows, _ in later) / sum(seconds for _, seconds in later)
+
+
+def query_session(spark: SparkSession) -> SparkSession:
+    """Return a session beside *spark*, on the same JVM, with the settings that queries need."""
+    session = spark.newSession()
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
+def read_streams(session: SparkSession, files: Sequence[StreamFile]) -> list[DataFrame]:
+    """Return whole prepared streams, each as a frame."""
+    return [session.read.parquet(os.fspath(file.directory)) for file in files]
+
+
+@contextmanager
+def spark_errors_translated() -> Iterator[None]:
+    """Turn Spark's exceptions into :exc:`SparkFailed`.
+
+    A :exc:`DataError` that our operators raised in a worker is raised as such.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        for line in str(error).splitlines():
+            if line.startswith(_OUR_ERROR):
+                raise DataError(line.removeprefix(_OUR_ERROR)) from error
+        raise SparkFailed(one_line(error)) from error
+
+
+def run_batch_job(
+    engine: str, build: Callable[[], tuple[DataFrame, int]], session: SparkSession
+) -> EngineRun:
+    """Add up the results of a batch query; *build* returns them and how many tuples go in.
+
+    Raise :exc:`SparkFailed` with Spark's message.
+    """
+    shuffled, start = _shuffled_bytes(session), time.perf_counter()
+    with spark_errors_translated():
+        results, rows = build()
+        totals, late = total(results)
+    return EngineRun(
+        engine=engine,
+        totals=totals,
+        late=late,
+        rows=rows,
+        wall_seconds=time.perf_counter() - start,
+        shuffled_bytes=_shuffled_bytes(session) - shuffled,
+        versions=_versions(session),
+    )
+
+
+def run_stream(
+    engine: str,
+    writer: DataStreamWriter,
+    *,
+    session: SparkSession,
+    checkpoint: Path,
+    results: Path,
+    columns: str,
+    note: str | None = None,
+) -> EngineRun:
+    """Run a streaming query until it has taken all input that there is.
+
+    Parameters
+    ----------
+    checkpoint
+        Spark's own folder for the query.
+    results, columns
+        The folder that receives its results as Parquet, and their columns.
+
+    Raises
+    ------
+    DataError
+        A file that a hosted operator stored is missing.
+    SparkFailed
+        The query failed, or Spark refuses it; the message is Spark's.
+    """
+    shuffled, start = _shuffled_bytes(session), time.perf_counter()
+    writer = writer.trigger(availableNow=True).option("checkpointLocation", os.fspath(checkpoint))
+    with spark_errors_translated():
+        query = writer.start()
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+    seconds = time.perf_counter() - start
+    triggers = tuple(
+        (_tuples(progress), progress.durationMs["triggerExecution"] / 1000)
+        for progress in query.recentProgress
+    )
+    totals, late = total(session.read.schema(columns).parquet(os.fspath(results)))
+    return EngineRun(
+        engine=engine,
+        totals=totals,
+        late=late,
+        rows=sum(rows for rows, _ in triggers),
+        wall_seconds=seconds,
+        shuffled_bytes=_shuffled_bytes(session) - shuffled,
+        versions=_versions(session),
+        triggers=triggers,
+        note=note,
+    )
+
+
+def total(results: DataFrame) -> tuple[Totals, int]:
+    """Add up rows of `PAIRS`, or of `COUNTS`; return with the totals how many tuples were late.
+
+    The session must be a `query_session`: its sums wrap.
+    """
+    counted = "count" in results.columns
+    late = sf.isnull("count" if counted else "match_id")
+    matched = sf.col("fingerprint") if counted else splitmix64(sf.col("match_id"))
+    row = results.agg(
+        sf.sum(sf.when(late, 0).otherwise(sf.col("count") if counted else sf.lit(1))),
+        sf.sum(sf.when(~late, splitmix64(sf.col("probe_id")) * matched)),
+        sf.count_if(late),
+    ).collect()[0]
+    pairs, checksum, dropped = (int(value or 0) for value in row)
+    return Totals(pairs, checksum % (1 << 64)), dropped
+
+
+def splitmix64(value: Column) -> Column:
+    """Mix a bigint as `joins.hashing.mix` does, in a session whose products wrap."""
+    z = value + sf.lit(_signed(0x9E3779B97F4A7C15))
+    z = z.bitwiseXOR(sf.shiftrightunsigned(z, 30)) * sf.lit(_signed(0xBF58476D1CE4E5B9))
+    z = z.bitwiseXOR(sf.shiftrightunsigned(z, 27)) * sf.lit(_signed(0x94D049BB133111EB))
+    return z.bitwiseXOR(sf.shiftrightunsigned(z, 31))
+
+
+def process_id(spark: SparkSession) -> int:
+    """Return the process of Spark's JVM, whose descendants are the Python workers."""
+    return int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+
+
+def _tuples(progress: Any) -> int:
+    taken = progress.observedMetrics.get(TAKEN)
+    return progress.numInputRows if taken is None else taken.tuples or 0
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
+
+
+def _shuffled_bytes(spark: SparkSession) -> int:
+    """Return what the application has written for exchanges so far."""
+    store = spark.sparkContext._jsc.sc().statusStore()
+    executors = store.executorList(False)
+    return sum(executors.apply(i).totalShuffleWrite() for i in range(executors.length()))
+
+
+def _versions(spark: SparkSession) -> dict[str, str]:
+    java = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")  # type: ignore[union-attr]
+    return {"spark": spark.version, "java": java}
