@@ -19,7 +19,7 @@ from spark_bridge.totals import Totals
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming import DataStreamWriter
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 PAIRS = "probe_stream byte, probe_id bigint, match_id bigint"
 COUNTS = "probe_stream byte, probe_id bigint, count bigint, fingerprint bigint"

@@ -179,7 +179,7 @@ def _in_stream_order(scratch: Path, to: Path) -> None:
     def first_id(file: Path) -> int:
         with pq.ParquetFile(file) as part:
             position = part.schema_arrow.names.index("id")
-            return part.metadata.row_group(0).column(position).statistics.min
+            return int(part.metadata.row_group(0).column(position).statistics.min)
 
     to.mkdir()
     files = sorted(scratch.glob(f"{_BUCKET}=*/*.parquet"), key=first_id)

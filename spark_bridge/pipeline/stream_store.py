@@ -79,4 +79,4 @@ def _exchange(one: Path, other: Path) -> bool:
     if rename is None:
         return False
     paths = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other))
-    return rename(*paths, _RENAME_EXCHANGE) == 0
+    return bool(rename(*paths, _RENAME_EXCHANGE) == 0)

@@ -31,7 +31,7 @@ from spark_bridge.sql.oracle import EVENT_TIME, expected_pairs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import DataStreamWriter
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _SHIFT = "interval 1 day"
 """Added to event times: Spark's first watermark is the epoch, where synthetic streams begin, and

@@ -89,10 +89,8 @@ def _pairs(
 
 def _predicates(side: ProbeSide) -> list[str]:
     return [
-        predicate_sql(
-            condition, f"`{_P}{condition.probe_field}`", f"`{_M}{condition.stored_field}`"
-        )
-        for condition in side.conditions
+        predicate_sql(one, f"`{_P}{one.probe_field}`", f"`{_M}{one.stored_field}`")
+        for one in side.conditions
     ]
 
 
