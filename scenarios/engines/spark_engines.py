@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scenarios.engines.engine import Engine, Measured, PairEngine
 from scenarios.engines.processes import peak_bytes
@@ -17,8 +17,6 @@ from spark_bridge.session import SessionOptions, spark_session
 from topologies.semijoins.costs.sizes import sized
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from spark_bridge.runs import EngineRun
     from spark_bridge.sql.semijoin_batch import Shipping
 
@@ -120,7 +118,7 @@ class SparkShipping(Engine):
 @contextmanager
 def _measured_session(
     *, quick_start: bool
-) -> Iterator[tuple[SparkSession, Callable[[EngineRun, str], Measured]]]:
+) -> Iterator[tuple[Any, Callable[[EngineRun, str], Measured]]]:
     """Start Spark; with it comes the function that turns a run on it into a measurement."""
     options = SessionOptions(memory=_MEMORY, quick_start=quick_start)
     with spark_session(options) as spark:
