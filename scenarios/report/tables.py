@@ -28,10 +28,14 @@ _PERCENTILES = ("p50", "p95", "p99")
 
 
 class Cell(NamedTuple):
-    """A word whose colour says how good it is: *mark* is one of `VERDICT_WORDS`, or empty."""
+    """Text whose colour says how good it is: *mark* is one of `VERDICT_WORDS`, or empty.
+
+    *note* goes on a line below it.
+    """
 
     text: str
     mark: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +73,8 @@ class Table:
             look = f' class="word {cell.mark}"' if cell.mark else self._align(place)
             if place == len(row) - 1 and len(row) < len(self.columns):
                 look += f' colspan="{len(self.columns) - place}"'
-            yield f"<{tag}{look}>{escape(cell.text)}</{tag}>"
+            note = f'<br><span class="muted">{escape(cell.note)}</span>' if cell.note else ""
+            yield f"<{tag}{look}>{escape(cell.text)}{note}</{tag}>"
 
     def _align(self, place: int) -> str:
         return "" if not self.columns or place < self.text_columns else ' class="number"'
@@ -205,17 +210,17 @@ def claims_table(findings: Findings) -> Table:
     for finding in findings.claims:
         claim = finding.claim
         where = f" ({finding.panel})" if finding.panel else ""
-        why = claim.why if finding.holds is False else ""
         rows.append(
             [
                 Cell(HOLDS_WORDS[finding.holds], VERDICT_WORDS[finding.holds]),
                 claim.text + where,
-                f"{' / '.join(claim.of)}: {finding.detail}",
-                why,
+                Cell(
+                    f"{' / '.join(claim.of)}: {finding.detail}",
+                    note=claim.why if finding.holds is False else "",
+                ),
             ]
         )
-    columns = ("", "claim", "here", "why not")
-    return Table(columns=columns, rows=rows, text_columns=4)
+    return Table(columns=("", "claim", "here"), rows=rows, text_columns=3)
 
 
 def points_table(findings: Findings) -> Table:
