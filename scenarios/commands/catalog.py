@@ -10,7 +10,7 @@ from scenarios import scenario_files
 from scenarios.commands.options import parse_settings
 from scenarios.commands.output import print_json
 from scenarios.plan import make_parameters
-from scenarios.study.config import Study, load_study
+from scenarios.study.study import Study, load_study
 from scenarios.terminal.progress import Terminal
 from scenarios.terminal.views import show_catalog, show_topology
 from topologies import TOPOLOGIES, Topology, find_topology

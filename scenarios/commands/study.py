@@ -15,8 +15,8 @@ from scenarios.report.pages import write_study_page
 from scenarios.run_directory import new_run_directory
 from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
-from scenarios.study.config import Point, Study, load_study
-from scenarios.study.run import plan_points, run_points
+from scenarios.study.findings import plan_points, run_points
+from scenarios.study.study import Point, Study, load_study
 from scenarios.terminal.progress import Terminal
 from scenarios.terminal.views import show_findings, show_study
 

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from scenarios.report.style import LIGHT, SERIES, WIDTH, use_short_numbers
-from scenarios.study.config import Chart
 from scenarios.study.findings import Findings
+from scenarios.study.study import Chart
 
 _PANEL_HEIGHT, _MOST_COLUMNS = 3.1, 3
 _MARKERS = "osD^vP*X"

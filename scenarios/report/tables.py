@@ -17,8 +17,8 @@ from scenarios.formatting import (
     format_value,
 )
 from scenarios.run import Report
-from scenarios.study.config import Chart
 from scenarios.study.findings import Findings
+from scenarios.study.study import Chart
 from scenarios.verdict import Verdict
 
 HOLDS_WORDS: dict[bool | None, str] = {True: "holds", False: "does not hold", None: "unknown"}

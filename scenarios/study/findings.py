@@ -1,20 +1,40 @@
-"""What came out of a study: values by panel and variant, the paper's beside, and claims judged."""
+"""What came out of a study: its points run, values by panel, the paper's beside, claims judged."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from itertools import pairwise
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from scenarios.many_runs import Result
+from netsim.cost import load_profile
+from scenarios.config import RunConfig
+from scenarios.formatting import format_value
+from scenarios.many_runs import Preparation, Result, run_one_of_many
 from scenarios.measures import look_up
+from scenarios.plan import Plan, make_plan
+from scenarios.run_directory import POINTS
 from scenarios.run_json import versions
-from scenarios.study.claims import Finding, Values, judge_claim, subject
-from scenarios.study.config import Chart, Study
-from scenarios.study.section import Paper
+from scenarios.scenario_files import ConfigError
+from scenarios.study.section import Claim, Paper
+from scenarios.study.study import Chart, Point, Study
+from topologies import TopologyError
+
+Values = Sequence[float | None]
+"""One per x; None where there is no number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A claim judged in a panel; *holds* is None where numbers are missing, *detail* has them."""
+
+    claim: Claim
+    panel: str
+    holds: bool | None
+    detail: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,32 +63,27 @@ class Findings:
         }
 
     def paper(self, chart: Chart) -> list[tuple[Paper, list[float], list[float | None]]]:
-        """Return what the paper says of *chart*: its values, and ours of the same."""
-        curves = self.curves(chart)
-        said = [
-            paper
-            for paper in self.study.section.paper
-            if self.study.section.speaks_of(paper, chart.panel)
-        ]
+        """Return what the paper reports for *chart*: its values, and ours of the same."""
+        curves, section = self.curves(chart), self.study.section
         return [
             (
                 paper,
                 [paper.values[place] for place in chart.axis.places],
-                subject(paper.of, curves),
+                values_of(paper.of, curves),
             )
-            for paper in said
+            for paper in section.paper
+            if section.is_about(paper, chart.panel)
         ]
 
     @property
     def claims(self) -> list[Finding]:
         """Every claim, judged in every panel that it is about."""
-        found = []
-        for claim in self.study.section.claims:
-            for chart in self.study.charts:
-                if self.study.section.speaks_of(claim, chart.panel):
-                    curves = self.curves(chart)
-                    found.append(judge_claim(claim, chart.panel.name, curves, chart.axis.places))
-        return found
+        return [
+            judge_claim(claim, chart.panel.name, self.curves(chart), chart.axis.places)
+            for claim in self.study.section.claims
+            for chart in self.study.charts
+            if self.study.section.is_about(claim, chart.panel)
+        ]
 
     def as_json(self, replay: str) -> dict[str, Any]:
         """Return it as one JSON object with stable keys."""
@@ -130,16 +145,128 @@ class Findings:
                 for curve in chart.curves
             ],
             "paper": [
-                {
-                    "of": paper.of,
-                    "values": _finite(theirs),
-                    "ours": _finite(ours),
-                }
+                {"of": paper.of, "values": _finite(theirs), "ours": _finite(ours)}
                 for paper, theirs, ours in self.paper(chart)
             ],
         }
 
 
 def _finite(values: Values) -> list[float | None]:
-    """Return *values* as JSON can hold them."""
+    """Return *values* with None for what JSON has no number for."""
     return [value if value is not None and isfinite(value) else None for value in values]
+
+
+def plan_points(study: Study, preparation: Preparation) -> dict[int, Plan]:
+    """Return a plan for each point, so that what is wrong with any is known before the first runs.
+
+    A survey needs none. Raise :exc:`ConfigError` naming the point.
+    """
+    plans = {}
+    for point in study.points:
+        if point.config.survey:
+            continue
+        try:
+            plans[point.number] = make_plan(point.config, prepare=preparation)
+        except (ConfigError, TopologyError) as error:
+            raise ConfigError(
+                f"{study.base.name}, point {point.number} ({point.label}): {error}"
+            ) from None
+    return plans
+
+
+def run_points(
+    study: Study,
+    plans: dict[int, Plan],
+    directory: Path,
+    *,
+    on_point: Callable[[int, str], None],
+    replay: Callable[[Point], str],
+) -> Findings:
+    """Run every point into a folder of its own below *directory*.
+
+    Raise :exc:`ConfigError` when a point has no number of the name that is to be measured.
+    """
+    results = {}
+    for point in study.points:
+        on_point(point.number - 1, point.label)
+        if point.number in plans:
+            result = run_one_of_many(
+                plans[point.number],
+                directory / POINTS / f"{point.number:03}",
+                replay=replay(point),
+                parts=study.section.parts,
+                keep=False,
+            )
+        else:
+            result = _take_survey(point.config)
+        results[point.number] = result
+        if result.record:
+            _check_measures(study, point, result.record)
+    return Findings(study=study, results=results)
+
+
+def _take_survey(config: RunConfig) -> Result:
+    assert config.survey is not None  # what has no plan
+    surveyed = config.survey.take(seed=config.seed, profile=load_profile(config.profile))
+    record = surveyed.record | {"checked": surveyed.checked}
+    return Result(config=config, record=record, passed=surveyed.passed, claims_exact=False)
+
+
+def _check_measures(study: Study, point: Point, record: dict[str, object]) -> None:
+    for chart in study.charts:
+        for curve in chart.curves:
+            for number, measure in zip(curve.points, curve.measures, strict=True):
+                if number == point.number:
+                    try:
+                        look_up(record, measure)
+                    except KeyError as error:
+                        raise ConfigError(f"{study.base.name}: {error.args[0]}") from None
+
+
+def judge_claim(
+    claim: Claim, panel: str, curves: Mapping[str, Values], places: Sequence[int]
+) -> Finding:
+    """Return whether *claim* holds in a panel, with the numbers.
+
+    *curves* have a value for each of the axis's positions *places*.
+    """
+    values = [
+        value
+        for place, value in zip(places, values_of(claim.of, curves), strict=True)
+        if not claim.at or place in claim.at
+    ]
+    known = [value for value in values if value is not None]
+    needed = 2 if claim.rises or claim.falls else 1
+    holds = None if len(known) < max(needed, len(values)) else _holds(claim, known)
+    detail = ", ".join(format_value(value) for value in values)
+    return Finding(claim=claim, panel=panel, holds=holds, detail=detail)
+
+
+def values_of(of: Sequence[str], curves: Mapping[str, Values]) -> list[float | None]:
+    """Return the values of a variant, or of the ratio of two."""
+    first = curves[of[0]]
+    if len(of) == 1:
+        return list(first)
+    return [_ratio(a, b) for a, b in zip(first, curves[of[1]], strict=True)]
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    if a is None or b is None:
+        return None
+    if b == 0:
+        return 1.0 if a == 0 else inf
+    return a / b
+
+
+def _holds(claim: Claim, values: Sequence[float]) -> bool:
+    slack = claim.slack
+    if claim.above:
+        return all(value > 1 - slack for value in values) and any(value > 1 for value in values)
+    if claim.at_least is not None:
+        return min(values) >= claim.at_least * (1 - slack)
+    if claim.at_most is not None:
+        return max(values) <= claim.at_most * (1 + slack)
+    steps = list(pairwise(values))
+    if claim.rises:
+        return values[-1] > values[0] * (1 + slack) and all(b >= a * (1 - slack) for a, b in steps)
+    return values[-1] < values[0] * (1 - slack) and all(b <= a * (1 + slack) for a, b in steps)

@@ -1,4 +1,4 @@
-"""The ``[study]`` section of a scenario: what is varied, what is measured, what the paper says."""
+"""The ``[study]`` section of a scenario: what it varies and measures, what the paper claims."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Subject = Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
 """A variant, or two of them: the first over the second."""
 
 
-def _listed(name: object) -> object:
-    return (name,) if isinstance(name, str) else name
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-PanelNames = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-"""Of one panel, or of several; none stands for every panel that has what is spoken of."""
+PanelNames = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+"""Of one panel, or of several; none stands for every panel that has the variants in question."""
 
 
 class Axis(Section):
@@ -33,9 +33,9 @@ class Axis(Section):
     values
         One per point: a value, or a list with one for each of several keys.
     names
-        How the points are called; by default by their values.
+        Names of the points; by default their values.
     only
-        Positions to keep, from 0; a scale that takes fewer points keeps the paper's figures so.
+        Positions that are run, from 0; so a scale can run fewer points beside the paper's figures.
     log
         Whether the axis is logarithmic.
     categories
@@ -54,19 +54,15 @@ class Axis(Section):
     @model_validator(mode="after")
     def _fits(self) -> Axis:
         for value in self.values:
-            if len(self.keys) > 1 and len(self._listed(value)) != len(self.keys):
+            if len(self.keys) > 1 and len(_as_list(value)) != len(self.keys):
                 raise ValueError(f"{value!r} must have a value for each of {', '.join(self.keys)}")
         if self.names and len(self.names) != len(self.values):
             raise ValueError(f"{len(self.names)} names for {len(self.values)} values")
         if self.only and max(self.only) >= len(self.values):
             raise ValueError(f"only: there are {len(self.values)} values, from position 0")
         if self.log and self.categories:
-            raise ValueError("log: categories stand in no distance from each other")
+            raise ValueError("log: categories have no distance from each other")
         return self
-
-    @staticmethod
-    def _listed(value: Any) -> list[Any]:
-        return list(value) if isinstance(value, (list, tuple)) else [value]
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -75,13 +71,13 @@ class Axis(Section):
 
     def settings(self, place: int, keys: tuple[str, ...]) -> dict[str, Any]:
         """Return what is set at position *place*, under *keys*."""
-        return dict(zip(keys, self._listed(self.values[place]), strict=False))
+        return dict(zip(keys, _as_list(self.values[place]), strict=False))
 
     def name(self, place: int) -> str:
         """Return what the point at position *place* is called."""
         if self.names:
             return self.names[place]
-        return " / ".join(str(value) for value in self._listed(self.values[place]))
+        return " / ".join(str(value) for value in _as_list(self.values[place]))
 
 
 class Variant(Section):
@@ -200,9 +196,9 @@ class StudySection(Section):
         panels = {panel.name for panel in self.panels}
         named = [name for panel in self.panels for name in panel.variants]
         statements: list[Paper | Claim] = [*self.paper, *self.claims]
-        for said in statements:
-            named += said.of
-            for name in said.panel:
+        for statement in statements:
+            named += statement.of
+            for name in statement.panel:
                 if name not in panels:
                     raise ValueError(f"there is no panel {name!r}; there are {sorted(panels)}")
         for name in named:
@@ -215,7 +211,7 @@ class StudySection(Section):
     @model_validator(mode="after")
     def _claims_of_one_measure(self) -> StudySection:
         for claim in self.claims:
-            measures = {panel.measure for panel in self.panels if self.speaks_of(claim, panel)}
+            measures = {panel.measure for panel in self.panels if self.is_about(claim, panel)}
             if len(measures) > 1:
                 raise ValueError(
                     f"claim {claim.text!r} is about panels that measure different things: say "
@@ -228,14 +224,14 @@ class StudySection(Section):
         for paper in self.paper:
             for panel in self.panels:
                 axis = panel.axis or self.axis
-                if self.speaks_of(paper, panel) and len(paper.values) != len(axis.values):
+                if self.is_about(paper, panel) and len(paper.values) != len(axis.values):
                     raise ValueError(
                         f"paper, {' / '.join(paper.of)}: {len(paper.values)} figures for "
                         f"{len(axis.values)} values of the axis; nan where there is none"
                     )
         return self
 
-    def speaks_of(self, said: Paper | Claim, panel: Panel) -> bool:
-        """Return whether *said* is about *panel*: it is meant, and has what is spoken of."""
-        meant = not said.panel or panel.name in said.panel
-        return meant and set(said.of) <= set(panel.variants or self.variants)
+    def is_about(self, statement: Paper | Claim, panel: Panel) -> bool:
+        """Return whether *statement* is about *panel*: it is meant, and has the variants."""
+        meant = not statement.panel or panel.name in statement.panel
+        return meant and set(statement.of) <= set(panel.variants or self.variants)

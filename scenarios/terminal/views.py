@@ -37,8 +37,8 @@ from scenarios.report.tables import (
 )
 from scenarios.run import Report
 from scenarios.run_json import versions
-from scenarios.study.config import Study
 from scenarios.study.findings import Findings
+from scenarios.study.study import Study
 from scenarios.verdict import Verdict
 from spark_bridge.prepared import REJECTED, PreparedStream
 from topologies import Topology

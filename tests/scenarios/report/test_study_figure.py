@@ -16,9 +16,8 @@ from matplotlib.colors import to_hex
 
 from scenarios.report.study_figure import find_coinciding, study_figure
 from scenarios.report.style import LIGHT, SERIES, style
-from scenarios.study.claims import Values
-from scenarios.study.config import Chart, load_study
-from scenarios.study.findings import Findings
+from scenarios.study.findings import Findings, Values
+from scenarios.study.study import Chart, load_study
 
 STUDY = """
 query = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '10' ON '20')"

@@ -7,9 +7,8 @@ import pytest
 from netsim.cost import load_profile
 from scenarios.many_runs import Preparation
 from scenarios.scenario_files import ConfigError
-from scenarios.study.config import load_study
-from scenarios.study.findings import Findings
-from scenarios.study.run import plan_points, run_points
+from scenarios.study.findings import Findings, plan_points, run_points
+from scenarios.study.study import load_study
 from scenarios.surveys.plans import PlanSurvey
 
 

@@ -8,7 +8,7 @@ import pytest
 from scenarios import scenario_files
 from scenarios.plan import make_parameters
 from scenarios.scenario_files import ConfigError
-from scenarios.study.config import Study, load_study
+from scenarios.study.study import Study, load_study
 from topologies import find_topology
 
 BASE = """
@@ -155,5 +155,5 @@ def test_a_claim_over_panels_that_measure_different_things_is_refused(tmp_path: 
         load(tmp_path, BASE + TWO_PANELS)
     study = load(tmp_path, BASE + TWO_PANELS + 'panel = ["b", "c"]')
     (claim,) = study.section.claims
-    about = [panel.name for panel in study.section.panels if study.section.speaks_of(claim, panel)]
+    about = [panel.name for panel in study.section.panels if study.section.is_about(claim, panel)]
     assert about == ["b", "c"]

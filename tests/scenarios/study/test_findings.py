@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from scenarios.study.claims import judge_claim
+from scenarios.study.findings import judge_claim
 from scenarios.study.section import Claim
 
 CURVES = {
