@@ -25,9 +25,9 @@ import numpy as np
 from benchmarks.inequality_peers import NumpyScan, materialising_peers
 from benchmarks.inequality_work import PROBES, InequalityWork, Totals, taxi_work, uniform_work
 from benchmarks.measure import Result, report
-from joins.indexes.immutable.probe_list import probe_all
-from joins.indexes.immutable.segment import Segment
+from joins.indexes.immutable.segment import Segment, probe_all
 from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.index import Ranges
 from joins.machine.memory import keep_freed_memory
 from joins.matches import ProbeResult
 
@@ -46,7 +46,7 @@ _PEER_TIMES = {"DuckDB": 10, "Polars": 5}
 
 def count_all(segment: Segment, work: InequalityWork) -> ProbeResult:
     """Count all probes in one call."""
-    return segment.probe(work.lo, work.hi)
+    return segment.probe(Ranges(work.lo, work.hi))
 
 
 def list_batches(segment: Segment, work: InequalityWork, keep: bool = False) -> list[Any]:
@@ -55,7 +55,7 @@ def list_batches(segment: Segment, work: InequalityWork, keep: bool = False) -> 
     for row in range(0, PROBES, _BATCH):
         rows = slice(row, row + _BATCH)
         lo, hi = [part[rows] for part in work.lo], [part[rows] for part in work.hi]
-        listed = segment.probe(lo, hi, enumerate=True).match_id
+        listed = segment.probe(Ranges(lo, hi), enumerate=True).match_id
         if keep:
             kept.append(listed)
         del listed
@@ -97,7 +97,7 @@ def checked_segments(work: InequalityWork, expected: Totals) -> dict[str, Segmen
     segments: dict[str, Segment] = {}
     for name, segment_type in SEGMENTS.items():
         segments[name] = segment = segment_type.from_columns(work.stored)
-        found = segment.probe(work.lo, work.hi, enumerate=True)
+        found = segment.probe(Ranges(work.lo, work.hi), enumerate=True)
         demand(Totals.of([found]) == expected, f"{name}, {work.name}, counts")
         demand(Totals.of_ids(found.match_id) == expected, f"{name}, {work.name}, list")  # type: ignore[arg-type]
     return segments
@@ -105,8 +105,9 @@ def checked_segments(work: InequalityWork, expected: Totals) -> dict[str, Segmen
 
 def seal(segment: Segment) -> Callable[[], Any]:
     """Return how to build *segment* again from its sorted runs."""
-    runs = segment.snapshot()
-    return lambda: type(segment).restore(runs)
+    return lambda: type(segment)(
+        segment.keys, segment.lead, list(segment.to_lead), first=segment.first
+    )
 
 
 def probe_costs(work: InequalityWork) -> list[Result]:
@@ -214,7 +215,7 @@ def threads_over_a_list(work: InequalityWork) -> list[Result]:
             for rows in epochs
         ]
         runs = {
-            str(threads): partial(probe_all, segments, work.lo, work.hi, threads=threads)
+            str(threads): partial(probe_all, segments, Ranges(work.lo, work.hi), threads=threads)
             for threads in (1, 2)
         }
         for threads, run in runs.items():

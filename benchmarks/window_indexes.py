@@ -56,13 +56,7 @@ class SealedBatches:
 
     def probe(self, ranges: Ranges) -> ProbeResult:
         """Probe every segment."""
-        low, high, negated, start, stop = ranges
-        return ProbeResult.sum(
-            [
-                segment.probe(low, high, negated=negated, start=start, stop=stop)
-                for segment in self._segments
-            ]
-        )
+        return ProbeResult.sum([segment.probe(ranges) for segment in self._segments])
 
     def expire(self, before: int) -> None:
         """Drop the segments that lie before it as a whole."""

@@ -62,7 +62,7 @@ def keep_window(
     return kept, Work.from_counters(counters)
 
 
-def find_matches(rows: np.ndarray, *, base: int, enumerate: bool = False) -> ProbeResult:
+def read_matches(rows: np.ndarray, *, base: int, enumerate: bool = False) -> ProbeResult:
     """Turn *rows* into the count and fingerprint of each and, with *enumerate*, the positions set.
 
     Positions come in ascending order within a row.

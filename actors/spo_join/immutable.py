@@ -9,9 +9,9 @@ import numpy as np
 
 from actors.probes import Probes
 from actors.spo_join.payloads import Offsets, Permutations
-from joins.indexes.immutable.probe_list import probe_all
-from joins.indexes.immutable.segment import Segment
+from joins.indexes.immutable.segment import Segment, probe_all
 from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.index import ranges_for
 from joins.indexes.search import Brackets
 from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Condition
@@ -87,20 +87,16 @@ def probe_sealed(
 
     Return the matches and the work of the busiest of *threads* (Algorithm 4).
     """
-    low, high = zip(*(c.bounds(part.batch.fields[c.probe_field]) for c in conditions), strict=True)
-    start, stop = window
+    columns = [part.batch.fields[c.probe_field] for c in conditions]
     found = probe_all(
         [sealed.segments[stored] for sealed in structures],
-        low,
-        high,
+        ranges_for(conditions, columns, *window),
         brackets=[sealed.brackets if stream == 0 else None for sealed in structures],
         threads=threads,
-        negated=[condition.negated for condition in conditions],
-        start=start,
-        stop=stop,
         enumerate=pairs,
     )
-    return _matches(found, part, stream), busiest([one.work for one in found], threads)
+    matches = ProbeResult.sum(found).of(stream, part.batch.id)
+    return matches, busiest([one.work for one in found], threads)
 
 
 def busiest(works: Sequence[Work], threads: int) -> Work:
@@ -117,18 +113,3 @@ def busiest(works: Sequence[Work], threads: int) -> Work:
         shares[free] += work
         spent[free] += sum(getattr(work, counter) for counter in COUNTERS)
     return shares[spent.index(max(spent))]
-
-
-def _matches(found: Sequence[ProbeResult], part: Probes, stream: int) -> Matches:
-    return Matches.sum(
-        [
-            Matches(
-                stream=stream,
-                probe_id=part.batch.id,
-                count=one.count,
-                fingerprint=one.fingerprint,
-                match_id=one.match_id,
-            )
-            for one in found
-        ]
-    )

@@ -6,7 +6,7 @@ import numpy as np
 
 from actors.protocol import Actor, Context, Message
 from actors.spo_join.payloads import MergedCount, Permutations, SortedRun
-from joins.indexes.immutable.permutation import permutation
+from joins.indexes.immutable.order_arrays import permutation
 
 
 class PermutationPE(Actor):

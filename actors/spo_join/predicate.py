@@ -11,7 +11,7 @@ from actors.spo_join.payloads import MergeFlag, Offsets, Partial, Routed, Sorted
 from actors.spo_join.rows import ROWS, Rows
 from joins.batch import Schema
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.immutable.offset import offset
+from joins.indexes.immutable.order_arrays import offset
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 

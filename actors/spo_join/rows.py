@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from actors.probes import Probes
-from joins.bit_array import find_matches, intersect, keep_window
+from joins.bit_array import intersect, keep_window, read_matches
 from joins.id_sets import intersect_ids
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.matches import ProbeResult
@@ -114,7 +114,7 @@ class BitRows(Rows):
         same_epoch = len({part.base for part in parts}) == 1
         width = min(part.words.shape[1] for part in parts) if same_epoch else 0
         words, work = intersect([part.words[:, :width] for part in parts])
-        found = find_matches(words, base=parts[0].base, enumerate=enumerate)
+        found = read_matches(words, base=parts[0].base, enumerate=enumerate)
         return ProbeResult(
             count=found.count,
             fingerprint=found.fingerprint,

@@ -19,7 +19,7 @@ methods, and leaves these as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -40,14 +40,14 @@ class Ranges(NamedTuple):
         Per predicate the least and the greatest value that satisfy it, a row per probe, both
         inclusive, in the predicate's dtype; low > high is empty, and so is an end that is NaN.
     negated
-        Per predicate whether values *outside* the range satisfy it.
+        Per predicate whether values *outside* the range satisfy it; None means no predicate.
     start, stop
         int64, probe i sees the stored positions start[i] to stop[i] - 1; None sets no bound.
     """
 
     low: Sequence[np.ndarray]
     high: Sequence[np.ndarray]
-    negated: Sequence[bool]
+    negated: Sequence[bool] | None = None
     start: np.ndarray | None = None
     stop: np.ndarray | None = None
 
@@ -85,7 +85,14 @@ def ranges_for(
     return Ranges(low, high, [c.negated for c in conditions], start, stop)
 
 
-def check_predicates(expected: int, **given: Sequence[Any]) -> None:
+def negated_flags(ranges: Ranges) -> np.ndarray:
+    """Return the flags of *ranges*, bool, one per predicate."""
+    if ranges.negated is None:
+        return np.zeros(len(ranges.low), np.bool_)
+    return np.array(ranges.negated, np.bool_)
+
+
+def check_predicates(expected: int, **given: Sized) -> None:
     """Raise :exc:`ValueError` naming the first of *given* that has not *expected* entries."""
     for name, entries in given.items():
         if len(entries) != expected:
@@ -97,7 +104,8 @@ def encode_ranges(ranges: Ranges, dtypes: Sequence[Any]) -> EncodedRanges:
 
     Raise :exc:`ValueError` or :exc:`TypeError` naming the column that does not fit.
     """
-    check_predicates(len(dtypes), low=ranges.low, high=ranges.high, negated=ranges.negated)
+    negated = negated_flags(ranges)
+    check_predicates(len(dtypes), low=ranges.low, high=ranges.high, negated=negated)
     m = len(ranges.low[0])
     low, high = np.empty((2, len(dtypes), m), np.int64)
     for i, dtype in enumerate(dtypes):
@@ -108,7 +116,7 @@ def encode_ranges(ranges: Ranges, dtypes: Sequence[Any]) -> EncodedRanges:
             empty = np.isnan(least) | np.isnan(most)
             low[i][empty], high[i][empty] = 1, 0
     start, stop = window_columns(ranges.start, ranges.stop, m)
-    return EncodedRanges(low, high, np.array(ranges.negated, np.bool_), start, stop)
+    return EncodedRanges(low, high, negated, start, stop)
 
 
 @inlined

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.bit_array import find_matches, intersect, keep_window, words_for
+from joins.bit_array import intersect, keep_window, read_matches, words_for
 from joins.hashing import mix
 
 BITS = 200
@@ -23,7 +23,7 @@ def pack(rows):
 
 
 def positions(rows, base):
-    found = find_matches(rows, base=base, enumerate=True)
+    found = read_matches(rows, base=base, enumerate=True)
     return [part.tolist() for part in np.split(found.match_id, np.cumsum(found.count)[:-1])]
 
 
@@ -41,7 +41,7 @@ def test_matches_are_the_positions_of_the_bits(rows, base):
     packed.flags.writeable = False
     expected = [[base + bit for bit in sorted(row)] for row in rows]
     assert positions(packed, base) == expected
-    counted = find_matches(packed, base=base)
+    counted = read_matches(packed, base=base)
     assert counted.match_id is None
     assert counted.count.tolist() == [len(row) for row in rows]
     assert counted.work.matches == sum(map(len, rows))

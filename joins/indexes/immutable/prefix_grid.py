@@ -30,24 +30,58 @@ range.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 
-from joins.indexes.immutable.prefix_grid_build import (
-    Grid,
-    fill_axes,
-    fill_runs,
-    fill_table,
-    levels_for,
-)
-from joins.indexes.immutable.prefix_grid_probe import count_rows, list_rows
-from joins.indexes.immutable.segment_probes import Probes, new_output
-from joins.indexes.immutable.tree_searched import TreeSearchedSegment
-from joins.machine.lanes import LANES
-from joins.matches import ProbeResult
-from joins.work import Work
+from joins.hashing import splitmix64
+from joins.indexes.immutable.css_tree import TreeSearchedSegment
+from joins.indexes.immutable.segment import PlaceRanges, satisfying, window_in
+from joins.machine.compiling import inlined, kernel
+from joins.machine.lanes import LANES, widen_lanes
+from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches
+from joins.work import COMPARISONS, COUNTERS, Work
 
 _BLOCK_BITS_MIN = 6
 _CELLS_MAX = 8  # Cells of the table per tuple.
+_GROUP_BITS = 2  # Logarithm of how many groups of blocks make one of the next level of runs.
+_CORNERS = 4  # Cells of the table per rectangle or run; a cell read counts as a comparison.
+
+
+class Grid(NamedTuple):
+    """The arrays of a prefix grid; n tuples, p predicates, b blocks of ``1 << block_bits`` places.
+
+    Attributes
+    ----------
+    block_bits
+        Logarithm of the block size.
+    id
+        Ids, counted from the epoch's first position, in the order of each axis, the lead axis
+        first, and then in the order of each further predicate; shape (max(p, 2), n).
+    place
+        Each id's place in the order of each predicate; shape (p, n), or (0, n) where candidates
+        are never tested for another predicate.
+    to_lead, from_lead
+        Place on the other axis to place on the lead axis, and back.
+    below, sum_below
+        Shape (b + 1, b + 1): how many tuples lie below a pair of block boundaries, and the wrapping
+        uint64 sum of ``splitmix64(position)`` over them. The lead axis comes last, so that the
+        ranks of neighbouring groups of blocks lie side by side.
+    run
+        Shape (levels, n + `LANES`): ids by groups of ``1 << _GROUP_BITS * level`` blocks of the
+        lead axis, within a group in the order of the other axis; and what is read behind the last
+        one.
+    """
+
+    block_bits: int
+    id: np.ndarray
+    place: np.ndarray
+    to_lead: np.ndarray
+    from_lead: np.ndarray
+    below: np.ndarray
+    sum_below: np.ndarray
+    run: np.ndarray
 
 
 def block_bits(tuples: int) -> int:
@@ -74,7 +108,7 @@ class PrefixGridSegment(TreeSearchedSegment):
             from_lead=np.empty(n, dtype),
             below=np.empty((blocks + 1, blocks + 1), dtype),
             sum_below=np.empty((blocks + 1, blocks + 1), np.uint64),
-            run=np.empty((levels_for(blocks), n + LANES), dtype),
+            run=np.empty((_levels_for(blocks), n + LANES), dtype),
         )
         fill_axes(self._grid, self.lead, self.first)
         fill_table(self._grid, self.first)
@@ -99,19 +133,436 @@ class PrefixGridSegment(TreeSearchedSegment):
         searched = super()._own_arrays()
         return [*others, *shared, grid.below, grid.sum_below, grid.run, *searched]
 
-    def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> ProbeResult:
+    def _intersect(self, places: PlaceRanges, searching: Work, *, enumerate: bool) -> ProbeResult:
+        m = len(places.start)
         candidates = np.empty(len(self) + LANES, np.int64)
-        output = new_output(len(probes.start))
-        count_rows(self._grid, self.first, probes, candidates, output, counters)
-        if enumerate:
-            room = np.empty(int(output.matches.sum()) + LANES, np.int64)
-            output = output._replace(match_id=room)
-            # Matches are charged by their number: a run that keeps its pairs is the same run.
-            uncharged = np.zeros_like(counters)
-            list_rows(self._grid, self.first, probes, candidates, output, uncharged)
-        return ProbeResult(
-            count=output.matches,
-            fingerprint=output.fingerprint,
-            match_id=output.match_id[:-LANES] if enumerate else None,
-            work=Work.from_counters(counters),
-        )
+
+        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
+            _count_rows(self._grid, self.first, places, row, candidates, buffer, counters)
+            return m
+
+        counted = find_matches(step, m, enumerate=False, work=searching)
+        if not enumerate:
+            return counted
+        # How many there are is known by now: ids are listed in one go, into as much room as that.
+        listed = np.empty(int(counted.count.sum()) + LANES, np.int64)
+        # Matches are charged by their number: enumerating costs what counting does.
+        uncharged = np.zeros(len(COUNTERS), np.int64)
+        _list_rows(self._grid, self.first, places, counted.count, candidates, listed, uncharged)
+        return replace(counted, match_id=listed[:-LANES])
+
+
+def _levels_for(blocks: int) -> int:
+    """Return how many levels of runs cover *blocks* blocks by no more than one group's width."""
+    levels = 1
+    while (1 << _GROUP_BITS * levels) < blocks:
+        levels += 1
+    return levels
+
+
+@kernel
+def fill_axes(grid: Grid, lead: np.ndarray, first: int) -> None:
+    """Fill in ids and places of the two axes, given positions in lead order."""
+    n = np.uint64(len(lead))
+    for place in range(n):
+        grid.id[0, place] = lead[place] - first
+    for place in range(n):
+        in_lead = np.uint64(grid.to_lead[place])
+        grid.from_lead[in_lead] = place
+        grid.id[1, place] = grid.id[0, in_lead]
+
+
+@kernel
+def fill_table(grid: Grid, first: int) -> None:
+    """Fill in the prefix counts and sums, block by block of the other axis."""
+    n = np.uint64(len(grid.to_lead))
+    bits, one = np.uint64(grid.block_bits), np.uint64(1)
+    rows, columns = np.uint64(len(grid.below)), np.uint64(grid.below.shape[1])
+    for row in range(rows):
+        for column in range(columns):
+            grid.below[row, column] = 0
+            grid.sum_below[row, column] = np.uint64(0)
+        if row == 0:
+            continue
+        before = row - one
+        for place in range(before << bits, min(row << bits, n)):
+            block = (np.uint64(grid.to_lead[place]) >> bits) + one
+            grid.below[row, block] += 1
+            grid.sum_below[row, block] += splitmix64(first + grid.id[1, place])
+        count = 0
+        total = np.uint64(0)
+        for column in range(columns):
+            count += grid.below[row, column]
+            total += grid.sum_below[row, column]
+            grid.below[row, column] = grid.below[before, column] + count
+            grid.sum_below[row, column] = grid.sum_below[before, column] + total
+
+
+@kernel
+def fill_runs(grid: Grid, filled: np.ndarray) -> None:
+    """Fill in the runs of all levels; *filled* has room for an int64 per level and block."""
+    levels, groups = np.uint64(len(filled)), np.uint64(filled.shape[1])
+    bits, more = np.uint64(grid.block_bits), np.uint64(_GROUP_BITS)
+    for level in range(levels):
+        for group in range(groups):
+            filled[level, group] = group << (bits + more * level)
+    # All levels in one pass: neighbours often go to one wide group, whose count must be written
+    # before it is read again, and the other levels are filled meanwhile.
+    for place in range(np.uint64(len(grid.to_lead))):
+        own = np.uint64(grid.to_lead[place]) >> bits
+        for level in range(levels):
+            grid.run[level, np.uint64(filled[level, own])] = grid.id[1, place]
+            filled[level, own] += 1
+            own >>= more
+
+
+@kernel
+def _side(
+    places: PlaceRanges, axis: int, probe: int, part: int, window: tuple[int, int], tuples: int
+) -> tuple[int, int]:
+    """Return part 0 or 1 of what a probe asks for on one axis."""
+    if axis == len(places.begin):
+        # One predicate alone: positions are the other axis.
+        return satisfying(window[0], window[1], False, part, tuples)
+    begin, end = places.begin[axis, probe], places.end[axis, probe]
+    return satisfying(begin, end, places.negated[axis], part, tuples)
+
+
+@kernel
+def _count(
+    grid: Grid,
+    places: PlaceRanges,
+    probe: int,
+    window: tuple[int, int],
+    first: int,
+    counters: np.ndarray,
+) -> tuple[int, np.uint64]:
+    """Count the points that both axes allow."""
+    n = len(grid.to_lead)
+    count = 0
+    total = np.uint64(0)
+    for i in range(2):
+        x = _side(places, 0, probe, i, window, n)
+        for j in range(2):
+            y = _side(places, 1, probe, j, window, n)
+            if x[0] < x[1] and y[0] < y[1]:
+                more, hashes = count_rectangle(grid, x, y, first, counters)
+                count, total = count + more, total + hashes
+    return count, total
+
+
+@kernel
+def _list(
+    grid: Grid,
+    places: PlaceRanges,
+    probe: int,
+    window: tuple[int, int],
+    first: int,
+    out: np.ndarray,
+    listed: int,
+    counters: np.ndarray,
+) -> int:
+    """List the points that both axes allow; return how many are listed then."""
+    n = len(grid.to_lead)
+    for i in range(2):
+        x = _side(places, 0, probe, i, window, n)
+        for j in range(2):
+            y = _side(places, 1, probe, j, window, n)
+            if x[0] < x[1] and y[0] < y[1]:
+                listed = list_rectangle(grid, x, y, first, out, listed, counters)
+    return listed
+
+
+@kernel
+def _test_candidates(
+    grid: Grid,
+    places: PlaceRanges,
+    probe: int,
+    window: tuple[int, int],
+    first: int,
+    candidates: np.ndarray,
+    counters: np.ndarray,
+) -> int:
+    """List the ids that satisfy everything, by testing the fewest candidates; return how many."""
+    source = -1
+    count = _count(grid, places, probe, window, first, counters)[0]
+    for predicate in range(2, len(places.begin)):
+        length = places.end[predicate, probe] - places.begin[predicate, probe]
+        if length < count and not places.negated[predicate]:
+            source, count = predicate, length
+    if source < 0:
+        count = _list(grid, places, probe, window, 0, candidates, 0, counters)
+    else:
+        begin = np.uint64(places.begin[source, probe])
+        for i in range(np.uint64(count)):
+            candidates[i] = grid.id[source, begin + i]
+    for predicate in range(len(grid.place)):
+        if predicate == source or (source < 0 and predicate < 2):
+            continue
+        begin, end = places.begin[predicate, probe], places.end[predicate, probe]
+        counters[COMPARISONS] += count
+        passed = 0
+        for i in range(np.uint64(count)):
+            place = grid.place[predicate, np.uint64(candidates[i])]
+            candidates[np.uint64(passed)] = candidates[i]
+            passed += int(((begin <= place) & (place < end)) ^ places.negated[predicate])
+        count = passed
+    counters[COMPARISONS] += count
+    passed = 0
+    for i in range(np.uint64(count)):
+        entry = candidates[i]
+        candidates[np.uint64(passed)] = entry
+        passed += int((window[0] <= entry) & (entry < window[1]))
+    return passed
+
+
+@kernel
+def _axes_suffice(places: PlaceRanges, window: tuple[int, int], tuples: int) -> bool:
+    """Return whether a probe asks for nothing that is not one of the two axes."""
+    predicates = len(places.begin)
+    return predicates == 1 or (predicates == 2 and window[1] - window[0] == tuples)
+
+
+@kernel
+def _count_rows(
+    grid: Grid,
+    first: int,
+    places: PlaceRanges,
+    row: int,
+    candidates: np.ndarray,
+    buffer: MatchBuffer,
+    counters: np.ndarray,
+) -> None:
+    """Count the matches of every probe from *row* on."""
+    n = len(grid.to_lead)
+    for probe in range(row, len(places.start)):
+        window = window_in(first, n, places.start[probe], places.stop[probe])
+        if window[0] >= window[1]:
+            continue
+        if _axes_suffice(places, window, n):
+            count, total = _count(grid, places, probe, window, first, counters)
+        else:
+            count = _test_candidates(grid, places, probe, window, first, candidates, counters)
+            total = np.uint64(0)
+            for i in range(np.uint64(count)):
+                total += splitmix64(first + candidates[i])
+        add_total(buffer, probe, count, total)
+
+
+@kernel
+def _list_rows(
+    grid: Grid,
+    first: int,
+    places: PlaceRanges,
+    count: np.ndarray,
+    candidates: np.ndarray,
+    out: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    """List the matches of every probe into *out*, which has room for all that were counted."""
+    n = len(grid.to_lead)
+    listed = 0
+    for probe in range(len(places.start)):
+        if count[probe] == 0:
+            continue
+        window = window_in(first, n, places.start[probe], places.stop[probe])
+        if _axes_suffice(places, window, n):
+            listed = _list(grid, places, probe, window, first, out, listed, counters)
+        else:
+            found = _test_candidates(grid, places, probe, window, first, candidates, counters)
+            for i in range(np.uint64(found)):
+                out[np.uint64(listed) + i] = first + candidates[i]
+            listed += found
+
+
+@kernel
+def _nearest_boundary(place: int, bits: int, tuples: int) -> int:
+    """Return the block boundary nearest to a place; behind the last block lies one, too."""
+    if place == tuples:
+        return (place + (1 << bits) - 1) >> bits
+    return (place + (1 << bits >> 1)) >> bits
+
+
+@kernel
+def _count_strip(
+    place: np.ndarray,
+    ids: np.ndarray,
+    axis: int,
+    strip: tuple[int, int],
+    inside: tuple[int, int],
+    first: int,
+) -> tuple[int, np.uint64]:
+    """Count the points of a strip of one *axis* that are in a range of the other."""
+    count = 0
+    total = np.uint64(0)
+    for i in range(np.uint64(strip[0]), np.uint64(strip[1])):
+        wanted = (inside[0] <= place[i]) & (place[i] < inside[1])
+        count += int(wanted)
+        total += splitmix64(first + ids[axis, i]) if wanted else np.uint64(0)
+    return count, total
+
+
+@kernel
+def _count_between(
+    place: np.ndarray,
+    ids: np.ndarray,
+    axis: int,
+    strip: tuple[int, int],
+    inside: tuple[int, int],
+    first: int,
+) -> tuple[int, np.uint64]:
+    """Count a strip, taken as negative where it ends before it begins."""
+    if strip[0] <= strip[1]:
+        return _count_strip(place, ids, axis, strip, inside, first)
+    count, total = _count_strip(place, ids, axis, (strip[1], strip[0]), inside, first)
+    return -count, np.uint64(0) - total
+
+
+@kernel
+def count_rectangle(
+    grid: Grid, x: tuple[int, int], y: tuple[int, int], first: int, counters: np.ndarray
+) -> tuple[int, np.uint64]:
+    """Return how many points a rectangle holds, and the sum of their positions' hashes.
+
+    Every side is moved to the nearest boundary of blocks, and what that adds or leaves out is
+    counted in a strip of at most half a block: first the sides of the lead axis, then the others.
+    """
+    n, bits = len(grid.to_lead), grid.block_bits
+    left, right = _nearest_boundary(x[0], bits, n), _nearest_boundary(x[1], bits, n)
+    if left == right:
+        counters[COMPARISONS] += x[1] - x[0]
+        return _count_strip(grid.from_lead, grid.id, 0, x, y, first)
+    x_begin, x_end = left << bits, min(right << bits, n)
+    place, ids = grid.from_lead, grid.id
+    count, total = _count_between(place, ids, 0, (x[0], x_begin), y, first)
+    more, hashes = _count_between(place, ids, 0, (x_end, x[1]), y, first)
+    count, total = count + more, total + hashes
+    bottom, top = _nearest_boundary(y[0], bits, n), _nearest_boundary(y[1], bits, n)
+    y_begin, y_end = min(bottom << bits, n), min(top << bits, n)
+    place, inside = grid.to_lead, (x_begin, x_end)
+    more, hashes = _count_between(place, ids, 1, (y[0], y_begin), inside, first)
+    count, total = count + more, total + hashes
+    more, hashes = _count_between(place, ids, 1, (y_end, y[1]), inside, first)
+    count, total = count + more, total + hashes
+    cells, sums = grid.below, grid.sum_below
+    count += int(cells[top, right]) - int(cells[top, left])
+    count -= int(cells[bottom, right]) - int(cells[bottom, left])
+    total += sums[top, right] - sums[top, left] - (sums[bottom, right] - sums[bottom, left])
+    strips = abs(x_begin - x[0]) + abs(x[1] - x_end) + abs(y_begin - y[0]) + abs(y[1] - y_end)
+    counters[COMPARISONS] += strips + _CORNERS
+    return count, total
+
+
+@kernel
+def _whole_blocks(begin: int, end: int, bits: int, tuples: int) -> tuple[int, int, int, int]:
+    """Return the first whole block in a range and the one past the last, and their places.
+
+    Where no block is whole, the two blocks are equal, and both places are the range's end, so that
+    all of it lies before them.
+    """
+    first = (begin + (1 << bits) - 1) >> bits
+    last = end >> bits
+    if end == tuples:
+        last = (end + (1 << bits) - 1) >> bits
+    if first >= last:
+        return 0, 0, end, end
+    return first, last, first << bits, min(last << bits, tuples)
+
+
+@kernel
+def _list_strip(
+    place: np.ndarray,
+    ids: np.ndarray,
+    axis: int,
+    strip: tuple[int, int],
+    inside: tuple[int, int],
+    first: int,
+    out: np.ndarray,
+    listed: int,
+) -> int:
+    """List the points of a strip of one *axis* that are in a range of the other."""
+    # No branch on what is found: a point that is not wanted is overwritten by the next one.
+    for i in range(np.uint64(strip[0]), np.uint64(strip[1])):
+        out[np.uint64(listed)] = first + np.int64(ids[axis, i])
+        listed += int((inside[0] <= place[i]) & (place[i] < inside[1]))
+    return listed
+
+
+@inlined
+def _copy_run(
+    grid: Grid, level: int, group: int, y: tuple[int, int], first: int, out: np.ndarray, listed: int
+) -> int:
+    """List the points of one group of blocks that are in the blocks *y* of the other axis."""
+    bits = _GROUP_BITS * level
+    left = group << bits
+    right = min((group + 1) << bits, len(grid.below) - 1)
+    below = int(grid.below[y[0], right]) - int(grid.below[y[0], left])
+    up_to = int(grid.below[y[1], right]) - int(grid.below[y[1], left])
+    source = (left << grid.block_bits) + below
+    # Whole lanes, the last ones too: what they copy too much is overwritten by what comes next.
+    for i in range(0, up_to - below, LANES):
+        widen_lanes(grid.run, level, source + i, out, listed + i, first)
+    return listed + up_to - below
+
+
+@inlined
+def _list_blocks(
+    grid: Grid,
+    x: tuple[int, int],
+    y: tuple[int, int],
+    first: int,
+    out: np.ndarray,
+    listed: int,
+    counters: np.ndarray,
+) -> int:
+    """List the points of whole blocks: cover the lead axis's by the fewest groups."""
+    left, right = x
+    mask = (1 << _GROUP_BITS) - 1
+    runs = 0
+    for level in range(len(grid.run)):
+        # The last level has no wider groups above it: all that is left is covered here.
+        last = level == len(grid.run) - 1
+        while left < right and (last or left & mask):
+            listed = _copy_run(grid, level, left, y, first, out, listed)
+            left += 1
+            runs += 1
+        while left < right and right & mask:
+            right -= 1
+            listed = _copy_run(grid, level, right, y, first, out, listed)
+            runs += 1
+        left >>= _GROUP_BITS
+        right >>= _GROUP_BITS
+    counters[COMPARISONS] += runs * _CORNERS
+    return listed
+
+
+@kernel
+def list_rectangle(
+    grid: Grid,
+    x: tuple[int, int],
+    y: tuple[int, int],
+    first: int,
+    out: np.ndarray,
+    listed: int,
+    counters: np.ndarray,
+) -> int:
+    """List the ids of a rectangle's points, plus *first*; return how many are listed then.
+
+    *out* has room for `LANES` entries more, which may be written to.
+    """
+    n = len(grid.to_lead)
+    left, right, x_begin, x_end = _whole_blocks(x[0], x[1], grid.block_bits, n)
+    bottom, top, y_begin, y_end = _whole_blocks(y[0], y[1], grid.block_bits, n)
+    place, ids = grid.from_lead, grid.id
+    listed = _list_strip(place, ids, 0, (x[0], x_begin), y, first, out, listed)
+    listed = _list_strip(place, ids, 0, (x_end, x[1]), y, first, out, listed)
+    counters[COMPARISONS] += x_begin - x[0] + x[1] - x_end
+    if left == right:
+        return listed
+    place, inside = grid.to_lead, (x_begin, x_end)
+    listed = _list_strip(place, ids, 1, (y[0], y_begin), inside, first, out, listed)
+    listed = _list_strip(place, ids, 1, (y_end, y[1]), inside, first, out, listed)
+    counters[COMPARISONS] += y_begin - y[0] + y[1] - y_end
+    if bottom < top:
+        listed = _list_blocks(grid, (left, right), (bottom, top), first, out, listed, counters)
+    return listed

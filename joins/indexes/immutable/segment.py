@@ -1,35 +1,76 @@
-"""What every immutable structure has in common: one sealed epoch of one stream, and its probes."""
+"""What every immutable structure has in common: one sealed epoch of one stream, and its probes.
+
+A probe is answered in two steps. First the keys are searched: a predicate's range of values becomes
+a range of places in the order of that predicate's keys (`PlaceRanges`). Then the ranges of all
+predicates are intersected; how, is what tells the structures apart.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from joins.indexes.columns import column, key_dtype, keys_column, window_columns
-from joins.indexes.immutable.permutation import index_dtype, permutation
-from joins.indexes.immutable.segment_probes import Probes
+from joins.indexes.columns import (
+    at_least_one,
+    column,
+    key_dtype,
+    keys_column,
+    window_columns,
+)
+from joins.indexes.immutable.order_arrays import index_dtype, permutation
+from joins.indexes.index import Ranges, check_predicates, negated_flags
 from joins.indexes.search import Brackets, find_ranges, find_ranges_in_brackets
+from joins.machine.compiling import kernel
 from joins.matches import ProbeResult
+from joins.state import State, Stateful
+from joins.threads import side_by_side
 from joins.work import COUNTERS, Work
 
 
-class Segment(ABC):
-    """One epoch's tuples of one stream, positions *first* to *first* + n - 1; never changes.
+class PlaceRanges(NamedTuple):
+    """A batch of probes once the keys have been searched; m probes, p predicates.
 
-    A subclass builds what it needs from the attributes in `_seal`, and says how a probe's ranges
-    are intersected. It expires as a whole.
+    Attributes
+    ----------
+    begin, end
+        int64, shape (p, m): ranges of places in the order of each predicate's keys, *end*
+        exclusive.
+    negated
+        bool, shape (p,): the range is what must not match.
+    start, stop
+        int64, shape (m,): positions start[i] to stop[i] - 1 are in probe i's window.
+    """
+
+    begin: np.ndarray
+    end: np.ndarray
+    negated: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+
+    def shortest(self, tuples: int) -> np.ndarray:
+        """Return for each probe how long the shortest of its ranges is: it has no more matches."""
+        lengths = self.end - self.begin
+        least: np.ndarray = np.where(self.negated[:, None], tuples - lengths, lengths).min(axis=0)
+        return least
+
+
+class Segment(Stateful, ABC):
+    """One epoch's tuples of one stream, positions *first* to *first* + n - 1: a `SealedIndex`.
+
+    It never changes, and expires as a whole. A subclass builds what it needs from the attributes in
+    `_seal`, and says in `_intersect` how a probe's ranges are intersected.
 
     Parameters
     ----------
     keys
-        Per predicate the sorted keys, as a B+-tree's scan gives them.
+        Per predicate the sorted keys, as a B+-tree's scan returns them.
     lead
         int64, the stream positions of the tuples in the order of the first predicate's keys.
     permutations
-        Per further predicate Algorithm 2's array (see `joins.indexes.immutable.permutation`): for
+        Per further predicate Algorithm 2's array (see `joins.indexes.immutable.order_arrays`): for
         each place in its order the place in the lead's.
     first
         The epoch's first position.
@@ -37,7 +78,7 @@ class Segment(ABC):
     Attributes
     ----------
     keys, lead
-        As given.
+        The parameters, checked.
     to_lead
         The permutation arrays, shape (predicates - 1, n).
     work
@@ -49,6 +90,8 @@ class Segment(ABC):
         When there is no predicate, columns differ in length, keys are not sorted, or positions or
         places are not of this epoch.
     """
+
+    state = ("first", "keys", "lead", "to_lead")
 
     def __init__(
         self,
@@ -101,56 +144,30 @@ class Segment(ABC):
 
     @abstractmethod
     def _own_arrays(self) -> list[np.ndarray]:
-        """Return the arrays that a structure keeps beside those it was given."""
+        """Return the arrays that `_seal` built."""
 
     def probe(
-        self,
-        lo: Sequence[np.ndarray],
-        hi: Sequence[np.ndarray],
-        *,
-        negated: Sequence[bool] | None = None,
-        start: np.ndarray | None = None,
-        stop: np.ndarray | None = None,
-        brackets: Brackets | None = None,
-        enumerate: bool = False,
+        self, ranges: Ranges, *, enumerate: bool = False, brackets: Brackets | None = None
     ) -> ProbeResult:
-        """Find for every probe the tuples that satisfy all predicates and lie in its window.
+        """Find matches as `SealedIndex.probe` says; ids are in no particular order within a row.
 
-        Parameters
-        ----------
-        lo, hi
-            Per predicate the ranges' ends, a row per probe, both inclusive; lo > hi is empty.
-        negated
-            Per predicate whether the range is what must *not* match; None means none.
-        start, stop
-            int64, probe i sees positions start[i] to stop[i] - 1; None sees all.
-        brackets
-            The probing stream's own sorted keys and their offset arrays: search as the paper does
-            in a two-way join (see `joins.indexes.search`). The matches are the same without; a
-            structure that searches by other means takes no notice.
-        enumerate
-            List the positions found too, in no particular order within a probe.
-
-        Raises
-        ------
-        ValueError, TypeError
-            When an argument's shape or dtype does not fit the segment.
+        *brackets* are the probing stream's own sorted keys and their offset arrays: they make the
+        search that of the paper's two-way join (see `joins.indexes.search`). The matches are the
+        same without; a structure that searches by other means ignores them.
         """
         predicates = len(self.keys)
-        flags = [False] * predicates if negated is None else list(negated)
-        for name, given in (("lo", lo), ("hi", hi), ("negated", flags)):
-            if len(given) != predicates:
-                raise ValueError(f"{name} has {len(given)} entries for {predicates} predicates")
-        m = len(lo[0])
+        negated = negated_flags(ranges)
+        check_predicates(predicates, low=ranges.low, high=ranges.high, negated=negated)
+        m = len(ranges.low[0])
         counters = np.zeros(len(COUNTERS), np.int64)
         begin, end = np.empty((2, predicates, m), np.int64)
         for i, keys in zip(range(predicates), self.keys, strict=True):
-            low = column(lo[i], keys.dtype, f"lo of predicate {i}", m)
-            high = column(hi[i], keys.dtype, f"hi of predicate {i}", m)
+            low = column(ranges.low[i], keys.dtype, f"low of predicate {i}", m)
+            high = column(ranges.high[i], keys.dtype, f"high of predicate {i}", m)
             self._find_places(i, low, high, brackets, (begin[i], end[i]), counters)
-        start, stop = window_columns(start, stop, m)
-        probes = Probes(begin, end, np.array(flags, np.bool_), start, stop)
-        return self._answer(probes, enumerate, counters)
+        window = window_columns(ranges.start, ranges.stop, m)
+        places = PlaceRanges(begin, end, negated, *window)
+        return self._intersect(places, Work.from_counters(counters), enumerate=enumerate)
 
     def _find_places(
         self,
@@ -172,27 +189,76 @@ class Segment(ABC):
         find_ranges_in_brackets(keys, own, offsets, low, high, *places, counters)
 
     @abstractmethod
-    def _answer(self, probes: Probes, enumerate: bool, counters: np.ndarray) -> ProbeResult:
-        """Intersect the ranges of every probe; *counters* hold what the search has cost."""
+    def _intersect(self, places: PlaceRanges, searching: Work, *, enumerate: bool) -> ProbeResult:
+        """Return the matches of every probe; *searching* is the work done so far."""
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the segment as plain arrays and numbers; what follows from them is left out."""
-        return {
-            "first": self.first,
-            "lead": self.lead,
-            "to_lead": self.to_lead,
-            "keys": list(self.keys),
-        }
+    def restore(self, state: State) -> None:
+        """Go back to a snapshot; what follows from its arrays is built again."""
+        super().restore(state)
+        self.work = self._seal()
 
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> Self:
-        """Return the segment that `snapshot` described."""
-        return cls(
-            snapshot["keys"],
-            snapshot["lead"],
-            list(snapshot["to_lead"]),
-            first=int(snapshot["first"]),
-        )
+
+def probe_all(
+    segments: Sequence[Segment],
+    ranges: Ranges,
+    *,
+    brackets: Sequence[Brackets | None] | None = None,
+    threads: int = 1,
+    enumerate: bool = False,
+) -> list[ProbeResult]:
+    """Probe every segment with the same probes; return each result, in the segments' order.
+
+    This is how one PE scales up (SPO-Join, section 4.2, Algorithm 4): a thread takes the next
+    segment of the list whenever it has finished one. Segments never change, so they need no lock,
+    and kernels do not block the interpreter; matches and work are those of a single thread.
+
+    Parameters
+    ----------
+    segments
+        The list to deal out.
+    ranges
+        The probes.
+    brackets
+        One for each segment, or None for none at all; see `Segment.probe`.
+    threads
+        How many work at once; 1 starts none.
+    enumerate
+        List positions too.
+
+    Raises
+    ------
+    ValueError
+        When *threads* is less than 1 or *brackets* are not one for each segment; and whatever
+        `Segment.probe` raises.
+    """
+    at_least_one(threads=threads)
+    each = [None] * len(segments) if brackets is None else list(brackets)
+    if len(each) != len(segments):
+        raise ValueError(f"{len(each)} brackets for {len(segments)} segments; expected one each")
+
+    def probe(place: int) -> ProbeResult:
+        return segments[place].probe(ranges, brackets=each[place], enumerate=enumerate)
+
+    return side_by_side(probe, range(len(segments)), min(threads, len(segments)))
+
+
+@kernel
+def window_in(first: int, tuples: int, start: int, stop: int) -> tuple[int, int]:
+    """Return which of the tuples, counted from 0, are at positions *start* to *stop* - 1."""
+    last = first + tuples
+    # Clamped before subtracting: an unbounded window is the smallest and the largest int64.
+    return min(max(start, first), last) - first, min(max(stop, first), last) - first
+
+
+@kernel
+def satisfying(begin: int, end: int, negated: bool, part: int, tuples: int) -> tuple[int, int]:
+    """Return the places that satisfy a predicate, as the two stretches number 0 and 1.
+
+    They are the range itself and an empty one, or what lies before and after a negated range.
+    """
+    if not negated:
+        return (begin, end) if part == 0 else (end, end)
+    return (0, begin) if part == 0 else (end, tuples)
 
 
 def _sorted_keys(keys: np.ndarray, predicate: int, length: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joins.indexes.immutable.css_segment import CssBitsSegment, CssHashSegment
+from joins.indexes.immutable.css_tree import CssBitsSegment, CssHashSegment
 from joins.indexes.immutable.po_join import PoJoinSegment
 from joins.indexes.immutable.prefix_grid import PrefixGridSegment
 from joins.indexes.immutable.segment import Segment

@@ -26,8 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.bit_array import bits_between, words_for
-from joins.indexes.immutable.offset import offset
-from joins.indexes.immutable.permutation import permutation
+from joins.indexes.immutable.order_arrays import offset, permutation
 from joins.indexes.index import EncodedRanges, Ranges, in_range
 from joins.indexes.windows.window_tuples import WindowIndex, WindowTuples
 from joins.machine.compiling import kernel

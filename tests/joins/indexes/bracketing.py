@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joins.indexes.immutable.offset import offset
+from joins.indexes.immutable.order_arrays import offset
 from joins.indexes.search import Brackets
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.immutable.offset import offset
+from joins.indexes.immutable.order_arrays import offset
 
 KEYS = st.lists(st.integers(-5, 5), max_size=40)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.immutable.permutation import index_dtype, permutation
+from joins.indexes.immutable.order_arrays import index_dtype, permutation
 
 
 @settings(deadline=None)

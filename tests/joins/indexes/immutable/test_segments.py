@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins import matches
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.immutable import prefix_grid, segment_probes
-from joins.indexes.immutable.permutation import permutation
+from joins.indexes.immutable import css_tree, prefix_grid
+from joins.indexes.immutable.order_arrays import permutation
 from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.index import Ranges
 from tests.joins.indexes.bracketing import brackets_of
 from tests.joins.indexes.immutable.segment_cases import assert_found, brute_force, random_case
 
@@ -36,19 +38,19 @@ def test_a_probe_finds_what_brute_force_finds(
     negated = flags[:predicates]
     segment = segment_type.from_columns(columns, first=first)
     expected = brute_force(columns, lo, hi, negated, start, stop, first)
-    window = {"start": start, "stop": stop, "negated": negated, "enumerate": enumerate_}
-    found = segment.probe(lo, hi, **window)
+    ranges = Ranges(lo, hi, negated, start, stop)
+    found = segment.probe(ranges, enumerate=enumerate_)
     assert_found(found, expected)
     assert (found.match_id is not None) == enumerate_
-    counted = segment.probe(lo, hi, **{**window, "enumerate": False})
+    counted = segment.probe(ranges)
     assert found.work == counted.work, "what a run costs must not depend on keeping its pairs"
 
     own = [np.sort(rng.integers(0, domain, n // 2).astype(c.dtype)) for c in columns]
     brackets = brackets_of(own, segment.keys)
-    assert_found(segment.probe(lo, hi, brackets=brackets, **window), expected)
+    assert_found(segment.probe(ranges, brackets=brackets, enumerate=enumerate_), expected)
 
-    again = segment_type.restore(segment.snapshot())
-    assert again.probe(lo, hi, **window).work == found.work
+    again = segment_type.from_snapshot(segment.snapshot())
+    assert again.probe(ranges, enumerate=enumerate_).work == found.work
     assert again.nbytes == segment.nbytes
     assert again.work == segment.work
 
@@ -65,10 +67,10 @@ def test_large_segments_and_small_blocks_find_the_same(
         columns, lo, hi, start, stop = random_case(rng, n, predicates, domain, 40, 77)
         segment = segment_type.from_columns(columns, first=77)
         for negated in ([False] * predicates, [True] + [False] * (predicates - 1)):
-            window = {"start": start, "stop": stop, "negated": negated}
-            found = segment.probe(lo, hi, enumerate=True, **window)
+            ranges = Ranges(lo, hi, negated, start, stop)
+            found = segment.probe(ranges, enumerate=True)
             assert_found(found, brute_force(columns, lo, hi, negated, start, stop, 77))
-            counted = segment.probe(lo, hi, **window)
+            counted = segment.probe(ranges)
             assert np.array_equal(counted.count, found.count)
             assert np.array_equal(counted.fingerprint, found.fingerprint)
 
@@ -78,7 +80,7 @@ def test_no_probes_find_nothing(segment_type):
     segment = segment_type.from_columns([np.arange(9), np.arange(9.0)])
     none = [np.empty(0, np.int64), np.empty(0)]
     for enumerate_ in (False, True):
-        found = segment.probe(none, none, enumerate=enumerate_)
+        found = segment.probe(Ranges(none, none), enumerate=enumerate_)
         assert len(found.count) == len(found.fingerprint) == 0
         assert found.match_id is None or found.match_id.dtype == np.int64
 
@@ -88,11 +90,11 @@ def test_enumeration_in_chunks_gives_the_same_list(segment_type, monkeypatch):
     rng = np.random.default_rng(11)
     columns, lo, hi, start, stop = random_case(rng, 500, 2, 30, 40, 0)
     segment = segment_type.from_columns(columns)
-    window = {"start": start, "stop": stop, "enumerate": True}
-    whole = segment.probe(lo, hi, **window)
-    monkeypatch.setattr(segment_probes, "_LISTED_MAX", 1)
-    monkeypatch.setattr("joins.indexes.immutable.css_segment._ROW_WORDS_MAX", 1)
-    again = segment.probe(lo, hi, **window)
+    ranges = Ranges(lo, hi, None, start, stop)
+    whole = segment.probe(ranges, enumerate=True)
+    monkeypatch.setattr(matches, "_LARGEST_CHUNK", 1)
+    monkeypatch.setattr(css_tree, "_ROW_WORDS_MAX", 1)
+    again = segment.probe(ranges, enumerate=True)
     assert np.array_equal(again.match_id, whole.match_id)
     assert again.work == whole.work
 
@@ -125,10 +127,11 @@ def test_input_is_not_changed_and_may_be_read_only(segment_type):
     for values in (*keys, lead, array):
         values.flags.writeable = False
     segment = segment_type(keys, lead, [array], first=0)
-    found = segment.probe(keys, keys, enumerate=True)
+    found = segment.probe(Ranges(keys, keys), enumerate=True)
     # Position 0 has fields (2, 1.0), 1 has (3, 2.0), 2 has (1, 3.0): no tuple has two equal fields.
     assert found.count.tolist() == [0, 0, 0]
-    assert segment.probe(keys, [keys[0], keys[1] + 2]).count.tolist() == [1, 0, 0]
+    wider = [keys[0], keys[1] + 2]
+    assert segment.probe(Ranges(keys, wider)).count.tolist() == [1, 0, 0]
 
 
 @structures
@@ -156,7 +159,7 @@ def test_what_is_not_one_sealed_epoch_is_refused(segment_type, keys, lead, permu
 def test_a_probe_for_another_number_of_predicates_is_refused(segment_type):
     segment = segment_type.from_columns([np.arange(3), np.arange(3)])
     bound = np.array([1])
-    with pytest.raises(ValueError, match="lo has 1 entries for 2 predicates"):
-        segment.probe([bound], [bound, bound])
-    with pytest.raises(TypeError, match="hi of predicate 1: dtype is float64"):
-        segment.probe([bound, bound], [bound, bound * 1.0])
+    with pytest.raises(ValueError, match="low: 1 given for 2 predicates"):
+        segment.probe(Ranges([bound], [bound, bound]))
+    with pytest.raises(TypeError, match="high of predicate 1: dtype is float64"):
+        segment.probe(Ranges([bound, bound], [bound, bound * 1.0]))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from joins.indexes.immutable.probe_list import probe_all
+from joins.indexes.immutable.segment import probe_all
 from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.index import Ranges
 from tests.joins.indexes.bracketing import brackets_of
 from tests.joins.indexes.immutable.segment_cases import assert_found, brute_force, random_case
 
@@ -22,14 +23,13 @@ def test_threads_change_neither_what_is_found_nor_the_work(segment_type, epochs,
     segments = [segment_type.from_columns(part, first=i * n) for i, part in enumerate(parts)]
     own = [np.sort(column[:40]) for column in columns]
     brackets = [brackets_of(own, segment.keys) for segment in segments]
-    window = {"start": start, "stop": stop, "negated": negated, "enumerate": True}
-    if bracketed:
-        window["brackets"] = brackets
-    alone = probe_all(segments, lo, hi, **window)
+    ranges = Ranges(lo, hi, negated, start, stop)
+    options = {"brackets": brackets if bracketed else None, "enumerate": True}
+    alone = probe_all(segments, ranges, **options)
     for i, found in enumerate(alone):
         assert_found(found, brute_force(parts[i], lo, hi, negated, start, stop, i * n))
     for threads in (2, 3):
-        together = probe_all(segments, lo, hi, threads=threads, **window)
+        together = probe_all(segments, ranges, threads=threads, **options)
         assert [found.work for found in together] == [found.work for found in alone]
         for one, other in zip(alone, together, strict=True):
             assert np.array_equal(one.match_id, other.match_id)
@@ -38,14 +38,14 @@ def test_threads_change_neither_what_is_found_nor_the_work(segment_type, epochs,
 
 def test_an_error_in_a_thread_is_raised():
     segments = [SEGMENTS["po_join"].from_columns([np.arange(4)], first=f) for f in (0, 4)]
-    with pytest.raises(TypeError, match="lo of predicate 0"):
-        probe_all(segments, [np.array([0.5])], [np.array([2])], threads=2)
+    with pytest.raises(TypeError, match="low of predicate 0"):
+        probe_all(segments, Ranges([np.array([0.5])], [np.array([2])]), threads=2)
 
 
 def test_what_cannot_be_dealt_out_is_refused():
     segments = [SEGMENTS["po_join"].from_columns([np.arange(4)])]
-    bound = [np.array([1])]
-    with pytest.raises(ValueError, match="threads is 0, expected at least 1"):
-        probe_all(segments, bound, bound, threads=0)
+    ranges = Ranges([np.array([1])], [np.array([1])])
+    with pytest.raises(ValueError, match="threads is 0, must be at least 1"):
+        probe_all(segments, ranges, threads=0)
     with pytest.raises(ValueError, match="2 brackets for 1 segments"):
-        probe_all(segments, bound, bound, brackets=[None, None])
+        probe_all(segments, ranges, brackets=[None, None])
