@@ -13,13 +13,12 @@ from scenarios.commands.options import (
     replay_command,
 )
 from scenarios.commands.output import exit_code, print_json, worst
-from scenarios.comparison.candidates import candidates
-from scenarios.comparison.compare import plan_all, run_all
 from scenarios.config import RunConfig
 from scenarios.failures import EXIT_STOPPED
 from scenarios.many_runs import Preparation
 from scenarios.report.pages import write_comparison_page
 from scenarios.run_directory import new_run_directory
+from scenarios.system_comparison import candidates, plan_all, run_all
 from scenarios.terminal.progress import Terminal
 from scenarios.terminal.views import show_comparison
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.comparison.compare import Comparison
 from scenarios.engines.comparison import EngineComparison
 from scenarios.formatting import (
     VERDICT_WORDS,
@@ -35,6 +34,7 @@ from scenarios.run import Report
 from scenarios.run_directory import OutputError
 from scenarios.run_json import summary
 from scenarios.study.findings import Findings
+from scenarios.system_comparison import Comparison
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
-from scenarios.comparison.compare import Comparison
 from scenarios.engines.comparison import EngineComparison
 from scenarios.formatting import (
     VERDICT_WORDS,
@@ -19,6 +18,7 @@ from scenarios.formatting import (
 from scenarios.run import Report
 from scenarios.study.findings import Findings
 from scenarios.study.study import Chart
+from scenarios.system_comparison import Comparison
 from scenarios.verdict import Verdict
 
 HOLDS_WORDS: dict[bool | None, str] = {True: "holds", False: "does not hold", None: "unknown"}

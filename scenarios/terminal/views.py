@@ -17,7 +17,6 @@ from netsim.cost import CostProfile, load_profile
 from netsim.operator_cost import GROUPS
 from scenarios.calibration.fidelity import Prediction
 from scenarios.calibration.fit import COSTS, Calibrated
-from scenarios.comparison.compare import Comparison
 from scenarios.engines.comparison import EngineComparison
 from scenarios.formatting import VERDICT_WORDS, format_value
 from scenarios.plan import Plan
@@ -39,6 +38,7 @@ from scenarios.run import Report
 from scenarios.run_json import versions
 from scenarios.study.findings import Findings
 from scenarios.study.study import Study
+from scenarios.system_comparison import Comparison
 from scenarios.verdict import Verdict
 from spark_bridge.prepared import REJECTED, PreparedStream
 from topologies import Topology

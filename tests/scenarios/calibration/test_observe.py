@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 from netsim.cost import load_profile
 from netsim.operator_cost import GROUPS, OperatorCost, Transport
@@ -18,7 +19,7 @@ from tests.scenarios.calibration.conftest import BATCH, ROWS
 
 def test_every_operator_is_watched(split_join: RunConfig) -> None:
     with Threads(2) as processes:
-        operators, carried = observe(make_plan(split_join), processes)
+        operators, carried = observe(make_plan(split_join), cast(Any, processes))
     assert set(operators) == {"source", "router", "joiner", "sink"}
     assert operators["source"].rows == ROWS, "what a source sends"
     assert operators["router"].messages == ROWS // BATCH

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from scenarios.study.findings import judge_claim
+from scenarios.study.findings import Values, judge_claim
 from scenarios.study.section import Claim
 
-CURVES = {
+CURVES: dict[str, Values] = {
     "up": [1.0, 2.0, 4.0],
     "down": [4.0, 2.0, 1.0],
     "over": [2.0, 4.0, 8.0],
@@ -58,7 +58,7 @@ def test_positions_are_those_of_the_whole_axis() -> None:
 
 
 def test_a_step_within_the_slack_is_no_step_back() -> None:
-    curves = {"a": [100.0, 99.0, 110.0]}
+    curves: dict[str, Values] = {"a": [100.0, 99.0, 110.0]}
     claim = Claim(text="rises", of=("a",), rises=True)
     assert judge_claim(claim, "", curves, (0, 1, 2)).holds is True
     strict = Claim(text="rises", of=("a",), rises=True, slack=0)

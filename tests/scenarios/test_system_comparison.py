@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from joins.state import array_bytes
 from scenarios import scenario_files
-from scenarios.comparison.candidates import candidates
 from scenarios.config import RunConfig
 from scenarios.scenario_files import ConfigError
+from scenarios.system_comparison import VARIANTS, candidates
 from topologies import TOPOLOGIES, TopologyError
 
 QUERY = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '5' ON '10')"
@@ -22,32 +23,34 @@ def base(tmp_path: Path) -> RunConfig:
 
 
 def test_all_systems_there_are_take_part(base: RunConfig) -> None:
-    assert {one.config.topology for one in candidates(base, [], {})} == set(TOPOLOGIES)
+    topologies = {config.topology for config in candidates(base, [], {}).values()}
+    assert topologies == set(TOPOLOGIES)
 
 
-def test_labels_differ(base: RunConfig) -> None:
-    labels = [one.label for one in candidates(base, [], {})]
-    assert len(set(labels)) == len(labels)
+def test_no_label_is_that_of_two_systems(base: RunConfig) -> None:
+    variants = sum(len(VARIANTS.get(name, {name: {}})) for name in TOPOLOGIES)
+    assert len(candidates(base, [], {})) == variants
 
 
 def test_a_parameter_goes_to_the_systems_that_have_it(base: RunConfig) -> None:
-    found = candidates(base, ["spo_join", "split_join"], {"pes": "7", "rows": "50"})
-    assert {one.config.rows for one in found} == {50}
-    for one in found:
-        expected = "7" if one.config.topology == "split_join" else None
-        assert one.config.parameters.get("pes") == expected
+    configs = candidates(base, ["spo_join", "split_join"], {"pes": "7", "rows": "50"}).values()
+    assert {config.rows for config in configs} == {50}
+    for config in configs:
+        expected = "7" if config.topology == "split_join" else None
+        assert config.parameters.get("pes") == expected
 
 
 def test_the_scenarios_parameters_go_to_its_own_system(base: RunConfig) -> None:
-    for one in candidates(base, ["spo_join", "split_join"], {}):
-        expected = 3 if one.config.topology == "spo_join" else None
-        assert one.config.parameters.get("po_join_pes") == expected
+    for config in candidates(base, ["spo_join", "split_join"], {}).values():
+        expected = 3 if config.topology == "spo_join" else None
+        assert config.parameters.get("po_join_pes") == expected
 
 
 def test_a_setting_that_makes_variants_one_leaves_one(base: RunConfig) -> None:
     settings = {"mutable": "hash", "immutable": "css_hash", "merge_threshold": "slide"}
-    variants = candidates(base, ["spo_join"], settings)
-    assert len({repr(sorted(one.config.parameters.items())) for one in variants}) == len(variants)
+    variants = candidates(base, ["spo_join"], settings).values()
+    parameters = {repr(sorted(config.parameters.items())) for config in variants}
+    assert len(parameters) == len(variants)
     assert len(variants) < len(candidates(base, ["spo_join"], {}))
 
 
@@ -65,7 +68,7 @@ def test_bytes_held_count_each_array_once_and_views_as_what_they_are_views_of() 
     class Holder:
         __slots__ = ("array", "others")
 
-    holder = Holder()
+    holder: Any = Holder()
     holder.array = np.zeros(100)
     holder.others = {"view": holder.array[:10], "again": [holder.array, (np.zeros(5, np.int8),)]}
     assert array_bytes(holder) == 805

@@ -1,27 +1,81 @@
-"""Runs the candidates and gathers what came out."""
+"""One query on every system that can evaluate it: same data, same network, side by side."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from scenarios.comparison.candidates import Candidate
 from scenarios.config import RunConfig
 from scenarios.many_runs import Preparation, Result, run_one_of_many
 from scenarios.plan import Plan, make_plan
 from scenarios.run_directory import POINTS
 from scenarios.run_json import versions
-from scenarios.scenario_files import ConfigError
-from topologies import TopologyError
+from scenarios.scenario_files import ConfigError, change
+from topologies import TOPOLOGIES, TopologyError, find_topology
 
-KEYS = (
+VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "spo_join": {
+        "spo_join": {},
+        "spo_join, parted merges": {"merge_threshold": "slide/pes"},
+        "spo_join, prefix grid": {"immutable": "prefix_grid"},
+        "spo_join, CSS bits": {"immutable": "css_bits"},
+        "spo_join, all hash": {"mutable": "hash", "immutable": "css_hash"},
+    },
+}
+"""Systems that are compared in several variants: label to parameters."""
+
+_KEYS = (
     "digest", "tuples", "virtual_seconds", "wall_seconds", "throughput_tps", "latency_ms",
     "network", "state_bytes", "kernel_seconds", "verdict",
 )  # fmt: skip
+
+
+def candidates(
+    base: RunConfig, names: Sequence[str], settings: Mapping[str, Any]
+) -> dict[str, RunConfig]:
+    """Return what to run, by label: the systems *names*, or all there are.
+
+    Each is a plain run, which can be repeated alone. *settings* are changes by key, as on the
+    command line. What is no key of a configuration is a parameter of the systems that have one of
+    that name. The base's own parameters go to its own topology.
+
+    Raises
+    ------
+    ConfigError
+        A setting means nothing to any of the systems.
+    TopologyError
+        There is no system of that name.
+    """
+    topologies = [find_topology(name) for name in names] or list(TOPOLOGIES.values())
+    known = base.model_dump()
+    general = {key: value for key, value in settings.items() if "." in key or key in known}
+    special = {key: value for key, value in settings.items() if key not in general}
+    allowed = {
+        topology.name: {parameter.name for parameter in fields(topology.parameters_type)}
+        for topology in topologies
+    }
+    every = set().union(*allowed.values())
+    for key in special:
+        if key not in every:
+            raise ConfigError(
+                f"--set {key}: no system compared here has such a parameter; there are "
+                f"{', '.join(sorted(every))}"
+            )
+    base = change(base, general)
+    configs: dict[str, RunConfig] = {}
+    for topology in topologies:
+        own = {k: v for k, v in special.items() if k in allowed[topology.name]}
+        if topology.name == base.topology:
+            own = base.parameters | own
+        for label, variant in VARIANTS.get(topology.name, {topology.name: {}}).items():
+            config = change(base, {"topology": topology.name, "parameters": {**variant, **own}})
+            if config not in configs.values():  # a setting can make two variants one
+                configs[label] = config
+    return configs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +87,7 @@ class Comparison:
     base
         What all runs share.
     results
-        Label to what came out, by falling throughput; what failed stands last.
+        Label to what came out, by falling throughput; failures are last.
     refused
         Label to why a system cannot evaluate the query.
     streams
@@ -48,10 +102,10 @@ class Comparison:
     @property
     def fastest(self) -> str | None:
         """The exact system of highest throughput."""
-        exact = (
-            label for label, result in self.results.items() if result.passed and _exact(result)
-        )
-        return next(exact, None)
+        for label, result in self.results.items():
+            if result.passed and result.record["verdict"]["exact"]:
+                return label
+        return None
 
     def as_json(self, replay: str) -> dict[str, Any]:
         """Return it as one JSON object with stable keys."""
@@ -72,7 +126,7 @@ class Comparison:
                     "claims_exact": result.claims_exact,
                     "passed": result.passed,
                     "failure": result.failure,
-                    **{key: result.record.get(key) for key in KEYS},
+                    **{key: result.record.get(key) for key in _KEYS},
                 }
                 for label, result in self.results.items()
             ],
@@ -88,18 +142,18 @@ class Comparison:
 
 
 def plan_all(
-    candidates: Sequence[Candidate], preparation: Preparation
+    configs: Mapping[str, RunConfig], preparation: Preparation
 ) -> tuple[dict[str, Plan], dict[str, str]]:
-    """Return a plan for each candidate that can evaluate the query, and why the others cannot.
+    """Return a plan for each system that can evaluate the query, and why the others cannot.
 
     Raise :exc:`ConfigError` when none of them can.
     """
     plans, refused = {}, {}
-    for candidate in candidates:
+    for label, config in configs.items():
         try:
-            plans[candidate.label] = make_plan(candidate.config, prepare=preparation)
+            plans[label] = make_plan(config, prepare=preparation)
         except TopologyError as error:
-            refused[candidate.label] = str(error)
+            refused[label] = str(error)
     if not plans:
         reasons = "; ".join(refused.values())
         raise ConfigError(f"no system compared here can evaluate the query: {reasons}")
@@ -135,7 +189,3 @@ def run_all(
             for stream in first.streams
         ],
     )
-
-
-def _exact(result: Result) -> bool:
-    return bool(result.record.get("verdict", {}).get("exact"))
