@@ -22,8 +22,10 @@ state derives from `Stateful` and declares once which of its attributes are stat
   and go, such as an index, therefore declares all of its attributes, its configuration too.
 - A class with a constructor, or without a declaration in its bases, must declare: the class
   statement fails otherwise. A class without state says ``state = ()``; an abstract base that has
-  neither names `abc.ABC` among its bases. A class may write `snapshot` and `restore` by hand, or
-  extend `restore` where something follows from the state, such as the position of an open file.
+  neither names `abc.ABC` among its bases. Where a subclass declares another number of attributes,
+  the base's declaration needs a type: ``state: ClassVar[tuple[str, ...]] = (...)``.
+- A class may write `snapshot` and `restore` by hand, or extend `restore` where something follows
+  from the state, such as the position of an open file.
 """
 
 from __future__ import annotations

@@ -33,11 +33,14 @@ from actors.spo_join.permutation import PermutationPE
 from actors.spo_join.po_join import PoJoinPE
 from actors.spo_join.predicate import PredicatePE
 from actors.spo_join.router import Router
-from actors.spo_join.windows.cache import Cache, Cached
-from actors.spo_join.windows.carried import Carried
-from actors.spo_join.windows.merged import MergedCounts
-from actors.spo_join.windows.own_slide import OwnSlide
-from actors.spo_join.windows.state import WindowState
+from actors.spo_join.windows import (
+    Cache,
+    Cached,
+    Carried,
+    MergedCounts,
+    OwnSlide,
+    WindowState,
+)
 from joins.epochs import MergeThreshold
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.queries.query import JoinQuery
@@ -266,8 +269,8 @@ def _window_states(
     if p.window_state == "own_slide":
         # Of the epochs in a window, one is still mutable; a PE gets one of every len(pes).
         epochs = -(-windows[0].length * threshold.parts // threshold.length)
-        kept = -(-(epochs - 1) // len(pes))
-        return [partial(OwnSlide, pes=len(pes), kept=kept) for _ in pes]
+        of_one = -(-(epochs - 1) // len(pes))
+        return [partial(OwnSlide, pes=len(pes), epochs=of_one) for _ in pes]
     if p.window_state == "round_robin":
         return [partial(MergedCounts, windows=windows) for _ in pes]
     return [

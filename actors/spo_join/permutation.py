@@ -2,18 +2,81 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from actors.protocol import Actor, Context, Message
-from actors.spo_join.payloads import MergedCount, Permutations, SortedRun
+from actors.protocol import HEADER_BYTES, Actor, Context, Message
+from actors.spo_join.predicate import SortedRun
 from joins.indexes.immutable.order_arrays import permutation
+
+
+@dataclass(frozen=True, slots=True)
+class Permutations:
+    """One stream's permutation arrays of an epoch (permutation PE to PO-Join PE).
+
+    Attributes
+    ----------
+    epoch, stream
+        What they belong to.
+    first
+        Position of the epoch's first tuple in its stream.
+    last
+        Arrival number of the epoch's last tuple.
+    lead_ids
+        int64, the tuples in the order of the first predicate's field.
+    arrays
+        Per further predicate, for each place in its field's order the place in the lead's.
+    """
+
+    epoch: int
+    stream: int
+    first: int
+    last: int
+    lead_ids: np.ndarray
+    arrays: tuple[np.ndarray, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + self.lead_ids.nbytes + sum(array.nbytes for array in self.arrays)
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples."""
+        return len(self.lead_ids)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The epoch's last tuple: so far the receiver's count then reaches."""
+        return self.last, self.last
+
+
+@dataclass(frozen=True, slots=True)
+class MergedCount:
+    """How many tuples of one stream were merged into another PO-Join PE's segments (Figure 6 A).
+
+    *last* is the arrival number of the epoch's last tuple.
+    """
+
+    stream: int
+    tuples: int
+    last: int
+
+    nbytes = HEADER_BYTES
+    rows = 0
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The last tuple merged: the trace then shows how far behind a PE's count is."""
+        return self.last, self.last
 
 
 class PermutationPE(Actor):
     """Gathers one stream's sorted fields of an epoch and relates their orders.
 
-    Ports: ``po_join`` (by epoch, round robin); with *announces* also ``window``, on which it tells
-    all other PO-Join PEs how many tuples it sent to that one (Figure 6 A).
+    Ports: ``po_join`` (by epoch, round robin); with *announces* also ``window``, on which it sends
+    all other PO-Join PEs the number of tuples that it sent to that one (Figure 6 A).
     """
 
     state = ("_gathered",)
@@ -24,7 +87,7 @@ class PermutationPE(Actor):
         self._gathered: dict[tuple[int, int], dict[int, np.ndarray]] = {}
 
     def receive(self, message: Message, context: Context) -> None:
-        """Take one sorted field; the last one of an epoch and stream completes it."""
+        """Add one sorted field; the last one of an epoch and stream completes it."""
         run: SortedRun = message.payload
         key = (run.epoch, run.stream)
         fields = self._gathered.setdefault(key, {})

@@ -1,36 +1,90 @@
-"""The PO-Join PE: a list of sealed segments, probed by every tuple (sections 3.4, 4.2 and 4.3)."""
+"""The PO-Join PE: a list of sealed epochs, probed by every tuple (sections 3.4, 4.2 and 4.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from actors.probes import Probes
 from actors.protocol import Actor, Context, Message
 from actors.results import Answers
-from actors.spo_join.immutable import Assembly, Sealed, probe_sealed
-from actors.spo_join.payloads import (
-    MergedCount,
-    MergeFlag,
-    Offsets,
-    Permutations,
-    Routed,
-    WindowCount,
-)
-from actors.spo_join.windows.state import WindowState
+from actors.spo_join.permutation import MergedCount, Permutations
+from actors.spo_join.predicate import Offsets
+from actors.spo_join.router import MergeFlag, Routed
+from actors.spo_join.windows import WindowCount, WindowState
 from joins.batch import Schema
-from joins.matches import Matches
+from joins.indexes.immutable.segment import Segment, probe_all
+from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.index import ranges_for
+from joins.indexes.search import Brackets
+from joins.matches import Matches, ProbeResult
 from joins.queries.query import JoinQuery
+from joins.work import COUNTERS, NO_WORK, Work
+
+
+@dataclass(slots=True)
+class Sealed:
+    """One epoch's immutable structure: a segment per stream and the offsets between them."""
+
+    epoch: int
+    segments: tuple[Segment, ...]
+    offsets: tuple[np.ndarray, ...] | None
+
+    @property
+    def brackets(self) -> Brackets | None:
+        """Stream 0's sorted keys and where they fall among stream 1's; None in a self join."""
+        return None if self.offsets is None else Brackets(self.segments[0].keys, self.offsets)
+
+    def stop(self, stream: int) -> int:
+        """Return the position after the epoch's last of *stream*."""
+        return self.segments[stream].first + len(self.segments[stream])
+
+
+@dataclass(slots=True)
+class Assembly:
+    """A record of the assembling table: an epoch's arrays as they come in (section 4.3)."""
+
+    offsets: dict[int, Offsets] = field(default_factory=dict)
+    permutations: dict[int, Permutations] = field(default_factory=dict)
+
+    def add(self, arrays: Offsets | Permutations) -> None:
+        """Add one array."""
+        if isinstance(arrays, Offsets):
+            self.offsets[arrays.predicate] = arrays
+        else:
+            self.permutations[arrays.stream] = arrays
+
+    def is_complete(self, *, predicates: int, streams: int) -> bool:
+        """Return whether every array is here."""
+        return len(self.offsets) == predicates and len(self.permutations) == streams
+
+    def seal(self, epoch: int, structure: str) -> tuple[Sealed, Work]:
+        """Build *structure*, a key of `SEGMENTS`, for every stream."""
+        by_predicate = [arrays for _, arrays in sorted(self.offsets.items())]
+        segments = tuple(
+            SEGMENTS[structure](
+                [arrays.keys[stream] for arrays in by_predicate],
+                permutations.lead_ids,
+                permutations.arrays,
+                first=permutations.first,
+            )
+            for stream, permutations in sorted(self.permutations.items())
+        )
+        offsets = [arrays.offsets for arrays in by_predicate]
+        known = tuple(array for array in offsets if array is not None)
+        sealed = Sealed(epoch, segments, known if len(known) == len(offsets) else None)
+        return sealed, sum((segment.work for segment in segments), NO_WORK)
 
 
 class PoJoinPE(Actor):
-    """Holds the segments of the epochs that fall to it, and probes them with every tuple.
+    """Seals the epochs that fall to it into segments, and probes them with every tuple.
 
     From the flag of an epoch until its arrays have come, tuples are queued for it: they probe the
     segments that are there at once, and the new one when it is built.
 
-    A segment is probed until its window state says that it has expired, and dropped when that is
+    A segment is probed until it has expired, as the window state sees it, and dropped when that is
     true of its epoch in every stream.
 
     Ports: ``sink``, and what its window state asks for.
@@ -82,21 +136,21 @@ class PoJoinPE(Actor):
             self._seal_if_complete(payload.epoch, context)
         elif isinstance(payload, Offsets | Permutations):
             if isinstance(payload, Permutations):
-                self._window.assigned(payload)
+                self._window.on_permutations(payload)
             self._assembling.setdefault(payload.epoch, Assembly()).add(payload)
             self._seal_if_complete(payload.epoch, context)
         elif isinstance(payload, MergedCount | WindowCount):
-            self._window.told(payload)
+            self._window.on_count(payload)
         else:
-            raise TypeError(f"a PO-Join PE cannot take a {type(payload).__name__}")
+            raise TypeError(f"a PO-Join PE cannot receive a {type(payload).__name__}")
         self._drop_expired()
 
     def _evaluate(self, routed: Routed, context: Context) -> None:
-        self._window.before(context)
+        self._window.before_evaluation(context)
         self._probe([routed], self._alive(), context)
         for queue in self._queues.values():
             queue.append(routed)
-        self._window.evaluated(routed, context)
+        self._window.after_evaluation(routed, context)
 
     def _seal_if_complete(self, epoch: int, context: Context) -> None:
         """Build the epoch's structure once all arrays and the flag are here; drain its queue."""
@@ -133,24 +187,31 @@ class PoJoinPE(Actor):
             if not any(rows) or not structures[stored]:
                 continue
             part = Probes.concat(parts)
-            matches, work = probe_sealed(
-                structures[stored],
-                part,
-                self._conditions[stream],
-                self._window.bounds(part),
-                stream=stream,
-                stored=stored,
-                threads=self._threads,
-                pairs=self._pairs,
-            )
-            context.charge(work)
-            for answer, one, found in zip(answers, parts, matches.split(rows), strict=True):
+            results = self._find(structures[stored], part, stream)
+            context.charge(busiest([one.work for one in results], self._threads))
+            matches = ProbeResult.sum(results).of(stream, part.batch.id)
+            for answer, one, of_one in zip(answers, parts, matches.split(rows), strict=True):
                 if len(one):
-                    answer.append((found, one.born_ns))
+                    answer.append((of_one, one.born_ns))
         for routed, answer in zip(queue, answers, strict=True):
             if answer:
-                found_by, born_ns = zip(*answer, strict=True)
-                context.send("sink", Answers(found_by, born_ns, routed.span))
+                all_matches, born_ns = zip(*answer, strict=True)
+                context.send("sink", Answers(all_matches, born_ns, routed.span))
+
+    def _find(
+        self, structures: Sequence[Sealed], part: Probes, stream: int
+    ) -> Sequence[ProbeResult]:
+        """Probe the segments that *stream* probes in *structures* (at least one) with *part*."""
+        conditions = self._conditions[stream]
+        stored = self._stored_stream[stream]
+        columns = [part.batch.fields[condition.probe_field] for condition in conditions]
+        return probe_all(
+            [sealed.segments[stored] for sealed in structures],
+            ranges_for(conditions, columns, *self._window.bounds(part)),
+            brackets=[sealed.brackets if stream == 0 else None for sealed in structures],
+            threads=self._threads,
+            enumerate=self._pairs,
+        )
 
     def _alive(self) -> list[list[Sealed]]:
         """Return per stored stream the epochs that have not expired."""
@@ -166,3 +227,19 @@ class PoJoinPE(Actor):
     def _drop_expired(self) -> None:
         alive = {sealed.epoch for stream in self._alive() for sealed in stream}
         self._sealed = [sealed for sealed in self._sealed if sealed.epoch in alive]
+
+
+def busiest(works: Sequence[Work], threads: int) -> Work:
+    """Return what the busiest of *threads* does when each takes the next of *works* as it is free.
+
+    In Algorithm 4 threads take the segments of the list one by one, under a lock. The result is the
+    time until the last thread is done, on a machine with a core for each; which thread is free
+    first follows from counted operations, all taken as equally long.
+    """
+    shares = [NO_WORK] * min(threads, len(works))
+    spent = [0] * len(shares)
+    for work in works:
+        free = spent.index(min(spent))
+        shares[free] += work
+        spent[free] += sum(getattr(work, counter) for counter in COUNTERS)
+    return shares[spent.index(max(spent))]

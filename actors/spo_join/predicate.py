@@ -1,19 +1,349 @@
-"""The predicate PE: one predicate, over the mutable component (section 3.2)."""
+"""The predicate PE: one predicate over the mutable component (SPO-Join, section 3.2).
+
+For every probing tuple it finds the stored tuples that satisfy its predicate, in one of two forms
+(`BitRows`, the paper's bit arrays, or `IdRows`), splits these partial results among the logical PEs
+in one of two ways (`ByHash`, or `InTurns` as in the engine that the paper runs on), and at a
+merge sends what the immutable component is built from.
+"""
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 from actors.probes import Probes
-from actors.protocol import Actor, Context, Message
-from actors.spo_join.dealing import DEALINGS
-from actors.spo_join.payloads import MergeFlag, Offsets, Partial, Routed, SortedRun
-from actors.spo_join.rows import ROWS, Rows
+from actors.protocol import HEADER_BYTES, NO_SPAN, Actor, Context, Message
+from actors.spo_join.router import MergeFlag, Routed
 from joins.batch import Schema
+from joins.bit_array import intersect, keep_window, read_matches
+from joins.hashing import partition
+from joins.id_sets import intersect_ids
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.immutable.order_arrays import offset
+from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
+from joins.state import Stateful
+from joins.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(ABC):
+    """What probes of one predicate found, a row per probing tuple of one stream.
+
+    Attributes
+    ----------
+    ids, born_ns
+        int64, the probing tuples.
+    """
+
+    ids: np.ndarray
+    born_ns: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+
+    @classmethod
+    @abstractmethod
+    def probe(
+        cls,
+        tree: BPlusTree,
+        part: Probes,
+        bounds: tuple[np.ndarray, np.ndarray],
+        *,
+        negated: bool,
+        base: int,
+        stored: int,
+    ) -> tuple[Self, Work]:
+        """Probe *tree* within the windows; it has *stored* tuples from position *base* on."""
+
+    @abstractmethod
+    def take(self, rows: np.ndarray) -> Self:
+        """Return the given *rows* (int64 places)."""
+
+    @classmethod
+    @abstractmethod
+    def intersect(cls, parts: Sequence[Any], *, enumerate: bool) -> ProbeResult:
+        """Find row by row what all *parts* (one per predicate) have in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class BitRows(Rows):
+    """Bit arrays: the identifiers of the mutable tuples are the places in them (Figure 4).
+
+    Attributes
+    ----------
+    base
+        Position in the probed stream that bit 0 stands for.
+    words
+        uint64, shape (probes, words).
+    """
+
+    base: int
+    words: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return self.ids.nbytes + self.words.nbytes
+
+    @classmethod
+    def probe(
+        cls,
+        tree: BPlusTree,
+        part: Probes,
+        bounds: tuple[np.ndarray, np.ndarray],
+        *,
+        negated: bool,
+        base: int,
+        stored: int,
+    ) -> tuple[Self, Work]:
+        """Mark the matches, and clear the marks outside the windows."""
+        low, high = bounds
+        words, marking = tree.mark(low, high, negated=negated, base=base, bits=stored)
+        seen, clearing = keep_window(words, part.start, part.stop, base=base)
+        return cls(part.batch.id, part.born_ns, base, seen), marking + clearing
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return the given *rows* (int64 places)."""
+        return type(self)(self.ids[rows], self.born_ns[rows], self.base, self.words[rows])
+
+    @classmethod
+    def intersect(cls, parts: Sequence[BitRows], *, enumerate: bool) -> ProbeResult:
+        """AND the bit arrays.
+
+        Those of one tuple are alike. Those of different tuples, which meet where there is no hash
+        table, are compared as far as the shorter goes; of different epochs they have nothing in
+        common.
+        """
+        same_epoch = len({part.base for part in parts}) == 1
+        width = min(part.words.shape[1] for part in parts) if same_epoch else 0
+        words, work = intersect([part.words[:, :width] for part in parts])
+        result = read_matches(words, base=parts[0].base, enumerate=enumerate)
+        return replace(result, work=work + result.work)
+
+
+@dataclass(frozen=True, slots=True)
+class IdRows(Rows):
+    """Lists of the matching tuples' ids, to be intersected by hashing (section 5.4).
+
+    Attributes
+    ----------
+    count
+        int64, matches of each probe.
+    match_id
+        int64, the matches of the first probe, then of the second, ...
+    """
+
+    count: np.ndarray
+    match_id: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return self.ids.nbytes + self.count.nbytes + self.match_id.nbytes
+
+    @classmethod
+    def probe(
+        cls,
+        tree: BPlusTree,
+        part: Probes,
+        bounds: tuple[np.ndarray, np.ndarray],
+        *,
+        negated: bool,
+        base: int,
+        stored: int,
+    ) -> tuple[Self, Work]:
+        """List the matches in the windows."""
+        low, high = bounds
+        result = tree.probe(
+            low, high, start=part.start, stop=part.stop, negated=negated, enumerate=True
+        )
+        assert result.match_id is not None
+        copied = Work(bytes_copied=result.match_id.nbytes)
+        rows = cls(part.batch.id, part.born_ns, result.count, result.match_id)
+        return rows, result.work + copied
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return the given *rows* (int64 places)."""
+        count = self.count[rows]
+        # Each id's place: where its row begins in the list, and how far it is into the row.
+        begins = (np.cumsum(self.count) - self.count)[rows]
+        places = np.arange(count.sum()) + np.repeat(begins - (np.cumsum(count) - count), count)
+        return type(self)(self.ids[rows], self.born_ns[rows], count, self.match_id[places])
+
+    @classmethod
+    def intersect(cls, parts: Sequence[IdRows], *, enumerate: bool) -> ProbeResult:
+        """Intersect the lists through a hash table."""
+        return intersect_ids(
+            [part.count for part in parts], [part.match_id for part in parts], enumerate=enumerate
+        )
+
+
+ROWS: dict[str, type[Rows]] = {"bits": BitRows, "hash": IdRows}
+"""Form of the mutable component's results by name."""
+
+
+class Partitioning(Stateful, ABC):
+    """Splits the tuples of a message into shares, and chooses a logical PE for each share.
+
+    Every predicate makes the same shares, so that partial results can wait for each other by share.
+    """
+
+    @abstractmethod
+    def split(
+        self, ids: Sequence[np.ndarray], pes: int, rng: np.random.Generator
+    ) -> tuple[list[np.ndarray], Sequence[int]]:
+        """Return per stream the share (int64) of each of its tuples, and each share's PE."""
+
+
+class ByHash(Partitioning):
+    """By the tuple's id: all partial results of a tuple meet."""
+
+    state = ()
+
+    def split(
+        self, ids: Sequence[np.ndarray], pes: int, rng: np.random.Generator
+    ) -> tuple[list[np.ndarray], Sequence[int]]:
+        """Send share i to PE i."""
+        return [partition(part, pes) for part in ids], range(pes)
+
+
+class InTurns(Partitioning):
+    """Tuple after tuple to the next PE, whatever its id.
+
+    As in the engine that the paper runs on, every sender goes round the PEs in an order of its own,
+    drawn when it starts. Partial results of a tuple meet only where the orders of the predicates
+    agree: with k PEs, for one tuple in k on average.
+    """
+
+    state = ("_turn", "_order")
+
+    def __init__(self) -> None:
+        self._turn = 0
+        self._order: list[int] = []
+
+    def split(
+        self, ids: Sequence[np.ndarray], pes: int, rng: np.random.Generator
+    ) -> tuple[list[np.ndarray], Sequence[int]]:
+        """Put every tuple whose turn is i into share i, one stream after the other."""
+        if not self._order:
+            self._order = rng.permutation(pes).tolist()
+        shares = []
+        for part in ids:
+            shares.append((self._turn + np.arange(len(part))) % pes)
+            self._turn = (self._turn + len(part)) % pes
+        return shares, self._order
+
+
+PARTITIONINGS: dict[str, type[Partitioning]] = {"hash": ByHash, "round_robin": InTurns}
+"""How partial results reach the logical PEs, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What one predicate found for the tuples that one logical PE is responsible for.
+
+    Attributes
+    ----------
+    number
+        The `Routed` message they come from.
+    share
+        Which share of that message: the shares of one number are alike in every predicate.
+    predicate
+        Position of the predicate in the query.
+    parts
+        One per probing stream.
+    span
+        Of the `Routed` message.
+    """
+
+    number: int
+    share: int
+    predicate: int
+    parts: tuple[Rows, ...]
+    span: tuple[int, int]
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + sum(part.nbytes for part in self.parts)
+
+    @property
+    def rows(self) -> int:
+        """Number of probing tuples."""
+        return sum(len(part) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRun:
+    """One field of one stream's epoch in sorted order, as ids (predicate PE to permutation PE).
+
+    *first* is the position of the epoch's first tuple in its stream, *last* the arrival number of
+    its last tuple.
+    """
+
+    epoch: int
+    stream: int
+    predicate: int
+    first: int
+    last: int
+    ids: np.ndarray
+
+    span = NO_SPAN
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + self.ids.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples."""
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """One predicate's sorted keys of an epoch, and where one stream's fall among the other's.
+
+    Attributes
+    ----------
+    epoch, predicate
+        What they belong to.
+    keys
+        Per stored stream its sorted keys.
+    offsets
+        Algorithm 3's array: for every key of stream 0 its place among the keys of stream 1; None in
+        a self join.
+    """
+
+    epoch: int
+    predicate: int
+    keys: tuple[np.ndarray, ...]
+    offsets: np.ndarray | None
+
+    span = NO_SPAN
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        offsets = 0 if self.offsets is None else self.offsets.nbytes
+        return HEADER_BYTES + offsets + sum(keys.nbytes for keys in self.keys)
+
+    @property
+    def rows(self) -> int:
+        """Number of keys."""
+        return sum(len(keys) for keys in self.keys)
 
 
 class PredicatePE(Actor):
@@ -25,8 +355,8 @@ class PredicatePE(Actor):
     Several replicas may share a predicate: each indexes every tuple, and they take turns in
     probing, by the number of the router's message. Replica 0 sends the arrays of a merge.
 
-    Ports: ``logical`` (see `actors.spo_join.dealing`), ``permutation`` (by epoch and stream),
-    ``po_join`` (by epoch, round robin).
+    Ports: ``logical`` (by share), ``permutation`` (by epoch and stream), ``po_join`` (by epoch,
+    round robin).
 
     Parameters
     ----------
@@ -35,12 +365,12 @@ class PredicatePE(Actor):
     replica, replicas
         Which of the PEs that share the predicate this is.
     mutable
-        Form of its results: a key of `actors.spo_join.rows.ROWS`.
+        Form of its results: a key of `ROWS`.
     partitioning
-        How they are dealt out: a key of `actors.spo_join.dealing.DEALINGS`.
+        How they are split among the logical PEs: a key of `PARTITIONINGS`.
     """
 
-    state = ("_dealing", "_trees", "_base", "_stored")
+    state = ("_partitioning", "_trees", "_base", "_stored")
 
     def __init__(
         self,
@@ -58,7 +388,7 @@ class PredicatePE(Actor):
         self._replica = replica
         self._replicas = replicas
         self._rows = ROWS[mutable]
-        self._dealing = DEALINGS[partitioning]()
+        self._partitioning = PARTITIONINGS[partitioning]()
         self._stored_stream = [query.stored_stream(stream) for stream in streams]
         self._probing: list[Condition] = [
             query.conditions(stream, schemas)[predicate] for stream in streams
@@ -86,14 +416,14 @@ class PredicatePE(Actor):
             self._stored[stream] += len(part)
 
     def _probe(self, routed: Routed, context: Context) -> None:
-        found = [self._find(stream, part, context) for stream, part in enumerate(routed.parts)]
-        shares, receivers = self._dealing.deal(
+        results = [self._find(stream, part, context) for stream, part in enumerate(routed.parts)]
+        shares, receivers = self._partitioning.split(
             [part.batch.id for part in routed.parts], len(context.peers("logical")), context.rng
         )
         for share, pe in enumerate(receivers):
-            mine = [np.flatnonzero(shared == share) for shared in shares]
-            if any(len(rows) for rows in mine):
-                parts = tuple(part.take(rows) for part, rows in zip(found, mine, strict=True))
+            places = [np.flatnonzero(shared == share) for shared in shares]
+            if any(map(len, places)):
+                parts = tuple(rows.take(at) for rows, at in zip(results, places, strict=True))
                 partial = Partial(routed.number, share, self._predicate, parts, routed.span)
                 context.send("logical", partial, to=pe)
 
@@ -113,31 +443,34 @@ class PredicatePE(Actor):
         return rows
 
     def _merge(self, flag: MergeFlag, context: Context) -> None:
-        """Send the epoch's sorted ids and keys on and start the next epoch empty.
-
-        The leaves hold each field in order already; what is left to compute here is Algorithm 3.
-        """
+        """Send the epoch's sorted ids and keys on, and start the next epoch empty."""
         if self._replica == 0:
-            keys = []
-            for stream, tree in enumerate(self._trees):
-                sorted_keys, ids, work = tree.scan()
-                context.charge(work)
-                keys.append(sorted_keys)
-                run = SortedRun(
-                    flag.epoch, stream, self._predicate, self._base[stream], flag.last, ids
-                )
-                pes = len(context.peers("permutation"))
-                context.send("permutation", run, to=(flag.epoch * len(self._trees) + stream) % pes)
-            offsets = None
-            if len(keys) == 2:
-                offsets, work = offset(keys[0], keys[1])
-                context.charge(work)
-            context.send(
-                "po_join",
-                Offsets(flag.epoch, self._predicate, tuple(keys), offsets),
-                to=flag.epoch % len(context.peers("po_join")),
-            )
+            self._send_arrays(flag, context)
         for stream, tree in enumerate(self._trees):
             tree.clear()
             self._base[stream] = flag.ends[stream]
             self._stored[stream] = 0
+
+    def _send_arrays(self, flag: MergeFlag, context: Context) -> None:
+        """Send what the immutable component is built from.
+
+        The leaves have each field in order already; what is left to compute here is Algorithm 3.
+        """
+        keys = []
+        pes = len(context.peers("permutation"))
+        for stream, tree in enumerate(self._trees):
+            sorted_keys, ids, work = tree.scan()
+            context.charge(work)
+            keys.append(sorted_keys)
+            first = self._base[stream]
+            run = SortedRun(flag.epoch, stream, self._predicate, first, flag.last, ids)
+            context.send("permutation", run, to=(flag.epoch * len(self._trees) + stream) % pes)
+        offsets = None
+        if len(keys) == 2:
+            offsets, work = offset(keys[0], keys[1])
+            context.charge(work)
+        context.send(
+            "po_join",
+            Offsets(flag.epoch, self._predicate, tuple(keys), offsets),
+            to=flag.epoch % len(context.peers("po_join")),
+        )

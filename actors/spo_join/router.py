@@ -1,11 +1,12 @@
-"""The router: gives every tuple its window, cuts epochs, and sends tuples to all PEs."""
+"""The router (SPO-Join, Algorithm 1), and what it sends to the joiner PEs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from actors.probes import Probes, give_windows
-from actors.protocol import Actor, Context, Message
+from actors.protocol import HEADER_BYTES, NO_SPAN, Actor, Context, Message
 from actors.source import Fed
-from actors.spo_join.payloads import MergeFlag, Routed
 from joins.arrivals import Arrivals
 from joins.batch import Schema
 from joins.epochs import EpochCut, EpochCutter, MergeThreshold
@@ -13,8 +14,57 @@ from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds
 
 
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """Arrivals of one merge epoch, one `Probes` per stream (router to joiner PEs).
+
+    Attributes
+    ----------
+    number
+        Counts the router's messages; the provenance of everything computed from this one.
+    epoch
+        The merge epoch the tuples belong to.
+    parts
+        One per stream of the query.
+    span
+        First and last arrival number.
+    """
+
+    number: int
+    epoch: int
+    parts: tuple[Probes, ...]
+    span: tuple[int, int]
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + sum(part.nbytes for part in self.parts)
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples."""
+        return sum(len(part) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFlag:
+    """The flag tuple: *epoch* ends here, with *ends* the next position of each stream.
+
+    It travels from the router in line with the tuples, so that no tuple overtakes it. *last* is the
+    arrival number of the epoch's last tuple.
+    """
+
+    epoch: int
+    ends: tuple[int, ...]
+    last: int
+
+    nbytes = HEADER_BYTES
+    rows = 0
+    span = NO_SPAN
+
+
 class Router(Actor):
-    """SPO-Join's router (Algorithm 1, lines 1, 4, 5 and 12).
+    """Gives every tuple its window, cuts merge epochs, and sends tuples to all PEs.
 
     Ports: ``predicate0`` ... reach the PEs of each predicate with the fields that predicate reads;
     ``po_join`` reaches the PO-Join PEs with all join fields.
@@ -32,14 +82,12 @@ class Router(Actor):
     def __init__(
         self, *, query: JoinQuery, schemas: tuple[Schema, ...], threshold: MergeThreshold
     ) -> None:
-        self._conditions = [
-            query.conditions(stream, schemas) for stream in range(len(query.streams))
-        ]
-        self._streams = len(query.streams)
-        self._stored = [query.stored_stream(stream) for stream in range(self._streams)]
+        streams = range(len(query.streams))
+        self._conditions = [query.conditions(stream, schemas) for stream in streams]
+        self._stored = [query.stored_stream(stream) for stream in streams]
         self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
-        self._cutter = EpochCutter(threshold, self._streams)
-        self._ends = [0] * self._streams
+        self._cutter = EpochCutter(threshold, len(streams))
+        self._ends = [0] * len(streams)
         self._number = 0
 
     def receive(self, message: Message, context: Context) -> None:
@@ -61,14 +109,14 @@ class Router(Actor):
         )
         for stream, part in enumerate(parts):
             self._ends[stream] += len(part)
-        taken = [
+        numbers = [
             seq[start:stop]
             for seq, start, stop in zip(arrivals.seq, cut.starts, cut.stops, strict=True)
             if stop > start
         ]
-        if not taken:
+        if not numbers:
             return
-        span = (int(min(seq[0] for seq in taken)), int(max(seq[-1] for seq in taken)))
+        span = (int(min(seq[0] for seq in numbers)), int(max(seq[-1] for seq in numbers)))
         routed = Routed(self._number, cut.epoch, parts, span)
         self._number += 1
         for predicate in range(len(self._conditions[0])):
@@ -76,7 +124,7 @@ class Router(Actor):
         context.send("po_join", routed)
 
     def _project(self, routed: Routed, predicate: int) -> Routed:
-        """Keep what *predicate* reads: each tuple's probing field, and its stored one."""
+        """Return what *predicate* reads of the tuples: their probing field, and the stored one."""
         parts = []
         for stream, part in enumerate(routed.parts):
             probing = self._conditions[stream][predicate].probe_field

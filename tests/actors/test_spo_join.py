@@ -11,15 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.probes import Probes
-from actors.spo_join.dealing import DEALINGS, InTurns
-from actors.spo_join.immutable import busiest
-from actors.spo_join.payloads import MergedCount, Partial, Permutations, Routed, WindowCount
-from actors.spo_join.provenance import HashTable, Provenance, Slots
-from actors.spo_join.rows import ROWS, BitRows, IdRows
-from actors.spo_join.windows.cache import Cached
-from actors.spo_join.windows.carried import Carried
-from actors.spo_join.windows.merged import MergedCounts
-from actors.spo_join.windows.own_slide import OwnSlide
+from actors.spo_join.logical import HashTable, Provenance, Slots
+from actors.spo_join.permutation import MergedCount, Permutations
+from actors.spo_join.po_join import busiest
+from actors.spo_join.predicate import PARTITIONINGS, ROWS, BitRows, IdRows, InTurns, Partial
+from actors.spo_join.router import Routed
+from actors.spo_join.windows import Cached, Carried, MergedCounts, OwnSlide, WindowCount
 from actors.state import load, save
 from joins.batch import Batch
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
@@ -66,7 +63,7 @@ def test_the_hash_table_brings_together_what_belongs_together(
     table = HashTable(predicates=predicates, streams=1, replicas=replicas)
     met = []
     for number, predicate in arriving:
-        met += named(table.take(partial(number, predicate, [number])))
+        met += named(table.add(partial(number, predicate, [number])))
     messages = {number for number, _ in arriving}
     assert sorted(met) == [[[number]] * predicates for number in sorted(messages)]
     assert table.snapshot() == {"_table": {}}
@@ -75,18 +72,18 @@ def test_the_hash_table_brings_together_what_belongs_together(
 def test_the_hash_table_forgets_what_its_fellows_went_elsewhere_for() -> None:
     table = HashTable(predicates=2, streams=1, replicas=1)
     for number in range(100):
-        assert not table.take(partial(number, number % 2, [number]))
+        assert not table.add(partial(number, number % 2, [number]))
         assert len(revive(table.snapshot()["_table"])) <= 2
 
 
 def test_without_a_table_a_later_result_takes_the_place_of_a_waiting_one() -> None:
     """The paper's case: t1's quick result is overridden by t2's before t1's slow one comes."""
     slots = Slots(predicates=2, streams=1, replicas=1)
-    assert not slots.take(partial(1, 0, [1]))
-    assert not slots.take(partial(2, 0, [2]))
-    complete = slots.take(partial(1, 1, [1]))
+    assert not slots.add(partial(1, 0, [1]))
+    assert not slots.add(partial(2, 0, [2]))
+    complete = slots.add(partial(1, 1, [1]))
     assert named(complete) == [[[2], [1]]]
-    assert not slots.take(partial(2, 1, [2]))  # t2's own quick result is gone
+    assert not slots.add(partial(2, 1, [2]))  # t2's own quick result is gone
 
 
 @given(
@@ -102,9 +99,9 @@ def test_slots_take_a_message_of_many_tuples_as_they_would_tuple_by_tuple(
     for number, (predicate, size) in enumerate(messages):
         ids = list(range(first, first + size))
         first += size
-        together += named(whole.take(partial(number, predicate % predicates, ids)))
+        together += named(whole.add(partial(number, predicate % predicates, ids)))
         for one in ids:
-            apart += named(single.take(partial(number, predicate % predicates, [one])))
+            apart += named(single.add(partial(number, predicate % predicates, [one])))
     if predicates == 1:
         together = [[[one]] for [ids] in together for one in ids]
     assert together == apart
@@ -122,7 +119,7 @@ def test_what_waits_at_a_logical_pe_survives_a_snapshot(
         moved = kind(**arguments)
         moved.restore(state)
         result = partial(number, predicate, [number])
-        assert named(moved.take(result)) == named(kept.take(result))
+        assert named(moved.add(result)) == named(kept.add(result))
 
 
 @given(
@@ -169,6 +166,8 @@ def test_both_forms_find_what_every_predicate_finds_inside_the_window(
         assert counted.count.tolist() == expected
         assert found[name].fingerprint.tolist() == counted.fingerprint.tolist()
     bits, ids_ = found["bits"], found["hash"]
+    assert bits.match_id is not None
+    assert ids_.match_id is not None
     assert bits.fingerprint.tolist() == ids_.fingerprint.tolist()
     assert sorted(bits.match_id.tolist()) == sorted(ids_.match_id.tolist())
 
@@ -177,17 +176,17 @@ def test_bit_arrays_of_two_epochs_have_nothing_in_common() -> None:
     assert BitRows.intersect([rows_of([3]), rows_of([3], base=8)], enumerate=True).count == [0]
 
 
-@pytest.mark.parametrize("name", list(DEALINGS))
+@pytest.mark.parametrize("name", list(PARTITIONINGS))
 @given(sizes=st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=2)), pes=st.integers(1, 7))
 def test_every_predicate_deals_the_same_shares(name: str, sizes: list[list[int]], pes: int) -> None:
-    dealings = [DEALINGS[name](), DEALINGS[name]()]
+    dealings = [PARTITIONINGS[name](), PARTITIONINGS[name]()]
     generators = [np.random.default_rng(i) for i in range(2)]
     first = 0
     for message in sizes:
         ids = [np.arange(first, first + size) for size in message]
         first += sum(message)
         (one, to_one), (two, to_two) = (
-            dealing.deal(ids, pes, rng) for dealing, rng in zip(dealings, generators, strict=True)
+            dealing.split(ids, pes, rng) for dealing, rng in zip(dealings, generators, strict=True)
         )
         for mine, others in zip(one, two, strict=True):
             assert mine.tolist() == others.tolist()
@@ -202,7 +201,7 @@ def test_in_turns_every_pe_gets_its_share_and_orders_differ_between_senders() ->
     for seed in range(5):
         dealing, taken = InTurns(), np.zeros(4, np.int64)
         for _ in range(10):
-            shares, order = dealing.deal(
+            shares, order = dealing.split(
                 [np.arange(3), np.arange(3)], 4, np.random.default_rng(seed)
             )
             taken += np.bincount(np.array(order)[np.concatenate(shares)], minlength=4)
@@ -249,30 +248,30 @@ def context(now: int) -> Any:
 
 def test_carried_bounds_expire_what_no_later_tuple_sees() -> None:
     window = Carried(stored=[0])
-    window.evaluated(routed(25, 5), context(0))
+    window.after_evaluation(routed(25, 5), context(0))
     assert not window.is_expired(0, 0, stop=10)
-    window.evaluated(routed(30, 1), context(0))
+    window.after_evaluation(routed(30, 1), context(0))
     assert window.is_expired(0, 0, stop=10)
     assert not window.is_expired(0, 1, stop=11)
 
 
 def test_a_pe_of_its_own_slide_waits_for_its_next_epoch() -> None:
-    window = OwnSlide(pes=2, kept=1)
-    window.assigned(arrays(0, 10))
-    window.evaluated(routed(0, 1000), context(0))
+    window = OwnSlide(pes=2, epochs=1)
+    window.on_permutations(arrays(0, 10))
+    window.after_evaluation(routed(0, 1000), context(0))
     assert not window.is_expired(0, 0, stop=10)
-    window.assigned(arrays(2, 10))
+    window.on_permutations(arrays(2, 10))
     assert window.is_expired(0, 0, stop=10)
     assert not window.is_expired(0, 2, stop=30)
 
 
 def test_counts_of_merged_tuples_add_up_whoever_merged_them() -> None:
     window = MergedCounts(windows=(WINDOW,))
-    window.assigned(arrays(0, 10))
-    window.told(MergedCount(0, 10, 19))
-    window.evaluated(routed(0, 1000), context(0))
+    window.on_permutations(arrays(0, 10))
+    window.on_count(MergedCount(0, 10, 19))
+    window.after_evaluation(routed(0, 1000), context(0))
     assert not window.is_expired(0, 0, stop=10)
-    window.told(MergedCount(0, 10, 29))
+    window.on_count(MergedCount(0, 10, 29))
     assert window.is_expired(0, 0, stop=10)
     assert not window.is_expired(0, 1, stop=20)
 
@@ -282,20 +281,20 @@ def test_the_first_pe_publishes_its_count_and_the_others_take_it_over() -> None:
     published = []
     for at, rows in ((0, 10), (4, 10), (5, 10)):
         heard = context(at)
-        first.before(heard)
-        first.evaluated(routed(0, rows), heard)
+        first.before_evaluation(heard)
+        first.after_evaluation(routed(0, rows), heard)
         published += heard.sent
     assert published == [("cache", WindowCount((10,), 9)), ("cache", WindowCount((30,), 9))]
     assert first.is_expired(0, 0, stop=10)
     asked = []
     for at in (0, 6, 7):
         heard = context(at)
-        other.before(heard)
-        other.evaluated(routed(0, 1000), heard)
+        other.before_evaluation(heard)
+        other.after_evaluation(routed(0, 1000), heard)
         asked.append(len(heard.sent))
     assert asked == [1, 0, 1]
     assert not other.is_expired(0, 0, stop=10)
-    other.told(published[-1][1])
+    other.on_count(published[-1][1])
     assert other.is_expired(0, 0, stop=10)
     assert not other.is_expired(0, 1, stop=20)
 
