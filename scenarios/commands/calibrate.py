@@ -10,8 +10,7 @@ from pathlib import Path
 from netsim.cost import CostProfile, load_profile
 from scenarios.calibration import fit
 from scenarios.calibration.fidelity import predict
-from scenarios.calibration.jobs import plans
-from scenarios.calibration.watch import Watched, watch
+from scenarios.calibration.live_runs import Watched, calibration_plans, watch
 from scenarios.calibration.window_joins import append_times, calibrate_window_joins
 from scenarios.commands.output import print_json
 from scenarios.failures import EXIT_FAIL, EXIT_PASS
@@ -47,7 +46,7 @@ def calibrate(
     watched = Watched()
     if used is None or check:
         with terminal.preparing() as progress:
-            jobs = list(plans(rows, Preparation(progress), topologies=names))
+            jobs = list(calibration_plans(rows, Preparation(progress), topologies=names))
         watched = watch(
             jobs,
             processes=processes,
@@ -58,7 +57,7 @@ def calibrate(
     path = profile or out
     if used is None:
         measured = fit.fit(watched.operators, watched.carried)
-        fit.write(
+        fit.write_profile(
             measured,
             out,
             f"Measured on {platform.machine()} by `joinsim calibrate` from {watched.runs} live "
