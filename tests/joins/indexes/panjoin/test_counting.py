@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joins.indexes.panjoin.bi_sort import BiSort
-from joins.indexes.panjoin.probing import encode_probes, probe_subwindows
-from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
-from tests.joins.indexes.panjoin.plain import assert_found, insert_in_order
+from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape, probe_subwindows
+from tests.joins.indexes.panjoin.plain import assert_found, encode_probes, insert_in_order
 
 INT64 = np.iinfo(np.int64)
 SPREADS = {"int32": 10_000, "int64": 1 << 40}

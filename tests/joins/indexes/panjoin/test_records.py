@@ -6,11 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.panjoin.answering import listing, new_output
 from joins.indexes.panjoin.bi_sort import BiSort
-from joins.indexes.panjoin.probing import encode_probes
-from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
-from tests.joins.indexes.panjoin.plain import fits
+from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape, read_records
+from tests.joins.indexes.panjoin.plain import assert_found, encode_probes, fits
 
 SHAPE = SubwindowShape(dtypes=("int64", "int64"), capacity=80, partitions=3, sigma=1.25)
 KEYS = st.integers(-9, 9)
@@ -59,12 +57,8 @@ def test_a_mirror_reads_from_records_what_the_bands_mean(
         )
         for band in range(bands)
     ]
-    records, _ = worker.records(*probes)
-    output = new_output(len(rows))
-    mirror.read(records, probes[0], output)
-    listed = listing(output)
-    if len(listed.match_id):
-        mirror.read(records, probes[0], listed)
+    records, _ = worker.bi_sort.find_records(probes)
+    read = read_records([(mirror, records)], probes[0], enumerate=True)
 
     keys = np.array([key for batch in batches for key in batch], np.int64)
     positions = 30 + np.arange(len(keys))
@@ -75,10 +69,7 @@ def test_a_mirror_reads_from_records_what_the_bands_mean(
             inside |= fits(keys, low, high, negated=False)
         seen = (window[0] <= positions) & (positions < window[1]) & (positions % 3 == wanted)
         expected.append(positions[(inside != negated) & seen])
-    assert output.matches.tolist() == [len(matches) for matches in expected]
-    cuts = np.cumsum(output.matches)[:-1]
-    for found, matches in zip(np.split(listed.match_id, cuts), expected, strict=False):
-        assert sorted(found.tolist()) == matches.tolist()
+    assert_found(read, expected)
 
 
 def test_records_reach_the_greatest_integer() -> None:
@@ -92,8 +83,8 @@ def test_records_reach_the_greatest_integer() -> None:
         [np.array([END]), any_value[1]],
         negated=[False, False],
     )
-    records, _ = subwindow.records(probes)
-    assert records.ranges[0, :, 0].tolist() == [2, 5, 0, 0]
+    records, _ = subwindow.bi_sort.find_records([probes])
+    assert records.places[0, :, 0].tolist() == [2, 5, 0, 0]
     assert records.lengths == 3
 
 
@@ -108,7 +99,7 @@ def test_their_size_and_their_cost_do_not_grow_with_the_matches() -> None:
     sizes, costs = [], []
     for width in (1, 2000):
         probes = encode_probes(("int64",), [low], [low + width - 1], negated=[False])
-        records, work = subwindow.records(probes)
+        records, work = subwindow.bi_sort.find_records([probes])
         assert records.lengths == width * len(low)
         sizes.append(records.nbytes)
         costs.append(work.comparisons)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.indexes.panjoin.answering import new_counters
-from joins.indexes.panjoin.bi_sort_runs import merge
+from joins.indexes.panjoin.lookup import new_counters
+from joins.indexes.sorted_array import SortedRun, merge
 from joins.work import MOVES
 
 
@@ -32,8 +32,8 @@ def test_entries_are_merged_in_order_and_equal_ones_stay_behind_older(
     order = np.argsort(keys, kind="stable")
     merged, moved = keys.reshape(1, -1).copy(), places.reshape(1, -1).copy()
     counters = new_counters()
-    added = keys[held:].reshape(1, -1), places[held:].reshape(1, -1)
-    merge(merged, moved, held, *added, new, counters)
+    added = SortedRun(keys[held:].reshape(1, -1), places[held:].reshape(1, -1), new)
+    merge(SortedRun(merged, moved, held), added, counters)
     assert merged[0].tolist() == keys[order].tolist()
     assert moved[0].tolist() == order.tolist()
     before_all = int(np.searchsorted(keys[:held], keys[held], "right"))

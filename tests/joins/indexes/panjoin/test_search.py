@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from joins.indexes.columns import decode, encode
-from joins.indexes.panjoin.answering import new_counters
-from joins.indexes.panjoin.rebound import rebound, rebound_all
-from joins.indexes.panjoin.sorting import sort_codes
+from joins.indexes.panjoin.lookup import new_counters, sort_codes
+from joins.indexes.sorted_array import rebound, rebound_all
 from joins.machine.compiling import kernel
 
 VALUES = st.floats(allow_nan=False) | st.integers(-3, 3).map(float)
@@ -18,7 +17,7 @@ VALUES = st.floats(allow_nan=False) | st.integers(-3, 3).map(float)
 
 @kernel
 def search(keys, size, hint, target, counters):  # type: ignore[no-untyped-def]
-    return rebound(keys, 0, size, hint, target, counters)
+    return rebound(keys, size, hint, target, counters)
 
 
 @given(data=st.data(), keys=st.lists(st.integers(-9, 9), max_size=70).map(sorted))

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.indexes.panjoin.rap_table import RapTable
-from joins.indexes.panjoin.splitters import adjust, even_splitters
+from joins.indexes.panjoin.rap_table import Histogram, RapTable, adjust_splitters, even_splitters
 
 
 def fill(keys: np.ndarray, partitions: int, splitters: np.ndarray | None) -> RapTable:
@@ -24,7 +23,7 @@ def test_it_counts_from_the_least_value_of_a_partition() -> None:
     least, greatest = np.array([0, 10, 20, 30]), np.array([9, 19, 29, 39])
     # Tuple 4 is the second of three in [10, 19], 8 the third of five in [20, 29], 12 the second of
     # six in [30, 39].
-    assert adjust(count, least, greatest).tolist() == [16, 25, 33]
+    assert adjust_splitters(Histogram(count, least, greatest)).tolist() == [16, 25, 33]
 
 
 @given(data=st.data(), partitions=st.integers(1, 20))

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.indexes.panjoin.threads import BLOCK, in_threads
+from joins.indexes.panjoin.lookup import BLOCK
+from joins.indexes.panjoin.subwindow import in_threads
 
 
 @given(probes=st.integers(0, 300 * BLOCK), threads=st.integers(1, 4))
