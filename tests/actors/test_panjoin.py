@@ -62,7 +62,12 @@ class System:
     timers: list[tuple[int, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        common = {"query": QUERY, "schemas": SCHEMAS, "shapes": (SHAPE, SHAPE), "pairs": True}
+        common: dict[str, Any] = {
+            "query": QUERY,
+            "schemas": SCHEMAS,
+            "shapes": (SHAPE, SHAPE),
+            "pairs": True,
+        }
         rules = tuple(
             ChainRule(
                 capacity=CAPACITY,
@@ -209,6 +214,7 @@ def test_a_table_gets_the_splitters_of_the_last_one_that_was_filled() -> None:
     first, second = (create for _, told in system.commanded for create in told.create)
     assert first.splitters is None
     sampled = [f.status[0].splitters for f in system.heard if f.status[0].splitters is not None]
+    assert second.splitters is not None
     assert second.splitters.tolist() == sampled[0].tolist()
 
 

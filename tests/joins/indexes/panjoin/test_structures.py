@@ -194,6 +194,8 @@ def test_threads_change_neither_the_answer_nor_the_work(kind: Any) -> None:
         shared = probe_subwindows(chain, asked, enumerate=True, threads=threads)
         assert (shared.count == alone.count).all()
         assert (shared.fingerprint == alone.fingerprint).all()
+        assert alone.match_id is not None
+        assert shared.match_id is not None
         assert np.array_equal(shared.match_id, alone.match_id)
         assert shared.work == alone.work
 

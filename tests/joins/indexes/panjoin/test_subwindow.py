@@ -1,4 +1,4 @@
-"""A subwindow with a late buffer: what is found does not depend on where a tuple is."""
+"""Subwindows with a late buffer, and how probes are dealt out to threads."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from joins.indexes.panjoin.subwindow import OutOfOrderSubwindow, SubwindowShape
+from joins.indexes.panjoin.lookup import BLOCK
+from joins.indexes.panjoin.subwindow import OutOfOrderSubwindow, SubwindowShape, in_threads
 from tests.joins.indexes.panjoin.plain import encode_probes
 
 SHAPE = SubwindowShape(dtypes=("float64", "int64"), capacity=64, partitions=4, sigma=1.25)
@@ -73,3 +76,17 @@ def test_what_no_window_reaches_is_not_looked_into() -> None:
     assert [part.id.tolist() for part in only_buffer] == [[3]]
     assert len(everything) == 2
     assert near.comparisons < far.comparisons
+
+
+@given(probes=st.integers(0, 300 * BLOCK), threads=st.integers(1, 4))
+def test_every_probe_is_answered_once_in_runs_of_whole_blocks(probes: int, threads: int) -> None:
+    answered = np.zeros(probes, np.int64)
+
+    def answer(begin: int, end: int) -> np.ndarray:
+        assert begin % BLOCK == 0
+        answered[begin:end] += 1
+        return np.array([end - begin, 1])
+
+    total, _ = in_threads(answer, probes, threads)
+    assert total == probes
+    assert (answered == 1).all()
