@@ -17,13 +17,13 @@ from annotated_types import Interval
 
 from joins.batch import Batch
 from joins.hashing import mix
-from joins.semijoins.distinct import as_whole
+from joins.semijoins.distinct_values import value_codes
 
 _FRACTION_BITS = 53
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptValues:
+class ValueSample:
     """A sample of values.
 
     Attributes
@@ -35,8 +35,8 @@ class KeptValues:
     never_results
         The share of all results that those never kept would have, as far as is known.
     squared_results
-        The sum of squares of the shares of all results that the others have, as far as is known: on
-        how even they are depends how well some of them tell of all.
+        The sum of squares of the shares of all results that the others have, as far as is known:
+        the more even they are, the better some of them represent all.
     """
 
     share: Annotated[float, Interval(gt=0, le=1)]
@@ -45,10 +45,10 @@ class KeptValues:
     never_results: Annotated[float, Interval(ge=0, lt=1)] = 0.0
     squared_results: Annotated[float, Interval(ge=0, le=1)] = 0.0
 
-    def keeps(self, values: np.ndarray) -> np.ndarray:
+    def contains(self, values: np.ndarray) -> np.ndarray:
         """Return whether each value (int64 or float64) is kept; equal ones are alike."""
-        whole = as_whole(values.astype(np.float64))
-        drawn = (mix(whole) >> np.uint64(64 - _FRACTION_BITS)) * 2.0**-_FRACTION_BITS
+        codes = value_codes(values.astype(np.float64))
+        drawn = (mix(codes) >> np.uint64(64 - _FRACTION_BITS)) * 2.0**-_FRACTION_BITS
         kept = (drawn < self.share) & ~np.isin(values, self.never)
         return kept | np.isin(values, self.always)
 
@@ -58,7 +58,7 @@ class KeptValues:
         Results of a value are kept with the chance p of the value, all n of them together: all of
         them are estimated to be the sum of n / p (Horvitz and Thompson, 1952). Its variance, the
         sum of n² (1 - p) / p², is too small where few values with many results were there to be
-        drawn and none was: what is known of them tells better then.
+        drawn and none was: what is known of them is the better estimate then.
 
         Parameters
         ----------
@@ -80,12 +80,12 @@ class KeptValues:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptTuples:
+class TupleSample:
     """The tuples of one stream whose value of the join attribute, in *field*, is kept."""
 
     field: str
-    values: KeptValues
+    values: ValueSample
 
     def of(self, batch: Batch) -> np.ndarray:
         """Return which tuples are kept, bool."""
-        return self.values.keeps(batch.fields[self.field])
+        return self.values.contains(batch.fields[self.field])

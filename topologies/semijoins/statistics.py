@@ -1,11 +1,43 @@
-"""Join attributes: fields that equalities make one, and which values streams have of them."""
+"""What a plan is costed with: streams, join attributes, links (stream semijoin paper, Table 4)."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import networkx as nx
 import numpy as np
+
+from topologies.topology import TopologyError
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamStatistics:
+    """One stream.
+
+    Attributes
+    ----------
+    name
+        As the query spells it.
+    rate_tps
+        r_i, tuples a second.
+    window_rows
+        w_i, tuples in its window.
+    full_bytes
+        F_Si, size of a tuple.
+    """
+
+    name: str
+    rate_tps: float
+    window_rows: float
+    full_bytes: float
+
+    def __post_init__(self) -> None:
+        if min(self.rate_tps, self.window_rows, self.full_bytes) <= 0:
+            raise TopologyError(
+                f"stream {self.name}: {self.rate_tps:g} tuples/s, a window of "
+                f"{self.window_rows:g} tuples of {self.full_bytes:g} bytes: all must be above 0"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +89,9 @@ class NestedAttribute(JoinAttribute):
     """Uniform values, those of one stream a subset of another's: the paper's assumption."""
 
     def selectivity(self, done: np.ndarray) -> np.ndarray:
-        """Return that all are the same one of the fewest values."""
+        """Return the chance that all are the same one of the fewest values."""
         member = done & self.has
-        each = np.where(member, 1 / np.maximum(self.distinct, 1), 1).prod(axis=1)
+        each: np.ndarray = np.where(member, 1 / np.maximum(self.distinct, 1), 1).prod(axis=1)
         return self.values(done) * each
 
     def values(self, done: np.ndarray) -> np.ndarray:
@@ -78,7 +110,7 @@ class NestedAttribute(JoinAttribute):
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredAttribute(JoinAttribute):
-    """Values as they were found, however skewed, whichever streams have them.
+    """Values as they were measured, however skewed, whichever streams have them.
 
     Attributes
     ----------
@@ -88,6 +120,23 @@ class MeasuredAttribute(JoinAttribute):
     """
 
     frequency: np.ndarray
+
+    @classmethod
+    def of_columns(cls, columns: dict[int, np.ndarray], streams: int) -> MeasuredAttribute:
+        """Return the attribute with the values in *columns*, by stream, of so many streams."""
+        counts = {
+            stream: np.unique(column, return_counts=True) for stream, column in columns.items()
+        }
+        everywhere = np.concatenate([values for values, _ in counts.values()])
+        values, holders = np.unique(everywhere, return_counts=True)
+        common = values[holders > 1]
+        frequency = np.zeros((streams, len(common)))
+        distinct = np.zeros(streams)
+        for stream, (own, count) in counts.items():
+            distinct[stream] = len(own)
+            shared = np.isin(own, common)
+            frequency[stream, np.searchsorted(common, own[shared])] = count[shared] / count.sum()
+        return cls(distinct=distinct, frequency=frequency)
 
     def selectivity(self, done: np.ndarray) -> np.ndarray:
         """Return the sum over values of their frequencies' products."""
@@ -125,16 +174,90 @@ class MeasuredAttribute(JoinAttribute):
         return products
 
 
-def measured_attribute(columns: dict[int, np.ndarray], streams: int) -> MeasuredAttribute:
-    """Return the attribute with the values found in *columns*, by stream, of so many streams."""
-    found = {stream: np.unique(values, return_counts=True) for stream, values in columns.items()}
-    everywhere = np.concatenate([values for values, _ in found.values()])
-    values, holders = np.unique(everywhere, return_counts=True)
-    common = values[holders > 1]
-    frequency = np.zeros((streams, len(common)))
-    distinct = np.zeros(streams)
-    for stream, (own, counts) in found.items():
-        distinct[stream] = len(own)
-        known = np.isin(own, common)
-        frequency[stream, np.searchsorted(common, own[known])] = counts[known] / counts.sum()
-    return MeasuredAttribute(distinct=distinct, frequency=frequency)
+@dataclass(frozen=True, kw_only=True)
+class OtherPredicate:
+    """A predicate that is no equality.
+
+    Attributes
+    ----------
+    distinct
+        Its two streams, and the number of distinct values of the field of each.
+    selectivity
+        ρ, the share of all pairs of tuples that satisfies it.
+    partial_bytes
+        P, size of a value.
+    """
+
+    distinct: dict[int, float]
+    selectivity: float
+    partial_bytes: float = 8.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """What a site's work costs, in seconds: c_p, c_u and c_h.
+
+    Attributes
+    ----------
+    probe_s, update_s, hash_s
+        Comparing a tuple with another, inserting or removing one, hashing one.
+    nested_loops
+        Whether a probe compares with every tuple, as in the paper's prototype; else it hashes and
+        compares with the tuples of equal value, as the sites here do.
+    """
+
+    probe_s: float = 1.5e-9
+    update_s: float = 1.2e-7
+    hash_s: float = 1.5e-9
+    nested_loops: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinStatistics:
+    """All a plan is costed with; matrices and sequences go by the streams' positions.
+
+    Attributes
+    ----------
+    streams
+        In the order of the query.
+    attributes, others
+        Equalities as attributes, and the other predicates.
+    graph
+        The join graph.
+    latency_s, bandwidth_bps
+        Matrices over sites, of the link from one to another: seconds, and bits a second.
+    interval_s
+        τ, the execution interval.
+    delay_s
+        δ, by which removals are delayed.
+    punctuated
+        Whether a site announces in every interval that it has nothing to ship.
+    header_bytes
+        What frames a message; the constant c of S(c).
+    prices
+        What work costs.
+    """
+
+    streams: tuple[StreamStatistics, ...]
+    attributes: tuple[JoinAttribute, ...]
+    graph: nx.Graph
+    latency_s: np.ndarray
+    bandwidth_bps: np.ndarray
+    interval_s: float
+    delay_s: float = 0.0
+    punctuated: bool = False
+    others: tuple[OtherPredicate, ...] = ()
+    header_bytes: float = 32.0
+    prices: Prices = Prices()
+
+    def __post_init__(self) -> None:
+        if self.interval_s <= 0 or self.delay_s < 0:
+            raise TopologyError(
+                f"τ of {self.interval_s:g} s and δ of {self.delay_s:g} s: τ must be above 0, and "
+                "δ 0 or more"
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The streams' names."""
+        return tuple(stream.name for stream in self.streams)

@@ -1,0 +1,402 @@
+"""One-way joins S_1 → S_2 between two sites: what their halves have in common, and what they ship.
+
+Each algorithm (`actors.semijoins.algorithms`) has a half at the source N_1, where the tuples of S_1
+are, and one at the destination N_2, where the window over S_2 is. Every message names its step and
+the execution interval it belongs to, as the time *tick* at which that ends. The last one of a step
+and interval is *final*.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from actors.protocol import FEEDBACK, HEADER_BYTES, NO_SPAN, Context
+from actors.semijoins.execution import Execution
+from joins.batch import Batch, Schema
+from joins.queries.windows import Window
+from joins.semijoins.bloom_filter import BloomFilter
+from joins.semijoins.combinations import Combinations
+from joins.semijoins.distinct_values import ValueChanges
+from joins.semijoins.one_way_join import JoinAttributes, OneWayJoin
+from joins.semijoins.stored_tuples import StoredTuples
+from joins.semijoins.windows import Horizon, OperandWindow
+from joins.state import Stateful
+from joins.work import Work
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneWayStep:
+    """A one-way join of a plan, with all that its two sites need to carry it out.
+
+    Attributes
+    ----------
+    number
+        Its place in the list of all steps of the plan.
+    algorithm
+        By which it is computed.
+    source, destination
+        Sites N_1 and N_2, as positions of the streams that arrive there.
+    streams
+        Streams joined before, the head first; in a tree the operand S_1.
+    stored
+        S_2: the destination's stream, or in a tree an operand that is there.
+    attributes
+        Where they are compared with S_2.
+    window, schema
+        Of S_2.
+    following
+        Number of the next step in the sequence; None after the last.
+    output
+        Number of the output stream that the results are of; None where they leave the system.
+    late_ns
+        How long after an interval's end S_2 has all of it in the paper's model.
+    """
+
+    number: int
+    algorithm: OneWayJoin
+    source: int
+    destination: int
+    streams: tuple[int, ...]
+    stored: int
+    attributes: JoinAttributes
+    window: Window | OperandWindow
+    schema: Schema
+    following: int | None = None
+    output: int | None = None
+    late_ns: int = 0
+
+    @property
+    def is_last(self) -> bool:
+        """Whether its results leave the system."""
+        return self.following is None and self.output is None
+
+    def tuple_store(self) -> StoredTuples:
+        """Return an empty store of tuples of S_2."""
+        return StoredTuples(stream=self.stored, schema=self.schema, attributes=self.attributes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shipment:
+    """What is common to the messages of a one-way join.
+
+    Attributes
+    ----------
+    step
+        Number of the one-way join in the plan.
+    tick
+        End of the execution interval it belongs to, virtual nanoseconds.
+    final
+        Whether the step ships no more for this interval in this direction.
+    """
+
+    step: int
+    tick: int
+    final: bool = True
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples or values, full or partial."""
+        return 0
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last arrival number of the newest tuples, where those are shipped."""
+        return NO_SPAN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbingTuples(Shipment):
+    """Full tuples of the streams joined so far: B_1, or B'_1 where a semijoin reduced it."""
+
+    combinations: Combinations
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + self.combinations.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Number of combinations."""
+        return len(self.combinations)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last arrival number of the newest tuples."""
+        seq = self.combinations.seq
+        return (int(seq.min()), int(seq.max())) if len(seq) else NO_SPAN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialTuples(Shipment):
+    """Distinct join attribute values, a column per attribute: K_1, K'_1 or ΔV'_2."""
+
+    values: tuple[np.ndarray, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + sum(column.nbytes for column in self.values)
+
+    @property
+    def rows(self) -> int:
+        """Number of values."""
+        return len(self.values[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullTuples(Shipment):
+    """Tuples of the next stream: B_2, or ΔW'_2."""
+
+    batch: Batch
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + self.batch.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples."""
+        return len(self.batch)
+
+
+def _no_positions() -> np.ndarray:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowUpdate(Shipment):
+    """What happened to the next stream's window, for a site that stores a part of it.
+
+    Attributes
+    ----------
+    expired
+        k, tuples removed that had been shipped (Algorithm 8).
+    values
+        v_J and v_C (Algorithm 9).
+    tuples
+        s_F, new tuples of values that were shipped before.
+    keep_from
+        Positions below it are gone.
+    ids, ts
+        int64, positions and event times of all new tuples, for count windows only: how many tuples
+        precede a probing one cannot be seen in a part of the window, which the paper's section 3.3
+        overlooks.
+    """
+
+    expired: int = 0
+    values: ValueChanges | None = None
+    tuples: Batch | None = None
+    keep_from: int = 0
+    ids: np.ndarray = field(default_factory=_no_positions)
+    ts: np.ndarray = field(default_factory=_no_positions)
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes; positions are consecutive, so that they need no bytes."""
+        values = self.values.nbytes if self.values else 0
+        tuples = self.tuples.nbytes if self.tuples else 0
+        return HEADER_BYTES + values + tuples + self.ts.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples and values."""
+        values = len(self.values.counts) if self.values else 0
+        return values + (len(self.tuples) if self.tuples else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter(Shipment):
+    """A Bloom filter of join attribute values, in place of partial tuples.
+
+    Attributes
+    ----------
+    bloom
+        The filter; None when there is no value.
+    values
+        How many values are in it.
+    """
+
+    bloom: BloomFilter | None
+    values: int
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + (self.bloom.nbytes if self.bloom else 0)
+
+    @property
+    def rows(self) -> int:
+        """Number of values."""
+        return self.values
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutput:
+    """What a step made of an interval's tuples, or of some of them; or what it is to begin with."""
+
+    step: int
+    tick: int
+    final: bool
+    combinations: Combinations
+
+
+class SiteContext:
+    """What the halves of a site may use while it handles one message.
+
+    Parameters
+    ----------
+    context
+        The site's.
+    site, execution
+        Position of the site's stream, and how its halves learn that intervals are complete.
+    horizon
+        Of the site's stream.
+
+    Attributes
+    ----------
+    outputs
+        What steps made, for the site to pass on.
+    """
+
+    def __init__(self, context: Context, site: int, execution: Execution, horizon: Horizon) -> None:
+        self._context = context
+        self._site = site
+        self.execution = execution
+        self.horizon = horizon
+        self.outputs: list[StepOutput] = []
+
+    @property
+    def now(self) -> int:
+        """Virtual nanoseconds."""
+        return self._context.now
+
+    def ship(self, site: int, payload: Shipment) -> None:
+        """Send *payload* to another site.
+
+        Sites send to each other in both directions, so that none may wait for another's room.
+        """
+        self._context.send(FEEDBACK, payload, to=site - (site > self._site))
+
+    def charge(self, work: Work) -> None:
+        """Add *work* to what the message costs."""
+        self._context.charge(work)
+
+    def wake_at(self, at: int | None, name: str) -> None:
+        """Set a timer, where there is a time to wait for."""
+        if at is not None and at > self.now:
+            self._context.set_timer(at, name)
+
+
+class Half(Stateful, ABC):
+    """Either half of a one-way join."""
+
+    state = ()
+
+    def __init__(self, step: OneWayStep) -> None:
+        self.step = step
+
+    @abstractmethod
+    def on_shipment(self, payload: Any, site: SiteContext) -> None:
+        """Handle a message from the other site."""
+
+
+class SourceHalf(Half):
+    """The half at N_1, where the tuples of S_1 are.
+
+    Attributes
+    ----------
+    heard
+        The latest interval that N_2 has announced.
+    """
+
+    state = ("heard",)
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self.heard = -1
+
+    @property
+    def waits(self) -> bool:
+        """Whether tuples wait here for an answer of N_2."""
+        return False
+
+    @abstractmethod
+    def start(self, new: StepOutput, site: SiteContext) -> None:
+        """Begin the step with an interval's tuples, or some of them, in the order of intervals."""
+
+    def on_shipment(self, payload: Any, site: SiteContext) -> None:
+        """Refuse the message: an algorithm whose destination ships anything overrides this."""
+        raise ValueError(
+            f"the source of a step by {self.step.algorithm} was sent a {type(payload).__name__}"
+        )
+
+    def ship(self, payload: Shipment, site: SiteContext) -> None:
+        """Send to N_2."""
+        site.ship(self.step.destination, payload)
+
+    def ship_tuples(self, of: StepOutput, combinations: Combinations, site: SiteContext) -> None:
+        """Send N_2 what is left of an interval's tuples, if anything or if punctuated."""
+        if len(combinations) or site.execution.punctuated:
+            self.ship(
+                ProbingTuples(
+                    step=self.step.number, tick=of.tick, final=of.final, combinations=combinations
+                ),
+                site,
+            )
+
+
+class DestinationHalf(Half):
+    """The half at N_2, where the tuples of S_2 arrive; stores its window W_2 and joins.
+
+    Attributes
+    ----------
+    done
+        The latest interval of which all that looks into W_2 has come.
+    """
+
+    state = ("window", "done")
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self.window = step.tuple_store()
+        self.done = -1
+
+    def insert(self, batch: Batch, tick: int, keep_from: int, site: SiteContext) -> None:
+        """Insert the interval's tuples of S_2, and remove positions below *keep_from*."""
+        self.update_window(batch, keep_from, site)
+
+    def update_window(self, batch: Batch, keep_from: int, site: SiteContext) -> int:
+        """Update W_2 and return how many tuples expired."""
+        site.charge(self.window.insert(batch))
+        expired, work = self.window.expire(keep_from)
+        site.charge(work)
+        return expired
+
+    def on_shipment(self, payload: Any, site: SiteContext) -> None:
+        """Join full tuples of S_1 with W_2, limited to what each may see."""
+        joined, work = self.window.join(payload.combinations, self.step.window, site.horizon.line)
+        site.charge(work)
+        site.outputs.append(StepOutput(self.step.number, payload.tick, payload.final, joined))
+        if payload.final:
+            self.done = payload.tick
+
+    def window_update(self, tick: int, batch: Batch, keep_from: int, **what: Any) -> WindowUpdate:
+        """Return the update after new tuples *batch*, with their times if N_1 must count them."""
+        counted = self.step.window.kind == "count"
+        times = {"ids": batch.id, "ts": batch.ts} if counted else {}
+        return WindowUpdate(step=self.step.number, tick=tick, keep_from=keep_from, **times, **what)
+
+    def ship(self, payload: Shipment, site: SiteContext) -> None:
+        """Send to N_1."""
+        site.ship(self.step.source, payload)
