@@ -271,7 +271,7 @@ class Semijoin(Topology[SemijoinParameters]):
                 interval_ns=parameters.tau,
             )
         for stream, name in enumerate(query.streams):
-            own = {"schema": job.files[stream].schema} if replanning else {}
+            own: dict[str, Any] = {"schema": job.files[stream].schema} if replanning else {}
             graph.add(
                 "site",
                 f"site.{name}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -137,7 +137,7 @@ class AskingSource(SourceHalf):
     intervals end in their order.
     """
 
-    state = ("_queue",)
+    state: ClassVar[tuple[str, ...]] = ("_queue",)
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)
@@ -176,7 +176,7 @@ class ValuedDestination(DestinationHalf):
     N_1 is sent the distinct join attribute values of W_2 (Algorithms 8 and 9).
     """
 
-    state = ("_values", "_entry")
+    state: ClassVar[tuple[str, ...]] = ("_values", "_entry")
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)
@@ -213,7 +213,7 @@ class ValuedDestination(DestinationHalf):
 class SmS1Source(AskingSource):
     """Asks, stores W'_2 and joins."""
 
-    state = ("_window", "_line")
+    state: ClassVar[tuple[str, ...]] = ("_window", "_line")
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)
@@ -249,7 +249,7 @@ class SmS1Source(AskingSource):
 class SmS1Destination(DestinationHalf):
     """Ships what matches and has not been shipped: the non-redundant semijoin."""
 
-    state = ("_shipped",)
+    state: ClassVar[tuple[str, ...]] = ("_shipped",)
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)

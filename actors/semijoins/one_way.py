@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -301,7 +301,7 @@ class SiteContext:
 class Half(Stateful, ABC):
     """Either half of a one-way join."""
 
-    state = ()
+    state: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, step: OneWayStep) -> None:
         self.step = step
@@ -320,7 +320,7 @@ class SourceHalf(Half):
         The latest interval that N_2 has announced.
     """
 
-    state = ("heard",)
+    state: ClassVar[tuple[str, ...]] = ("heard",)
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)
@@ -365,7 +365,7 @@ class DestinationHalf(Half):
         The latest interval of which all that looks into W_2 has come.
     """
 
-    state = ("window", "done")
+    state: ClassVar[tuple[str, ...]] = ("window", "done")
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)
@@ -393,9 +393,9 @@ class DestinationHalf(Half):
 
     def window_update(self, tick: int, batch: Batch, keep_from: int, **what: Any) -> WindowUpdate:
         """Return the update after new tuples *batch*, with their times if N_1 must count them."""
-        counted = self.step.window.kind == "count"
-        times = {"ids": batch.id, "ts": batch.ts} if counted else {}
-        return WindowUpdate(step=self.step.number, tick=tick, keep_from=keep_from, **times, **what)
+        if self.step.window.kind == "count":
+            what |= {"ids": batch.id, "ts": batch.ts}
+        return WindowUpdate(step=self.step.number, tick=tick, keep_from=keep_from, **what)
 
     def ship(self, payload: Shipment, site: SiteContext) -> None:
         """Send to N_1."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -140,7 +140,7 @@ class Site(Actor):
         Which new tuples are not shed on arrival; None keeps all.
     """
 
-    state = ("_own", "_early", "_waiting", "_plans")
+    state: ClassVar[tuple[str, ...]] = ("_own", "_early", "_waiting", "_plans")
 
     def __init__(
         self,

@@ -154,7 +154,8 @@ class SiteSource(TakesArrivals):
         if self._rate is None:
             return ts - self._origin_ns
         whole, rest = np.divmod(seq, self._rate)
-        return whole * NS_PER_S + rest * NS_PER_S // self._rate
+        born_ns: np.ndarray = whole * NS_PER_S + rest * NS_PER_S // self._rate
+        return born_ns
 
     def restore(self, state: State) -> None:
         """Go back to where a snapshot was taken; a timer set since then is set again."""

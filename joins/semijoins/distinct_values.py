@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.windows.window_tuples import in_order
+from joins.indexes.columns import encode
 from joins.machine.compiling import inlined, kernel
 from joins.state import Stateful
 
@@ -18,7 +18,7 @@ _SLOTS_MIN = 64
 
 def value_codes(column: np.ndarray) -> np.ndarray:
     """Return int64 codes that are equal where the values (int64 or float64) are; 0.0 is -0.0."""
-    return in_order(column if column.dtype == np.int64 else column + 0.0)
+    return encode(column if column.dtype == np.int64 else column + 0.0)
 
 
 def distinct(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -110,7 +110,7 @@ class JoinAttributes:
     @property
     def equalities(self) -> tuple[int, ...]:
         """Places of the predicates that are equalities."""
-        return tuple(i for i, c in enumerate(self.conditions) if c.operator == "=")
+        return tuple(i for i, c in enumerate(self.conditions) if c.operator.is_equality)
 
     def of_combinations(self, rows: Combinations) -> tuple[np.ndarray, ...]:
         """Project combinations on their join attributes."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.batch import Batch, Schema
-from joins.found import Found
-from joins.indexes.windows.window_index import WindowIndex, ranges_for
+from joins.indexes.index import Index, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
 from joins.queries.windows import Window
 from joins.semijoins.combinations import Combinations
@@ -18,8 +18,6 @@ from joins.semijoins.one_way_join import JoinAttributes
 from joins.semijoins.windows import OperandWindow, Timeline, seen
 from joins.state import Stateful
 from joins.work import NO_WORK, Work
-
-_INT64 = np.iinfo(np.int64)
 
 
 class AttributeIndex(Stateful):
@@ -53,17 +51,16 @@ class AttributeIndex(Stateful):
         columns: Sequence[np.ndarray],
         start: np.ndarray | None = None,
         stop: np.ndarray | None = None,
-    ) -> Found:
+    ) -> ProbeResult:
         """Return the matches of each row of partial tuples, a column per probe attribute.
 
         Row i sees positions start[i] to stop[i] - 1; without these all.
         """
-        rows = len(columns[0])
         ranges = ranges_for(
             self._attributes.conditions,
             [columns[probe] for _, (probe, _) in self._sides()],
-            np.full(rows, _INT64.min) if start is None else start,
-            np.full(rows, _INT64.max) if stop is None else stop,
+            start,
+            stop,
         )
         return self._index.probe(ranges, enumerate=True)
 
@@ -71,7 +68,7 @@ class AttributeIndex(Stateful):
         """Remove positions less than *before*."""
         return self._index.expire(before)
 
-    def _new_index(self) -> WindowIndex:
+    def _new_index(self) -> Index:
         kind = "hash" if self._attributes.equalities else "nested_loop"
         return WINDOW_INDEXES[kind](self._attributes.conditions)
 

@@ -19,7 +19,7 @@ from netsim.network import PRESETS, full_mesh
 from tests.properties.jobs import RandomJob
 from tests.properties.strategies import RandomStream, multiway_queries, streams
 from topologies.semijoin import Semijoin, SemijoinParameters
-from topologies.semijoins.plan import JoinSequence, LinearPlan, Step, join_graph
+from topologies.semijoins.plans import JoinSequence, LinearPlan, Step, join_graph
 from topologies.topology import TopologyError
 
 TOPOLOGY = Semijoin()

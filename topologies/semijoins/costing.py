@@ -77,7 +77,9 @@ class OneWayCosts(NamedTuple):
     def seconds(self, latency_s: np.ndarray, bandwidth_bps: np.ndarray) -> np.ndarray:
         """Return the time over links: processing, and S(x) = latency + x / bandwidth."""
         latency_s, bandwidth_bps = latency_s[..., None], bandwidth_bps[..., None]
-        return self.processing_s + self.shipments * latency_s + 8 * self.sent_bytes / bandwidth_bps
+        carried_s = self.shipments * latency_s + 8 * self.sent_bytes / bandwidth_bps
+        seconds: np.ndarray = self.processing_s + carried_s
+        return seconds
 
 
 class Costing:

@@ -9,12 +9,13 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 
+from actors.feed import StreamFile
 from actors.protocol import HEADER_BYTES
-from actors.source import NS_PER_S, StreamFile
+from actors.source import NS_PER_S
 from joins.batch import Batch, Schema
 from joins.queries.query import JoinQuery, Predicate
 from joins.queries.windows import Window
-from joins.semijoins.value_sample import KeptTuples
+from joins.semijoins.value_sample import TupleSample
 from netsim.network import link_between
 from topologies.semijoins.plans import join_graph
 from topologies.semijoins.statistics import (
@@ -51,7 +52,7 @@ class Timing:
 
 
 def measured_statistics(
-    job: Job, network: nx.Graph, timing: Timing, kept: Sequence[KeptTuples] = ()
+    job: Job, network: nx.Graph, timing: Timing, kept: Sequence[TupleSample] = ()
 ) -> JoinStatistics:
     """Return the statistics of *job*'s streams, each at the site of its name in *network*.
 
@@ -180,7 +181,7 @@ def _read_sample(file: StreamFile) -> Batch:
     return Batch.concat(taken)
 
 
-def kept_samples(samples: Sequence[Batch], kept: Sequence[KeptTuples]) -> list[Batch]:
+def kept_samples(samples: Sequence[Batch], kept: Sequence[TupleSample]) -> list[Batch]:
     """Return what is kept of each stream's sample."""
     return [sample.take(one.of(sample)) for sample, one in zip(samples, kept, strict=True)]
 

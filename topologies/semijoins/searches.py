@@ -291,7 +291,7 @@ class _TwoWayPricing:
         )
 
     def _fastest(self, seconds: np.ndarray, among: np.ndarray) -> OneWayJoin:
-        return self._algorithms[among[seconds[among].argmin()]]
+        return self._algorithms[int(among[seconds[among].argmin()])]
 
 
 def _cheapest(candidates: Iterable[_Candidate]) -> _Candidate:

@@ -61,7 +61,8 @@ class JoinAttribute(ABC):
     @property
     def has(self) -> np.ndarray:
         """Which streams have the attribute, bool."""
-        return self.distinct > 0
+        has: np.ndarray = self.distinct > 0
+        return has
 
     @abstractmethod
     def selectivity(self, done: np.ndarray) -> np.ndarray:
@@ -81,7 +82,8 @@ class JoinAttribute(ABC):
 
     def shared(self, done: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Return whether both of two outputs have the attribute, (outputs, others)."""
-        return (done & self.has).any(axis=1)[:, None] & (other & self.has).any(axis=1)
+        shared: np.ndarray = (done & self.has).any(axis=1)[:, None] & (other & self.has).any(axis=1)
+        return shared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +93,9 @@ class NestedAttribute(JoinAttribute):
     def selectivity(self, done: np.ndarray) -> np.ndarray:
         """Return the chance that all are the same one of the fewest values."""
         member = done & self.has
-        each: np.ndarray = np.where(member, 1 / np.maximum(self.distinct, 1), 1).prod(axis=1)
-        return self.values(done) * each
+        each = np.where(member, 1 / np.maximum(self.distinct, 1), 1).prod(axis=1)
+        selectivity: np.ndarray = self.values(done) * each
+        return selectivity
 
     def values(self, done: np.ndarray) -> np.ndarray:
         """Return the fewest values of any stream."""
@@ -148,7 +151,8 @@ class MeasuredAttribute(JoinAttribute):
         member = done & self.has
         alone = np.where(member, self.distinct, 0).sum(axis=1)
         common = (self._products(done) > 0).sum(axis=1)
-        return np.maximum(np.where(member.sum(axis=1) > 1, common, alone), 1.0)
+        values: np.ndarray = np.maximum(np.where(member.sum(axis=1) > 1, common, alone), 1.0)
+        return values
 
     def shares(self, done: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the frequencies of the values that both have, added up on either side."""

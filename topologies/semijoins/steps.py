@@ -107,7 +107,9 @@ def tree_steps(
             "and an output stream lacks those that matched nothing. Linear plans can count them"
         )
     count = len(schemas)
-    operands = {(stream,): Operand.of_stream(stream) for stream in range(count)}
+    operands: dict[tuple[int, ...], Operand] = {
+        (stream,): Operand.of_stream(stream) for stream in range(count)
+    }
     late_ns = dict.fromkeys(operands, 0)
     steps: list[OneWayStep] = []
     outputs: list[OutputSpec] = []

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.semijoins.value_table import ValueTable
+from joins.semijoins.distinct_values import ValueTable
 
 VALUES = st.lists(st.tuples(st.integers(-9, 9), st.sampled_from([0.0, -0.0, 0.5])), max_size=60)
 
@@ -19,7 +19,7 @@ def columns(values: list[tuple[int, float]]) -> list[np.ndarray]:
 
 
 @given(steps=st.lists(st.tuples(VALUES, VALUES), max_size=8))
-def test_values_keep_their_numbers_until_forgotten(
+def test_values_have_the_same_numbers_until_removed(
     steps: list[tuple[list[tuple[int, float]], list[tuple[int, float]]]],
 ) -> None:
     table, known, made = ValueTable(2), {}, 0
@@ -34,7 +34,7 @@ def test_values_keep_their_numbers_until_forgotten(
         assert rows.tolist() == new
         assert numbers.tolist() == [known[value] for value in added]
         gone = sorted({value for value in dropped if value in known})
-        table.forget(columns(gone))
+        table.remove(columns(gone))
         for value in gone:
             del known[value]
         asked = added + dropped

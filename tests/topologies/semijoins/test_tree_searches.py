@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 
 from joins.semijoins.one_way_join import OneWayJoin
 from tests.topologies.semijoins.random_statistics import joins
-from topologies.semijoins.costs.costing import Costing
-from topologies.semijoins.costs.estimate import estimate
-from topologies.semijoins.costs.statistics import JoinStatistics
-from topologies.semijoins.exhaustive import exhaustive_plan
-from topologies.semijoins.trees.estimate import estimate_tree
-from topologies.semijoins.trees.plan import TreePlan, TwoWayJoin, joins_of, leaves
-from topologies.semijoins.trees.search import exhaustive_tree, greedy_tree
+from topologies.semijoins.costing import Costing, estimate_plan
+from topologies.semijoins.plans import TreePlan, TwoWayJoin, joins_of, leaves
+from topologies.semijoins.searches import exhaustive_plan, exhaustive_tree, greedy_tree
+from topologies.semijoins.statistics import JoinStatistics
 from topologies.topology import TopologyError
 
 FEW = (OneWayJoin.SP_S, OneWayJoin.SP_D, OneWayJoin.SM_D1)
@@ -42,8 +39,8 @@ def trees_of_three(statistics: JoinStatistics) -> Iterator[TreePlan]:
 @given(statistics=joins(3))
 def test_no_tree_is_cheaper_than_the_exhaustive_one(statistics: JoinStatistics) -> None:
     costing = Costing(statistics, FEW)
-    best = estimate_tree(costing, exhaustive_tree(costing)).seconds
-    every = [estimate_tree(costing, plan).seconds for plan in trees_of_three(statistics)]
+    best = estimate_plan(costing.statistics, exhaustive_tree(costing)).seconds
+    every = [estimate_plan(costing.statistics, plan).seconds for plan in trees_of_three(statistics)]
     assert best == pytest.approx(min(every), rel=1e-9)
 
 
@@ -58,15 +55,15 @@ def test_both_trees_can_be_carried_out_and_greedy_is_no_cheaper(
     exhaustive.check(statistics.graph)
     assert all(isinstance(join.right, int) for join in joins_of(greedy.root))
     assert len(leaves(greedy.root)) == len(statistics.streams)
-    spent = estimate_tree(costing, greedy).seconds
-    assert spent >= estimate_tree(costing, exhaustive).seconds * (1 - 1e-9)
+    spent = estimate_plan(costing.statistics, greedy).seconds
+    assert spent >= estimate_plan(costing.statistics, exhaustive).seconds * (1 - 1e-9)
 
 
 @settings(max_examples=20, deadline=None)
 @given(statistics=joins(2))
 def test_of_two_streams_a_tree_costs_what_two_sequences_do(statistics: JoinStatistics) -> None:
     costing = Costing(statistics)
-    tree = estimate_tree(costing, exhaustive_tree(costing))
-    linear = estimate(costing, exhaustive_plan(costing))
+    tree = estimate_plan(costing.statistics, exhaustive_tree(costing))
+    linear = estimate_plan(costing.statistics, exhaustive_plan(costing))
     assert tree.seconds == pytest.approx(linear.seconds, rel=1e-9)
     assert tree.nbytes == pytest.approx(linear.nbytes, rel=1e-9)

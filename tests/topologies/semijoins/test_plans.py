@@ -7,15 +7,18 @@ from hypothesis import strategies as st
 
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
-from topologies.semijoins.plan import (
+from topologies.semijoins.plans import (
     JoinSequence,
     LinearPlan,
     Step,
+    TreePlan,
+    TwoWayJoin,
     join_graph,
+    joins_of,
+    leaves,
+    parse_plan,
     uniform_plan,
 )
-from topologies.semijoins.reading import read_plan
-from topologies.semijoins.trees.plan import TreePlan, TwoWayJoin, joins_of, leaves
 from topologies.topology import TopologyError
 
 ABC = ("A", "B", "C")
@@ -36,8 +39,8 @@ def linear_plans(draw: st.DrawFn) -> LinearPlan:
 
 @given(linear_plans())
 def test_a_linear_plan_is_read_back_as_it_is_printed(plan: LinearPlan) -> None:
-    assert read_plan(str(plan), plan.streams) == plan
-    assert read_plan(str(plan).replace("\n", "; "), plan.streams) == plan
+    assert parse_plan(str(plan), plan.streams) == plan
+    assert parse_plan(str(plan).replace("\n", "; "), plan.streams) == plan
 
 
 @pytest.mark.parametrize(
@@ -49,19 +52,19 @@ def test_a_linear_plan_is_read_back_as_it_is_printed(plan: LinearPlan) -> None:
     ],
 )
 def test_a_tree_is_read_back_as_it_is_printed(text: str, joined: list[tuple[int, ...]]) -> None:
-    plan = read_plan(text, "ABCD"[: 1 + max(joined[-1])])
+    plan = parse_plan(text, "ABCD"[: 1 + max(joined[-1])])
     assert str(plan) == text
     assert isinstance(plan, TreePlan)
     assert [leaves(join) for join in joins_of(plan.root)] == joined
 
 
 def test_brackets_that_say_nothing_are_not_printed() -> None:
-    plan = read_plan("((A, B SP-S/SP-D), C SM-S1/SM-S2)", ABC)
+    plan = parse_plan("((A, B SP-S/SP-D), C SM-S1/SM-S2)", ABC)
     assert str(plan) == "(A, B SP-S/SP-D, C SM-S1/SM-S2)"
 
 
 def test_the_output_moves_with_algorithms_at_the_destination() -> None:
-    plan = read_plan("A: B SP-D, C SM-S1; B: C SP-S, A SM-D2; C: B BLOOM-D, A BLOOM-S", ABC)
+    plan = parse_plan("A: B SP-D, C SM-S1; B: C SP-S, A SM-D2; C: B BLOOM-D, A BLOOM-S", ABC)
     assert isinstance(plan, LinearPlan)
     assert [sequence.sites for sequence in plan.sequences] == [(0, 1, 1), (1, 1, 0), (2, 1, 1)]
 
@@ -72,7 +75,7 @@ def test_a_tree_keeps_the_output_of_each_join_at_one_site() -> None:
     assert at_b.site == 1
     assert str(TreePlan(streams=ABC, root=root)) == "(A, B SP-S/SM-D1, C SP-D/SP-D)"
     with pytest.raises(TopologyError, match=r"output of \(A, B SP-S/SP-S\) at two sites"):
-        read_plan("(A, B SP-S/SP-S, C SP-D/SP-D)", ABC)
+        parse_plan("(A, B SP-S/SP-S, C SP-D/SP-D)", ABC)
 
 
 @pytest.mark.parametrize(
@@ -96,17 +99,17 @@ def test_a_tree_keeps_the_output_of_each_join_at_one_site() -> None:
 )
 def test_what_is_wrong_with_a_plan_is_named(text: str, said: str) -> None:
     with pytest.raises(TopologyError, match=said.replace("(", r"\(")):
-        read_plan(text, ABC)
+        parse_plan(text, ABC)
 
 
 def test_a_plan_follows_the_join_graph() -> None:
     graph = nx.path_graph(3)
     uniform_plan(ABC, graph).check(graph)
-    across = read_plan("A: C SP-D, B SP-D; B: A SP-D, C SP-D; C: B SP-D, A SP-D", ABC)
+    across = parse_plan("A: C SP-D, B SP-D; B: A SP-D, C SP-D; C: B SP-D, A SP-D", ABC)
     with pytest.raises(TopologyError, match="joins C to A, with which it shares no predicate"):
         across.check(graph)
     with pytest.raises(TopologyError, match="joins C to A, with"):
-        read_plan("(A, C SP-S/SP-D, B SP-S/SP-D)", ABC).check(graph)
+        parse_plan("(A, C SP-S/SP-D, B SP-S/SP-D)", ABC).check(graph)
 
 
 def test_a_join_graph_in_parts_is_refused() -> None:

@@ -20,8 +20,7 @@ from tests.properties.strategies import multiway_queries, streams
 from tests.properties.test_hosts import RestoringHost
 from tests.topologies.test_semijoin import THREE_WAY, TOPOLOGY, dense, job
 from topologies.semijoin import SemijoinParameters
-from topologies.semijoins.plan import join_graph
-from topologies.semijoins.trees.plan import Tree, TreePlan, TwoWayJoin, leaves
+from topologies.semijoins.plans import Tree, TreePlan, TwoWayJoin, join_graph, leaves
 from topologies.topology import TopologyError
 
 _AT_SOURCE = [algorithm for algorithm in OneWayJoin if algorithm.at_source]

@@ -11,18 +11,20 @@ from hypothesis import strategies as st
 from joins.batch import Batch, Schema
 from joins.queries.parser import parse_query
 from joins.queries.windows import Window
-from joins.semijoins.attributes import JoinAttributes
 from joins.semijoins.bloom_filter import BloomFilter
-from joins.semijoins.distinct import contained, distinct
-from joins.semijoins.distinct_values import DistinctValues
-from joins.semijoins.held import seen
-from joins.semijoins.mixed_window import MixedWindow
+from joins.semijoins.combinations import Operand
+from joins.semijoins.distinct_values import DistinctValues, contained, distinct
+from joins.semijoins.one_way_join import JoinAttributes
+from joins.semijoins.stored_tuples import MixedWindow
+from joins.semijoins.windows import seen
 
 SCHEMA = Schema(stream="S2", fields={"j": "int64"})
 QUERY = parse_query(
     "SELECT * FROM S1, S2 WHERE S1.j = S2.j WINDOW AS (SLIDE INTERVAL '1 ns' ON '9 ns' PRECISE)"
 )
-ATTRIBUTES = JoinAttributes.between(QUERY, [0], 1, [SCHEMA, SCHEMA])
+ATTRIBUTES = JoinAttributes.between(
+    QUERY, [Operand.of_stream(0)], Operand.of_stream(1), [SCHEMA, SCHEMA]
+)
 A, C, D, E, F = range(5)
 
 
@@ -139,15 +141,15 @@ def test_a_bloom_filter_misses_nothing(inside: list[int], outside: list[int]) ->
     """What is in the set always passes."""
     clip = [np.array([v % 2**62 for v in values], np.int64) for values in (inside, outside)]
     bloom = BloomFilter.of([clip[0]], 8)
-    assert bloom.may_hold([clip[0]]).all()
-    assert len(bloom.may_hold([clip[1]])) == len(outside)
+    assert bloom.may_contain([clip[0]]).all()
+    assert len(bloom.may_contain([clip[1]])) == len(outside)
 
 
 def test_a_bloom_filter_lets_few_others_through() -> None:
     """Eight bits a value: about 2 % false positives."""
     bloom = BloomFilter.of([np.arange(1000)], 8)
     assert bloom.nbytes == 1000
-    assert bloom.may_hold([np.arange(1000, 11_000)]).mean() < 0.04
+    assert bloom.may_contain([np.arange(1000, 11_000)]).mean() < 0.04
 
 
 def test_what_is_seen_at_equal_times_depends_on_the_order_of_streams() -> None:

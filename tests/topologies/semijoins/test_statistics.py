@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topologies.semijoins.costs.attributes import NestedAttribute, measured_attribute
+from topologies.semijoins.statistics import MeasuredAttribute, NestedAttribute
 
 COLUMNS = st.lists(
     st.lists(st.integers(0, 6), min_size=1, max_size=12).map(np.array), min_size=2, max_size=4
@@ -25,7 +25,7 @@ def subsets(streams: int) -> np.ndarray:
 @settings(max_examples=60, deadline=None)
 @given(COLUMNS)
 def test_what_is_measured_is_what_the_tuples_have(columns: list[np.ndarray]) -> None:
-    attribute = measured_attribute(dict(enumerate(columns)), len(columns))
+    attribute = MeasuredAttribute.of_columns(dict(enumerate(columns)), len(columns))
     done = subsets(len(columns))
     selectivity, values = attribute.selectivity(done), attribute.values(done)
     there, back = attribute.shares(done, np.eye(len(columns), dtype=bool))
@@ -47,7 +47,7 @@ def test_what_is_measured_is_what_the_tuples_have(columns: list[np.ndarray]) -> 
 
 def test_nested_uniform_values_are_measured_as_assumed() -> None:
     columns = {0: np.arange(5), 1: np.arange(20), 3: np.arange(50)}
-    measured = measured_attribute(columns, 4)
+    measured = MeasuredAttribute.of_columns(columns, 4)
     assumed = NestedAttribute(distinct=np.array([5.0, 20, 0, 50]))
     done, alone = subsets(4), np.eye(4, dtype=bool)
     assert measured.selectivity(done) == pytest.approx(assumed.selectivity(done))

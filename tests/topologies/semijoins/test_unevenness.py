@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topologies.semijoins.costs.operands import distinct_among
-from topologies.semijoins.costs.statistics import StreamStatistics
-from topologies.semijoins.costs.unevenness import unevenness
+from topologies.semijoins.formulas import distinct_among
+from topologies.semijoins.shedding import unevenness
+from topologies.semijoins.statistics import StreamStatistics
 
 STREAMS = tuple(
     StreamStatistics(name=name, rate_tps=100, window_rows=200, full_bytes=100) for name in "AB"
