@@ -77,8 +77,8 @@ class OneWayCosts(NamedTuple):
     def seconds(self, latency_s: np.ndarray, bandwidth_bps: np.ndarray) -> np.ndarray:
         """Return the time over links: processing, and S(x) = latency + x / bandwidth."""
         latency_s, bandwidth_bps = latency_s[..., None], bandwidth_bps[..., None]
-        carried_s = self.shipments * latency_s + 8 * self.sent_bytes / bandwidth_bps
-        seconds: np.ndarray = self.processing_s + carried_s
+        waiting_s = self.processing_s + self.shipments * latency_s
+        seconds: np.ndarray = waiting_s + 8 * self.sent_bytes / bandwidth_bps
         return seconds
 
 
