@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,21 @@ from joins.batch import Batch, Schema
 from joins.state import State, Stateful
 
 _READ_ROWS = 65_536
+
+
+class StreamData(Protocol):
+    """A prepared stream, wherever it lies: `StreamFile` or `StreamTable`."""
+
+    @property
+    def schema(self) -> Schema:
+        """The join fields, and the stream's name."""
+
+    @property
+    def rows(self) -> int | None:
+        """How many tuples are read at most, from the start; None for all."""
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        """Yield the stream from position *start*, some thousand tuples at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,6 +39,8 @@ class StreamConfig(Section):
         Candidates: the first that is found is read, as given, or in one of the data folders.
     synthetic
         What to generate instead of reading files.
+    table
+        In words, a table that the caller passed in memory; it cannot be found again by itself.
     time
         Column or SQL expression of the event time; None looks for one.
     where
@@ -48,12 +50,13 @@ class StreamConfig(Section):
     name: str | None = None
     files: tuple[str, ...] = ()
     synthetic: SyntheticStream | None = None
+    table: str | None = None
     time: str | None = None
     where: str | None = None
 
     @model_validator(mode="after")
     def _one_origin(self) -> StreamConfig:
-        if bool(self.files) == bool(self.synthetic):
+        if bool(self.files) + bool(self.synthetic) + bool(self.table) != 1:
             raise ValueError("a stream needs either files or synthetic")
         return self
 

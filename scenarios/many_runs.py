@@ -47,6 +47,10 @@ class Result:
     failure: str | None = None
 
 
+Prepare = Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]]
+"""Returns the streams of a query, prepared; `make_plan` calls it."""
+
+
 class Preparation:
     """Prepares the streams of several runs, each once; `make_plan` calls it."""
 

@@ -11,7 +11,7 @@ import networkx as nx
 from pydantic import TypeAdapter, ValidationError
 
 from actors.disorder import Disorder
-from actors.feed import StreamFile
+from actors.feed import StreamData, StreamFile, StreamTable
 from actors.hosting.packing import pack
 from actors.source import Feeding
 from joins.queries.parser import parse_query
@@ -20,6 +20,7 @@ from netsim.cost import load_profile
 from scenarios.config import RunConfig, build_network, check_links
 from scenarios.scenario_files import ConfigError, explain
 from scenarios.streams import prepare_streams
+from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
 from topologies import Topology, find_topology
 from topologies.actor_graph import ActorGraph
@@ -47,7 +48,7 @@ class Plan:
     topology: Topology[Any]
     parameters: Any
     streams: tuple[PreparedStream, ...]
-    files: tuple[StreamFile, ...]
+    files: tuple[StreamData, ...]
     address: str | None = None
     warnings: tuple[str, ...] = ()
 
@@ -93,16 +94,28 @@ def make_plan(
     config: RunConfig,
     *,
     address: str | None = None,
+    topology: Topology | None = None,
     prepare: Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]] = prepare_streams,
 ) -> Plan:
     """Look everything up that *config* names, and *prepare* its streams.
+
+    Parameters
+    ----------
+    config
+        What to run.
+    address
+        Of a running Ray cluster.
+    topology
+        Used in place of the registered one that *config* names.
+    prepare
+        Returns the query's streams.
 
     Raises
     ------
     ConfigError, TopologyError, QueryError, DataError
         Naming the key, query part, file or row that is wrong, before anything runs.
     """
-    topology = find_topology(config.topology)
+    topology = topology or find_topology(config.topology)
     parameters = make_parameters(topology, config.parameters)
     query = parse_query(config.query).bind(**{k: str(v) for k, v in config.bind.items()})
     if not (config.feeding.watermarks or config.feeding.unbounded_state):
@@ -116,10 +129,7 @@ def make_plan(
     network = build_network(config.network, sketch.placement.values())
     check_links(network, sketch)
     streams = prepare(config, query)
-    files = tuple(
-        StreamFile(schema=stream.schema, directory=stream.path.resolve(), rows=config.rows)
-        for stream in streams
-    )
+    files = tuple(_data(stream, config.rows) for stream in streams)
     plan = Plan(
         config=config,
         query=query,
@@ -134,6 +144,13 @@ def make_plan(
     plan.graph(pairs=False)
     fitted = topology.fitted(plan.job(pairs=False), parameters, network)
     return replace(plan, parameters=fitted, warnings=topology.warnings(query, fitted, network))
+
+
+def _data(stream: PreparedStream, rows: int | None) -> StreamData:
+    """Return what actors read of *stream*: its first *rows* tuples."""
+    if isinstance(stream, TableStream):
+        return StreamTable(schema=stream.schema, table=stream.table, rows=rows)
+    return StreamFile(schema=stream.schema, directory=stream.path.resolve(), rows=rows)
 
 
 def _feeding(config: RunConfig) -> Feeding:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.config import RunConfig
-from scenarios.many_runs import Preparation, Result, run_one_of_many
+from scenarios.many_runs import Prepare, Result, run_one_of_many
 from scenarios.plan import Plan, make_plan
 from scenarios.run_directory import POINTS
 from scenarios.run_json import versions
@@ -142,7 +142,7 @@ class Comparison:
 
 
 def plan_all(
-    configs: Mapping[str, RunConfig], preparation: Preparation
+    configs: Mapping[str, RunConfig], preparation: Prepare
 ) -> tuple[dict[str, Plan], dict[str, str]]:
     """Return a plan for each system that can evaluate the query, and why the others cannot.
 

@@ -18,6 +18,8 @@ from rich.progress import (
 
 from netsim import outcome
 from scenarios.plan import Plan
+from scenarios.study.study import Study
+from scenarios.terminal.views import show_plan, show_study
 
 _FILE_WIDTH = 160
 """Width of what goes into a file or pipe, where tables need not be squeezed."""
@@ -46,6 +48,14 @@ class Terminal:
         """Show the stages of data preparation."""
         with self._bar() as bar:
             yield Stages(bar)
+
+    def planned(self, plan: Plan) -> None:
+        """Print what will run, before its first event."""
+        show_plan(self.out, plan)
+
+    def study(self, study: Study) -> None:
+        """Print what a study will run."""
+        show_study(self.out, study)
 
     @contextmanager
     def running(self, plan: Plan) -> Iterator[RunProgress]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from actors.feed import Feed, StreamFile
 from joins.batch import Schema
-from tests.properties.strategies import RandomStream, streams
+from joinsim._random_inputs import RandomStream, streams
 
 
 @pytest.fixture(scope="module")

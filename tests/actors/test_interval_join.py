@@ -20,7 +20,7 @@ from actors.results import Answers, Late
 from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.queries.parser import parse_query
-from tests.properties.strategies import RandomStream, dense_streams
+from joinsim._random_inputs import RandomStream, dense_streams
 
 QUERY = parse_query(
     "SELECT * FROM A, B WHERE A.k = B.k "

@@ -11,12 +11,12 @@ import pytest
 
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.queries.parser import parse_query
+from joinsim._random_inputs import RandomStream
+from joinsim._random_runs import RandomJob
 from scenarios.plan import make_parameters
 from scenarios.run import Report
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict import Verdict
-from tests.properties.jobs import RandomJob
-from tests.properties.strategies import RandomStream
 from topologies import TOPOLOGIES, TopologyError
 
 SPO_JOIN = TOPOLOGIES["spo_join"]

@@ -83,7 +83,7 @@ def started_at(moment: Moment, run: Command, folder: Path) -> list[psutil.Proces
 def command(arguments: list[str], folder: Path, *, before: str = "") -> Iterator[Command]:
     """Start the command line in a *folder*, and *before* it more code."""
     run = subprocess.Popen(
-        [sys.executable, "-c", f"{before}\nfrom scenarios.start import main\nmain()", *arguments],
+        [sys.executable, "-c", f"{before}\nfrom joinsim.__main__ import main\nmain()", *arguments],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.PIPE,

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from joinsim.cli import main
 from netsim.network import PRESETS
 from scenarios import scenario_files
-from scenarios.cli import main
 from scenarios.config import RunConfig
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, write_csv, write_prepared
 

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from joins.hashing import mix
+from joinsim._random_inputs import RandomStream
+from joinsim._random_runs import RandomJob
 from scenarios.run import Report
-from tests.properties.jobs import RandomJob
-from tests.properties.strategies import RandomStream
 from topologies import TOPOLOGIES
 
 PATTERNS = ("kp_oij", "dp_oij", "hp_oij")

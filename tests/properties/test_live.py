@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
+from joinsim._random_runs import RandomJob, on_jobs
 from tests.actors.meshes import use_threads
-from tests.properties.jobs import RandomJob, on_jobs
 from topologies import TOPOLOGIES
 
 

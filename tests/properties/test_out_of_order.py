@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.properties.jobs import RandomJob
-from tests.properties.strategies import RandomStream
+from joinsim._random_inputs import RandomStream
+from joinsim._random_runs import RandomJob
 from topologies import TOPOLOGIES
 
 PANJOIN = TOPOLOGIES["panjoin"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joinsim._random_inputs import RandomStream
+from joinsim._random_runs import RandomJob
+from joinsim.checks import RestoringHost
 from scenarios import run as running
 from scenarios.run import Report
-from tests.properties.jobs import RandomJob
-from tests.properties.strategies import RandomStream
-from tests.properties.test_hosts import RestoringHost
 from topologies import TOPOLOGIES
 from topologies.hp_oij import HpOijParameters
 
@@ -115,7 +114,7 @@ def test_no_pair_is_lost_or_repeated_while_keys_drift(
     one = drift(seed, parameters, rows=80 if restored else 240, reach=reach, disorder=disorder)
     with pytest.MonkeyPatch.context() as patch:
         if restored:
-            host = partial(RestoringHost, path=directory / "state.npz")
+            host = RestoringHost
             patch.setattr(running, "InlineHost", host)
         verdict = one.run(directory).verdict
     assert verdict.exact, verdict

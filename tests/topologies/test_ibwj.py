@@ -12,9 +12,9 @@ from benchmarks.pim_tree import make_work
 from joins.queries.parser import parse_query
 from joins.window_join import drivers
 from joins.window_join.drivers import SHARED
+from joinsim._random_runs import RandomJob, jobs
 from scenarios.plan import make_parameters
 from scenarios.scenario_files import ConfigError
-from tests.properties.jobs import RandomJob, jobs
 from topologies import TOPOLOGIES, TopologyError
 from topologies.ibwj import making_of
 

@@ -15,11 +15,11 @@ from pydantic import ValidationError
 
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
+from joinsim._random_inputs import RandomStream, multiway_queries, streams
+from joinsim._random_runs import RandomJob
 from netsim.network import PRESETS, full_mesh
-from tests.properties.jobs import RandomJob
-from tests.properties.strategies import RandomStream, multiway_queries, streams
 from topologies.semijoin import Semijoin, SemijoinParameters
-from topologies.semijoins.plans import JoinSequence, LinearPlan, Step, join_graph
+from topologies.semijoins.plan import JoinSequence, LinearPlan, Step, join_graph
 from topologies.topology import TopologyError
 
 TOPOLOGY = Semijoin()

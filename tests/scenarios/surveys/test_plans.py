@@ -42,8 +42,7 @@ def test_a_study_of_surveys_compares_with_the_paper(tmp_path: Path) -> None:
 
 
 def test_a_survey_cannot_be_run_as_a_point_alone(tmp_path: Path) -> None:
-    from scenarios.commands.options import RunOptions
-    from scenarios.commands.run import run
+    from joinsim import scenario
 
-    with pytest.raises(ConfigError, match="--point 1: it is a survey"):
-        run(RunOptions(scenario="semijoin-table3", point=1, out=tmp_path))
+    with pytest.raises(ConfigError, match="point 1: it is a survey"):
+        scenario("semijoin-table3").point(1)

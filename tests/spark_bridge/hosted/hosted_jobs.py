@@ -12,9 +12,9 @@ from actors.source import Feeding
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
+from joinsim._random_inputs import RandomStream
 from spark_bridge.hosted.arrival_log import write_arrivals
 from spark_bridge.hosted.host import HostedQuery
-from tests.properties.strategies import RandomStream
 from topologies import TOPOLOGIES
 from topologies.topology import Job
 

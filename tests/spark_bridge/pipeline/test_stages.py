@@ -14,8 +14,7 @@ from actors.feed import Feed
 from actors.source import Feeding
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
-from spark_bridge.hosted.stages import cut
-from tests.properties.strategies import (
+from joinsim._random_inputs import (
     dense_streams,
     interval_queries,
     multiway_queries,
@@ -23,6 +22,7 @@ from tests.properties.strategies import (
     queries,
     streams,
 )
+from spark_bridge.hosted.stages import cut
 from tests.spark_bridge.hosted.triggers import Triggers, results
 from topologies import TOPOLOGIES
 from topologies.topology import Job

@@ -11,9 +11,9 @@ import pytest
 
 from actors.feed import StreamFile
 from joins.queries.parser import parse_query
+from joinsim._random_inputs import RandomStream
 from spark_bridge.errors import DataError
 from spark_bridge.sql.semijoin_batch import run_shipping
-from tests.properties.strategies import RandomStream
 
 REST_BYTES = 200
 EQUAL = "SELECT * FROM R, S WHERE R.y = S.y "

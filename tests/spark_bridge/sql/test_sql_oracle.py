@@ -12,10 +12,10 @@ from pyspark.sql import functions as sf
 from actors.feed import Feed, StreamFile
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
+from joinsim._random_inputs import RandomStream
 from spark_bridge.runs import query_session, total
 from spark_bridge.sql.oracle import expected_pairs
 from spark_bridge.totals import Totals
-from tests.properties.strategies import RandomStream
 
 WINDOWS = (
     "'1' ON '7'",

@@ -1,0 +1,1 @@
+"""What a replica of an interval join keeps."""

@@ -1,0 +1,93 @@
+"""Combinations of tuples on their way through a join sequence, and results at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from joins.batch import Batch
+from joins.hashing import mix_rows
+from joins.matches import Matches
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Joined:
+    """Combinations of a tuple of each stream joined so far, a row each.
+
+    Attributes
+    ----------
+    streams
+        Positions of the streams joined so far, in the order of joining; the first is the head,
+        whose tuple is the newest.
+    parts
+        Per stream its tuples; all batches have the same length.
+    seq, born_ns
+        int64, arrival number and virtual birth of the newest tuple.
+    """
+
+    streams: tuple[int, ...]
+    parts: tuple[Batch, ...]
+    seq: np.ndarray
+    born_ns: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes, of full tuples."""
+        return sum(part.nbytes for part in self.parts)
+
+    @property
+    def head(self) -> int:
+        """The stream of the newest tuple."""
+        return self.streams[0]
+
+    @property
+    def newest(self) -> Batch:
+        """The newest tuples."""
+        return self.parts[0]
+
+    def column(self, stream: int, field: str) -> np.ndarray:
+        """Return a field of the tuples of one stream."""
+        return self.parts[self.streams.index(stream)].fields[field]
+
+    def take(self, rows: np.ndarray) -> Joined:
+        """Return the given rows (int64 places, or a mask), copied."""
+        return replace(
+            self,
+            parts=tuple(part.take(rows) for part in self.parts),
+            seq=self.seq[rows],
+            born_ns=self.born_ns[rows],
+        )
+
+    def extended(self, stream: int, tuples: Batch) -> Joined:
+        """Return the rows with a tuple of one more stream each."""
+        return replace(self, streams=(*self.streams, stream), parts=(*self.parts, tuples))
+
+    def matches(self, *, pairs: bool) -> tuple[Matches, np.ndarray, np.ndarray]:
+        """Return results of all streams by their newest tuple, its birth and its arrival number."""
+        order = np.argsort(self.newest.id, kind="stable")
+        newest = self.newest.id[order]
+        begins = np.flatnonzero(np.diff(newest, prepend=-1))
+        ids = [
+            part.id[order]
+            for _, part in sorted(zip(self.streams[1:], self.parts[1:], strict=True), key=_stream)
+        ]
+        mixed = mix_rows(ids)
+        match_id = None
+        if pairs:
+            match_id = np.stack(ids, axis=1) if len(ids) > 1 else ids[0]
+        matches = Matches(
+            stream=self.head,
+            probe_id=newest[begins],
+            count=np.diff(begins, append=len(newest)),
+            fingerprint=np.add.reduceat(mixed, begins) if len(begins) else mixed,
+            match_id=match_id,
+        )
+        return matches, self.born_ns[order][begins], self.seq[order][begins]
+
+
+def _stream(part: tuple[int, Batch]) -> int:
+    return part[0]

@@ -1,0 +1,107 @@
+"""A laboratory for distributed stream joins.
+
+Bring a join query, data and a network; joinsim runs a published join system on it, as real actors
+over a simulated network in virtual time, and returns what came out, how fast, over how many bytes,
+and whether the answer was exactly right.
+
+>>> import numpy as np, joinsim as js
+>>> orders = {"ts": np.arange(0, 40, 4), "price": np.arange(10)}
+>>> offers = {"ts": np.arange(1, 41, 4), "price": np.arange(10)[::-1].copy()}
+>>> run = js.run(
+...     "SELECT * FROM orders, offers WHERE orders.price < offers.price "
+...     "WINDOW AS (SLIDE INTERVAL '1' ON '5')",
+...     {"orders": orders, "offers": offers},
+...     topology="split_join", pes=4, network="wan", seed=1,
+... )
+>>> run.verdict.passed, run.pairs.num_rows
+(True, 30)
+
+Everything that the command ``joinsim`` does is a function here. Nothing heavy is imported before it
+is needed: Ray, Spark, numba and matplotlib are loaded by the calls that use them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from actors.hosting.errors import RayUnavailableError
+    from joins.errors import JoinsimError
+    from joins.queries.query import QueryError
+    from joinsim import checks
+    from joinsim._calibration import Calibration, calibrate
+    from joinsim._catalog import TopologyInfo, scenario, scenarios, show, topologies
+    from joinsim._joining import compare, plan, run
+    from joinsim._outcomes import Comparison, EngineComparison, Run, StudyRun
+    from joinsim._scenario import Scenario
+    from joinsim._streams import prepare, synthetic
+    from netsim.network import NetworkError
+    from scenarios.run_directory import OutputError
+    from scenarios.scenario_files import ConfigError
+    from spark_bridge.errors import DataError, EngineUnavailable
+    from topologies.topology import Topology, TopologyError
+
+_HOMES = {
+    "joins.errors": ("JoinsimError",),
+    "joins.queries.query": ("QueryError",),
+    "actors.hosting.errors": ("RayUnavailableError",),
+    "netsim.network": ("NetworkError",),
+    "topologies.topology": ("Topology", "TopologyError"),
+    "spark_bridge.errors": ("DataError", "EngineUnavailable"),
+    "scenarios.scenario_files": ("ConfigError",),
+    "scenarios.run_directory": ("OutputError",),
+    "joinsim._catalog": ("TopologyInfo", "scenario", "scenarios", "show", "topologies"),
+    "joinsim._outcomes": ("Comparison", "EngineComparison", "Run", "StudyRun"),
+    "joinsim._joining": ("compare", "plan", "run"),
+    "joinsim._scenario": ("Scenario",),
+    "joinsim._calibration": ("Calibration", "calibrate"),
+    "joinsim._streams": ("prepare", "synthetic"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Calibration",
+    "Comparison",
+    "ConfigError",
+    "DataError",
+    "EngineComparison",
+    "EngineUnavailable",
+    "JoinsimError",
+    "NetworkError",
+    "OutputError",
+    "QueryError",
+    "RayUnavailableError",
+    "Run",
+    "Scenario",
+    "StudyRun",
+    "Topology",
+    "TopologyError",
+    "TopologyInfo",
+    "calibrate",
+    "checks",
+    "compare",
+    "plan",
+    "prepare",
+    "run",
+    "scenario",
+    "scenarios",
+    "show",
+    "synthetic",
+    "topologies",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name == "checks":
+        return import_module("joinsim.checks")
+    if name not in _HOME:
+        raise AttributeError(f"module 'joinsim' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

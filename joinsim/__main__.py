@@ -1,0 +1,37 @@
+"""The console command, also as ``python -m joinsim``.
+
+Ctrl-C may come in the seconds before everything is imported. SIGTERM is treated like it: otherwise
+whoever ends the command would have to end what it has started.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+EXIT_STOPPED = 3
+"""Exit code where there is no verdict: bad input, an interruption or a crash."""
+
+
+def main() -> None:
+    """Run the command line, see `joinsim.cli.main`."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        from joinsim.cli import main as run
+    except KeyboardInterrupt:
+        print("joinsim: stopped", file=sys.stderr)
+        sys.exit(EXIT_STOPPED)
+    try:
+        run()
+    except SystemExit as ended:
+        if ended.code != EXIT_STOPPED:
+            raise
+        # Interrupted while it connects, Ray leaves threads that the interpreter's end crashes on.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(EXIT_STOPPED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Measuring what work costs on this machine, for runs in virtual time."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from netsim.cost import CostProfile, load_profile
+from scenarios.calibration import fit
+from scenarios.calibration.fidelity import Prediction, predict
+from scenarios.calibration.jobs import plans
+from scenarios.calibration.watch import Watched, watch
+from scenarios.calibration.window_joins import append_times, calibrate_window_joins
+from scenarios.many_runs import Preparation
+from scenarios.scenario_files import ConfigError
+from topologies import TOPOLOGIES, find_topology
+from topologies.ibwj import Ibwj
+
+if TYPE_CHECKING:
+    from joinsim._scenario import Preparing
+
+
+class Listener(Protocol):
+    """What is shown while measuring."""
+
+    def preparing(self) -> Preparing:
+        """Show the preparation of streams."""
+
+    def note(self, text: str) -> None:
+        """Show what is being done."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """A machine's cost profile, and how well it predicts live runs.
+
+    Attributes
+    ----------
+    profile, path
+        The profile, and its TOML file.
+    operators
+        What was measured of each operator; None where a profile was passed.
+    predictions
+        Per system its live run beside the predicted one; empty unless they were compared.
+    """
+
+    profile: CostProfile
+    path: Path
+    operators: fit.Calibrated | None
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether every run that was compared was exactly right."""
+        return all(prediction.exact for prediction in self.predictions)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Everything as plain data, as ``--json`` prints it."""
+        errors = [abs(prediction.throughput_error) for prediction in self.predictions]
+        return {
+            "profile": asdict(self.profile),
+            "path": str(self.path),
+            "predictions": [prediction.as_json() for prediction in self.predictions],
+            "median_throughput_error": statistics.median(errors) if errors else None,
+        }
+
+
+def calibrate(
+    out: str | Path = "calibrated.toml",
+    *,
+    validate: bool = False,
+    profile: str | Path | None = None,
+    topologies: Sequence[str] = (),
+    rows: int = 20_000,
+    processes: int = 2,
+    observer: Listener,
+) -> Calibration:
+    """Measure a cost profile from live runs on Ray, and write it to *out*.
+
+    Parameters
+    ----------
+    out
+        TOML file for the profile, for ``profile=`` of `joinsim.run`.
+    validate
+        Whether to compare what it predicts with live runs.
+    profile
+        Take this profile instead of measuring one.
+    topologies
+        The systems to run; by default all.
+    rows, processes
+        Tuples of each stream, and Ray processes of the live runs.
+    observer
+        Shows what is being done.
+
+    Raises
+    ------
+    ConfigError
+        *out* is no TOML file in an existing folder, or *profile* is not a profile.
+    RayUnavailableError
+        Ray cannot start.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> calibration = js.calibrate("calibrated.toml")  # doctest: +SKIP
+    >>> js.run(query, streams, profile="calibrated.toml")  # doctest: +SKIP
+    """
+    out, path = Path(out), None if profile is None else Path(profile)
+    if not out.parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.parent}")
+    if out.suffix != ".toml":
+        raise ConfigError(f"--out {out}: a profile is a TOML file, whose name ends in .toml")
+    used = None if path is None else _read(path)
+    names = [find_topology(name).name for name in topologies] or list(TOPOLOGIES)
+    watched, operators = Watched(), None
+    if used is None or validate:
+        with observer.preparing() as progress:
+            jobs = list(plans(rows, Preparation(progress), topologies=names))
+        watched = watch(
+            jobs,
+            processes=processes,
+            observing=used is None,
+            measuring=validate,
+            note=observer.note,
+        )
+    if used is None:
+        operators = fit.fit(watched.operators, watched.carried)
+        fit.write(
+            operators,
+            out,
+            f"Measured on {platform.machine()} by `joinsim calibrate` from {watched.runs} live "
+            f"runs of {2 * rows:,} tuples; operators off by "
+            f"{fit.misfit(operators, watched.operators):.0%} in the median. Picoseconds.",
+        )
+        if Ibwj.name in names:
+            observer.note("window joins over every index, windows of 2^12 to 2^22: minutes")
+            append_times(calibrate_window_joins(), out)
+        used = operators.base
+    written = path or out
+    predictions = [
+        predict(plan, live, profile=written, processes=processes) for plan, live in watched.live
+    ]
+    return Calibration(
+        profile=used, path=written, operators=operators, predictions=tuple(predictions)
+    )
+
+
+def _read(path: Path) -> CostProfile:
+    try:
+        return load_profile(path)
+    except ValueError as error:
+        raise ConfigError(f"--profile: {error}") from None

@@ -1,0 +1,141 @@
+"""What there is: scenarios, and topologies with their parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from joinsim._scenario import Scenario, find
+from scenarios import scenario_files
+from scenarios.plan import make_parameters
+from scenarios.study.study import load_study
+from topologies import TOPOLOGIES, Topology
+from topologies.actor_graph import ActorGraph
+from topologies.parameters import Described, describe
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopologyInfo:
+    """A topology in a list.
+
+    Attributes
+    ----------
+    name, title
+        As on the command line, and one line about it.
+    exact
+        Whether it claims every run's answer to be exactly right, left at its defaults.
+    paper
+        Where it was published.
+    parameters
+        What can be set: name, meaning, default, allowed values.
+    """
+
+    name: str
+    title: str
+    exact: bool
+    paper: str
+    parameters: tuple[Described, ...]
+
+
+def topologies() -> list[TopologyInfo]:
+    """Return the topologies there are, those of installed plugins included.
+
+    >>> import joinsim as js
+    >>> [info.name for info in js.topologies()][:3]
+    ['spo_join', 'chain_index', 'split_join']
+    """
+    return [
+        TopologyInfo(
+            name=topology.name,
+            title=topology.title,
+            exact=topology.exact,
+            paper=topology.paper,
+            parameters=tuple(describe(topology)),
+        )
+        for topology in TOPOLOGIES.values()
+    ]
+
+
+def scenarios() -> dict[str, str]:
+    """Return the names of the scenarios, each with one line about it.
+
+    >>> import joinsim as js
+    >>> "spo-fig17" in js.scenarios()
+    True
+    """
+    return {name: scenario_files.load(name).title for name in scenario_files.catalog()}
+
+
+def describe_scenario(name: str) -> dict[str, Any]:
+    """Return what a list shows of a scenario: title, figure, topologies, query, number of runs."""
+    config, study = scenario_files.load(name), load_study(name)
+    return {
+        "name": config.name,
+        "title": config.title,
+        "figure": config.figure,
+        "topologies": study.topologies if study else [config.topology],
+        "query": " ".join(config.query.split()),
+        "runs": len(study.points) if study else 1,
+    }
+
+
+def scenario(name: str, *, scale: str = "laptop") -> Scenario:
+    """Return a scenario by name, or from a TOML file.
+
+    Parameters
+    ----------
+    name
+        One of `scenarios`, or a path that ends in ``.toml``.
+    scale
+        ``smoke`` (seconds), ``laptop`` (about a minute) or ``paper``.
+
+    Raises
+    ------
+    ConfigError
+        There is no such scenario, scale or file, or a key in it is wrong.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> js.scenario("spo-fig17", scale="smoke").config.topology
+    'spo_join'
+    """
+    return Scenario(name, scale=scale)
+
+
+def show(topology: str | type[Topology[Any]] | Topology[Any], **parameters: Any) -> ActorGraph:
+    """Return the actors of a topology and who sends to whom, for its example query.
+
+    The result is a networkx graph: a node per actor with its ``role`` and ``site``, an edge per
+    channel.
+
+    Raises
+    ------
+    TopologyError
+        There is no such topology, or the parameters do not fit.
+    ConfigError
+        A parameter does not exist, or its value is not allowed.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> graph = js.show("split_join", pes=3)
+    >>> sorted(graph)
+    ['joiner.0', 'joiner.1', 'joiner.2', 'router', 'sink', 'source']
+    """
+    system = find(topology)
+    return system.build(system.example(), make_parameters(system, parameters))
+
+
+def draw(
+    topology: str | type[Topology[Any]] | Topology[Any], path: str | Path, **parameters: Any
+) -> Path:
+    """Draw a topology into a file: ``.svg``, ``.png`` or ``.pdf``; return its path.
+
+    Raise what `show` raises, and :exc:`OutputError` where the file cannot be written.
+    """
+    from scenarios.report.topology_drawing import draw_topology
+
+    draw_topology(show(topology, **parameters), find(topology).title, Path(path))
+    return Path(path)

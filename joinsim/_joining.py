@@ -1,0 +1,308 @@
+"""Joining a caller's own data: `run`, `compare` and `plan` of a query over tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from joins.queries.parser import parse_query
+from joins.queries.query import JoinQuery
+from joinsim._outcomes import Comparison, Run
+from joinsim._scenario import Scenario, find
+from scenarios.planning.planner import Proposal
+from scenarios.scenario_files import ConfigError
+from scenarios.tables import prepare_tables
+from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
+from topologies import TOPOLOGIES, Topology, TopologyError
+
+_PREFERRED = ("spo_join", "hp_oij", "semijoin")
+"""Topologies tried first, in this order, for a query without one; then all others."""
+
+
+def run(
+    query: str,
+    streams: Mapping[str, Any],
+    *,
+    topology: str | type[Topology[Any]] | Topology[Any] | None = None,
+    network: str | Mapping[str, Any] = "rack",
+    feeding: Mapping[str, Any] | None = None,
+    time: str | Mapping[str, str] | None = None,
+    rows: int | None = None,
+    seed: int = 1,
+    pairs: bool = True,
+    backend: str = "inline",
+    clock: str = "virtual",
+    processes: int | str = 2,
+    address: str | None = None,
+    profile: str = "default",
+    bind: Mapping[str, str | int] | None = None,
+    out: str | Path | None = None,
+    **parameters: Any,
+) -> Run:
+    """Join streams on a simulated cluster, and check the answer.
+
+    Parameters
+    ----------
+    query
+        The join, as SQL with a window or an interval.
+    streams
+        Stream name to its data: anything with the Arrow C stream interface (pyarrow, pandas,
+        Polars, DuckDB), a mapping of names to NumPy arrays, the path of a Parquet file, a prepared
+        stream (see `prepare`, which reads CSV) or its folder, or a `synthetic` stream.
+    topology
+        The system to run it on: a name (see `topologies`), or a `Topology` of your own. By default
+        one that can evaluate the query.
+    network
+        A preset (``same-host``, ``rack``, ``data-centre``, ``wan``, ``infiniband``), or the keys
+        of a scenario's section ``network``.
+    feeding
+        The keys of a scenario's section ``feeding``: ``batch_rows``, ``rate_tps``, ``disorder``
+        and so on.
+    time
+        The column of the event time, of all streams or by stream. By default ``ts``, else the
+        first column of timestamps, else the order of the rows.
+    rows
+        Take at most so many tuples of each stream, the first in time.
+    seed
+        Of everything random in the run.
+    pairs
+        Whether pairs are listed (`Run.pairs`), or only counted and checked.
+    backend, clock, processes, address
+        Where the actors live: ``inline`` or ``ray``; in ``virtual`` time or ``live``, on Ray
+        processes; on a running cluster.
+    profile
+        What work costs: ``default``, or a TOML file that `calibrate` has written.
+    bind
+        Values of the query's placeholders.
+    out
+        Folder for what the run writes; by default a temporary one.
+    parameters
+        Of the topology, see `TopologyInfo.parameters`.
+
+    Returns
+    -------
+    Run
+        What came out.
+
+    Raises
+    ------
+    QueryError, TopologyError, ConfigError, DataError, NetworkError
+        Naming the part of the query, parameter, key, column or row that is wrong, and what is
+        allowed. All are `JoinsimError`.
+
+    Examples
+    --------
+    >>> import numpy as np, joinsim as js
+    >>> run = js.run(
+    ...     "SELECT * FROM A, B WHERE A.key = B.key "
+    ...     "AND B.ts BETWEEN A.ts - INTERVAL '2 ns' AND A.ts + INTERVAL '2 ns'",
+    ...     {
+    ...         "A": {"ts": np.arange(0, 100, 10), "key": np.arange(10) % 3},
+    ...         "B": {"ts": np.arange(1, 101, 10), "key": np.arange(10) % 2},
+    ...     },
+    ...     topology="kp_oij",
+    ... )
+    >>> run.verdict.exact, run.pairs.num_rows
+    (True, 4)
+    """
+    scenario = _of_query(
+        query,
+        streams,
+        topology=topology,
+        network=network,
+        feeding=feeding,
+        time=time,
+        bind=bind,
+        settings={
+            "rows": rows,
+            "seed": seed,
+            "pairs": pairs,
+            "backend": "ray" if clock == "live" else backend,
+            "clock": clock,
+            "processes": processes,
+            "profile": profile,
+        },
+        parameters=parameters,
+    )
+    finished = scenario.run(out=out, address=address)
+    assert isinstance(finished, Run)  # a query is not a study
+    return finished
+
+
+def compare(
+    query: str,
+    streams: Mapping[str, Any],
+    *,
+    topologies: Sequence[str] = (),
+    network: str | Mapping[str, Any] = "rack",
+    feeding: Mapping[str, Any] | None = None,
+    time: str | Mapping[str, str] | None = None,
+    rows: int | None = None,
+    seed: int = 1,
+    bind: Mapping[str, str | int] | None = None,
+    out: str | Path | None = None,
+    **parameters: Any,
+) -> Comparison:
+    """Run a query on several systems over the same data, seed and network, and rank them.
+
+    Parameters are those of `run`; *topologies* names the systems, by default all that can evaluate
+    the query; each of *parameters* goes to the systems that have one of that name.
+
+    Raises
+    ------
+    JoinsimError
+        No system can evaluate the query, or the query, the data or a parameter is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np, joinsim as js
+    >>> ranked = js.compare(
+    ...     "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')",
+    ...     {"T": {"x": np.arange(100) % 7}},
+    ...     topologies=["nested_loop", "split_join"],
+    ... )
+    >>> sorted(ranked.table["topology"].to_pylist())
+    ['nested_loop', 'split_join']
+    """
+    scenario = _of_query(
+        query,
+        streams,
+        topology=topologies[0] if topologies else None,
+        network=network,
+        feeding=feeding,
+        time=time,
+        bind=bind,
+        settings={"rows": rows, "seed": seed},
+        parameters={},
+    )
+    return scenario.with_settings(parameters).compare(topologies, out=out)
+
+
+def plan(
+    query: str,
+    streams: Mapping[str, Any],
+    *,
+    topology: str = "semijoin",
+    simulate: bool = True,
+    network: str | Mapping[str, Any] = "rack",
+    time: str | Mapping[str, str] | None = None,
+    rows: int | None = None,
+    seed: int = 1,
+    bind: Mapping[str, str | int] | None = None,
+    **parameters: Any,
+) -> Proposal:
+    """Explain how a system that plans (``semijoin``, ``ibwj``) will go about a join.
+
+    Parameters are those of `run`; with *simulate* the plan is run, and its costs are measured.
+
+    Raises
+    ------
+    JoinsimError
+        The system has nothing to plan, or the query, the data or a parameter is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np, joinsim as js
+    >>> keys = {"k": np.arange(200) % 10}
+    >>> proposal = js.plan(
+    ...     "SELECT * FROM A, B, C WHERE A.k = B.k AND B.k = C.k "
+    ...     "WINDOW AS (SLIDE INTERVAL '1' ON '20')",
+    ...     {"A": keys, "B": keys, "C": keys}, simulate=False,
+    ... )
+    >>> [cost.name for cost in proposal.costs]
+    ['bytes shipped', 'execution time']
+    """
+    scenario = _of_query(
+        query,
+        streams,
+        topology=topology,
+        network=network,
+        feeding=None,
+        time=time,
+        bind=bind,
+        settings={"rows": rows, "seed": seed},
+        parameters=parameters,
+    )
+    return scenario.plan(simulate=simulate)[0]
+
+
+def _of_query(
+    query: str,
+    streams: Mapping[str, Any],
+    *,
+    topology: str | type[Topology[Any]] | Topology[Any] | None,
+    network: str | Mapping[str, Any],
+    feeding: Mapping[str, Any] | None,
+    time: str | Mapping[str, str] | None,
+    bind: Mapping[str, str | int] | None,
+    settings: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+) -> Scenario:
+    """Return the scenario of a query over data that the caller passes."""
+    bound = dict(bind or {})
+    parsed = parse_query(query).bind(**{key: str(value) for key, value in bound.items()})
+    prepared = _prepare(parsed, streams, time)
+    system = find(topology) if topology is not None else _first_that_can(parsed)
+    return Scenario(
+        {
+            "query": query,
+            "bind": bound,
+            "streams": [
+                {"name": stream.name, "table": f"{stream.rows} tuples"} for stream in prepared
+            ],
+            "topology": system.name,
+            "parameters": dict(parameters),
+            "network": {"preset": network} if isinstance(network, str) else dict(network),
+            "feeding": dict(feeding or {}),
+            **{key: value for key, value in settings.items() if value is not None},
+        },
+        topology=system if system.name not in TOPOLOGIES else None,
+        streams=prepared,
+    )
+
+
+def _first_that_can(query: JoinQuery) -> Topology[Any]:
+    """Return the first exact topology that can evaluate *query*."""
+    names = [*_PREFERRED, *(name for name in TOPOLOGIES if name not in _PREFERRED)]
+    refusals = []
+    for topology in (TOPOLOGIES[name] for name in names if TOPOLOGIES[name].exact):
+        try:
+            topology.build(topology.sketch(query), topology.parameters_type())
+            return topology
+        except TopologyError as error:
+            refusals.append(str(error))
+    raise TopologyError(f"no topology can evaluate the query: {'; '.join(refusals)}")
+
+
+def _prepare(
+    query: JoinQuery, streams: Mapping[str, Any], time: str | Mapping[str, str] | None
+) -> tuple[PreparedStream, ...]:
+    """Return the query's streams in its order, prepared from what the caller passed."""
+    if not isinstance(streams, Mapping):
+        raise ConfigError("streams: pass a mapping from the query's stream names to their data")
+    missing = [name for name in query.streams if name not in streams]
+    unknown = [name for name in streams if name not in query.streams]
+    if missing or unknown:
+        raise ConfigError(
+            f"streams: the query has {', '.join(query.streams)}; "
+            + "; ".join(
+                [f"no data for {', '.join(missing)}"] * bool(missing)
+                + [f"the query knows no {', '.join(unknown)}"] * bool(unknown)
+            )
+        )
+    times = [time.get(name) if isinstance(time, Mapping) else time for name in query.streams]
+    ready = [_ready(streams[name]) for name in query.streams]
+    if all(stream is not None for stream in ready):
+        return tuple(stream for stream in ready if stream is not None)
+    data = [stream or streams[name] for stream, name in zip(ready, query.streams, strict=True)]
+    return prepare_tables(query, data, times)
+
+
+def _ready(stream: Any) -> PreparedStream | None:
+    """Return a stream that is prepared already; None for any other data."""
+    if isinstance(stream, PreparedStream):
+        return stream
+    if isinstance(stream, (str, Path)) and (Path(stream) / SUMMARY).is_file():
+        return load_stream(stream)
+    return None

@@ -1,0 +1,324 @@
+"""What runs, studies and comparisons return: figures as numbers, tables as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from scenarios.engines.comparison import EngineComparison as _EnginesCompared
+from scenarios.report.pages import (
+    write_comparison_page,
+    write_engines_page,
+    write_report,
+    write_study_page,
+)
+from scenarios.report.summary import summary_html
+from scenarios.results import late_path, pairs_path, summary_path
+from scenarios.run import Report
+from scenarios.run_json import summary
+from scenarios.scenario_files import ConfigError
+from scenarios.study.findings import Findings
+from scenarios.system_comparison import Comparison as _Compared
+from scenarios.tables import TableStream
+from scenarios.terminal.views import summary_text
+from scenarios.verdict import Verdict
+
+
+class Run:
+    """A finished run.
+
+    Attributes
+    ----------
+    verdict
+        Whether the answer was exactly right: `Verdict.passed` is true, false, or None where
+        nothing was tested; its ``checks`` say what was looked at.
+    digest
+        Identity of the run's trace: the same seed has the same digest everywhere. None for a live
+        run, whose messages meet in an order of their own.
+    directory
+        The run's folder: ``run.json``, ``trace.parquet``, ``results.parquet`` and so on. A
+        temporary one lasts as long as this object.
+    seed
+        The seed that repeats the run.
+    replay
+        The call or command that repeats it.
+    """
+
+    def __init__(
+        self, report: Report, replay: str, folder: TemporaryDirectory[str] | None = None
+    ) -> None:
+        self._report = report
+        self._folder = folder  # removed with this object
+        self.replay = replay
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict: what came out, against what should have."""
+        return self._report.verdict
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the run's trace."""
+        return self._report.outcome.digest
+
+    @property
+    def directory(self) -> Path:
+        """The run's folder."""
+        return self._report.directory
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return self._report.plan.config.seed
+
+    @property
+    def finished(self) -> Report:
+        """The run as the packages below know it, for `scenarios.report` and the like."""
+        return self._report
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The stable keys of ``run.json``: throughput, latency percentiles, network and so on."""
+        return summary(self._report)
+
+    @property
+    def streams(self) -> dict[str, pa.Table]:
+        """Stream name to its tuples in order of event time: an id is a row of this table.
+
+        A stream that was passed as a table has a column ``row``: each tuple's place in that table.
+        """
+        plan = self._report.plan
+        return {
+            stream.name: stream.table
+            if isinstance(stream, TableStream)
+            else pq.read_table(sorted(stream.path.glob("*.parquet")))
+            for stream in plan.streams
+        }
+
+    @property
+    def pairs(self) -> pa.Table:
+        """The pairs found: ``probe_stream``, ``probe_id``, ``match_id``, all positions.
+
+        In a join of more than two streams: ``probe_stream`` and an id column per stream. Raise
+        :exc:`ConfigError` where the run only counted them.
+        """
+        path = pairs_path(self.directory)
+        if not path.is_file():
+            raise ConfigError("this run counted its pairs: run it with pairs=True to list them")
+        return pq.read_table(path)
+
+    @property
+    def latency(self) -> pa.Table:
+        """Per report of a probing tuple: its stream, id, pairs, and ns from its birth on."""
+        return self._probes(["probe_id", "count", "latency_ns"])
+
+    @property
+    def late(self) -> pa.Table:
+        """Tuples that were dropped because they came behind their watermark."""
+        return pq.read_table(late_path(self.directory))
+
+    @property
+    def trace(self) -> pa.Table:
+        """Every message and timer: who to whom, when sent, arrived, started and done (ns)."""
+        return pq.read_table(self.directory / "trace.parquet")
+
+    @property
+    def network(self) -> pa.Table:
+        """Per channel: ``sender``, ``receiver``, ``messages`` and ``bytes``."""
+        trace = self.trace.select(["sender", "receiver", "nbytes"])
+        trace = trace.filter(pa.compute.field("sender") != pa.compute.field("receiver"))
+        grouped = trace.group_by(["sender", "receiver"], use_threads=False)
+        sums = grouped.aggregate([("nbytes", "count"), ("nbytes", "sum")])
+        return sums.rename_columns(["sender", "receiver", "messages", "bytes"])
+
+    def report(self, path: str | Path) -> Path:
+        """Write the run's report, one HTML page that works offline, to *path*; return it."""
+        write_report(self._report, Path(path), self.replay)
+        return Path(path)
+
+    def __repr__(self) -> str:
+        return summary_text(self._report)
+
+    def _repr_html_(self) -> str:
+        return summary_html(self._report)
+
+    def _probes(self, columns: list[str]) -> pa.Table:
+        parts = []
+        for number in range(len(self._report.plan.query.streams)):
+            part = pq.read_table(summary_path(self.directory, number), columns=columns)
+            stream = pa.array([number] * len(part), pa.int8())
+            parts.append(part.add_column(0, "probe_stream", stream))
+        return pa.concat_tables(parts)
+
+
+class StudyRun:
+    """A finished study: many runs, the curves they make, and the claims about them.
+
+    Attributes
+    ----------
+    directory
+        Its folder, with ``study.json`` and a folder per point.
+    replay
+        The call or command that repeats it.
+    """
+
+    def __init__(
+        self,
+        findings: Findings,
+        directory: Path,
+        replay: str,
+        folder: TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self.findings = findings
+        self.directory = directory
+        self.replay = replay
+        self._folder = folder
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Charts, claims and points as plain data, as in ``study.json``."""
+        return self.findings.as_json(self.replay)
+
+    @property
+    def claims(self) -> pa.Table:
+        """The paper's claims: ``text``, ``panel``, whether each ``holds``, ``values``."""
+        return _table(self.summary["claims"], ["text", "panel", "holds", "values"])
+
+    @property
+    def points(self) -> pa.Table:
+        """The runs: ``number``, ``label``, ``digest``, ``throughput_tps``, ``passed`` and so on."""
+        keys = ["number", "label", "digest", "tuples", "throughput_tps", "passed", "failure"]
+        return _table(self.summary["points"], keys)
+
+    def report(self, folder: str | Path) -> Path:
+        """Write ``study.html`` and ``study.png`` into *folder*; return the page's path."""
+        write_study_page(self.findings, Path(folder), self.replay)
+        return Path(folder) / "study.html"
+
+    def __repr__(self) -> str:
+        claims = self.summary["claims"]
+        hold = sum(claim["holds"] is True for claim in claims)
+        base = self.findings.study.base
+        return (
+            f"{base.name}: {len(self.summary['points'])} runs, {hold} of {len(claims)} claims hold"
+        )
+
+
+class Comparison:
+    """One query on several systems, fastest first.
+
+    Attributes
+    ----------
+    directory
+        Its folder, with ``compare.json`` and a folder per system.
+    replay
+        The call or command that repeats it.
+    """
+
+    def __init__(
+        self,
+        compared: _Compared,
+        directory: Path,
+        replay: str,
+        folder: TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self.compared = compared
+        self.directory = directory
+        self.replay = replay
+        self._folder = folder
+
+    @property
+    def fastest(self) -> str | None:
+        """The exact system of highest throughput; None where none was exact."""
+        return self.compared.fastest
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """System to the reason why it cannot evaluate the query."""
+        return self.compared.refused
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Everything as plain data, as in ``compare.json``."""
+        return self.compared.as_json(self.replay)
+
+    @property
+    def table(self) -> pa.Table:
+        """A row per system: ``label``, ``passed``, ``throughput_tps``, ``p50_ms`` and so on."""
+        rows = [
+            {
+                "label": system["label"],
+                "topology": system["topology"],
+                "passed": system["passed"],
+                "throughput_tps": system["throughput_tps"],
+                "p50_ms": (system["latency_ms"] or {}).get("p50"),
+                "p99_ms": (system["latency_ms"] or {}).get("p99"),
+                "messages": (system["network"] or {}).get("messages"),
+                "bytes": (system["network"] or {}).get("bytes"),
+                "digest": system["digest"],
+                "failure": system["failure"],
+            }
+            for system in self.summary["systems"]
+        ]
+        return _table(rows, list(rows[0]))
+
+    def report(self, folder: str | Path) -> Path:
+        """Write ``compare.html`` and ``compare.png`` into *folder*; return the page's path."""
+        write_comparison_page(self.compared, Path(folder), self.replay)
+        return Path(folder) / "compare.html"
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{row['label']:<28} {_word(row['passed']):<8} {row['throughput_tps'] or 0:>14,.0f} /s"
+            for row in self.table.to_pylist()
+        ]
+        return "\n".join([*lines, f"{len(self.refused)} systems cannot evaluate the query"])
+
+
+class EngineComparison:
+    """One query on several real engines.
+
+    Attributes
+    ----------
+    directory
+        Its folder, with ``compare.json``.
+    replay
+        The call or command that repeats it.
+    """
+
+    def __init__(
+        self,
+        compared: _EnginesCompared,
+        directory: Path,
+        replay: str,
+        folder: TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self.compared = compared
+        self.directory = directory
+        self.replay = replay
+        self._folder = folder
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Everything as plain data, as in ``compare.json``."""
+        return self.compared.as_json(self.replay)
+
+    def report(self, folder: str | Path) -> Path:
+        """Write ``compare.html`` and ``compare.png`` into *folder*; return the page's path."""
+        write_engines_page(self.compared, Path(folder), self.replay)
+        return Path(folder) / "compare.html"
+
+
+def _word(passed: bool | None) -> str:
+    return {True: "PASS", False: "FAIL", None: "UNKNOWN"}[passed]
+
+
+def _table(rows: Iterable[dict[str, Any]], keys: list[str]) -> pa.Table:
+    listed = [{key: row.get(key) for key in keys} for row in rows]
+    return pa.Table.from_pylist(listed) if listed else pa.table({key: [] for key in keys})

@@ -1,0 +1,118 @@
+"""Streams for runs: raw files prepared by Spark, and synthetic ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scenarios.synthetic import SyntheticStream
+    from spark_bridge.prepared import PreparedStream
+
+
+def prepare(
+    files: str | Path | Sequence[str | Path],
+    *,
+    name: str | None = None,
+    time: str | None = None,
+    fields: Sequence[str] = (),
+    where: str | None = None,
+    rows: int | None = None,
+    out: str | Path = "prepared",
+    progress: Callable[[str, int, int], None] | None = None,
+) -> PreparedStream:
+    """Turn raw files into a typed, validated, ordered, numbered stream, by Spark.
+
+    Use it for CSV files and for data larger than memory; `run` takes tables and Parquet files as
+    they are. A stream whose files and options are those it was last prepared from is left as it is.
+
+    Parameters
+    ----------
+    files
+        Raw CSV or Parquet files of one stream.
+    name
+        The stream's name; by default that of the first file.
+    time
+        The column of the event time; by default ``ts``, else the first column of timestamps.
+    fields
+        Join fields: a row in which one of them is not valid is rejected.
+    where
+        Condition on the rows to take, in SQL.
+    rows
+        Take the first so many in time.
+    out
+        Folder that receives the stream's folder.
+    progress
+        Is called with a stage, the number of stages done, and how many there are.
+
+    Raises
+    ------
+    DataError
+        A file, an option or the folder is not usable, or every row was rejected.
+    EngineUnavailable
+        Spark is needed and cannot start: it needs Java 17 or newer.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> trips = js.prepare("trips.csv", time="pickup", fields=["distance"])  # doctest: +SKIP
+    >>> trips.rows, trips.rejected  # doctest: +SKIP
+    (59913, 87)
+    """
+    from spark_bridge.pipeline.pipeline import prepare as prepare_by_spark
+    from spark_bridge.pipeline.source import StreamSource
+
+    paths = (files,) if isinstance(files, (str, Path)) else tuple(files)
+    source = StreamSource(
+        name=name or Path(paths[0]).name.split(".")[0],
+        paths=paths,
+        time=time,
+        fields=tuple(fields),
+        where=where,
+        rows=rows,
+        codes={field: field for field in fields},
+    )
+    (stream,) = prepare_by_spark(source, Path(out), progress=progress)
+    return stream
+
+
+def synthetic(
+    rows: int, fields: Mapping[str, str], *, seed: int = 1, **settings: Any
+) -> SyntheticStream:
+    """Describe a synthetic stream: the same tuples on every machine.
+
+    Parameters
+    ----------
+    rows
+        Number of tuples.
+    fields
+        Field name to distribution, as ``uniform(0, 100)`` or ``zipf(1000, 1.1)``.
+    seed
+        Of the first field; each further one has the next.
+    settings
+        Its timing, see `scenarios.synthetic.SyntheticStream`.
+
+    Raises
+    ------
+    ConfigError
+        A distribution or a setting does not exist, or a number is out of range.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> stream = js.synthetic(1_000, {"x": "uniform(0, 100)"}, seed=7)
+    >>> sorted(stream.columns())
+    ['ts', 'x']
+    """
+    from pydantic import ValidationError
+
+    from scenarios.scenario_files import ConfigError, explain
+    from scenarios.synthetic import SyntheticStream
+
+    try:
+        return SyntheticStream.model_validate(
+            {"rows": rows, "fields": dict(fields), "seed": seed, **settings}
+        )
+    except ValidationError as error:
+        raise ConfigError(f"synthetic: {explain(error, SyntheticStream)}") from None

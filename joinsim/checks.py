@@ -1,0 +1,176 @@
+"""What every topology must keep to, as checks that can be called one by one.
+
+>>> import joinsim as js
+>>> for check in js.checks.check_topology("nested_loop", examples=2):
+...     check()
+
+Our own tests run these checks on every registered topology. They need ``hypothesis``
+(``pip install 'joinsim[checks]'``), which draws random queries, data, parameters, networks and
+arrival orders, and shrinks what fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
+
+import pyarrow.parquet as pq
+
+from actors import state
+from actors.hosting.inline import InlineHost
+from actors.protocol import Actor, ActorSpec, Wiring
+from joinsim._random_runs import RandomJob, on_jobs
+from joinsim._scenario import find
+from scenarios import run as running
+from scenarios.config import RunConfig
+from scenarios.run import Report
+from topologies import Topology
+from topologies.parameters import describe
+
+__all__ = ["Check", "RestoringHost", "check_topology"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that must hold; call it: it raises :exc:`AssertionError` where it does not.
+
+    Attributes
+    ----------
+    name
+        What must hold, as a sentence.
+    """
+
+    name: str
+    _run: Callable[[], None]
+
+    def __call__(self) -> None:
+        """Run it."""
+        self._run()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def check_topology(
+    topology: str | type[Topology[Any]] | Topology[Any], *, examples: int = 25
+) -> Iterator[Check]:
+    """Yield the checks of a topology, the quick ones first.
+
+    Parameters
+    ----------
+    topology
+        A name, or a `Topology` of your own.
+    examples
+        Random runs per check.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> [check.name for check in js.checks.check_topology("split_join")][:2]
+    ['parameters are documented and hide no key', 'its graph can be built']
+    """
+    system = find(topology)
+    yield Check("parameters are documented and hide no key", partial(_parameters, system))
+    yield Check("its graph can be built", partial(_graph, system))
+    yield Check("its actors can be built and restored", partial(_actors, system))
+    if system.exact:
+        yield Check("its answer is exactly right", partial(_exact, system, examples))
+    yield Check(
+        "listing pairs changes nothing, and lists the pairs counted",
+        partial(_pairs, system, examples),
+    )
+    yield Check(
+        "actors restored from disk at every message change nothing",
+        partial(_hardship, system, examples, RestoringHost),
+    )
+    yield Check(
+        "messages that are shipped, and cannot be written to, change nothing",
+        partial(_hardship, system, examples, partial(InlineHost, serialise=True)),
+    )
+
+
+def _parameters(topology: Topology[Any]) -> None:
+    described = {parameter.name: parameter for parameter in describe(topology)}
+    for field in fields(topology.parameters_type):
+        assert described[field.name].meaning, f"{field.name} has no meaning in the docstring"
+        assert field.name not in RunConfig.model_fields, f"{field.name} is a key of every run"
+
+
+def _graph(topology: Topology[Any]) -> None:
+    graph = topology.build(topology.example(), topology.parameters_type())
+    roles = set(dict(graph.nodes(data="role")).values())
+    assert {"source", "sink"} <= roles or len(graph) > 1, "no actor feeds the streams in"
+    for sender, ports in graph.wiring.items():
+        for port, receivers in ports.items():
+            unknown = [name for name in receivers if name not in graph]
+            assert not unknown, f"{sender}, port {port}: there is no actor {', '.join(unknown)}"
+    assert set(graph.placement) == set(graph), "an actor has no site"
+
+
+def _actors(topology: Topology[Any]) -> None:
+    graph = topology.build(topology.example(), topology.parameters_type())
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "state.npz"
+        for name, spec in graph.specs.items():
+            actor = spec.build()
+            assert isinstance(actor, Actor), f"{name} is not an Actor"
+            state.save(actor.snapshot(), path)
+            spec.build().restore(state.load(path))
+
+
+def _exact(topology: Topology[Any], examples: int) -> None:
+    @on_jobs(topology, examples=examples, exact=True)
+    def check(job: RandomJob, folder: Path) -> None:
+        verdict = job.run(folder).verdict
+        assert verdict.exact, (verdict, job)
+        assert all(check.passed is not False for check in verdict.checks), verdict.checks
+
+    check()
+
+
+def _pairs(topology: Topology[Any], examples: int) -> None:
+    @on_jobs(topology, examples=examples)
+    def check(job: RandomJob, folder: Path) -> None:
+        counted = job.run(folder)
+        listed = job.run(folder, pairs=True)
+        assert counted.outcome.digest == listed.outcome.digest
+        assert pq.read_table(folder / "results.parquet").num_rows == counted.verdict.produced
+        assert counted.verdict == listed.verdict
+
+    check()
+
+
+def _hardship(topology: Topology[Any], examples: int, host: Callable[..., InlineHost]) -> None:
+    @on_jobs(topology, examples=examples)
+    def check(job: RandomJob, folder: Path) -> None:
+        plain = job.run(folder)
+        with mock.patch.object(running, "InlineHost", host):
+            hardened: Report = job.run(folder)
+        assert hardened.outcome == plain.outcome
+        assert hardened.verdict == plain.verdict
+
+    check()
+
+
+class RestoringHost(InlineHost):
+    """Replaces every actor by a new one, restored from its snapshot on disk, at each message."""
+
+    def __init__(self, specs: Mapping[str, ActorSpec], wiring: Wiring, seed: int) -> None:
+        super().__init__(specs, wiring, seed, serialise=True)
+        self._specs = specs
+        self._folder = TemporaryDirectory()  # removed with this object
+
+    def submit(
+        self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
+    ) -> None:
+        """Restore the actor, and let it receive the message."""
+        path = Path(self._folder.name) / "state.npz"
+        state.save(self.cells[actor].actor.snapshot(), path)
+        self.cells[actor].actor = self._specs[actor].build()
+        self.cells[actor].actor.restore(state.load(path))
+        super().submit(ticket, actor, sender, port, handle, now)

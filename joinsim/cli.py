@@ -1,0 +1,648 @@
+"""The command line: each command is a call of the public package, and prints what it returns.
+
+Options that commands share are fields of `QueryOptions` and `RunOptions`; `_with_options` makes
+them the command's options. Nothing but typer is imported before a command runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shlex
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
+
+import typer
+
+from joinsim.__main__ import EXIT_STOPPED
+
+if TYPE_CHECKING:
+    from joinsim._outcomes import EngineComparison
+    from joinsim._scenario import Scenario
+    from scenarios.config import RunConfig
+    from scenarios.terminal.progress import Terminal
+
+EXIT_PASS, EXIT_FAIL, EXIT_UNKNOWN = range(3)
+DEMO_SCENARIO = "spo-q3"
+
+_FROM_BEST = (EXIT_PASS, EXIT_UNKNOWN, EXIT_FAIL, EXIT_STOPPED)
+_INTERRUPTED = 130  # the parser's code for Ctrl-C, of which it says nothing
+
+app = typer.Typer(
+    name="joinsim",
+    help="A laboratory for distributed stream joins.\n\n"
+    "Exit codes: 0 the verdict is pass, 1 fail, 2 unknown (nothing was tested), "
+    "3 no verdict (bad input or a crash).",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+data_app = typer.Typer(help="Raw files in, prepared streams out.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Topologies = Annotated[
+    str | None, typer.Option(help="Systems to run, with commas between; by default all.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryOptions:
+    """What to run: a scenario, or a query and its data; None stands for what the scenario says."""
+
+    query: Annotated[str | None, typer.Option(help="The join, as SQL; instead of a scenario.")] = (
+        None
+    )
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="Raw CSV or Parquet, or a prepared stream; one per stream, in order."),
+    ] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter, or a dotted key."),
+    ] = None
+    rows: Annotated[int | None, typer.Option(help="Tuples taken of each stream.")] = None
+    time: Annotated[str | None, typer.Option(help="Event time of the data: a column.")] = None
+    seed: Annotated[int | None, typer.Option(help="Seed of the run.")] = None
+    scale: Annotated[
+        Literal["smoke", "laptop", "paper"], typer.Option(help="How large the scenario is run.")
+    ] = "laptop"
+    out: Annotated[Path | None, typer.Option(help="Directory to write to.")] = None
+    json_output: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(QueryOptions):
+    """How to run it."""
+
+    topology: Annotated[str | None, typer.Option(help="The system to run it on.")] = None
+    pairs: Annotated[bool, typer.Option("--pairs", help="Write every pair found.")] = False
+    backend: Annotated[
+        Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")
+    ] = None
+    clock: Annotated[
+        Literal["virtual", "live"] | None,
+        typer.Option(help="Virtual time, or live: on Ray, at full speed, with nothing simulated."),
+    ] = None
+    processes: Annotated[
+        str | None,
+        typer.Option(help="Ray processes to pack actors into; or each: one per actor."),
+    ] = None
+    address: Annotated[str | None, typer.Option(help="A running Ray cluster.")] = None
+    point: Annotated[
+        int | None, typer.Option(help="Of a study, run this point alone, by its number.")
+    ] = None
+
+
+ScenarioName = Annotated[
+    str | None, typer.Argument(help="A scenario's name (see `joinsim list`) or a TOML file.")
+]
+Options = TypeVar("Options", bound=QueryOptions)
+
+
+def _with_options(kind: type[Options]) -> Callable[[Callable[..., int]], Callable[..., None]]:
+    """Give a command the fields of *kind* as options; its body gets them as one object."""
+
+    def decorate(body: Callable[..., int]) -> Callable[..., None]:
+        hints = get_type_hints(kind, include_extras=True)
+        own = get_type_hints(body, include_extras=True)
+        shared = [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=hints[field.name],
+            )
+            for field in fields(kind)
+        ]
+        mine = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own[name])
+            for name, parameter in inspect.signature(body).parameters.items()
+            if name != "options"
+        ]
+
+        def command(**values: Any) -> None:
+            options = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+            raise _Finished(body(options=options, **values))
+
+        command.__name__, command.__doc__ = body.__name__, body.__doc__
+        command.__signature__ = inspect.Signature([*mine, *shared])  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in [*mine, *shared]}
+        return command
+
+    return decorate
+
+
+@app.command()
+def demo(json_output: Json = False) -> None:
+    """Prepare real taxi trips with Spark, join them on Ray and inline, and compare."""
+    from joinsim import Run, scenario
+    from scenarios.terminal.views import show_backends, show_report
+
+    terminal = _terminal(json_output)
+    runs: list[Run] = []
+    for backend in ("ray", "inline"):
+        chosen = scenario(DEMO_SCENARIO).with_settings({"backend": backend})
+        replay = f"joinsim run {DEMO_SCENARIO} --backend {backend} --seed {chosen.config.seed}"
+        run = chosen.run(keep=True, observer=terminal, replay=replay)
+        assert isinstance(run, Run)  # the scenario is no study
+        show_report(terminal.out, run.finished, replay)
+        runs.append(run)
+    equal = len({run.digest for run in runs}) == 1
+    show_backends(terminal.out, [run.finished for run in runs], equal=equal)
+    if json_output:
+        _print_json({"runs": [run.summary for run in runs], "digests_equal": equal})
+    codes = [_exit_code(run.verdict.passed) for run in runs]
+    raise _Finished(EXIT_FAIL if not equal else max(codes))
+
+
+@app.command("list")
+def list_(json_output: Json = False) -> None:
+    """List the scenarios and the topologies."""
+    from joinsim import topologies
+    from joinsim._catalog import describe_scenario, scenarios
+    from scenarios.terminal.views import show_catalog
+    from topologies import TOPOLOGIES
+
+    described = [describe_scenario(name) for name in scenarios()]
+    if json_output:
+        listed = [asdict(info) for info in topologies()]
+        _print_json({"scenarios": described, "topologies": listed})
+    else:
+        show_catalog(_terminal(json_output).out, described, list(TOPOLOGIES.values()))
+
+
+@app.command()
+@_with_options(RunOptions)
+def run(options: RunOptions, scenario: ScenarioName = None) -> int:
+    """Run one join and judge the answer, or a study of many."""
+    from joinsim import ConfigError, Run
+
+    chosen = _scenario(options, scenario)
+    terminal = _terminal(options.json_output)
+    if chosen.study is not None and options.point is None:
+        if options.address or options.pairs or options.topology:
+            raise ConfigError(
+                f"{scenario} is a study of many runs: --topology, --pairs and --address are for "
+                "one run; name it with --point"
+            )
+        return _run_study(options, chosen, terminal)
+    if options.point is not None:
+        chosen = chosen.point(options.point)
+    replay = _replay(chosen.config.seed)
+    finished = chosen.run(
+        out=options.out, keep=True, address=options.address, observer=terminal, replay=replay
+    )
+    assert isinstance(finished, Run)
+    from scenarios.terminal.views import show_report
+
+    show_report(terminal.out, finished.finished, replay)
+    if options.json_output:
+        _print_json(finished.summary)
+    return _exit_code(finished.verdict.passed)
+
+
+def _run_study(options: RunOptions, chosen: Scenario, terminal: Terminal) -> int:
+    from joinsim import StudyRun
+    from scenarios.terminal.views import show_findings
+
+    replay = _replay(chosen.config.seed)
+    finished = chosen.run(out=options.out, keep=True, observer=terminal, replay=replay)
+    assert isinstance(finished, StudyRun)
+    show_findings(terminal.out, finished.findings, finished.directory, replay)
+    if options.json_output:
+        _print_json(finished.summary)
+    return _worst(
+        EXIT_STOPPED if result.failure else _exit_code(result.passed)
+        for result in finished.findings.results.values()
+    )
+
+
+@app.command()
+@_with_options(QueryOptions)
+def compare(
+    options: QueryOptions,
+    what: Annotated[
+        str, typer.Argument(help="A query, as SQL, or a scenario's name, or a TOML file.")
+    ],
+    topologies: Topologies = None,
+    engines: Annotated[
+        str | None,
+        typer.Option(help="Compare real engines instead, with commas between, or all."),
+    ] = None,
+    limit: Annotated[
+        float | None, typer.Option(min=1, help="Seconds after which a real engine is stopped.")
+    ] = None,
+    backend: Annotated[
+        Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")
+    ] = None,
+) -> int:
+    """Run one join on every system that can evaluate it, or on real engines, and rank them."""
+    from joinsim import ConfigError
+    from scenarios.terminal.views import show_comparison
+
+    chosen = _scenario(options, what, {"backend": backend})
+    if engines is not None:
+        return _compare_engines(options, chosen, engines, _names(topologies), limit)
+    if limit is not None:
+        raise ConfigError(f"--limit {limit:g}: it is for --engines")
+    terminal = _terminal(options.json_output)
+    replay = _replay(chosen.base.seed)
+    finished = chosen.compare(
+        _names(topologies),
+        out=options.out,
+        keep=True,
+        observer=terminal,
+        replay=replay,
+        replay_alone=partial(_replay_alone, options, what),
+    )
+    show_comparison(terminal.out, finished.compared, finished.directory, replay)
+    if options.json_output:
+        _print_json(finished.summary)
+    return _worst(
+        EXIT_STOPPED if result.failure else _exit_code(result.passed)
+        for result in finished.compared.results.values()
+    )
+
+
+def _compare_engines(
+    options: QueryOptions,
+    chosen: Scenario,
+    engines: str,
+    topologies: list[str],
+    limit_s: float | None,
+) -> int:
+    from joinsim import ConfigError
+    from scenarios.terminal.views import show_engines
+
+    if len(topologies) > 1:
+        raise ConfigError(
+            f"--topologies {','.join(topologies)}: engines that run joinsim's operators run one "
+            "topology; name one, or leave --engines out to compare topologies"
+        )
+    terminal = _terminal(options.json_output)
+    if topologies:
+        chosen = chosen.with_settings({"topology": topologies[0]})
+    replay = _replay(chosen.config.seed)
+
+    def show(so_far: EngineComparison) -> None:
+        show_engines(terminal.out, so_far.compared, so_far.directory, replay)
+
+    finished = chosen.compare_engines(
+        engines,
+        limit_s=limit_s,
+        out=options.out,
+        keep=True,
+        observer=terminal,
+        replay=replay,
+        on_result=show,
+    )
+    if options.json_output:
+        _print_json(finished.summary)
+    return EXIT_STOPPED if finished.compared.failed else _exit_code(finished.compared.passed)
+
+
+@app.command()
+@_with_options(QueryOptions)
+def plan(
+    options: QueryOptions,
+    scenario: ScenarioName = None,
+    topology: Annotated[str | None, typer.Option(help="The system to plan for.")] = None,
+    simulate: Annotated[
+        bool, typer.Option(help="Run the plan, and print its costs beside the estimated ones.")
+    ] = True,
+) -> int:
+    """Explain how a system will go about a join, and what that should cost."""
+    from joinsim._scenario import PLANNERS
+    from scenarios.terminal.views import show_proposal, show_report
+
+    if options.query is not None and topology is None:
+        topology = next(iter(PLANNERS))
+    chosen = _scenario(options, scenario, {"topology": topology})
+    terminal = _terminal(options.json_output)
+    replay = _replay(chosen.config.seed)
+    proposal, finished = chosen.plan(
+        simulate=simulate, out=options.out, keep=True, observer=terminal, replay=replay
+    )
+    if finished is not None:
+        show_report(terminal.out, finished.finished, replay)
+    show_proposal(terminal.out, proposal)
+    if options.json_output:
+        _print_json(proposal.as_json())
+    return EXIT_PASS if finished is None else _exit_code(finished.verdict.passed)
+
+
+@app.command()
+def calibrate(
+    validate: Annotated[
+        bool, typer.Option("--validate", help="Compare what it predicts with live runs on Ray.")
+    ] = False,
+    profile: Annotated[
+        Path | None, typer.Option(help="Take this cost profile instead of measuring one.")
+    ] = None,
+    topologies: Topologies = None,
+    rows: Annotated[int, typer.Option(min=1_000, help="Tuples of each stream.")] = 20_000,
+    processes: Annotated[int, typer.Option(min=1, help="Ray processes of live runs.")] = 2,
+    out: Annotated[Path, typer.Option(help="TOML file to write the profile to.")] = Path(
+        "calibrated.toml"
+    ),
+    json_output: Json = False,
+) -> None:
+    """Measure on this machine what work costs, for runs in virtual time."""
+    import joinsim
+    from scenarios.terminal.views import show_operators, show_predictions, show_profile
+
+    terminal = _terminal(json_output)
+    calibration = joinsim.calibrate(
+        out,
+        validate=validate,
+        profile=profile,
+        topologies=_names(topologies),
+        rows=rows,
+        processes=processes,
+        observer=terminal,
+    )
+    if calibration.operators is not None:
+        show_operators(terminal.out, calibration.operators)
+    show_profile(terminal.out, calibration.profile, calibration.path)
+    if validate:
+        show_predictions(terminal.out, calibration.predictions)
+    if json_output:
+        _print_json(calibration.summary)
+    raise _Finished(EXIT_PASS if calibration.exact else EXIT_FAIL)
+
+
+@app.command()
+def show(
+    topology: Annotated[str, typer.Argument(help="A topology's name (see `joinsim list`).")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the topology."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Draw it into a file: .svg, .png or .pdf.")
+    ] = None,
+) -> None:
+    """Show who sends to whom in a topology, and what can be set of it."""
+    import joinsim
+    from joinsim._catalog import draw
+    from scenarios.terminal.views import show_topology
+    from topologies import find_topology
+
+    terminal = _terminal(False)
+    parameters = _parse_settings(settings or [])
+    if out:
+        terminal.out.print(f"wrote {draw(topology, out, **parameters)}")
+    else:
+        graph = joinsim.show(topology, **parameters)
+        show_topology(terminal.out, find_topology(topology), graph)
+
+
+@data_app.command()
+def prepare(
+    files: Annotated[list[Path], typer.Argument(help="Raw CSV or Parquet files of one stream.")],
+    name: Annotated[str | None, typer.Option(help="The stream's name.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column or SQL expression: event time.")] = None,
+    fields: Annotated[
+        list[str] | None, typer.Option("--field", help="A join field: must be valid in every row.")
+    ] = None,
+    where: Annotated[str | None, typer.Option(help="SQL condition on the rows to take.")] = None,
+    rows: Annotated[int | None, typer.Option(help="Take the first so many in time.")] = None,
+    out: Annotated[Path, typer.Option(help="Directory to put the stream in.")] = Path("prepared"),
+    json_output: Json = False,
+) -> None:
+    """Turn raw files into a typed, validated, ordered, numbered stream."""
+    import joinsim
+    from scenarios.terminal.views import show_prepared
+
+    terminal = _terminal(json_output)
+    with terminal.preparing() as progress:
+        stream = joinsim.prepare(
+            files,
+            name=name,
+            time=time,
+            fields=fields or [],
+            where=where,
+            rows=rows,
+            out=out,
+            progress=progress,
+        )
+    show_prepared(terminal.out, stream)
+    if json_output:
+        _print_json(
+            {
+                "name": stream.name,
+                "path": str(stream.path),
+                "rows": stream.rows,
+                "rejected": stream.rejected,
+                "notes": list(stream.notes),
+            }
+        )
+
+
+def main() -> None:
+    """Run the command line; every failure is one message and an exit code."""
+    with _guarded():
+        try:
+            app()
+        except _Finished as finished:
+            sys.exit(finished.code)
+        except SystemExit as stopped:
+            if stopped.code == _INTERRUPTED:
+                raise KeyboardInterrupt from None
+            # The parser's own code for a wrong option is 2, which means something else here.
+            sys.exit(EXIT_STOPPED if stopped.code else 0)
+
+
+class _Finished(Exception):  # noqa: N818  (nothing went wrong)
+    """A command is done and says with which exit code."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+@contextmanager
+def _guarded() -> Iterator[None]:
+    """Turn failures into a message on stderr and exit code 3.
+
+    What a person can mend is printed as it is; anything else is a fault of ours, and its traceback
+    goes to a file.
+    """
+    from joins.errors import JoinsimError
+
+    try:
+        yield
+    except JoinsimError as error:
+        _complain(str(error))
+    except KeyboardInterrupt:
+        _complain("stopped")
+    except Exception as error:  # the last net: a person never sees a traceback
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="joinsim-", suffix=".txt", delete=False
+        ) as file:
+            traceback.print_exc(file=file)
+        _complain(f"{type(error).__name__}: {error}\nThe traceback is in {file.name}")
+    sys.exit(EXIT_STOPPED)
+
+
+def _complain(message: str) -> None:
+    from rich.console import Console
+
+    Console(stderr=True, soft_wrap=True).print(
+        f"joinsim: {message}", style="bold red", markup=False, highlight=False
+    )
+
+
+def _terminal(json_output: bool) -> Terminal:
+    from joins.machine.memory import keep_freed_memory
+    from scenarios.terminal.progress import Terminal
+
+    keep_freed_memory()
+    return Terminal(quiet=json_output)
+
+
+def _scenario(
+    options: QueryOptions, name: str | None, settings: dict[str, Any] | None = None
+) -> Scenario:
+    """Return the scenario that *options* describe.
+
+    Raise :exc:`ConfigError` naming an option that is missing, wrong or too many.
+    """
+    from joinsim import ConfigError
+    from joinsim._scenario import Scenario
+
+    query = options.query
+    if name is not None and " " in name.strip():
+        name, query = None, name
+    if (name is None) == (query is None):
+        raise ConfigError(
+            "give either a scenario (see `joinsim list`) or a query and its data, as in "
+            'joinsim run --query "SELECT ..." --data FILE'
+        )
+    data = options.data or []
+    if name is not None:
+        scenario = Scenario(name, scale=options.scale)
+    else:
+        if not data:
+            raise ConfigError("a query needs --data FILE, one per stream of the query")
+        streams = [{"files": [str(path)]} for path in data]
+        scenario = Scenario({"query": query, "streams": streams})
+    changed = {
+        **_parse_settings(options.settings or []),
+        **{key: value for key, value in _run_settings(options).items() if value is not None},
+        **{key: value for key, value in (settings or {}).items() if value is not None},
+    }
+    if data or options.time:
+        changed["streams"] = _with_files(scenario.base, data, options.time)
+    return scenario.with_settings(changed)
+
+
+def _run_settings(options: QueryOptions) -> dict[str, Any]:
+    settings: dict[str, Any] = {"rows": options.rows, "seed": options.seed}
+    if isinstance(options, RunOptions):
+        settings |= {
+            "topology": options.topology,
+            # Live is on Ray alone, so it need not be said twice.
+            "backend": options.backend or ("ray" if options.clock == "live" else None),
+            "clock": options.clock,
+            "processes": _number(options.processes),
+            "pairs": options.pairs or None,
+        }
+    return settings
+
+
+def _number(text: str | None) -> int | str | None:
+    """Return a whole number as one; any other text is for the configuration to judge."""
+    return int(text) if text is not None and text.lstrip("-").isdigit() else text
+
+
+def _with_files(config: RunConfig, data: list[Path], time: str | None) -> list[dict[str, Any]]:
+    """Return the configuration's streams with the files and the event time given as options."""
+    from joinsim import ConfigError
+    from spark_bridge.prepared import SUMMARY
+
+    streams = [stream.model_dump() for stream in config.streams]
+    if data and len(data) != len(streams):
+        raise ConfigError(f"--data: {config.name} has {len(streams)} stream(s), {len(data)} given")
+    for stream, path in zip(streams, data, strict=False):
+        stream |= {"files": [str(path)], "synthetic": None}
+    if time:
+        ready = [path for path in data if (path / SUMMARY).is_file()]
+        if ready:
+            raise ConfigError(
+                f"--time {time}: {ready[0]} is a prepared stream, and its event time was settled "
+                "then. Leave --time out, or give the raw file"
+            )
+        for stream in streams:
+            stream["time"] = time
+    return streams
+
+
+def _parse_settings(settings: list[str]) -> dict[str, Any]:
+    """Read ``KEY=VALUE`` settings; raise :exc:`ConfigError` naming one that is not."""
+    from joinsim import ConfigError
+
+    values: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not (key and equals):
+            raise ConfigError(f"--set {setting}: write it as KEY=VALUE")
+        values[key.strip()] = None if value.strip().lower() == "none" else value.strip()
+    return values
+
+
+def _replay(seed: int) -> str:
+    """Return the command that repeats this one."""
+    arguments = sys.argv[1:]
+    if "--seed" not in arguments:
+        arguments = [*arguments, "--seed", str(seed)]
+    return shlex.join(["joinsim", *arguments])
+
+
+def _replay_alone(options: QueryOptions, what: str, config: RunConfig) -> str:
+    """Return the command that runs one of the compared systems alone."""
+    from scenarios.config import RunConfig as Config
+
+    words = ["joinsim", "run"]
+    words += ["--query", what] if " " in what.strip() else [what, "--scale", options.scale]
+    for path in options.data or []:
+        words += ["--data", str(path)]
+    words += ["--time", options.time] if options.time else []
+    words += ["--topology", config.topology, "--seed", str(config.seed)]
+    words += ["--rows", str(config.rows)] if config.rows else []
+    words += ["--backend", config.backend]
+    for setting in options.settings or []:
+        key = setting.partition("=")[0]
+        words += ["--set", setting] if "." in key or key in Config.model_fields else []
+    for key, value in config.parameters.items():
+        words += ["--set", f"{key}={value}"]
+    return shlex.join(words)
+
+
+def _names(listed: str | None) -> list[str]:
+    return [name.strip() for name in (listed or "").split(",") if name.strip()]
+
+
+def _exit_code(passed: bool | None) -> int:
+    """Return the exit code of a verdict; None is unknown."""
+    if passed is None:
+        return EXIT_UNKNOWN
+    return EXIT_PASS if passed else EXIT_FAIL
+
+
+def _worst(codes: Iterable[int]) -> int:
+    """Return the worst of several runs' exit codes; unknown when there is none."""
+    return max(codes, key=_FROM_BEST.index, default=EXIT_UNKNOWN)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    """Print *value* as the one JSON object on stdout."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))

@@ -1,1 +1,0 @@
-"""What the commands of the command line do, a file per group of them."""

@@ -1,0 +1,305 @@
+"""Tables in memory as prepared streams, without Spark and without files.
+
+The rules are those of the Spark pipeline: rows in order of event time (equal times keep their
+order), numbered from 0; join fields as int64 or float64; text as codes that are equal exactly where
+the texts are. A row without a valid time or join field is rejected, counted, and kept out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from joins.batch import Schema
+from joins.queries.query import JoinQuery
+from scenarios.streams import dictionary_names
+from scenarios.synthetic import SyntheticStream
+from spark_bridge.errors import DataError
+from spark_bridge.prepared import PreparedStream
+
+ROW = "row"
+"""Column of a prepared table: the place of each tuple in the table that was passed."""
+
+TIME = "ts"
+IN_MEMORY = Path("(memory)")
+_REASONS = {"null": "is null", "nan": "is NaN", "infinite": "is infinite"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableStream(PreparedStream):
+    """A prepared stream in memory.
+
+    Attributes
+    ----------
+    table
+        ``ts`` (int64 ns), the join fields, and `ROW`, in order of event time.
+    """
+
+    table: pa.Table = field(repr=False)
+
+
+def as_table(value: Any, name: str) -> pa.Table:
+    """Return *value* as an Arrow table, without copying where Arrow allows.
+
+    Parameters
+    ----------
+    value
+        Anything with the Arrow C stream interface (pyarrow, pandas, Polars, DuckDB), a mapping of
+        column names to arrays, a NumPy array with named fields, a prepared or synthetic stream, or
+        the path of a Parquet file.
+    name
+        The stream's name, for messages.
+
+    Raises
+    ------
+    DataError
+        The value is none of these, or the file cannot be read.
+    """
+    try:
+        if isinstance(value, (str, Path)):
+            return pq.read_table(value)
+        if isinstance(value, TableStream):
+            return value.table
+        if isinstance(value, PreparedStream):
+            return pq.read_table(sorted(value.path.glob("*.parquet")))
+        if isinstance(value, SyntheticStream):
+            return pa.table(value.columns())
+        if isinstance(value, np.ndarray) and value.dtype.names:
+            return pa.table({column: value[column] for column in value.dtype.names})
+        if isinstance(value, Mapping):
+            return pa.table({str(column): _column(data) for column, data in value.items()})
+        if isinstance(value, pa.Table) or hasattr(value, "__arrow_c_stream__"):
+            return pa.table(value)
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+        raise DataError(f"stream {name!r}: {error}") from None
+    raise DataError(
+        f"stream {name!r}: a {type(value).__name__} is not a table; pass a pyarrow, pandas, Polars "
+        "or DuckDB table, a mapping of names to arrays, a prepared stream, or a file's path"
+    )
+
+
+def prepare_tables(
+    query: JoinQuery, tables: Sequence[Any], times: Sequence[str | None]
+) -> tuple[TableStream, ...]:
+    """Return the streams of *query* from *tables*, each ordered by its event time.
+
+    Parameters
+    ----------
+    query
+        Names the streams, in the order of *tables*, and their join fields.
+    tables
+        What `as_table` takes.
+    times
+        Per stream the column of its event time: a timestamp, a date, or a number of nanoseconds.
+        None takes the column ``ts``, else the first timestamp, else the order of the rows.
+
+    Raises
+    ------
+    DataError
+        A column is missing or of a type that cannot be joined, or no row is valid.
+    """
+    codes = dictionary_names(query)
+    streams = [
+        _Unordered(name, as_table(table, name), query.fields(place), time)
+        for place, (name, table, time) in enumerate(zip(query.streams, tables, times, strict=True))
+    ]
+    dictionaries = _dictionaries(streams, codes)
+    return tuple(
+        stream.prepare({f: dictionaries[d] for f, d in named.items() if d in dictionaries})
+        for stream, named in zip(streams, codes, strict=True)
+    )
+
+
+def _column(data: Any) -> pa.Array | pa.ChunkedArray:
+    """Return a column's data as Arrow; NumPy's NaN stays NaN, so that it is rejected by name."""
+    return data if isinstance(data, (pa.Array, pa.ChunkedArray)) else pa.array(data)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return any(
+        is_type(kind)
+        for is_type in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    )
+
+
+class _Unordered:
+    """One stream's table, with its join fields and time located."""
+
+    def __init__(self, name: str, table: pa.Table, fields: Sequence[str], time: str | None) -> None:
+        self.name = name
+        self.table = table
+        self.fields = fields
+        for column in (*fields, *([time] if time else [])):
+            if column not in table.schema.names and column != TIME:
+                raise DataError(
+                    f"stream {name!r}: there is no column {column!r}; there are "
+                    f"{', '.join(table.schema.names) or 'none'}"
+                )
+        self.time = time or self._find_time()
+
+    def texts(self, field_name: str) -> pa.ChunkedArray | None:
+        """Return the field's texts; None where it holds none."""
+        if field_name not in self.table.schema.names:
+            return None
+        column = self.table[field_name]
+        return column.cast(pa.string()) if _is_text(column.type) else None
+
+    def prepare(self, dictionaries: Mapping[str, _Dictionary]) -> TableStream:
+        """Return the stream: valid rows, typed, in order of event time."""
+        rejected = np.zeros(len(self.table), bool)
+        reasons: Counter[str] = Counter()
+        ts, invalid = self._event_time()
+        self._reject(rejected, reasons, self.time or TIME, invalid)
+        columns: dict[str, np.ndarray] = {}
+        for name in self.fields:
+            if name == TIME and self.time != TIME:
+                values, invalid = ts, {}
+            elif name in dictionaries:
+                values, invalid = dictionaries[name].encode(self.texts(name))
+            else:
+                values, invalid = self._number(name)
+            columns[name] = values
+            self._reject(rejected, reasons, name, invalid)
+        valid = np.flatnonzero(~rejected)
+        if not len(valid):
+            why = "; ".join(f"{reason} in {rows:,}" for reason, rows in reasons.items())
+            raise DataError(f"stream {self.name!r}: no row is valid ({why or 'it has no rows'})")
+        order = valid[np.argsort(ts[valid], kind="stable")]
+        table = pa.table(
+            {TIME: ts[order], **{n: c[order] for n, c in columns.items() if n != TIME}, ROW: order}
+        )
+        return TableStream(
+            name=self.name,
+            path=IN_MEMORY,
+            rows=len(order),
+            rejected=len(rejected) - len(order),
+            rejected_reasons=dict(reasons),
+            schema=Schema(
+                stream=self.name, fields={name: str(c.dtype) for name, c in columns.items()}
+            ),
+            first_ts=int(ts[order[0]]),
+            last_ts=int(ts[order[-1]]),
+            notes=self._notes(rejected, reasons),
+            fingerprint="",
+            codes={name: dictionary.digest for name, dictionary in dictionaries.items()},
+            table=table,
+        )
+
+    def _find_time(self) -> str | None:
+        if TIME in self.table.schema.names:
+            return TIME
+        moments = (f.name for f in self.table.schema if pa.types.is_timestamp(f.type))
+        return next(moments, None)
+
+    def _event_time(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        if self.time is None:
+            return np.arange(len(self.table), dtype=np.int64), {}
+        values, invalid = self._number(self.time)
+        if values.dtype != np.int64:
+            raise DataError(
+                f"stream {self.name!r}: the event time {self.time!r} is of type "
+                f"{self.table[self.time].type}; give timestamps, dates or whole nanoseconds"
+            )
+        return values, invalid
+
+    def _number(self, name: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return a column as int64 or float64, and per reason which of its rows are not valid."""
+        column = self.table[name].combine_chunks()
+        kind = column.type
+        missing = pc.is_null(column).to_numpy(zero_copy_only=False)
+        invalid = {"null": missing} if missing.any() else {}
+        try:
+            if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+                values = column.cast(pa.float64()).fill_null(0.0).to_numpy()
+                wrong = {"nan": np.isnan(values), "infinite": np.isinf(values)}
+                return values, invalid | {why: rows for why, rows in wrong.items() if rows.any()}
+            if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+                column = column.cast(pa.timestamp("ns", getattr(kind, "tz", None)))
+            elif pa.types.is_duration(kind):
+                column = column.cast(pa.duration("ns"))
+            if _is_text(kind) or not hasattr(kind, "bit_width"):
+                raise DataError(
+                    f"stream {self.name!r}, column {name!r}: {kind} cannot be compared so; text "
+                    "can with = and != alone, and a time needs timestamps, dates or nanoseconds"
+                )
+            whole = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        except pa.ArrowException as error:
+            raise DataError(f"stream {self.name!r}, column {name!r}: {error}") from None
+        return whole.astype(np.int64, copy=False), invalid
+
+    def _reject(
+        self,
+        rejected: np.ndarray,
+        reasons: Counter[str],
+        name: str,
+        invalid: Mapping[str, np.ndarray],
+    ) -> None:
+        for why, rows in invalid.items():
+            rejected |= rows
+            reasons[f"{name} {_REASONS[why]}"] += int(rows.sum())
+
+    def _notes(self, rejected: np.ndarray, reasons: Mapping[str, int]) -> tuple[str, ...]:
+        notes = []
+        if self.time is None:
+            notes.append("no column of event times: tuples arrive in the order of the rows")
+        if rejected.any():
+            first = int(np.flatnonzero(rejected)[0])
+            why = ", ".join(f"{reason} ({rows:,})" for reason, rows in reasons.items())
+            notes.append(f"{int(rejected.sum()):,} rows rejected, the first is row {first}: {why}")
+        return tuple(notes)
+
+
+@dataclass(frozen=True)
+class _Dictionary:
+    """The sorted distinct texts of the fields that share them; a text's code is its place."""
+
+    texts: pa.Array
+    digest: str
+
+    def encode(self, column: pa.ChunkedArray | None) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return a column's codes, and which of its rows are null."""
+        assert column is not None  # `_dictionaries` refuses fields without text
+        codes = pc.index_in(column, self.texts).combine_chunks()
+        missing = pc.is_null(column).to_numpy()
+        return (
+            codes.fill_null(0).to_numpy().astype(np.int64),
+            {"null": missing} if missing.any() else {},
+        )
+
+
+def _dictionaries(
+    streams: Sequence[_Unordered], codes: Sequence[Mapping[str, str]]
+) -> dict[str, _Dictionary]:
+    """Return by name the dictionaries of all fields that hold text."""
+    members: dict[str, list[tuple[_Unordered, str]]] = {}
+    for stream, named in zip(streams, codes, strict=True):
+        for name, dictionary in named.items():
+            members.setdefault(dictionary, []).append((stream, name))
+    found = {}
+    for dictionary, fields in members.items():
+        texts = {(stream.name, name): stream.texts(name) for stream, name in fields}
+        if not any(column is not None for column in texts.values()):
+            continue
+        for (stream_name, name), column in texts.items():
+            if column is None:
+                raise DataError(
+                    f"stream {stream_name!r}: join field {name!r} is compared with text and holds "
+                    "none itself"
+                )
+        chunks = [chunk for column in texts.values() if column for chunk in column.chunks]
+        distinct = pc.unique(pa.chunked_array(chunks, pa.string())).drop_null()
+        ordered = distinct.take(pc.array_sort_indices(distinct))
+        digest = hashlib.sha256("\0".join(ordered.to_pylist()).encode()).hexdigest()
+        found[dictionary] = _Dictionary(ordered, digest)
+    return found

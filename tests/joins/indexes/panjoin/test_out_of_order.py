@@ -1,0 +1,76 @@
+"""A subwindow with a late buffer: what is found does not depend on where a tuple is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from joins.indexes.panjoin.out_of_order import OutOfOrderSubwindow
+from joins.indexes.panjoin.probing import encode_probes
+from joins.indexes.panjoin.subwindow import SubwindowShape
+
+SHAPE = SubwindowShape(dtypes=("float64", "int64"), capacity=64, partitions=4, sigma=1.25)
+IDS = np.array([7, 3, 9, 30, 12, 5, 40, 8])
+TS = 10 * IDS
+VALUES = np.array([0.5, 0.1, 0.4, 0.3, np.nan, 0.2, 0.6, -0.0])
+OTHERS = np.array([1, 2, 3, 4, 5, 6, 7, 8])
+
+
+def filled(kind: Any, late: np.ndarray, batches: int = 2) -> OutOfOrderSubwindow:
+    """Insert the tuples in batches, those that the mask *late* names into the buffer."""
+    subwindow = OutOfOrderSubwindow(SHAPE, kind)
+    for rows in np.array_split(np.arange(len(IDS)), batches):
+        subwindow.settle()
+        for is_late, store in (
+            (False, subwindow.insert_timed),
+            (True, subwindow.insert_late),
+        ):
+            mine = rows[late[rows] == is_late]
+            mine = mine[np.argsort(VALUES[mine])]
+            if len(mine):
+                store([VALUES[mine], OTHERS[mine]], IDS[mine], TS[mine])
+    return subwindow
+
+
+def found(subwindow: OutOfOrderSubwindow) -> list[tuple[int, int, int, bool]]:
+    """Probe for 0 to 0.4 of any time, and for anything at times 70 to 99; others up to 7."""
+    probes = encode_probes(
+        SHAPE.dtypes,
+        [np.array([0.0, -1.0]), np.array([0, 0])],
+        [np.array([0.4, 1.0]), np.array([7, 7])],
+        negated=[False, False],
+    )
+    candidates, _ = subwindow.find(probes, np.array([0, 70]), np.array([1_000, 100]), 1)
+    pairs = [row for part in candidates for row in zip(*(c.tolist() for c in part), strict=True)]
+    # Whoever looks into a structure or a buffer has all of its times to ask for still.
+    return sorted(pair for pair in pairs if pair[0] == 0 or 70 <= pair[2] < 100)
+
+
+@pytest.mark.parametrize("kind", ["bi_sort", "rap_table", "wib_tree"])
+@pytest.mark.parametrize("late", [[], [0, 5], list(range(len(IDS)))], ids=["none", "some", "all"])
+def test_structure_and_buffer_find_the_same(kind: str, late: list[int]) -> None:
+    subwindow = filled(kind, np.isin(np.arange(len(IDS)), late))
+    by_value = [(0, 3, 30, False), (0, 5, 50, True), (0, 9, 90, False), (0, 30, 300, False)]
+    by_time = [(1, 7, 70, False), (1, 9, 90, False)]
+    assert found(subwindow) == by_value + by_time
+    restored = OutOfOrderSubwindow.restore(subwindow.snapshot())
+    assert found(restored) == found(subwindow)
+    restored.settle()
+    assert not any(fresh for *_, fresh in found(restored))
+
+
+def test_what_no_window_reaches_is_not_looked_into() -> None:
+    subwindow = filled("rap_table", np.isin(np.arange(len(IDS)), [1]))
+    probes = encode_probes(
+        SHAPE.dtypes,
+        [np.array([0.0]), np.array([0])],
+        [np.array([1.0]), np.array([9])],
+        negated=[False, False],
+    )
+    only_buffer, near = subwindow.find(probes, np.array([0]), np.array([40]), 1)
+    everything, far = subwindow.find(probes, np.array([0]), np.array([1_000]), 1)
+    assert [part.id.tolist() for part in only_buffer] == [[3]]
+    assert len(everything) == 2
+    assert near.comparisons < far.comparisons
