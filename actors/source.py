@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -121,7 +122,7 @@ class Source(TakesArrivals):
     falls behind, and its tuples' latency tells. Fed by an engine, it reads nothing itself.
     """
 
-    state = ("_feed", "_next")
+    state: ClassVar[tuple[str, ...]] = ("_feed", "_next")
 
     def __init__(self, *, files: tuple[StreamFile, ...], feeding: Feeding) -> None:
         self._feed = open_feed(files, feeding.disorder)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 Split = Mapping[int, tuple[int, ...]]
 """Key to the replicas over which its tuples are dealt evenly, its home first."""
 
@@ -95,6 +97,12 @@ def split_busiest(
 
 HEURISTICS = {"algorithm_1": split_keys, "busiest_first": split_busiest}
 """Ways to split keys, by name."""
+
+
+def add_counts(counts: dict[int, int], keys: np.ndarray, more: np.ndarray) -> None:
+    """Add *more* tuples of each of *keys* to *counts*."""
+    for key, count in zip(keys.tolist(), more.tolist(), strict=True):
+        counts[key] = counts.get(key, 0) + count
 
 
 def loads(counts: Mapping[int, int], split: Split, replicas: int) -> list[float]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from actors.interval_join.collector import Order
 from actors.interval_join.distribution import ToAll
 from actors.interval_join.emitter import Emitter
+from actors.interval_join.replica import Order
 from topologies.interval_join import CollectedParameters, OijPattern
 
 CollectedP = TypeVar("CollectedP", bound=CollectedParameters)

@@ -11,10 +11,9 @@ from typing import Annotated, Any, Literal
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
-from actors.interval_join.calibration import CalibratingEmitter
+from actors.interval_join.calibration import CalibratingEmitter, Master
 from actors.interval_join.distribution import BySplitKey
 from actors.interval_join.emitter import Emitter
-from actors.interval_join.master import Master
 from actors.protocol import FEEDBACK
 from topologies.actor_graph import ActorGraph
 from topologies.dp_oij import CollectedPattern

@@ -16,10 +16,9 @@ from typing import Annotated, Any, TypeVar
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
-from actors.interval_join.collector import Order
 from actors.interval_join.distribution import Homes, KeyHash
 from actors.interval_join.emitter import Emitter
-from actors.interval_join.replica import Replica
+from actors.interval_join.replica import Order, Replica
 from actors.interval_join.source import StreamSource
 from actors.results import Sink
 from topologies.actor_graph import ActorGraph

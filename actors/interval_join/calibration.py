@@ -1,15 +1,15 @@
-"""HP-OIJ's emitters: keys are measured, then split, and split anew, while tuples flow.
+"""HP-OIJ's calibration: keys are counted, then split, and split anew, while tuples flow.
 
 At first each key is at its home. Every emitter counts its keys and sends the counts to the master,
 which answers over a feedback channel with the replicas of each key. The change from one assignment
 to another takes four steps; before the next, the master waits until every emitter has taken one.
 
 1. *Widened*: from the end of a turn on, tuples go to the old and the new replicas of their key, and
-   are stored at the old ones, where emitters that know of nothing yet still look for them.
+   are stored at the old ones, where emitters that have not taken this step yet still send theirs.
 2. *Stored*: from the turn on by which all have widened, tuples are stored at the new replicas.
-   Emitters tell the latest event time that they have sent to the old ones.
-3. *Passed*: an emitter's watermark says that nothing it still sends can join with what was stored
-   at the old replicas.
+   Emitters report the latest event time that they have sent to the old ones.
+3. *Passed*: an emitter's watermark shows that none of its later tuples can join with what was
+   stored at the old replicas.
 4. *Narrowed*: from the turn on by which all have passed, tuples go to the new replicas alone. A
    tuple too old for that is late at every replica, since watermarks of all emitters are taken into
    account in the same order of turns everywhere.
@@ -18,23 +18,82 @@ Turns are a clock that all emitters share, because collectors take turn n of eve
 turn n + 1 of any; so no pair is lost or found twice, and no stored tuple has to move.
 
 The paper calibrates once, and lets a key only gain replicas; steps 3 and 4 and all that follows the
-first change is this project's own.
+first change is this project's own. In the paper the first replica is the master. Here the master is
+an actor of its own beside it: a replica that waits for room at an emitter, which waits for room at
+the replica, would wait forever.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from actors.interval_join.calibration_messages import AllReached, Assigned, KeyCounts, Reached
 from actors.interval_join.distribution import Assignment, BetweenSplits, BySplitKey, Homes
-from actors.interval_join.emitter import Emitter, keyed
-from actors.interval_join.payloads import BEGINNING, Share
-from actors.protocol import Context, Message
+from actors.interval_join.emitter import REPLICA_BYTES, Emitter, keyed
+from actors.interval_join.source import BEGINNING, Share
+from actors.protocol import FEEDBACK, HEADER_BYTES, NO_SPAN, Actor, Context, Message
+from joins.key_splitting import HEURISTICS, Split, add_counts, copies, loads
 from joins.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCounts:
+    """An emitter's count of tuples per key in one round (emitter to master)."""
+
+    round: int
+    keys: np.ndarray
+    counts: np.ndarray
+
+    span = NO_SPAN
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + self.keys.nbytes + self.counts.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Number of keys."""
+        return len(self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """The replicas of each key from now on, its home alone where none are named."""
+
+    assignment: Assignment
+
+    span = NO_SPAN
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        replicas = sum(len(among) for among in self.assignment.values())
+        return HEADER_BYTES + 8 * len(self.assignment) + REPLICA_BYTES * replicas
+
+    @property
+    def rows(self) -> int:
+        """Number of keys."""
+        return len(self.assignment)
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """An emitter has taken a step of the change, at this turn or time (emitter to master)."""
+
+    value: int
+
+    span = NO_SPAN
+    nbytes = HEADER_BYTES + 8
+    rows = 0
+
+
+class AllReached(Reached):
+    """All emitters have taken the step, the last at this turn or time (master to emitters)."""
 
 
 class Step(IntEnum):
@@ -48,21 +107,32 @@ class Step(IntEnum):
 
 
 class CalibratingEmitter(Emitter):
-    """An emitter that begins with each key at its home, and splits keys when the master says how.
+    """An emitter that begins with each key at its home, and splits keys as the master decides.
 
     Ports: ``replicas``, ``master``.
 
     Parameters
     ----------
     calibration_turns
-        For how many turns it counts keys at first, at least 1.
+        Turns of its first round of counting keys, at least 1.
     recalibration_turns
-        For how many it counts them again and again after that; None never does.
+        Turns of every later round; None: there is no later round.
     homes
         Where each key is at first.
     arguments
         Those of `Emitter`, but for the distribution.
     """
+
+    state = (
+        "_counts",
+        "_round",
+        "_round_ends",
+        "_latest",
+        "_step",
+        "_agreed",
+        "_old",
+        "_new",
+    )
 
     def __init__(
         self,
@@ -75,7 +145,7 @@ class CalibratingEmitter(Emitter):
         super().__init__(distribution=BySplitKey(homes), **arguments)
         self._homes = homes
         self._recalibration_turns = recalibration_turns
-        self._counts: Counter[int] = Counter()
+        self._counts: dict[int, int] = {}
         self._round = 0
         self._round_ends: int | None = calibration_turns
         self._latest = BEGINNING
@@ -85,7 +155,7 @@ class CalibratingEmitter(Emitter):
         self._new: Assignment = {}
 
     def receive(self, message: Message, context: Context) -> None:
-        """Take the source's next turn, or what the master says."""
+        """Handle the source's next turn, or a message of the master."""
         payload = message.payload
         if isinstance(payload, Assigned):
             self._new, self._step = payload.assignment, Step.ASSIGNED
@@ -96,51 +166,33 @@ class CalibratingEmitter(Emitter):
             self._latest = max(self._latest, int(payload.data.batch.ts.max(initial=BEGINNING)))
             if self._round_ends is not None:
                 self._count(payload)
-            flush = self._step is Step.ASSIGNED
+            flush = self._step == Step.ASSIGNED
             watermark = self._take_turn(payload, context, flush=flush)
             self._change_after_turn(watermark, context)
             if self._turn == self._round_ends:
                 self._end_round(context)
 
-    def snapshot(self) -> State:
-        """Return the partial batches, the counts, and how far the change has come."""
-        return super().snapshot() | {
-            "counts": [[key, count] for key, count in self._counts.items()],
-            "round": self._round,
-            "round_ends": self._round_ends,
-            "latest": self._latest,
-            "step": int(self._step),
-            "agreed": self._agreed,
-            "old": _as_lists(self._old),
-            "new": _as_lists(self._new),
-        }
-
     def restore(self, state: State) -> None:
-        """Take over a snapshot."""
+        """Go back to a snapshot, and to the distribution of its step."""
         super().restore(state)
-        self._counts = Counter({key: count for key, count in state["counts"]})
-        self._round, self._round_ends = state["round"], state["round_ends"]
-        self._latest = state["latest"]
-        self._step, self._agreed = Step(state["step"]), state["agreed"]
-        self._old, self._new = _as_assignment(state["old"]), _as_assignment(state["new"])
         self._distribute()
 
     def _change_before_turn(self, context: Context) -> None:
         if self._agreed is None or self._turn < self._agreed:
             return
-        if self._step is Step.WIDENED:
+        if self._step == Step.WIDENED:
             self._take_step(Step.STORED, self._latest, context)
-        elif self._step is Step.PASSED:
+        elif self._step == Step.PASSED:
             self._old = self._new
             self._take_step(Step.STEADY, self._turn, context)
 
     def _change_after_turn(self, watermark: int, context: Context) -> None:
-        """Go on with what becomes true at the end of a turn, in which *watermark* was sent."""
-        if self._step is Step.ASSIGNED:
-            # Nothing is held back now, so watermarks of keys hold for all keys from here on, and
-            # replicas that are new to a key agree with the others on what is late.
+        """Take the step that the end of a turn makes possible; *watermark* was sent in it."""
+        if self._step == Step.ASSIGNED:
+            # Partial batches are empty now, so watermarks of keys are valid for all keys from here
+            # on, and replicas that are new to a key agree with the others on what is late.
             self._take_step(Step.WIDENED, self._turn, context)
-        elif self._step is Step.STORED and self._agreed is not None:
+        elif self._step == Step.STORED and self._agreed is not None:
             reach = self._query.reach
             if all(reach.horizon(stream, watermark) > self._agreed for stream in (0, 1)):
                 self._take_step(Step.PASSED, self._turn, context)
@@ -151,12 +203,12 @@ class CalibratingEmitter(Emitter):
         context.send("master", Reached(value))
 
     def _distribute(self) -> None:
-        """Distribute tuples as the present step says."""
+        """Distribute tuples as the present step requires."""
         old = BySplitKey(self._homes, assignment=self._old)
         new = BySplitKey(self._homes, assignment=self._new)
         if self._step in (Step.STEADY, Step.ASSIGNED):
             self._distribution = old
-        elif self._step is Step.WIDENED:
+        elif self._step == Step.WIDENED:
             self._distribution = BetweenSplits(stored=old, probed=new)
         else:
             self._distribution = BetweenSplits(stored=new, probed=old)
@@ -164,21 +216,119 @@ class CalibratingEmitter(Emitter):
     def _count(self, share: Share) -> None:
         data = keyed(self._query, self._schemas, self._stream, share.data)
         keys, counts = np.unique(data.batch.key, return_counts=True)
-        self._counts.update(dict(zip(keys.tolist(), counts.tolist(), strict=True)))
+        add_counts(self._counts, keys, counts)
 
     def _end_round(self, context: Context) -> None:
         keys = np.array(sorted(self._counts), np.int64)
         counts = np.array([self._counts[key] for key in keys.tolist()], np.int64)
         context.send("master", KeyCounts(self._round, keys, counts))
-        self._counts.clear()
+        self._counts = {}
         self._round += 1
         again = self._recalibration_turns
         self._round_ends = None if again is None else self._turn + again
 
 
-def _as_lists(assignment: Assignment) -> list[list[int]]:
-    return [[key, *replicas] for key, replicas in assignment.items()]
+@dataclass
+class _Round:
+    """The counts of one round, as far as they have arrived."""
+
+    emitters: int = 0
+    counts: dict[int, int] = field(default_factory=dict)
 
 
-def _as_assignment(lists: list[list[int]]) -> Assignment:
-    return {key: tuple(replicas) for key, *replicas in lists}
+class Master(Actor):
+    """Adds up the key counts of all emitters and splits the keys; at first each is at its home.
+
+    After every round of counts it compares the present assignment with the one that suits them. The
+    distribution has drifted when a replica has more than θ times the average load and the other
+    assignment would lower that, or when tuples travel to more than θ times the replicas they would.
+    A round that ends while a change is in progress is ignored.
+
+    Ports: `FEEDBACK` to the emitters.
+
+    Parameters
+    ----------
+    channels
+        How many emitters there are.
+    homes
+        Where each key is at first.
+    heuristic
+        How keys are split, see `joins.key_splitting.HEURISTICS`.
+    threshold, max_splitting
+        θ and the greatest splitting degree, see `joins.key_splitting.split_keys`.
+    """
+
+    state = ("_rounds", "_assignment", "_step", "_reached")
+
+    def __init__(
+        self,
+        *,
+        channels: int,
+        homes: Homes,
+        heuristic: str,
+        threshold: float,
+        max_splitting: int,
+    ) -> None:
+        self._split = HEURISTICS[heuristic]
+        self._channels, self._homes = channels, homes
+        self._threshold, self._max_splitting = threshold, max_splitting
+        self._rounds: dict[int, _Round] = {}
+        self._assignment: Assignment = {}
+        self._step = Step.STEADY
+        self._reached: list[int] = []
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Handle one emitter's counts, or that it has taken a step."""
+        if isinstance(message.payload, KeyCounts):
+            self._add_counts(message.payload, context)
+        else:
+            self._add_reached(message.payload, context)
+
+    def _add_counts(self, counted: KeyCounts, context: Context) -> None:
+        one = self._rounds.setdefault(counted.round, _Round())
+        one.emitters += 1
+        add_counts(one.counts, counted.keys, counted.counts)
+        if one.emitters < self._channels:
+            return
+        del self._rounds[counted.round]
+        if self._step == Step.STEADY and one.counts:
+            self._reassign(one.counts, context)
+
+    def _reassign(self, counts: dict[int, int], context: Context) -> None:
+        """Assign keys anew if their distribution has drifted."""
+        keys = np.array(sorted(counts), np.int64)
+        homes = dict(zip(keys.tolist(), self._homes.of(keys).tolist(), strict=True))
+        present = {key: self._assignment.get(key, (home,)) for key, home in homes.items()}
+        suited = self._split(
+            counts,
+            homes,
+            replicas=self._homes.replicas,
+            threshold=self._threshold,
+            max_splitting=self._max_splitting,
+        )
+        if self._drifted(counts, present, suited):
+            self._assignment = suited
+            self._step = Step.ASSIGNED
+            context.send(FEEDBACK, Assigned(suited))
+
+    def _drifted(self, counts: Mapping[int, int], present: Split, suited: Split) -> bool:
+        replicas = self._homes.replicas
+        most = max(loads(counts, present, replicas))
+        least_possible = max(loads(counts, suited, replicas))
+        overloaded = most * replicas > self._threshold * sum(counts.values())
+        if overloaded and least_possible < most:
+            return True
+        return copies(counts, present) > self._threshold * copies(counts, suited)
+
+    def _add_reached(self, reached: Reached, context: Context) -> None:
+        """Let emitters go on when all have taken a step."""
+        self._reached.append(reached.value)
+        if len(self._reached) < self._channels:
+            return
+        last = max(self._reached)
+        self._reached = []
+        if self._step == Step.PASSED:
+            self._step = Step.STEADY
+            return
+        self._step = Step(self._step + 1)
+        context.send(FEEDBACK, AllReached(last))

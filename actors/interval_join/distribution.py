@@ -28,26 +28,26 @@ class Route(NamedTuple):
     ----------
     targets
         The replicas that they are sent to.
-    keepers
-        How many of these, from the first on, may store them; the others are only probed.
+    storing
+        How many of these, from the first on, may store them; the others only probe.
     """
 
     targets: tuple[int, ...]
-    keepers: int
+    storing: int
 
 
 @dataclass(frozen=True)
 class Homes:
-    """At which replica each key is at home.
+    """The home of each key among the replicas.
 
     Attributes
     ----------
     replicas
         How many there are.
     key_hash
-        What is divided by their number: *mixed*, the key's bits stirred; *identity*, the key
-        itself, which deals whole numbers out in turns. WindFlow does the latter, since the C++
-        library's hash of a whole number is that number.
+        What is divided by their number: *mixed*, a hash of the key; *identity*, the key itself,
+        which assigns whole numbers in turns. WindFlow does the latter, since the C++ library's hash
+        of a whole number is that number.
     """
 
     replicas: int
@@ -123,7 +123,7 @@ class BySplitKey:
     splitting
         Replicas of a key that *assignment* does not name: its home and those after it.
     assignment
-        Key to its replicas, as Algorithm 1 gave them out.
+        Key to its replicas, as the heuristic chose them.
     """
 
     one_key = True
@@ -174,7 +174,7 @@ class BetweenSplits:
     def routes(self, groups: np.ndarray) -> list[Route]:
         """Return each key's replicas of both ways, those that store first."""
         return [
-            Route(tuple(dict.fromkeys(stored.targets + probed.targets)), stored.keepers)
+            Route(tuple(dict.fromkeys(stored.targets + probed.targets)), stored.storing)
             for stored, probed in zip(
                 self._stored.routes(groups), self._probed.routes(groups), strict=True
             )

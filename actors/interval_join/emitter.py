@@ -3,18 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from actors.interval_join.distribution import Distribution, Route
-from actors.interval_join.payloads import BEGINNING, END, Rows, Share, Tuples
-from actors.protocol import Actor, Context, Message
+from actors.interval_join.source import BEGINNING, END, Rows, RowsPayload, Share
+from actors.protocol import HEADER_BYTES, Actor, Context, Message
 from joins.batch import Batch, Schema
 from joins.interval_join import join_keys
 from joins.queries.query import JoinQuery
-from joins.state import State, plain, revive
 from joins.work import Work
+
+REPLICA_BYTES = 2
+"""A replica's number on the wire."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuples(RowsPayload):
+    """A batch of tuples, or a punctuation: a batch of none (emitter to replica).
+
+    An emitter takes a turn for each message of its source, and sends to every replica in each.
+
+    Attributes
+    ----------
+    channel
+        The emitter's number.
+    stream
+        Position in the query of the stream the tuples are of.
+    data
+        The tuples.
+    targets
+        The replicas that they are sent to; the first is the home of their keys.
+    storing
+        How many of these, from the first on, may store them; the others only probe.
+    ends
+        The replicas for which this is the emitter's last message of its turn.
+    watermark
+        No tuple in a later turn of this emitter is older, unless it is late; those in its partial
+        batches included.
+    key_watermark
+        The same of tuples of this batch's only key, where each batch has one; it holds from this
+        batch on, within the turn too.
+    """
+
+    channel: int
+    stream: int
+    data: Rows
+    targets: tuple[int, ...]
+    storing: int
+    ends: tuple[int, ...]
+    watermark: int
+    key_watermark: int | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        replicas = len(self.targets) + len(self.ends)
+        return HEADER_BYTES + REPLICA_BYTES * replicas + self.data.batch.nbytes
 
 
 class _Batch(NamedTuple):
@@ -29,9 +76,9 @@ class Emitter(Actor):
     """PPOIJ's emitter (section 4): one partial batch per group of the pattern's distribution.
 
     A batch leaves when it is full, or has waited long enough. A watermark is a promise about all
-    that is yet to come, what waits in partial batches included: so it goes no further than the
-    oldest tuple that waits; for a key, the oldest of that key. (A batch of one key that carried the
-    watermark of the whole replica would make other keys' waiting tuples late.)
+    later tuples, those in partial batches included: so it goes no further than the oldest waiting
+    tuple; for a key, the oldest of that key. (A batch of one key that carried the watermark of the
+    whole replica would make other keys' waiting tuples late.)
 
     Ports: ``replicas``.
 
@@ -48,6 +95,8 @@ class Emitter(Actor):
     linger_turns
         How many of its source's messages a tuple waits for at most, 0 or more.
     """
+
+    state: ClassVar[tuple[str, ...]] = ("_turn", "_waiting", "_waiting_since")
 
     def __init__(
         self,
@@ -66,31 +115,17 @@ class Emitter(Actor):
         self._batch_rows, self._linger_turns = batch_rows, linger_turns
         self._turn = 0
         nothing = np.empty(0, np.int64)
-        self._held = Rows(Batch.empty(schemas[stream]), nothing, nothing)
-        self._held_since = nothing
+        self._waiting = Rows(Batch.empty(schemas[stream]), nothing, nothing)
+        self._waiting_since = nothing
 
     def receive(self, message: Message, context: Context) -> None:
-        """Take the source's next turn."""
+        """Handle the source's next turn."""
         self._take_turn(message.payload, context)
-
-    def snapshot(self) -> State:
-        """Return the partial batches and the turn."""
-        return {
-            "turn": self._turn,
-            "held": plain(self._held),
-            "held_since": self._held_since,
-        }
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._turn = state["turn"]
-        self._held = revive(state["held"])
-        self._held_since = state["held_since"]
 
     def _take_turn(self, share: Share, context: Context, *, flush: bool = False) -> int:
         """Send what is ready, end the turn at every replica, and return the least watermark sent.
 
-        With *flush* nothing is held back.
+        With *flush* no partial batch waits.
         """
         replicas = len(context.peers("replicas"))
         ready, oldest = self._batches(share, flush or share.last, replicas)
@@ -98,16 +133,16 @@ class Emitter(Actor):
         last = {
             replica: place for place, batch in enumerate(ready) for replica in batch.route.targets
         }
-        nothing = self._held.slice(0, 0)
+        nothing = self._waiting.slice(0, 0)
         ready += [_Batch(Route((i,), 1), nothing, None) for i in range(replicas) if i not in last]
         for place, batch in enumerate(ready):
-            targets, keepers = batch.route
+            targets, storing = batch.route
             payload = Tuples(
                 channel=self._channel,
                 stream=self._stream,
                 data=batch.data,
                 targets=targets,
-                keepers=keepers,
+                storing=storing,
                 ends=tuple(i for i in targets if last.get(i, place) == place),
                 watermark=min(share.watermark, oldest[targets[0]]),
                 key_watermark=batch.key_watermark,
@@ -120,18 +155,18 @@ class Emitter(Actor):
     def _batches(
         self, share: Share, flush: bool, replicas: int
     ) -> tuple[list[_Batch], Sequence[int]]:
-        """Return what is ready to leave, and per replica the oldest tuple that it must wait for."""
+        """Return what is ready to leave, and per replica the oldest tuple that still waits."""
         rows, since, groups = self._by_group(share.data)
         oldest = [END] * replicas
         ready: list[_Batch] = []
-        waiting = [np.empty(0, np.int64)]
+        left = [np.empty(0, np.int64)]
         begins = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]])[: len(groups)])
         sizes = np.diff(np.append(begins, len(groups)))
         due = since[begins] + self._linger_turns <= self._turn
         routes = self._distribution.routes(groups[begins])
         for begin, size, is_due, route in zip(begins, sizes, due, routes, strict=True):
             end = begin + (size if is_due or flush else size - size % self._batch_rows)
-            waiting.append(np.arange(end, begin + size))
+            left.append(np.arange(end, begin + size))
             least = int(rows.batch.ts[end : begin + size].min(initial=END))
             for start in range(begin, end, self._batch_rows):
                 stop = min(start + self._batch_rows, end)
@@ -140,23 +175,23 @@ class Emitter(Actor):
                     key_watermark = BEGINNING if stop < end else min(share.watermark, least)
                 ready.append(_Batch(route, rows.slice(start, stop), key_watermark))
             self._hold_back(oldest, route.targets, least)
-        left = np.concatenate(waiting)
-        self._held, self._held_since = rows.take(left), since[left]
+        rest = np.concatenate(left)
+        self._waiting, self._waiting_since = rows.take(rest), since[rest]
         return ready, oldest
 
     def _hold_back(self, oldest: list[int], targets: tuple[int, ...], least: int) -> None:
-        """Keep watermarks from passing *least*.
+        """Limit the watermarks of *targets* to *least*.
 
-        Where keys are split, replicas must agree on what is late, so all hear the same watermark.
+        Where keys are split, replicas must agree on what is late, so all get the same watermark.
         """
         for replica in range(len(oldest)) if self._distribution.one_key else targets:
             oldest[replica] = min(oldest[replica], least)
 
     def _by_group(self, data: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return all tuples in hand, since when each is, and its group; in the groups' order."""
+        """Return all tuples here, since which turn each is, and its group; in the groups' order."""
         fresh = keyed(self._query, self._schemas, self._stream, data)
-        rows = Rows.concat([self._held, fresh])
-        since = np.concatenate([self._held_since, np.full(len(fresh), self._turn)])
+        rows = Rows.concat([self._waiting, fresh])
+        since = np.concatenate([self._waiting_since, np.full(len(fresh), self._turn)])
         groups = self._distribution.groups(rows.batch)
         if (groups[1:] >= groups[:-1]).all():
             return rows, since, groups

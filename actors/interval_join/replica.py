@@ -1,14 +1,15 @@
-"""The OIJ replica: state buffers that only it touches, behind its collector."""
+"""The OIJ replica: state buffers of its own, behind its collector and its watermarks."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from actors.interval_join.collector import Collector, Order
-from actors.interval_join.payloads import END, Tuples
-from actors.interval_join.watermarks import Watermarks
+from actors.interval_join.emitter import Tuples
+from actors.interval_join.source import BEGINNING, END, Rows
 from actors.protocol import Actor, Context, Message
 from actors.results import Answers, Collected, Late
 from joins.batch import Schema
@@ -16,19 +17,182 @@ from joins.hashing import partition
 from joins.interval_join import IntervalJoin
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
-from joins.state import State
+from joins.state import Stateful
+
+Order = Literal["ordered", "naive"]
+
+_FORGET_FROM = 64
+"""Keys from which on it is worth a search for some to drop."""
 
 
-class _Answer(NamedTuple):
-    """What one batch found: a row per base tuple, with the birth of the tuple that found it."""
+class Watermarks(Stateful):
+    """How far a replica's channels are: over all keys, and key by key.
+
+    A channel's watermark is valid for each of its keys, so a key is as far on a channel as the
+    greater of the channel's and its own, and over all channels as far as the least. In the paper a
+    replica's outgoing watermark is the least over the keys it has seen; a key that it has not seen
+    yet may be behind those, so here it is the least over the channels, which is valid for every
+    key.
+
+    Attributes
+    ----------
+    backward
+        Watermarks of channels that were behind an earlier one. (An emitter in whose partial batches
+        a tuple waits that is late already promises less than before.)
+    """
+
+    state = ("_channels", "_keys", "_forget_at", "backward")
+
+    def __init__(self, channels: int) -> None:
+        self._channels = [BEGINNING] * channels
+        self._keys: dict[int, list[int]] = {}
+        self._forget_at = _FORGET_FROM
+        self.backward = 0
+
+    @property
+    def low(self) -> int:
+        """The least over the channels: no tuple of any key that is yet to come is older."""
+        return min(self._channels)
+
+    def of(self, key: int) -> int:
+        """Return the watermark of a key: no tuple of it that is yet to come is older."""
+        heard = self._keys.get(key)
+        if heard is None:
+            return self.low
+        return min(map(max, heard, self._channels))
+
+    def advance(self, channel: int, watermark: int) -> None:
+        """Record a channel's watermark; an older one is counted, and changes nothing."""
+        self.backward += watermark < self._channels[channel]
+        self._channels[channel] = max(self._channels[channel], watermark)
+        if len(self._keys) >= self._forget_at:
+            self._forget()
+
+    def advance_key(self, channel: int, key: int, watermark: int) -> None:
+        """Record a channel's watermark of one key."""
+        heard = self._keys.setdefault(key, [BEGINNING] * len(self._channels))
+        heard[channel] = max(heard[channel], watermark)
+
+    def _forget(self) -> None:
+        """Drop keys that are no further than their channels: nothing depends on them."""
+        self._keys = {
+            key: heard
+            for key, heard in self._keys.items()
+            if any(own > all_ for own, all_ in zip(heard, self._channels, strict=True))
+        }
+        self._forget_at = max(_FORGET_FROM, 2 * len(self._keys))
+
+
+class Collector(Stateful):
+    """The order in which a replica joins what its channels bring (PPOIJ, sections 4.2 and 4.3).
+
+    *Ordered*, it goes round the channels and takes one turn of each: base and probe emitters
+    alternate, and what comes out of turn waits. All replicas then join the tuples they have in
+    common in one order, which is what makes each pair meet at exactly one of them.
+
+    The paper's HP-OIJ goes round once per distinct key, with a queue per key and channel, since a
+    channel may have nothing of a key for long (Example 4.3). Here emitters number nothing; instead
+    they mark the end of each turn, at every replica, whether they had tuples for it or not. A turn
+    may thus be empty, no key can delay another for longer than a turn, and a queue per channel is
+    enough: the order of each key's tuples is the order of turns at all its replicas.
+
+    *Naive*, it passes everything on as it arrives: right for KP-OIJ, and the cause of duplicate and
+    missing pairs in the other two (Examples 4.1 to 4.3).
+
+    Parameters
+    ----------
+    order
+        ``ordered`` or ``naive``.
+    replica, channels
+        Whose collector it is, and how many emitters there are.
+
+    Attributes
+    ----------
+    most_tuples
+        Tuples that waited at once, at the most.
+    tuples, waited_ns, longest_ns
+        Tuples that passed through, how long they waited all together, and the longest of them.
+    """
+
+    state = ("_queues", "_next", "_waiting", "most_tuples", "tuples", "waited_ns", "longest_ns")
+
+    def __init__(self, order: Order, replica: int, channels: int) -> None:
+        self._ordered = order == "ordered"
+        self._replica = replica
+        self._queues: list[deque[tuple[int, Tuples]]] = [deque() for _ in range(channels)]
+        self._next = 0
+        self._waiting = 0
+        self.most_tuples = self.tuples = self.waited_ns = self.longest_ns = 0
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    def take(self, tuples: Tuples, now: int) -> list[Tuples]:
+        """Add one message at *now*, and return those whose turn has come, in order."""
+        self.tuples += tuples.rows
+        if not self._ordered:
+            return [tuples]
+        self._queues[tuples.channel].append((now, tuples))
+        self._waiting += tuples.rows
+        due = []
+        while self._queues[self._next]:
+            since, message = self._queues[self._next].popleft()
+            due.append(message)
+            self._waiting -= message.rows
+            if message.rows:
+                self.waited_ns += message.rows * (now - since)
+                self.longest_ns = max(self.longest_ns, now - since)
+            if self._replica in message.ends:
+                self._next = (self._next + 1) % len(self._queues)
+        self.most_tuples = max(self.most_tuples, self._waiting)
+        return due
+
+
+class Found(NamedTuple):
+    """The pairs of one batch: a row per base tuple, with the birth of the tuple that found it.
+
+    Attributes
+    ----------
+    matches, born_ns
+        The pairs, and a virtual time for each row.
+    span
+        First and last arrival number of the batch.
+    """
 
     matches: Matches
     born_ns: np.ndarray
     span: tuple[int, int]
 
 
+def send_answers(found: Iterable[Found], context: Context) -> None:
+    """Send the sink the pairs of the batches of one message, if there are any."""
+    found = [batch for batch in found if len(batch.matches)]
+    if found:
+        span = (min(batch.span[0] for batch in found), max(batch.span[1] for batch in found))
+        matches = tuple(batch.matches for batch in found)
+        context.send("sink", Answers(matches, tuple(batch.born_ns for batch in found), span))
+
+
+def report_late(
+    stream: int, data: Rows, late: np.ndarray, watermark: int, context: Context
+) -> None:
+    """Send the sink the tuples of *data* that the mask *late* names, if there are any."""
+    if late.any():
+        batch = data.batch.take(np.flatnonzero(late))
+        context.send("sink", Late(stream, batch.id, batch.ts, watermark, data.span))
+
+
+def drop_late(stream: int, data: Rows, watermark: int, context: Context) -> Rows:
+    """Return the tuples of *data* that *watermark* has not passed; report the others."""
+    late = data.batch.ts < watermark
+    if not late.any():
+        return data
+    report_late(stream, data, late, watermark, context)
+    return data.take(np.flatnonzero(~late))
+
+
 class Replica(Actor):
-    """Probes every tuple it is sent, and stores those that are its own (PPOIJ, section 3).
+    """Probes with every tuple it is sent, and stores those that are its own (PPOIJ, section 3).
 
     A tuple that goes to several replicas probes at all of them and is stored at one, which a hash
     of its position chooses. A tuple older than the watermark when its turn comes is late: it
@@ -43,10 +207,12 @@ class Replica(Actor):
     replica, channels
         Its number, and how many emitters there are.
     collector
-        In which order it takes messages of different channels.
+        In which order it joins messages of different channels.
     pairs
         Whether to report match ids.
     """
+
+    state = ("_join", "_collector", "_watermarks")
 
     def __init__(
         self,
@@ -65,67 +231,45 @@ class Replica(Actor):
         self._watermarks = Watermarks(channels)
 
     def receive(self, message: Message, context: Context) -> None:
-        """Take one message in, and join those whose turn has come."""
-        answers: list[_Answer] = []
+        """Add one message, and join those whose turn has come."""
+        found: list[Found] = []
         for tuples in self._collector.take(message.payload, context.now):
             if len(tuples.data):
-                answers.append(self._take(tuples, context))
+                found.append(self._join_batch(tuples, context))
             if self._replica in tuples.ends:
                 self._watermarks.advance(tuples.channel, tuples.watermark)
                 if self._watermarks.low == END:
                     self._report_collector(context)
-        answers = [answer for answer in answers if len(answer.matches)]
-        if answers:
-            span = (
-                min(answer.span[0] for answer in answers),
-                max(answer.span[1] for answer in answers),
-            )
-            matches = tuple(answer.matches for answer in answers)
-            context.send("sink", Answers(matches, tuple(a.born_ns for a in answers), span))
+        send_answers(found, context)
 
-    def _take(self, tuples: Tuples, context: Context) -> _Answer:
+    def _join_batch(self, tuples: Tuples, context: Context) -> Found:
         """Join one batch: drop what is late, probe with the rest, and store what is its own."""
         stream, data = tuples.stream, tuples.data
-        watermark = self._watermarks.low
-        if tuples.key_watermark is not None:
-            watermark = self._watermarks.of(int(data.batch.key[0]))
+        key = None if tuples.key_watermark is None else int(data.batch.key[0])
+        low = self._watermarks.low
+        watermark = low if key is None else self._watermarks.of(key)
         own = self._own(tuples)
         late = data.batch.ts < watermark
         if late.any():
-            self._report_late(tuples, np.flatnonzero(late & own), watermark, context)
-            own = own[~late]
-            data = data.take(np.flatnonzero(~late))
+            report_late(stream, data, late & own, watermark, context)
+            own, data = own[~late], data.take(np.flatnonzero(~late))
         joined = self._join.join(
-            stream,
-            data.batch,
-            own,
-            watermark=watermark,
-            low_watermark=self._watermarks.low,
-            enumerate=self._pairs,
+            stream, data.batch, own, watermark=watermark, low_watermark=low, enumerate=self._pairs
         )
         context.charge(joined.work)
-        if tuples.key_watermark is not None:
-            key = int(tuples.data.batch.key[0])
+        if key is not None and tuples.key_watermark is not None:
             self._watermarks.advance_key(tuples.channel, key, tuples.key_watermark)
-        return _Answer(joined.matches, data.born_ns[joined.row], tuples.span)
+        return Found(joined.matches, data.born_ns[joined.row], tuples.span)
 
     def _own(self, tuples: Tuples) -> np.ndarray:
-        """Return which tuples this replica is to store: of each, one of its keepers is."""
-        among = tuples.targets[: tuples.keepers]
+        """Return which tuples this replica is to store: each is stored at one of its targets."""
+        among = tuples.targets[: tuples.storing]
         if self._replica not in among:
             return np.zeros(len(tuples.data), np.bool_)
         if len(among) == 1:
             return np.ones(len(tuples.data), np.bool_)
-        homes = partition(tuples.data.batch.id, len(among))
-        return homes == among.index(self._replica)
-
-    def _report_late(
-        self, tuples: Tuples, rows: np.ndarray, watermark: int, context: Context
-    ) -> None:
-        if len(rows):
-            batch = tuples.data.batch.take(rows)
-            late = Late(tuples.stream, batch.id, batch.ts, watermark, tuples.span)
-            context.send("sink", late)
+        own: np.ndarray = partition(tuples.data.batch.id, len(among)) == among.index(self._replica)
+        return own
 
     def _report_collector(self, context: Context) -> None:
         collector = self._collector
@@ -138,17 +282,3 @@ class Replica(Actor):
             self._watermarks.backward,
         )
         context.send("sink", collected)
-
-    def snapshot(self) -> State:
-        """Return the buffers, what waits for its turn, and the watermarks."""
-        return {
-            "join": self._join.snapshot(),
-            "collector": self._collector.snapshot(),
-            "watermarks": self._watermarks.snapshot(),
-        }
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._join.restore(state["join"])
-        self._collector.restore(state["collector"])
-        self._watermarks.restore(state["watermarks"])

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from actors.interval_join.emitter import keyed
-from actors.interval_join.payloads import BEGINNING, END, Rows, Share, Tuples
+from actors.interval_join.emitter import Tuples, keyed
+from actors.interval_join.replica import drop_late
+from actors.interval_join.source import BEGINNING, END, Rows, Share
 from actors.protocol import Actor, Context, Message
-from actors.results import Late
 from joins.batch import Batch, Schema
 from joins.queries.query import JoinQuery
-from joins.state import State, plain, revive
 from joins.work import Work
 
 
 class Sequencer(Actor):
-    """Holds tuples back until a watermark has passed them, then sends them to all replicas.
+    """Delays tuples until a watermark has passed them, then sends them to all replicas.
 
     Tuples leave in the order of their event times; all replicas get the same messages in the same
     order, so which stream of a message comes first makes no difference. A tuple that a watermark
@@ -35,6 +34,8 @@ class Sequencer(Actor):
         Tuples of one message at the most, at least 1.
     """
 
+    state = ("_waiting", "_watermarks")
+
     def __init__(
         self,
         *,
@@ -49,51 +50,34 @@ class Sequencer(Actor):
         self._replicas = tuple(range(replicas))
         self._batch_rows = batch_rows
         nothing = np.empty(0, np.int64)
-        self._held = [Rows(Batch.empty(schema), nothing, nothing) for schema in schemas]
+        self._waiting = [Rows(Batch.empty(schema), nothing, nothing) for schema in schemas]
         self._watermarks = [BEGINNING] * len(sources)
 
     def receive(self, message: Message, context: Context) -> None:
-        """Take one source's tuples and send what has come into order."""
+        """Add one source's tuples and send what is in order now."""
         share: Share = message.payload
         stream = self._sources.index(message.sender)
-        data = self._without_late(stream, share.data, context)
-        rows = Rows.concat([self._held[stream], keyed(self._query, self._schemas, stream, data)])
+        data = drop_late(stream, share.data, min(self._watermarks), context)
+        rows = Rows.concat([self._waiting[stream], keyed(self._query, self._schemas, stream, data)])
         order = np.argsort(rows.batch.ts, kind="stable")
-        self._held[stream] = rows.take(order)
+        self._waiting[stream] = rows.take(order)
         context.charge(Work(comparisons=len(data) * len(rows).bit_length(), moves=len(rows)))
         self._watermarks[stream] = share.watermark
         self._release(context)
 
-    def snapshot(self) -> State:
-        """Return what is held back, and the watermarks."""
-        return {"held": plain(self._held), "watermarks": list(self._watermarks)}
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._held = revive(state["held"])
-        self._watermarks = list(state["watermarks"])
-
-    def _without_late(self, stream: int, data: Rows, context: Context) -> Rows:
-        low = min(self._watermarks)
-        late = data.batch.ts < low
-        if not late.any():
-            return data
-        batch = data.batch.take(np.flatnonzero(late))
-        context.send("sink", Late(stream, batch.id, batch.ts, low, data.span))
-        return data.take(np.flatnonzero(~late))
-
     def _release(self, context: Context) -> None:
         low = min(self._watermarks)
         ready: list[tuple[int, Rows]] = []
-        for stream, held in enumerate(self._held):
-            count = len(held) if low == END else int(np.searchsorted(held.batch.ts, low))
-            self._held[stream] = held.slice(count, len(held))
+        for stream, waiting in enumerate(self._waiting):
+            count = len(waiting) if low == END else int(np.searchsorted(waiting.batch.ts, low))
+            self._waiting[stream] = waiting.slice(count, len(waiting))
             ready += [
-                (stream, held.slice(begin, min(begin + self._batch_rows, count)))
+                (stream, waiting.slice(begin, min(begin + self._batch_rows, count)))
                 for begin in range(0, count, self._batch_rows)
             ]
         for place, (stream, data) in enumerate(ready):
-            # What a message promises, it promises for those after it: these are as old as it is.
+            # A watermark is about later messages, and all but the last message are followed by
+            # tuples as old as their own.
             watermark = low if place == len(ready) - 1 else BEGINNING
             everyone = self._replicas
             context.charge(Work(bytes_copied=data.batch.nbytes))

@@ -1,24 +1,117 @@
-"""One of the sources of one stream of an interval join."""
+"""A source of one stream of an interval join, and what it sends to its emitter."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from actors.feed import StreamFile
-from actors.interval_join.payloads import BEGINNING, END, Rows, Share
+from actors.protocol import HEADER_BYTES, NO_SPAN
 from actors.source import Feeding, Source
 from joins.arrivals import Arrivals
-from joins.batch import Schema
+from joins.batch import Batch, Schema
+
+BEGINNING = int(np.iinfo(np.int64).min)
+END = int(np.iinfo(np.int64).max)
+"""Watermarks before the first tuple, and after the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Tuples of one stream, with the birth and the arrival number of each.
+
+    Attributes
+    ----------
+    batch
+        The tuples.
+    born_ns
+        int64, when each was created, in virtual nanoseconds.
+    seq
+        int64, its arrival number.
+    """
+
+    batch: Batch
+    born_ns: np.ndarray
+    seq: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last arrival number."""
+        return (int(self.seq.min()), int(self.seq.max())) if len(self.seq) else NO_SPAN
+
+    def slice(self, start: int, stop: int) -> Rows:
+        """Return rows *start* to *stop* (exclusive) as views."""
+        return Rows(self.batch.slice(start, stop), self.born_ns[start:stop], self.seq[start:stop])
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Return some *rows*, copied."""
+        return Rows(self.batch.take(rows), self.born_ns[rows], self.seq[rows])
+
+    @classmethod
+    def concat(cls, parts: Sequence[Rows]) -> Rows:
+        """Join *parts* (at least one) end to end."""
+        first = parts[0]
+        parts = [part for part in parts if len(part)]
+        if len(parts) <= 1:
+            return parts[0] if parts else first
+        return cls(
+            Batch.concat([part.batch for part in parts]),
+            np.concatenate([part.born_ns for part in parts]),
+            np.concatenate([part.seq for part in parts]),
+        )
+
+
+class RowsPayload:
+    """A payload that is about the tuples *data*."""
+
+    data: Rows
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples."""
+        return len(self.data)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last arrival number."""
+        return self.data.span
+
+
+@dataclass(frozen=True, slots=True)
+class Share(RowsPayload):
+    """One source's share of a run of arrivals (source to emitter); it may be empty.
+
+    Attributes
+    ----------
+    data
+        The tuples.
+    watermark
+        No tuple of any source that comes after these arrivals is older, unless it is late.
+    last
+        Whether nothing comes after them.
+    """
+
+    data: Rows
+    watermark: int
+    last: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + self.data.batch.nbytes
 
 
 class StreamSource(Source):
     """Feeds its share of one stream in, in step with the other sources.
 
-    Sources take the same runs of arrivals, each its own tuples of a run: so their clocks, which
-    are event time, agree, and a source that has nothing to send says how far time is
-    (a punctuation).
+    All sources read the same runs of arrivals, and each sends its own tuples of a run: so their
+    clocks, which are event time, agree, and a source without tuples in a run sends only its
+    watermark (a punctuation).
 
     Parameters
     ----------

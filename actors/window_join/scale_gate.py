@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from actors.interval_join.payloads import BEGINNING, END, Rows, Share
+from actors.interval_join.source import BEGINNING, END, Rows, Share
 from actors.protocol import Actor, Context, Message
 from actors.source import Fed
 from joins.arrivals import Arrivals

@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from actors.context import RecordingContext
-from actors.interval_join.calibration import CalibratingEmitter
-from actors.interval_join.calibration_messages import AllReached, Assigned, KeyCounts, Reached
+from actors.interval_join.calibration import (
+    AllReached,
+    Assigned,
+    CalibratingEmitter,
+    KeyCounts,
+    Reached,
+)
 from actors.interval_join.distribution import Homes
-from actors.interval_join.payloads import Share, Tuples
+from actors.interval_join.emitter import Tuples
+from actors.interval_join.source import Share
 from actors.protocol import Message, Sent
 from joins.hashing import partition
 from joins.queries.parser import parse_query
@@ -49,13 +55,13 @@ class OneEmitter:
         return self.context.take().sends
 
     def turn(self, ts: int, watermark: int) -> tuple[tuple[int, ...], tuple[int, ...], list[int]]:
-        """Return where a tuple goes, where it may be stored, and what the master is told."""
+        """Return where a tuple goes, where it may be stored, and what the master gets."""
         sends = self.hear(Share(rows([self.turns], [ts], [KEY]), watermark, last=False))
         self.turns += 1
         tuples = [sent.handle for sent in sends if isinstance(sent.handle, Tuples)]
-        targets, keepers = next(((t.targets, t.keepers) for t in tuples if len(t.data)), ((), 0))
-        told = [sent.handle.value for sent in sends if isinstance(sent.handle, Reached)]
-        return targets, targets[:keepers], told
+        targets, storing = next(((t.targets, t.storing) for t in tuples if len(t.data)), ((), 0))
+        reached = [sent.handle.value for sent in sends if isinstance(sent.handle, Reached)]
+        return targets, targets[:storing], reached
 
     def stored_until(self, latest: int) -> None:
         """Let a change come so far that tuples up to *latest* are stored at the old replica."""

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from actors.interval_join.distribution import BySplitKey, Homes
-from actors.interval_join.emitter import Emitter
-from actors.interval_join.payloads import END, Share, Tuples
+from actors.interval_join.emitter import Emitter, Tuples
+from actors.interval_join.source import END, Share
 from tests.actors.test_interval_join import QUERY, SCHEMAS, OneReplica, Pair, rows, sent_by
 
 REPLICAS, TURNS, TURN_ROWS, WITHIN = 2, 30, 20, 10

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from actors.context import RecordingContext
 from actors.disorder import Disorder, DisorderedFeed
-from actors.interval_join.collector import Collector, Order
 from actors.interval_join.distribution import BySplitKey, Distribution, Homes, ToAll
-from actors.interval_join.emitter import Emitter
-from actors.interval_join.payloads import BEGINNING, END, Rows, Share, Tuples
-from actors.interval_join.replica import Replica
-from actors.interval_join.watermarks import Watermarks
+from actors.interval_join.emitter import Emitter, Tuples
+from actors.interval_join.replica import Collector, Order, Replica, Watermarks
+from actors.interval_join.source import BEGINNING, END, Rows, Share
 from actors.protocol import Message
 from actors.results import Answers, Late
 from joins.batch import Batch, Schema
@@ -242,7 +240,7 @@ def test_a_key_is_as_far_as_its_slowest_channel_and_forgetting_changes_nothing()
         watermarks.advance_key(0, key, 4)
         watermarks.advance(1, 3)
     assert (watermarks.low, watermarks.of(7), watermarks.of(1100)) == (3, 8, 3)
-    assert len(watermarks.snapshot()["keys"]) < 70
+    assert len(watermarks.snapshot()["_keys"]) < 70
 
 
 @settings(max_examples=30)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.interval_join.payloads import END, Rows, Share
+from actors.interval_join.source import END, Rows, Share
 from actors.results import Answers, Late
 from joins.batch import Batch
 from joins.queries.parser import parse_query

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.context import RecordingContext
-from actors.interval_join.payloads import END, Rows, Share
+from actors.interval_join.source import END, Rows, Share
 from actors.protocol import Message
 from actors.window_join.scale_gate import ScaleGate
 from joins.batch import Batch, Schema
