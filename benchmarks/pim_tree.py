@@ -28,10 +28,10 @@ from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, ImTree, PimTree
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.batches.sorted_runs import SortedRunsJoin
-from joins.window_join.ibwj import IndexJoin
-from joins.window_join.live.bw_tree import BwTreeJoin
-from joins.window_join.live.pim_tree import LiveJoin
+from joins.window_join.bw_tree import BwTreeWindows
+from joins.window_join.pim_tree import ForestJoin, PimTreeWindows
 from joins.window_join.rows import Rows
+from joins.window_join.shared_join import ThreadsJoin
 from scenarios.calibration.window_joins import band_join
 
 PARTS = 8
@@ -110,20 +110,27 @@ def measure(
 
 def contenders(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
     """Return the joins that are compared, and the size of the batches each is given."""
-    shared = two | {"merge_ratio": SHARED_MERGE_RATIO}
+
+    def share_pim_tree(threads: int) -> ThreadsJoin:
+        index = PimTree(merge_ratio=SHARED_MERGE_RATIO, **two)
+        return ThreadsJoin(PimTreeWindows(index), threads=threads)
+
+    def share_bw_trees(threads: int) -> ThreadsJoin:
+        return ThreadsJoin(BwTreeWindows(2, workers=threads), threads=threads)
+
     return {
         "B+-tree": (BPlusTreeJoin(), _BATCH),
-        "B-chain, length 2": (IndexJoin(Chain(immutable=False, **two)), _BATCH),
-        "IB-chain, length 2": (IndexJoin(Chain(**two)), _BATCH),
-        "IM-Tree": (IndexJoin(ImTree(**two)), _BATCH),
-        "PIM-Tree": (IndexJoin(PimTree(**two)), _BATCH),
+        "B-chain, length 2": (ForestJoin(Chain(immutable=False, **two)), _BATCH),
+        "IB-chain, length 2": (ForestJoin(Chain(**two)), _BATCH),
+        "IM-Tree": (ForestJoin(ImTree(**two)), _BATCH),
+        "PIM-Tree": (ForestJoin(PimTree(**two)), _BATCH),
         "sorted runs, batch 1,024": (SortedRunsJoin(), 1024),
         "sorted runs, batch 16,384": (SortedRunsJoin(), 16_384),
         "sorted runs, batch 65,536": (SortedRunsJoin(), 65_536),
-        "live Bw-Tree, 1 thread": (BwTreeJoin(threads=1), _FILL_BATCH),
-        "live Bw-Tree, 2 threads": (BwTreeJoin(threads=2), _FILL_BATCH),
-        "live PIM-Tree, 1 thread": (LiveJoin(PimTree(**shared), threads=1), _FILL_BATCH),
-        "live PIM-Tree, 2 threads": (LiveJoin(PimTree(**shared), threads=2), _FILL_BATCH),
+        "live Bw-Tree, 1 thread": (share_bw_trees(1), _FILL_BATCH),
+        "live Bw-Tree, 2 threads": (share_bw_trees(2), _FILL_BATCH),
+        "live PIM-Tree, 1 thread": (share_pim_tree(1), _FILL_BATCH),
+        "live PIM-Tree, 2 threads": (share_pim_tree(2), _FILL_BATCH),
     }
 
 
@@ -131,7 +138,7 @@ def sweep(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
     """Return PIM-Trees of several merge ratios, depths and node widths."""
     return {
         f"m {ratio}, D_I {depth}, nodes of {run} and {tree}": (
-            IndexJoin(
+            ForestJoin(
                 PimTree(
                     merge_ratio=ratio,
                     insertion_depth=depth,

@@ -9,9 +9,9 @@ With *threads* at 0 one core does that, without locks: the paper's single-thread
 its indexes. With more it is the parallel join of section 4: tuples wait in a shared queue, cores
 take tasks from it, share the indexes, and results leave in arrival order. An actor is a machine
 here and not a thread, because what threads do to each other takes nanoseconds and goes through
-memory: in virtual time the machine simulates its cores itself (`joins.window_join.cores.pim_tree`),
-down to the locks that they wait for, or for a Bw-Tree the compare-and-swaps that fail, and charges
-the time they took. In a live run the threads are real (`joins.window_join.live.pim_tree`).
+memory: in virtual time the machine simulates its cores itself, down to the locks that they wait
+for, or for a Bw-Tree the compare-and-swaps that fail, and charges the time they took. In a live run
+the threads are real. Both take the same steps (`joins.window_join.schedulers`).
 
 The paper's joins over round-robin partitioned windows are SplitJoin (``split_join --set
 index=nested_loop|b_plus_tree``) and low-latency handshake join.
@@ -31,20 +31,21 @@ from actors.source import Source
 from joins.indexes.pim_tree.index import WIDTH
 from joins.indexes.pim_tree.layout import inner_levels
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, SHARED_MERGE_RATIO
-from joins.window_join.cores.clocks import SHARED_CORE_PERCENT
-from joins.window_join.drivers import SHARED, IndexName, Making
+from joins.window_join.registry import SHARED, IndexName, Making
+from joins.window_join.schedulers import SHARED_CORE_PERCENT
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class IbwjParameters:
-    """What a person may set of the index-based window join.
+    """What can be set of the index-based window join.
 
     Attributes
     ----------
     index
         What the windows are indexed by; ``nested_loop`` goes without and compares everything.
+        ``sorted_runs``, not from the paper, joins a batch at a time.
     threads
         Threads that share the index, which must then be a PIM-Tree, an IM-Tree or a Bw-Tree; 0 is
         one thread without concurrency control.
@@ -55,10 +56,10 @@ class IbwjParameters:
         Tuples that a thread takes at a time; None is 8 for simulated cores, as in the paper, and 64
         for threads that are real: live, and inside Spark.
     merge
-        What the other threads do while one merges: wait, or go on.
+        Whether the other threads go on or wait while one merges.
     merge_ratio
-        m, part of the window that a PIM-Tree or IM-Tree takes in between two merges; None is an
-        eighth for one thread, and all of it for threads that share the index.
+        m, the part of the window that is inserted into a PIM-Tree or IM-Tree between two merges;
+        None is an eighth for one thread, and all of it for threads that share the index.
     insertion_depth
         D_I, the depth of the PIM-Tree's subindexes; one that is deeper than the tree stands for
         the deepest level.
@@ -109,13 +110,13 @@ class Ibwj(Topology[IbwjParameters]):
     window_per_stream = True
 
     def notes(self, job: Job, parameters: IbwjParameters) -> tuple[str, ...]:
-        """Tell of cores that threads share, and of a depth that the tree does not have."""
+        """Return notes on threads that share cores, and on a depth beyond the tree's."""
         p, notes = parameters, []
         cores = os.cpu_count() if job.live else p.cores
         if cores is not None and p.threads > cores:
-            told = f"{p.threads} threads on {cores} cores: they share them"
+            note = f"{p.threads} threads on {cores} cores: they share them"
             gain = f", and do {SHARED_CORE_PERCENT - 100} % more than {cores} threads would"
-            notes.append(told + ("" if job.live else gain))
+            notes.append(note + ("" if job.live else gain))
         longest = max((w.length for w in job.query.windows if w.kind == "count"), default=None)
         if p.index == "pim_tree" and longest is not None:
             deepest = max(0, inner_levels(longest, WIDTH) - 1)
@@ -134,7 +135,7 @@ class Ibwj(Topology[IbwjParameters]):
         p = parameters
         if p.threads and p.index not in SHARED:
             raise TopologyError(
-                f"threads = {p.threads}: an index of {p.index} is not made for several threads; "
+                f"threads = {p.threads}: several threads cannot share an index of {p.index}; "
                 f"leave threads at 0, or share one of {', '.join(SHARED)}"
             )
         graph = ActorGraph()

@@ -12,7 +12,7 @@ from joins.batch import Schema
 from joins.matches import Matches, ProbeResult
 from joins.queries.query import JoinQuery
 from joins.state import State
-from joins.window_join.drivers import Making
+from joins.window_join.registry import Making
 from joins.window_join.rows import RowMaker, Rows
 from joins.work import Work
 

@@ -6,7 +6,7 @@ do without.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,13 +14,14 @@ from joins.indexes.b_plus.b_plus_tree import NODE_ENTRIES, BPlusTree
 from joins.indexes.b_plus.nodes import NONE, Nodes, has_room, prefetch_leaf
 from joins.indexes.b_plus.probe import find_first
 from joins.indexes.b_plus.update import delete_entry, insert_entry
-from joins.indexes.pim_tree.status import DONE, NO_NODES, NO_OUTPUT
-from joins.machine.compiling import inlined, kernel
-from joins.matches import MatchBuffer, add_match, begin_row, commit_row
-from joins.window_join.driver import WindowJoin
+from joins.machine.compiling import inlined
+from joins.machine.steps import implements
+from joins.machine.stops import DONE, NO_ROOM
+from joins.matches import MatchBuffer, add_match
 from joins.window_join.rows import Rows
+from joins.window_join.window_join import WindowJoin, insert_row, prepare_row, probe_row
 from joins.window_join.window_keys import WindowKeys
-from joins.work import COMPARISONS, MATCHES, NO_WORK, Work
+from joins.work import COMPARISONS, NO_WORK, Work
 
 AHEAD = 4
 """Rows between asking for a leaf's cache lines and using them."""
@@ -46,14 +47,9 @@ class BPlusTreeJoin(WindowJoin):
         ]
         self._window = WindowKeys(sides)
 
-    def _run(
-        self, rows: Rows, begin: int, output: MatchBuffer, enumerate: bool, counters: np.ndarray
-    ) -> tuple[int, int]:
+    def _record(self) -> BPlusWindows:
         window = self._window
-        first, last = self._trees[0].nodes, self._trees[-1].nodes
-        return _join_rows(
-            first, last, window.keys, window.ends, rows, begin, output, enumerate, counters
-        )
+        return BPlusWindows(self._trees[0].nodes, self._trees[-1].nodes, window.keys, window.ends)
 
     def _mend(self, side: int, why: int) -> Work:
         window = self._window
@@ -70,7 +66,7 @@ class BPlusTreeJoin(WindowJoin):
         return {"trees": trees, "window": self._window.snapshot()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over a snapshot."""
+        """Return to a snapshot's state."""
         self._trees = [BPlusTree.restore(tree) for tree in state["trees"]]
         self._window.restore(state["window"])
 
@@ -78,6 +74,70 @@ class BPlusTreeJoin(WindowJoin):
     def nbytes(self) -> int:
         """Bytes that the trees and the windows' keys occupy."""
         return sum(tree.nbytes for tree in self._trees) + self._window.nbytes
+
+
+class BPlusWindows(NamedTuple):
+    """The sides' trees and the keys of their windows.
+
+    Attributes
+    ----------
+    first, last
+        The trees, or one tree twice.
+    keys, ends
+        See `joins.window_join.window_keys`.
+    """
+
+    first: Nodes
+    last: Nodes
+    keys: np.ndarray
+    ends: np.ndarray
+
+
+@inlined
+def _probed_side(index: BPlusWindows, rows: Rows, row: int) -> int:
+    side = rows.side[row]
+    return side if len(index.ends) == 1 else 1 - side
+
+
+@implements(prepare_row, BPlusWindows)
+def _prepare_row(index: BPlusWindows, rows: Rows, row: int, counters: np.ndarray) -> int:
+    keys, ends = index.keys, index.ends
+    if row + AHEAD < len(rows.side):
+        _fetch(index, rows, row + AHEAD)
+    side, probed = rows.side[row], _probed_side(index, rows, row)
+    mask = keys.shape[1] - 1
+    while ends[probed, 0] < min(rows.start[row], ends[probed, 1]):
+        expired = ends[probed, 0]
+        if probed:
+            delete_entry(index.last, keys[probed, expired & mask], expired, counters)
+        else:
+            delete_entry(index.first, keys[probed, expired & mask], expired, counters)
+        ends[probed, 0] += 1
+    has_nodes = has_room(index.last) if side else has_room(index.first)
+    return DONE if has_nodes and ends[side, 1] - ends[side, 0] <= mask else NO_ROOM
+
+
+@implements(probe_row, BPlusWindows)
+def _probe_row(
+    index: BPlusWindows, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray
+) -> None:
+    if _probed_side(index, rows, row):
+        _probe(index.last, rows, row, output, counters)
+    else:
+        _probe(index.first, rows, row, output, counters)
+
+
+@implements(insert_row, BPlusWindows)
+def _insert_row(index: BPlusWindows, rows: Rows, row: int, counters: np.ndarray) -> None:
+    side, key, position = rows.side[row], rows.key[row], rows.position[row]
+    if index.ends[side, 1] == 0:
+        index.ends[side, 0] = position
+    if side:
+        insert_entry(index.last, key, position, counters)
+    else:
+        insert_entry(index.first, key, position, counters)
+    index.keys[side, position & (index.keys.shape[1] - 1)] = key
+    index.ends[side, 1] = position + 1
 
 
 @inlined
@@ -101,79 +161,21 @@ def _probe(tree: Nodes, rows: Rows, row: int, output: MatchBuffer, counters: np.
 
 
 @inlined
-def _step(
-    own: Nodes,
-    other: Nodes,
-    keys: np.ndarray,
-    ends: np.ndarray,
-    rows: Rows,
-    row: int,
-    output: MatchBuffer,
-    enumerating: bool,
-    counters: np.ndarray,
-) -> int:
-    side = rows.side[row]
-    probed = side if len(ends) == 1 else 1 - side
-    mask = keys.shape[1] - 1
-    while ends[probed, 0] < min(rows.start[row], ends[probed, 1]):
-        expired = ends[probed, 0]
-        delete_entry(other, keys[probed, expired & mask], expired, counters)
-        ends[probed, 0] += 1
-    if ends[side, 1] - ends[side, 0] > mask or not has_room(own):
-        return NO_NODES
-    begin_row(output, counters)
-    _probe(other, rows, row, output, counters)
-    if not commit_row(output, row, counters):
-        return NO_OUTPUT
-    counters[MATCHES] += output.matches[row]
-    position = rows.position[row]
-    if ends[side, 1] == 0:
-        ends[side, 0] = position
-    insert_entry(own, rows.key[row], position, counters)
-    keys[side, position & mask] = rows.key[row]
-    ends[side, 1] = position + 1
-    return DONE
-
-
-@inlined
-def _fetch(
-    own: Nodes, other: Nodes, keys: np.ndarray, ends: np.ndarray, rows: Rows, row: int
-) -> None:
+def _fetch(index: BPlusWindows, rows: Rows, row: int) -> None:
     """Ask for the leaves that a row will read and write, its expired tuple's among them."""
-    side = rows.side[row]
-    probed = side if len(ends) == 1 else 1 - side
-    prefetch_leaf(other, rows.low[row])
-    prefetch_leaf(own, rows.key[row])
+    side, probed = rows.side[row], _probed_side(index, rows, row)
+    if side:
+        prefetch_leaf(index.last, rows.key[row])
+    else:
+        prefetch_leaf(index.first, rows.key[row])
     expired = rows.start[row] - 1
-    if ends[probed, 0] <= expired < ends[probed, 1]:
-        prefetch_leaf(other, keys[probed, expired & (keys.shape[1] - 1)])
-
-
-@kernel
-def _join_rows(
-    first: Nodes,
-    last: Nodes,
-    keys: np.ndarray,
-    ends: np.ndarray,
-    rows: Rows,
-    begin: int,
-    output: MatchBuffer,
-    enumerating: bool,
-    counters: np.ndarray,
-) -> tuple[int, int]:
-    """Join the rows from *begin* on; *first* and *last* are the sides' trees, or one tree twice."""
-    n = len(rows.side)
-    for row in range(begin, n):
-        ahead = row + AHEAD
-        if ahead < n:
-            if rows.side[ahead]:
-                _fetch(last, first, keys, ends, rows, ahead)
-            else:
-                _fetch(first, last, keys, ends, rows, ahead)
-        if rows.side[row]:
-            why = _step(last, first, keys, ends, rows, row, output, enumerating, counters)
-        else:
-            why = _step(first, last, keys, ends, rows, row, output, enumerating, counters)
-        if why != DONE:
-            return row, why
-    return n, DONE
+    deletes = index.ends[probed, 0] <= expired < index.ends[probed, 1]
+    key = index.keys[probed, expired & (index.keys.shape[1] - 1)]
+    if probed:
+        prefetch_leaf(index.last, rows.low[row])
+        if deletes:
+            prefetch_leaf(index.last, key)
+    else:
+        prefetch_leaf(index.first, rows.low[row])
+        if deletes:
+            prefetch_leaf(index.first, key)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from joins.indexes.pim_tree.status import DONE, NO_NODES, NO_OUTPUT
 from joins.machine.compiling import kernel
-from joins.matches import MatchBuffer, add_match, begin_row, commit_row
-from joins.window_join.driver import WindowJoin
+from joins.machine.steps import implements
+from joins.machine.stops import DONE, NO_ROOM
+from joins.matches import MatchBuffer, add_match
 from joins.window_join.rows import Rows
+from joins.window_join.window_join import WindowJoin, insert_row, prepare_row, probe_row
 from joins.window_join.window_keys import WindowKeys
-from joins.work import COMPARISONS, INSERTS, MATCHES, NO_WORK, Work
+from joins.work import COMPARISONS, INSERTS, NO_WORK, Work
 
 
 class NestedLoopJoin(WindowJoin):
-    """Keeps the windows as columns and scans them.
+    """Stores the windows as columns and scans them.
 
     Parameters
     ----------
@@ -27,11 +28,8 @@ class NestedLoopJoin(WindowJoin):
     def __init__(self, *, self_join: bool = False) -> None:
         self._window = WindowKeys(1 if self_join else 2)
 
-    def _run(
-        self, rows: Rows, begin: int, output: MatchBuffer, enumerate: bool, counters: np.ndarray
-    ) -> tuple[int, int]:
-        window = self._window
-        return _join_rows(window.keys, window.ends, rows, begin, output, enumerate, counters)
+    def _record(self) -> PlainWindows:
+        return PlainWindows(self._window.keys, self._window.ends)
 
     def _mend(self, side: int, why: int) -> Work:
         self._window.grow()
@@ -42,13 +40,56 @@ class NestedLoopJoin(WindowJoin):
         return self._window.snapshot()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over a snapshot."""
+        """Return to a snapshot's state."""
         self._window.restore(state)
 
     @property
     def nbytes(self) -> int:
         """Bytes that the windows occupy."""
         return self._window.nbytes
+
+
+class PlainWindows(NamedTuple):
+    """The keys of the sides' windows, see `joins.window_join.window_keys`."""
+
+    keys: np.ndarray
+    ends: np.ndarray
+
+
+@implements(prepare_row, PlainWindows)
+def _prepare_row(index: PlainWindows, rows: Rows, row: int, counters: np.ndarray) -> int:
+    ends, own = index.ends, rows.side[row]
+    probed = own if len(ends) == 1 else 1 - own
+    ends[probed, 0] = max(ends[probed, 0], rows.start[row])
+    return NO_ROOM if ends[own, 1] - ends[own, 0] == index.keys.shape[1] else DONE
+
+
+@implements(probe_row, PlainWindows)
+def _probe_row(
+    index: PlainWindows, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray
+) -> None:
+    probed = rows.side[row] if len(index.ends) == 1 else 1 - rows.side[row]
+    start, stop = rows.start[row], rows.stop[row]
+    if start >= stop:
+        return
+    length = index.keys.shape[1]
+    first = start & (length - 1)
+    until = min(length, first + stop - start)
+    _scan(index.keys, probed, first, until, start - first, rows, row, output)
+    rest = stop - start - (until - first)
+    _scan(index.keys, probed, 0, rest, stop - rest, rows, row, output)
+    counters[COMPARISONS] += stop - start
+
+
+@implements(insert_row, PlainWindows)
+def _insert_row(index: PlainWindows, rows: Rows, row: int, counters: np.ndarray) -> None:
+    keys, ends = index.keys, index.ends
+    own, position = rows.side[row], rows.position[row]
+    if ends[own, 1] == 0 and ends[own, 0] == 0:
+        ends[own, 0] = position
+    keys[own, position & (keys.shape[1] - 1)] = rows.key[row]
+    ends[own, 1] = position + 1
+    counters[INSERTS] += 1
 
 
 @kernel
@@ -58,17 +99,16 @@ def _scan(
     begin: int,
     end: int,
     offset: int,
-    low: int,
-    high: int,
+    rows: Rows,
     row: int,
     output: MatchBuffer,
 ) -> None:
-    """Report the places *begin* to *end* - 1 of a ring whose key is in range.
+    """Report the places *begin* to *end* - 1 of a side's ring whose key is in the row's range.
 
     A place plus *offset* is a position. A pass without branches counts the matches of a stretch;
     only if there are any, they are listed.
     """
-    step = 64
+    step, low, high = 64, rows.low[row], rows.high[row]
     s = np.uint64(side)
     for at in range(begin, end, step):
         last = min(at + step, end)
@@ -79,42 +119,3 @@ def _scan(
             for place in range(at, last):
                 if low <= keys[side, place] <= high:
                     add_match(output, row, offset + place)
-
-
-@kernel
-def _join_rows(
-    keys: np.ndarray,
-    ends: np.ndarray,
-    rows: Rows,
-    begin: int,
-    output: MatchBuffer,
-    enumerating: bool,
-    counters: np.ndarray,
-) -> tuple[int, int]:
-    length = keys.shape[1]
-    for row in range(begin, len(rows.side)):
-        own = rows.side[row]
-        probed = own if len(ends) == 1 else 1 - own
-        start, stop = rows.start[row], rows.stop[row]
-        ends[probed, 0] = max(ends[probed, 0], start)
-        if ends[own, 1] - ends[own, 0] == length:
-            return row, NO_NODES
-        begin_row(output, counters)
-        low, high = rows.low[row], rows.high[row]
-        if start < stop:
-            first = start & (length - 1)
-            until = min(length, first + stop - start)
-            _scan(keys, probed, first, until, start - first, low, high, row, output)
-            rest = stop - start - (until - first)
-            _scan(keys, probed, 0, rest, stop - rest, low, high, row, output)
-        if not commit_row(output, row, counters):
-            return row, NO_OUTPUT
-        counters[COMPARISONS] += max(0, stop - start)
-        counters[MATCHES] += output.matches[row]
-        counters[INSERTS] += 1
-        position = rows.position[row]
-        if ends[own, 1] == 0 and ends[own, 0] == 0:
-            ends[own, 0] = position
-        keys[own, position & (length - 1)] = rows.key[row]
-        ends[own, 1] = position + 1
-    return len(rows.side), DONE

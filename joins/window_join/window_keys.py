@@ -17,7 +17,7 @@ class WindowKeys:
     keys
         int64, shape (sides, length); the length is a power of two.
     ends
-        int64, shape (sides, 2): the first position kept and the one after the last.
+        int64, shape (sides, 2): the first position in the ring and the one after the last.
     """
 
     def __init__(self, sides: int) -> None:
@@ -34,9 +34,17 @@ class WindowKeys:
         return {"keys": self.keys.copy(), "ends": self.ends.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over a snapshot."""
+        """Return to a snapshot's state."""
         self.keys = np.array(state["keys"], np.int64)
         self.ends = np.array(state["ends"], np.int64)
+
+    def append(self, side: int, keys: np.ndarray) -> None:
+        """Store the keys of the next positions of a side."""
+        first, begin = self.ends[side].tolist()
+        while begin + len(keys) - first > self.keys.shape[1]:
+            self.grow()
+        self.keys[side, np.arange(begin, begin + len(keys)) & (self.keys.shape[1] - 1)] = keys
+        self.ends[side, 1] = begin + len(keys)
 
     def grow(self) -> None:
         """Double the ring."""

@@ -7,14 +7,13 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 
 from joins.hashing import mix
-from joins.window_join.drivers import Driver, IndexName, Making
 from joins.window_join.model.machine_times import CALIBRATED_WINDOWS, MachineTimes
-from joins.window_join.model.prediction import predict
+from joins.window_join.model.prediction import MODELLED, predict
+from joins.window_join.registry import Driver, IndexName, Making
 from joins.window_join.rows import Rows, make_rows
 from joins.work import NO_WORK, Work
 from netsim.cost import WINDOW_JOINS, load_profile, profile_path
@@ -121,17 +120,16 @@ def band_join(keys: np.ndarray, band: int, window: int) -> Rows:
 
 
 def time_indexes(windows: Sequence[int], *, passes: int = 1) -> dict[IndexName, list[Point]]:
-    """Time every index over full *windows*, of PIM-Tree's workload (section 5).
+    """Time every index that has an equation, over full *windows* of PIM-Tree's workload.
 
     In several *passes* each is timed again, minutes later, and the least time is kept: whatever
     else the machine does meanwhile only adds to it.
     """
-    indexes = get_args(IndexName)
     timed = [
-        [_time_index(index, window) for index in indexes for window in windows]
+        [_time_index(index, window) for index in MODELLED for window in windows]
         for _ in range(passes)
     ]
-    least: dict[IndexName, list[Point]] = {index: [] for index in indexes}
+    least: dict[IndexName, list[Point]] = {index: [] for index in MODELLED}
     for same in zip(*timed, strict=True):
         least[same[0].index].append(min(same, key=lambda point: point.took_ns))
     return least

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from actors.disorder import open_feed
-from joins.window_join.drivers import Making
+from joins.window_join.registry import Making
 from joins.window_join.rows import RowMaker
 from netsim.cost import load_profile
 from scenarios.calibration.window_joins import time_join, tuples_to_time

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from actors.disorder import open_feed
-from joins.window_join.drivers import Making
-from joins.window_join.model.prediction import Prediction, predict, predict_all
+from joins.window_join.model.prediction import MODELLED, Prediction, predict, predict_all
+from joins.window_join.registry import Making
 from netsim.cost import load_profile
 from scenarios.calibration.window_joins import read_times
 from scenarios.measures import record
@@ -113,6 +113,11 @@ def _costs(plan: Plan) -> _Costs:
     if not lengths:
         raise TopologyError(
             f"the cost model counts tuples; the window {plan.query.window} is one of time"
+        )
+    if plan.parameters.index not in MODELLED:
+        raise TopologyError(
+            f"index = {plan.parameters.index}: the cost model has no equation for it; "
+            f"plan for one of {', '.join(MODELLED)}"
         )
     window, match_rate = float(np.mean(lengths)), _match_rate(plan, lengths)
     unit_ps = load_profile(plan.config.profile).unit_ps

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO
 from joins.matches import ProbeResult
-from joins.window_join.drivers import Making
+from joins.window_join.registry import Making
 from joins.window_join.rows import Rows
 from joins.work import Work
 from netsim.cost import CostProfile

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from actors.ibwj.machine import Machine
 from benchmarks.pim_tree import make_work
 from joins.queries.parser import parse_query
-from joins.window_join import drivers
-from joins.window_join.drivers import SHARED
+from joins.window_join import registry
+from joins.window_join.registry import SHARED
 from joinsim._random_runs import RandomJob, jobs
 from scenarios.plan import make_parameters
 from scenarios.scenario_files import ConfigError
@@ -40,7 +40,8 @@ def test_a_parameter_that_cannot_be_is_named(values: dict[str, object], says: st
 def test_an_index_that_threads_cannot_share_is_refused_with_those_they_can() -> None:
     job = IBWJ.sketch(parse_query(QUERY.format(8)))
     with pytest.raises(
-        TopologyError, match=r"threads = 4: an index of b_chain .* pim_tree, im_tree"
+        TopologyError,
+        match=r"cannot share an index of b_chain.* pim_tree, im_tree",
     ):
         IBWJ.build(job, make_parameters(IBWJ, {"threads": 4, "index": "b_chain"}))
 
@@ -87,9 +88,9 @@ def test_threads_are_real_in_a_live_run_and_simulated_in_virtual_time(index: str
     ("index", "live", "driver", "usual"),
     [
         ("pim_tree", False, "CoresJoin", 8),
-        ("bw_tree", False, "BwCoresJoin", 8),
-        ("pim_tree", True, "LiveJoin", 64),
-        ("bw_tree", True, "BwTreeJoin", 64),
+        ("bw_tree", False, "CoresJoin", 8),
+        ("pim_tree", True, "ThreadsJoin", 64),
+        ("bw_tree", True, "ThreadsJoin", 64),
     ],
 )
 def test_tasks_are_larger_where_threads_are_real(
@@ -100,7 +101,7 @@ def test_tasks_are_larger_where_threads_are_real(
     def take(*_: object, task_rows: int, **__: object) -> None:
         taken.append(task_rows)
 
-    monkeypatch.setattr(drivers, driver, take)
+    monkeypatch.setattr(registry, driver, take)
     job = replace(IBWJ.sketch(parse_query(QUERY.format(100))), live=live)
     for values in ({}, {"task_rows": 5}):
         parameters = make_parameters(IBWJ, {"threads": 2, "index": index} | values)

@@ -26,8 +26,8 @@ from joins.indexes.pim_tree.layout import (
 )
 from joins.indexes.pim_tree.mutable import clear_tree
 from joins.indexes.pim_tree.probe import active_tree, run_slot, tree_slot
-from joins.indexes.pim_tree.status import DONE, MAINTAIN
 from joins.machine.memory import aligned
+from joins.machine.stops import DONE, MAINTAIN
 from joins.matches import MatchBuffer, ProbeResult, find_matches
 from joins.work import COUNTERS, NO_WORK, Work
 

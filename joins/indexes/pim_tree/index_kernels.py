@@ -28,8 +28,8 @@ from joins.indexes.pim_tree.probe import (
     run_slot,
     tree_slot,
 )
-from joins.indexes.pim_tree.status import DONE, MAINTAIN, NO_NODES
 from joins.machine.compiling import kernel
+from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
 from joins.matches import MatchBuffer, begin_row, commit_row
 
 
@@ -49,7 +49,7 @@ def insert_entries(
         if forest.tree_state[tree, ENTRIES] >= forest.sides[side, LIMIT]:
             return row, MAINTAIN
         if forest.tree_state[tree, NODES] + ROOM_NODES > forest.ring[SLOT_NODES]:
-            return row, NO_NODES
+            return row, NO_ROOM
         subindex = route(forest, run, tree, keys[row], counters)
         insert_into_subindex(forest, tree, subindex, NONE, keys[row], positions[row], counters)
         forest.tree_state[tree, ENTRIES] += 1

@@ -15,6 +15,8 @@ moved.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from joins.indexes.pim_tree.coarse import first_place, leaf_below, place_from
@@ -58,6 +60,22 @@ _FEW = 3
 """Entries of a tree that a range is thought to hold, when their lines are asked for."""
 
 
+class Arriving(Protocol):
+    """Arriving tuples."""
+
+    @property
+    def side(self) -> np.ndarray:
+        """Of each the side that it is inserted into."""
+
+    @property
+    def key(self) -> np.ndarray:
+        """Of each the key that it is inserted under."""
+
+    @property
+    def low(self) -> np.ndarray:
+        """Of each the least key that it looks for."""
+
+
 def make_places(forest: Forest, tuples: int) -> np.ndarray:
     """Return working memory for `look_up_block`, a row for each of *tuples* tuples."""
     columns = PLACES + forest.ring[RING_RUNS] + 2 * forest.ring[RING_TREES]
@@ -83,12 +101,9 @@ def leaf_found(forest: Forest, tree: int, subindex: int, found: np.ndarray, colu
 @kernel
 def look_up_block(
     forest: Forest,
-    side: np.ndarray,
-    key: np.ndarray,
-    low: np.ndarray,
+    rows: Arriving,
     begin: int,
     end: int,
-    self_join: bool,
     places: np.ndarray,
     counters: np.ndarray,
 ) -> None:
@@ -96,6 +111,7 @@ def look_up_block(
 
     The searches of immutable trees are counted; those of mutable ones are when they are used.
     """
+    side, key, low, self_join = rows.side, rows.key, rows.low, len(forest.sides) == 1
     for row in range(begin, end):
         own, found = side[row], places[row - begin]
         probed = own if self_join else 1 - own

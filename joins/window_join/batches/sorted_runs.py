@@ -128,13 +128,11 @@ class SortedRunsJoin:
             "stacks": {name: array.copy() for name, array in self._stacks._asdict().items()},
         }
 
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> SortedRunsJoin:
-        """Return the join that `snapshot` described."""
-        join = cls(self_join=snapshot["self_join"], ratio=snapshot["ratio"])
-        join._stacks = Stacks(**{name: array.copy() for name, array in snapshot["stacks"].items()})
-        join._make_scratch(0)
-        return join
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a snapshot's state."""
+        self._self_join, self._ratio = state["self_join"], state["ratio"]
+        self._stacks = Stacks(**{name: array.copy() for name, array in state["stacks"].items()})
+        self._make_scratch(0)
 
     def _make_room(self, rows: Rows) -> None:
         n = len(rows.side)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from joins.indexes.b_plus.b_plus_tree import NODE_ENTRIES
 from joins.indexes.bw_tree import bw_tree
 from joins.indexes.pim_tree.index import WIDTH
-from joins.window_join.drivers import Making
 from joins.window_join.model.cost_model import (
     Load,
     Terms,
@@ -28,11 +27,23 @@ from joins.window_join.model.cost_model import (
     subindexes_at,
     total,
 )
+from joins.window_join.registry import IndexName, Making
 from joins.work import COUNTERS
 
 _FILLED = 0.69
 """Share of a B+-tree's slots that random inserts fill on average: ln 2 (Yao, 1978)."""
 _ENTRY_BYTES = 16
+
+MODELLED: tuple[IndexName, ...] = (
+    "pim_tree",
+    "im_tree",
+    "b_plus_tree",
+    "bw_tree",
+    "ib_chain",
+    "b_chain",
+    "nested_loop",
+)
+"""Indexes that the model has an equation for."""
 
 MERGE_RATIOS = tuple(2.0**-k for k in range(7))
 INSERTION_DEPTHS = (0, 1, 2, 3)
@@ -65,7 +76,13 @@ def predict(
         Tuples in each window, and matches a tuple.
     unit_ps
         What a unit of each counter of `joins.work.Work` takes.
+
+    Raise :exc:`ValueError` for an index that the model has no equation for.
     """
+    if making.index not in MODELLED:
+        raise ValueError(
+            f"the cost model has no equation for {making.index}, only for {', '.join(MODELLED)}"
+        )
     unit_ns = {name: ps / 1000 for name, ps in zip(COUNTERS, unit_ps, strict=True)}
     compare_ns = unit_ns["comparisons"]
     load = Load(window=window, match_rate=match_rate, compare_ns=compare_ns + unit_ns["matches"])

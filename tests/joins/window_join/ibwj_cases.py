@@ -8,10 +8,39 @@ import numpy as np
 from hypothesis import strategies as st
 
 from benchmarks.pim_tree import expected, make_work
-from joins.hashing import mix
+from joins.hashing import mix, splitmix64
+from joins.machine.atomics import offer_core
+from joins.machine.memory import own_lines
+from joins.machine.steps import implements
 from joins.window_join.rows import make_rows
+from joins.window_join.schedulers import FIRST_BLOCKED, IDLE, Threads, next_worker
+from joins.window_join.shared_join import ThreadsJoin
+from joins.work import COUNTERS
 
 EXTREME = [np.iinfo(np.int64).min, -1, 0, 1, np.iinfo(np.int64).max]
+
+
+class PausingThreads(Threads):
+    """Threads that let others run between one step in eight and the next, drawn by their work."""
+
+
+@implements(next_worker, PausingThreads)
+def _pause_now_and_then(threads, index, batch):
+    stage = threads.workers[threads.thread].stage
+    if stage == IDLE:
+        return -1
+    drawn = splitmix64(threads.counters.sum() + stage + (threads.thread << 32))
+    if stage >= FIRST_BLOCKED or drawn % 8 == 0:
+        for _ in range(1 + (drawn >> 32 & 31)):
+            offer_core()
+    return threads.thread
+
+
+class PausingThreadsJoin(ThreadsJoin):
+    """A join whose threads pause between steps, so that a test sees many interleavings."""
+
+    def _scheduler(self, workers, thread):
+        return PausingThreads(workers, own_lines(len(COUNTERS)), thread)
 
 
 @st.composite

@@ -12,8 +12,8 @@ from joins.indexes.pim_tree.layout import Forest
 from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.batches.sorted_runs import SortedRunsJoin
-from joins.window_join.ibwj import IndexJoin
 from joins.window_join.nested_loop import NestedLoopJoin
+from joins.window_join.pim_tree import ForestJoin
 from joins.window_join.rows import make_rows
 from joins.work import NO_WORK
 from tests.joins.window_join.ibwj_cases import arrivals, assert_join_is_exact, matches_of
@@ -23,7 +23,7 @@ SMALL = {"run_width": 4, "tree_width": 4}
 
 def merge_trees(sides):
     return st.builds(
-        lambda kind, ratio, depth: IndexJoin(
+        lambda kind, ratio, depth: ForestJoin(
             ImTree(sides=sides, merge_ratio=ratio, **SMALL)
             if kind == "im"
             else PimTree(sides=sides, merge_ratio=ratio, insertion_depth=depth, **SMALL)
@@ -36,7 +36,7 @@ def merge_trees(sides):
 
 def chains(sides):
     return st.builds(
-        lambda length, immutable: IndexJoin(
+        lambda length, immutable: ForestJoin(
             Chain(sides=sides, length=length, immutable=immutable, **SMALL)
         ),
         st.integers(2, 6),
@@ -93,7 +93,7 @@ def test_looking_ahead_changes_no_answer_nor_work_nor_tree(index, sides, run_wid
         start=np.maximum(0, stop - 500),
         stop=stop,
     )
-    joins = [IndexJoin(index(sides=sides, run_width=run_width, tree_width=4)) for _ in range(2)]
+    joins = [ForestJoin(index(sides=sides, run_width=run_width, tree_width=4)) for _ in range(2)]
     for join in joins:
         # Where memory has to grow, the tuples left are looked up and counted once more.
         join.index.reserve(run_entries=2000, tree_nodes=3000, subindexes=200)
@@ -116,7 +116,7 @@ def test_a_window_that_fills_up_seldom_stops_a_chain(length, monkeypatch):
     row = np.arange(n)
     stop = (row + 1) // 2
     key = row * 7919 % n
-    join = IndexJoin(Chain(sides=2, length=length))
+    join = ForestJoin(Chain(sides=2, length=length))
     join.join(
         make_rows(
             side=row % 2,
@@ -176,7 +176,8 @@ def test_sorted_runs_go_on_from_a_snapshot():
     join = SortedRunsJoin(self_join=True, ratio=3)
     for begin in range(0, 200, 50):
         join.join(rows.part(begin, begin + 50))
-    restored = SortedRunsJoin.restore(join.snapshot())
+    restored = SortedRunsJoin(self_join=True)
+    restored.restore(join.snapshot())
     assert len(restored) == len(join)
     for one in (join, restored):
         found = one.join(rows.part(200, 300), enumerate=True)

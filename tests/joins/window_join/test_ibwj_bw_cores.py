@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.pim_tree import make_work
-from joins.window_join.cores.bw_tree import BwCoresJoin
+from joins.window_join.bw_tree import BwTreeWindows
+from joins.window_join.shared_join import CoresJoin
 from joins.work import COUNTERS
 from netsim.cost import load_profile
 from tests.joins.window_join.ibwj_cases import arrivals, assert_join_is_exact
@@ -22,14 +23,17 @@ from tests.joins.window_join.ibwj_cases import arrivals, assert_join_is_exact
     enumerate_ids=st.booleans(),
     unit_ps=st.lists(st.integers(0, 10**6), min_size=len(COUNTERS), max_size=len(COUNTERS)),
 )
-def test_every_tuple_finds_exactly_what_it_sees(case, enumerate_ids, **options):
-    assert_join_is_exact(BwCoresJoin(self_join=case[0], **options), case, enumerate_ids)
+def test_every_tuple_finds_exactly_what_it_sees(case, enumerate_ids, width, chain, **options):
+    sides, workers = 1 if case[0] else 2, options["threads"]
+    windows = BwTreeWindows(sides, workers=workers, width=width, chain=chain)
+    assert_join_is_exact(CoresJoin(windows, **options), case, enumerate_ids)
 
 
 def steady(window, **options):
     """Return the work of two windows of tuples when the windows are full."""
     rows = make_work(2 * window, window)
-    join = BwCoresJoin(unit_ps=load_profile().unit_ps, **options)
+    windows = BwTreeWindows(2, workers=options["threads"])
+    join = CoresJoin(windows, unit_ps=load_profile().unit_ps, **options)
     join.join(rows.part(0, 2 * window))
     return join.join(rows.part(2 * window, 4 * window)).work
 
@@ -60,4 +64,4 @@ def test_threads_that_share_cores_gain_little_over_as_many_threads_as_cores():
 def test_what_cannot_be_is_named(name):
     options = {"unit_ps": load_profile().unit_ps, "threads": 2} | {name: 0}
     with pytest.raises(ValueError, match=f"{name} is 0, must be at least 1"):
-        BwCoresJoin(**options)
+        CoresJoin(BwTreeWindows(2, workers=2), **options)

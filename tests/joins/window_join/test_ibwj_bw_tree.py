@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.window_join.live.bw_tree import BwTreeJoin
+from joins.window_join.bw_tree import BwTreeWindows
+from joins.window_join.shared_join import ThreadsJoin
 from tests.joins.window_join.ibwj_cases import (
+    PausingThreadsJoin,
     arrivals,
     assert_join_is_exact,
     assert_threads_lose_repeat_and_misplace_nothing,
@@ -21,41 +23,40 @@ from tests.joins.window_join.ibwj_cases import (
     task_rows=st.integers(1, 20),
     width=st.integers(4, 9),
     chain=st.integers(3, 4),
-    pauses=st.sampled_from([0, 3, 30]),
-    seed=st.integers(0, 1000),
+    join_class=st.sampled_from([ThreadsJoin, PausingThreadsJoin]),
     enumerate_ids=st.booleans(),
 )
-def test_every_tuple_finds_exactly_what_it_sees(case, enumerate_ids, **options):
-    join = BwTreeJoin(self_join=case[0], **options)
+def test_every_tuple_finds_exactly_what_it_sees(
+    case, enumerate_ids, threads, task_rows, join_class, **options
+):
+    windows = BwTreeWindows(1 if case[0] else 2, workers=threads, **options)
+    join = join_class(windows, threads=threads, task_rows=task_rows)
     assert_join_is_exact(join, case, enumerate_ids)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_threads_that_meet_all_the_time(seed):
-    join = BwTreeJoin(
-        threads=2 + seed % 3,
-        task_rows=1 + seed,
-        width=4 + seed,
-        chain=3 + seed % 2,
-        pauses=seed % 2 * 20,
-        seed=seed,
-    )
+    threads = 2 + seed % 3
+    windows = BwTreeWindows(2, workers=threads, width=4 + seed, chain=3 + seed % 2)
+    join_class = PausingThreadsJoin if seed % 2 else ThreadsJoin
+    join = join_class(windows, threads=threads, task_rows=1 + seed)
     assert_threads_lose_repeat_and_misplace_nothing(join)
 
 
 @given(case=arrivals(), task_rows=st.integers(1, 20))
 def test_one_thread_goes_on_after_a_snapshot_as_if_there_had_been_none(case, task_rows):
-    self_join = case[0]
-    kept = BwTreeJoin(self_join=self_join, task_rows=task_rows, width=4, chain=3)
+    def make():
+        windows = BwTreeWindows(1 if case[0] else 2, workers=1, width=4, chain=3)
+        return ThreadsJoin(windows, threads=1, task_rows=task_rows)
+
+    going_on = make()
 
     class PutAway:
         def join(self, rows, *, enumerate):
-            fresh = BwTreeJoin(self_join=self_join, task_rows=task_rows, width=4, chain=3)
-            fresh.restore(kept.snapshot())
-            found, again = (
-                kept.join(rows, enumerate=enumerate),
-                fresh.join(rows, enumerate=enumerate),
-            )
+            fresh = make()
+            fresh.restore(going_on.snapshot())
+            found = going_on.join(rows, enumerate=enumerate)
+            again = fresh.join(rows, enumerate=enumerate)
             assert found.work == again.work
             return again
 

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from benchmarks.pim_tree import make_work
 from joins.indexes.pim_tree.pim_tree import PimTree
-from joins.window_join.live.pim_tree import LiveJoin
+from joins.window_join.pim_tree import PimTreeWindows
+from joins.window_join.shared_join import ThreadsJoin
 from tests.joins.window_join.ibwj_cases import (
+    PausingThreadsJoin,
     arrivals,
     assert_join_is_exact,
     assert_threads_lose_repeat_and_misplace_nothing,
@@ -29,27 +31,27 @@ SMALL = {"run_width": 4, "tree_width": 4}
     task_rows=st.integers(1, 20),
     slack=st.integers(1, 40),
     nonblocking=st.booleans(),
-    pauses=st.integers(0, 6),
-    seed=st.integers(0, 1000),
+    join_class=st.sampled_from([ThreadsJoin, PausingThreadsJoin]),
 )
-def test_every_tuple_finds_exactly_what_it_sees(case, ratio, depth, seed, **options):
+def test_every_tuple_finds_exactly_what_it_sees(
+    case, ratio, depth, nonblocking, join_class, **options
+):
     sides = 1 if case[0] else 2
     index = PimTree(sides=sides, merge_ratio=ratio, insertion_depth=depth, **SMALL)
-    join = LiveJoin(index, seed=seed, **options)
-    assert_join_is_exact(join, case)
+    assert_join_is_exact(
+        join_class(PimTreeWindows(index, nonblocking=nonblocking), **options), case
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_threads_that_meet_all_the_time(seed):
-    # Few subindexes, so that threads are in the same one; in every other run they pause at locks.
+    # Few subindexes, so that threads are in the same one; in every other run they pause.
     index = PimTree(sides=2, merge_ratio=1 / (1 + seed % 4), insertion_depth=seed % 3, **SMALL)
-    join = LiveJoin(
-        index,
+    join_class = PausingThreadsJoin if seed % 2 else ThreadsJoin
+    join = join_class(
+        PimTreeWindows(index, nonblocking=seed % 4 > 1),
         threads=2 + seed % 3,
         task_rows=1 + seed,
-        nonblocking=seed % 4 > 1,
-        pauses=seed % 2 * 20,
-        seed=seed,
     )
     assert_threads_lose_repeat_and_misplace_nothing(join)
 
@@ -57,7 +59,8 @@ def test_threads_that_meet_all_the_time(seed):
 @given(case=arrivals(), threads=st.integers(1, 4), task_rows=st.integers(1, 20))
 def test_threads_go_on_after_a_snapshot(case, **options):
     def make():
-        return LiveJoin(PimTree(sides=1 if case[0] else 2, merge_ratio=0.5, **SMALL), **options)
+        index = PimTree(sides=1 if case[0] else 2, merge_ratio=0.5, **SMALL)
+        return ThreadsJoin(PimTreeWindows(index), **options)
 
     class PutAway:
         kept = make().snapshot()
@@ -75,12 +78,12 @@ def test_threads_go_on_after_a_snapshot(case, **options):
 def test_full_windows_stay_where_they_are():
     # A window of any length, not one that fills nodes to the last entry.
     window, batch = 1_003, 250
-    join = LiveJoin(PimTree(sides=2, merge_ratio=1.0), threads=1)
+    join = ThreadsJoin(PimTreeWindows(PimTree(sides=2, merge_ratio=1.0)), threads=1)
     rows = make_work(8 * window, window)
     forests = []
     for begin in range(0, len(rows.side), batch):
         join.join(rows.part(begin, begin + batch))
-        forests.append(join._windows.index.forest)
+        forests.append(join.windows.index.forest)
     moves = [new is not old for old, new in pairwise(forests)]
     assert not any(moves[len(moves) // 2 :])
     assert sum(moves) <= 8, "windows that fill up ask for more room seldom"

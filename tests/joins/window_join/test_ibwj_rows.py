@@ -12,7 +12,7 @@ from joins.batch import Batch, Schema
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
-from joins.window_join.ibwj import IndexJoin
+from joins.window_join.pim_tree import ForestJoin
 from joins.window_join.rows import RowMaker, make_rows
 
 TWO = "SELECT R.x FROM R, S WHERE {} WINDOW AS (SLIDE INTERVAL '{}' ON '{}')"
@@ -63,7 +63,7 @@ def test_rows_of_a_query_give_the_oracles_answer(seed, n, predicate, window):
         for part in expected(query, schemas, arrivals)
         for i, c in zip(part.probe_id, part.count, strict=True)
     }
-    maker, join = RowMaker(query, schemas), IndexJoin(PimTree(sides=2))
+    maker, join = RowMaker(query, schemas), ForestJoin(PimTree(sides=2))
     found = {}
     for chunk in arrivals:
         rows = maker.make(chunk)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
 from benchmarks.pim_tree import make_work
-from joins.window_join.drivers import IndexName, Making
-from joins.window_join.model.prediction import predict, predict_all
+from joins.window_join.model.prediction import MODELLED, predict, predict_all
+from joins.window_join.registry import IndexName, Making
 from netsim.cost import load_profile
 
 UNIT_PS = load_profile().unit_ps
 
 
 @pytest.mark.parametrize("bits", [12, 15])
-@pytest.mark.parametrize("index", get_args(IndexName))
+@pytest.mark.parametrize("index", MODELLED)
 def test_a_prediction_is_within_30_percent_of_the_work_counted(index: IndexName, bits: int) -> None:
     window = 1 << bits
     tuples = 2 * window if index != "nested_loop" else 2000
@@ -31,7 +29,7 @@ def test_a_prediction_is_within_30_percent_of_the_work_counted(index: IndexName,
 
 def test_every_index_is_ranked_once_at_its_best() -> None:
     ranked = predict_all(window=2**20, match_rate=2, unit_ps=UNIT_PS)
-    assert sorted(one.making.index for one in ranked) == sorted(get_args(IndexName))
+    assert sorted(one.making.index for one in ranked) == sorted(MODELLED)
     costs = [one.tuple_ns for one in ranked]
     assert costs == sorted(costs)
     for one in ranked:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
 
-from joins.window_join.drivers import IndexName, Making
 from joins.window_join.model.machine_times import CALIBRATED_WINDOWS, MachineTimes
+from joins.window_join.model.prediction import MODELLED
+from joins.window_join.registry import Making
 from netsim.cost import PROFILES, load_profile
 from scenarios.calibration.window_joins import (
     Point,
@@ -69,7 +69,7 @@ def test_every_index_is_timed_and_predicted_at_every_window(
 ) -> None:
     monkeypatch.setattr("scenarios.calibration.window_joins._TUPLES", 2_000)
     timed = time_indexes([64, 256], passes=2)
-    assert list(timed) == list(get_args(IndexName))
+    assert list(timed) == list(MODELLED)
     for points in timed.values():
         assert [point.window for point in points] == [64, 256]
         for point in points:

@@ -1,0 +1,54 @@
+"""Steps of a kernel that are resolved by the class of their first argument, at compile time.
+
+A step is declared once, as a function; each record class has an implementation of its own. A kernel
+that calls the step is compiled for the records it is called with: a call costs what a direct one
+costs, and the machine code is stored like any other kernel's.
+
+Implementations are looked up in the record's class and its bases, as methods are. They must be in
+the module that defines the record or in one that this imports, because machine code is stored under
+the digest of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from numba.extending import overload
+
+from joins.machine.compiling import inlined
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = {"nogil": True, "_nrt": False, "forceinline": True}
+_implementations: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
+
+
+def step(function: F) -> F:
+    """Declare a step that every record has to implement; the body is never run."""
+    implementations = _implementations.setdefault(function, {})
+
+    def choose(record: Any, *_: Any) -> Callable[..., Any] | None:
+        for base in getattr(record, "instance_class", object).__mro__:
+            if base in implementations:
+                return implementations[base]
+        return None
+
+    overload(function, jit_options=_OPTIONS, strict=False)(choose)
+    return function
+
+
+def optional_step(function: F) -> F:
+    """Declare a step whose body is what records do that do not implement it."""
+    _implementations.setdefault(function, {})[object] = function
+    return step(function)
+
+
+def implements(declared: Callable[..., Any], record: type) -> Callable[[F], F]:
+    """Let the decorated function be what the step *declared* does where a *record* comes first."""
+
+    def register(function: F) -> F:
+        _implementations[declared][record] = function
+        return inlined(function)
+
+    return register

@@ -1,1 +1,0 @@
-"""The parallel index-based window join with real threads."""

@@ -1,0 +1,694 @@
+"""PIM-Tree, IM-Tree and chains as indexes of the window join (PIM-Tree, sections 2.2 and 4).
+
+One thread joins over any forest: B-chain, IB-chain, IM-Tree and PIM-Tree differ in which trees are
+live, and in what is done when the active one is full. Workers side by side share an IM-Tree or a
+PIM-Tree: every subindex has a lock, and the immutable tree needs none. One of them merges, while
+the others wait or go on joining (section 4.2).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from joins.indexes.pim_tree.immutable import nodes_at
+from joins.indexes.pim_tree.index import ForestIndex
+from joins.indexes.pim_tree.layout import (
+    ENTRIES,
+    HORIZON,
+    LIMIT,
+    NEXT_POSITION,
+    NODES,
+    NONE,
+    RING_RUNS,
+    RING_TREES,
+    ROOM_NODES,
+    RUN_COUNT,
+    RUN_FIRST,
+    SLOT_NODES,
+    TREE_COUNT,
+    TREE_FIRST,
+    Forest,
+)
+from joins.indexes.pim_tree.lookahead import (
+    PLACES,
+    READ,
+    WRITTEN,
+    WRITTEN_LEAF,
+    leaf_found,
+    look_up_block,
+    make_places,
+    read_leaf,
+)
+from joins.indexes.pim_tree.merge import merge_runs
+from joins.indexes.pim_tree.mutable import (
+    clear_tree,
+    insert_into_subindex,
+    insert_locked,
+    route,
+    subindex_row,
+)
+from joins.indexes.pim_tree.pim_tree import PimTree
+from joins.indexes.pim_tree.probe import (
+    Sought,
+    active_tree,
+    probe_run,
+    probe_tree,
+    run_slot,
+    tree_slot,
+)
+from joins.machine.atomics import fetch_add, load, lock, store, try_lock, unlock
+from joins.machine.compiling import inlined, kernel
+from joins.machine.memory import aligned
+from joins.machine.steps import implements
+from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
+from joins.matches import MatchBuffer, ProbeResult
+from joins.threads import side_by_side
+from joins.window_join.rows import Rows
+from joins.window_join.schedulers import (
+    DRAINING,
+    IDLE,
+    PARKED,
+    TAKE,
+    finish_task,
+    is_over,
+    leave,
+    moves_edge_with_every_row,
+    occupy,
+    own_record,
+    spend,
+    unpriced_ps,
+    wait_for,
+    wake,
+)
+from joins.window_join.shared import (
+    ACTIVE,
+    BUILDING,
+    EDGE,
+    GATE,
+    HEAD,
+    LOCK,
+    MERGER,
+    NO_MERGE,
+    PENDING,
+    PHASE,
+    QUEUE,
+    RUNNING,
+    SIDES,
+    Batch,
+    advance_edge,
+    first_position,
+    hand_on,
+    lay_out,
+    look_up,
+    make_batch,
+    make_words,
+    move_edge,
+    probe_indexed,
+    probed_side,
+)
+from joins.window_join.shared_join import SharedIndex, Tasks, take_step
+from joins.window_join.window_join import WindowJoin, insert_row, prepare_row, probe_row
+from joins.work import ATOMICS, NO_WORK, Work
+
+BLOCK = 16
+"""Tuples whose cache lines are asked for together: enough to keep memory busy, few enough that the
+lines are still there when their turn comes."""
+
+
+class ForestJoin(WindowJoin):
+    """Joins in one thread over a forest.
+
+    Parameters
+    ----------
+    index
+        `PimTree`, `ImTree` or `Chain`, with two sides; with one for a self join.
+    """
+
+    def __init__(self, index: ForestIndex) -> None:
+        self.index = index
+        self._places = make_places(index.forest, BLOCK)
+        self._block = np.zeros(2, np.int64)
+
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+        """Join the next arrivals; return a row of results for each of them, in the same order."""
+        self._block[:] = 0
+        return super().join(rows, enumerate=enumerate)
+
+    def _record(self) -> OwnForest:
+        return OwnForest(self.index.forest, self._places, self._block)
+
+    def _mend(self, side: int, why: int) -> Work:
+        return self.index.mend(side, why)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the index."""
+        return {"index": self.index.snapshot()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a snapshot's state."""
+        self.index = type(self.index).restore(state["index"])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the indexes occupy; they are the windows too."""
+        return self.index.nbytes
+
+
+class OwnForest(NamedTuple):
+    """A forest that one thread has for itself.
+
+    Attributes
+    ----------
+    forest
+        The trees.
+    places
+        Working memory of `BLOCK` rows, see `make_places`.
+    block
+        The rows that were looked up: the first and the end.
+    """
+
+    forest: Forest
+    places: np.ndarray
+    block: np.ndarray
+
+
+@implements(prepare_row, OwnForest)
+def _prepare_row(index: OwnForest, rows: Rows, row: int, counters: np.ndarray) -> int:
+    """Look a block of rows up when the last one is joined: no side needs maintenance within it."""
+    forest, block = index.forest, index.block
+    if row >= block[1]:
+        tree = active_tree(forest, rows.side[row])
+        if forest.tree_state[tree, ENTRIES] >= forest.sides[rows.side[row], LIMIT]:
+            return MAINTAIN
+        room = len(rows.side) - row
+        for side in range(len(forest.sides)):
+            tree = active_tree(forest, side)
+            room = min(room, forest.sides[side, LIMIT] - forest.tree_state[tree, ENTRIES])
+        block[0], block[1] = row, row + max(1, min(room, len(index.places)))
+        look_up_block(forest, rows, block[0], block[1], index.places, counters)
+    tree = active_tree(forest, rows.side[row])
+    if forest.tree_state[tree, NODES] + ROOM_NODES > forest.ring[SLOT_NODES]:
+        block[1] = row
+        return NO_ROOM
+    return DONE
+
+
+@implements(probe_row, OwnForest)
+def _probe_row(
+    index: OwnForest, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray
+) -> None:
+    """Look up the matches of a row in all live trees of the side it probes."""
+    low, high = rows.low[row], rows.high[row]
+    if low > high:
+        return
+    forest, places = index.forest, index.places[row - index.block[0]]
+    probed = rows.side[row] if len(forest.sides) == 1 else 1 - rows.side[row]
+    sought = Sought(low, high, rows.start[row], rows.stop[row], row)
+    run = run_slot(forest, probed, 0)
+    for k in range(forest.sides[probed, RUN_COUNT]):
+        run = run_slot(forest, probed, k)
+        probe_run(forest, run, places[PLACES + k], sought, output, counters)
+    for k in range(forest.sides[probed, TREE_COUNT]):
+        tree = tree_slot(forest, probed, k)
+        leaf = leaf_found(forest, tree, places[READ], places, read_leaf(forest, k))
+        probe_tree(forest, run, tree, places[READ], leaf, sought, output, counters, False)
+
+
+@implements(insert_row, OwnForest)
+def _insert_row(index: OwnForest, rows: Rows, row: int, counters: np.ndarray) -> None:
+    forest, places = index.forest, index.places[row - index.block[0]]
+    own, position = rows.side[row], rows.position[row]
+    forest.sides[own if len(forest.sides) == 1 else 1 - own, HORIZON] = rows.start[row]
+    tree, subindex = active_tree(forest, own), places[WRITTEN]
+    leaf = leaf_found(forest, tree, subindex, places, WRITTEN_LEAF)
+    insert_into_subindex(forest, tree, subindex, leaf, rows.key[row], position, counters)
+    forest.tree_state[tree, ENTRIES] += 1
+    forest.sides[own, NEXT_POSITION] = position + 1
+
+
+# What follows is the join of workers that share an IM-Tree or a PIM-Tree.
+
+SEARCH, LOOK_UP, INSERT, CLOSE, BUILD, SWAP, APPLY = range(TAKE + 1, TAKE + 8)
+"""Stages of a worker: search the immutable tree ahead for some rows; look a row up under a
+subindex's lock; insert it likewise. And of the worker that merges: close the gate before the queue,
+build the next trees, put them in place, apply pending updates."""
+
+PROGRESS = own_record("block", "block_end", "inserted_0", "inserted_1")
+"""A worker: the rows that it has searched ahead for, and how many tuples of each side it has
+inserted that the tree's entries do not count yet."""
+
+MERGE = np.dtype([(name, "i8") for name in ("side", "after_drain", "next", "end")])
+"""The merge: which side's, the stage after running tasks are finished, and the positions of the
+pending updates."""
+
+
+class SharedForest(NamedTuple):
+    """An IM-Tree or PIM-Tree that workers share.
+
+    Attributes
+    ----------
+    forest
+        The trees; there is room in them for all of a batch.
+    merge_ratio, insertion_depth
+        m and D_I.
+    nonblocking
+        Whether workers go on joining while one of them merges.
+    merge
+        One `MERGE`.
+    progress, places
+        For each worker: `PROGRESS`; and working memory for the rows that it looks up together, see
+        `make_places`.
+    free_at
+        When the lock of each subindex is free, in the time of simulated cores.
+    """
+
+    forest: Forest
+    merge_ratio: float
+    insertion_depth: int
+    nonblocking: bool
+    merge: np.ndarray
+    progress: np.ndarray
+    places: np.ndarray
+    free_at: np.ndarray
+
+
+class PimTreeWindows(SharedIndex):
+    """An IM-Tree or PIM-Tree, and the part of the windows that is not in it yet.
+
+    Parameters
+    ----------
+    index
+        With two sides; with one for a self join.
+    nonblocking
+        Whether workers go on joining while one of them merges.
+    """
+
+    def __init__(self, index: PimTree, *, nonblocking: bool = True) -> None:
+        self.index = index
+        self.sides = len(index.forest.sides)
+        self._nonblocking = nonblocking
+        self._words = make_words(self.sides)
+        self._tails = [np.zeros((2, 0), np.int64) for _ in range(self.sides)]
+        self._merge = np.zeros(1, MERGE)
+
+    def open(self, rows: Rows, tasks: Tasks) -> tuple[SharedForest, Batch, Work]:
+        """Return what is shared while *rows* are joined; there is room for them in the index."""
+        before = [tail.shape[1] for tail in self._tails]
+        batch = make_batch(
+            self._words, rows, room=max(before), task_rows=tasks.rows, slack=tasks.slack
+        )
+
+        def lay_out_side(side: int) -> int:
+            first = first_position(rows, side)
+            if first >= 0 and not before[side]:
+                batch.words[SIDES + side, EDGE] = first
+            batch.base[side] = batch.words[SIDES + side, EDGE]
+            batch.keys[side, : before[side]], batch.indexed[side, : before[side]] = self._tails[
+                side
+            ]
+            horizon = max(0, self.index.forest.sides[side, HORIZON])
+            return lay_out(batch, side, before[side], horizon)
+
+        threads = 1 if tasks.simulated else tasks.workers
+        windows = side_by_side(lay_out_side, range(self.sides), threads)
+        for side, window in enumerate(windows):
+            self._make_room(side, window, max(before) + tasks.most_unindexed(len(rows.side)))
+        forest = self.index.forest
+        ahead = 1 if tasks.simulated else BLOCK
+        places = make_places(forest, tasks.workers * ahead)
+        record = SharedForest(
+            forest=forest,
+            merge_ratio=self.index.merge_ratio,
+            insertion_depth=self.index.insertion_depth,
+            nonblocking=self._nonblocking,
+            merge=self._merge,
+            progress=aligned((tasks.workers,), PROGRESS),
+            places=places.reshape(tasks.workers, ahead, -1),
+            free_at=np.zeros(len(forest.subindexes), np.int64),
+        )
+        return record, batch, NO_WORK
+
+    def _make_room(self, side: int, window: int, late: int) -> None:
+        """Make room for all that may come to a side's trees, of a *window* so long at the most."""
+        index = self.index
+        limit = max(index.merge_limit(window), index.forest.sides[side, LIMIT])
+        inserted = max(int(limit), index.active_entries(side)) + 2 * late
+        index.make_room(_with_spare(window + late), _with_spare(inserted))
+
+    def close(self, index: Any, batch: Batch) -> Work:
+        """Store what the next batch needs of this one, of which every row has been joined."""
+        state = self.index.forest.sides
+        state[:, NEXT_POSITION] = batch.arrived[:, -1]
+        state[:, HORIZON] = batch.seen[:, -1]
+        for side in range(self.sides):
+            advance_edge(batch, side)
+            begin, end = batch.words[SIDES + side, EDGE], batch.arrived[side, -1]
+            rest = slice(begin - batch.base[side], end - batch.base[side])
+            self._tails[side] = np.stack([batch.keys[side, rest], batch.indexed[side, rest]])
+        return NO_WORK
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the indexes occupy, which are the windows too, and what is not in them."""
+        return self.index.nbytes + sum(tail.nbytes for tail in self._tails)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as plain data."""
+        return {
+            "index": self.index.snapshot(),
+            "words": self._words.copy(),
+            "tails": [tail.copy() for tail in self._tails],
+            "merge": self._merge.view(np.int64).copy(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a snapshot's state."""
+        self.index = type(self.index).restore(state["index"])
+        self._words[...] = state["words"]
+        self._tails = [np.array(tail, np.int64) for tail in state["tails"]]
+        self._merge.view(np.int64)[:] = state["merge"]
+
+
+def _with_spare(entries: int) -> int:
+    """Return up to a quarter more, so that windows that fill up seldom ask for more room."""
+    step = 1 << max(0, entries.bit_length() - 3)
+    return -(-entries // step) * step
+
+
+@implements(is_over, SharedForest)
+def _is_over(index: SharedForest, batch: Batch) -> bool:
+    words = batch.words
+    return load(words, RUNNING, 0) == 0 and load(words, QUEUE, HEAD) >= len(batch.rows.side)
+
+
+@implements(take_step, SharedForest)
+def _take_step(
+    index: SharedForest, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
+) -> bool:
+    stage = scheduler.workers[worker].stage
+    if stage == TAKE:
+        if not _merge_if_due(index, batch, scheduler, worker):
+            _take(index, batch, scheduler, worker)
+    elif stage == SEARCH:
+        _search(index, batch, scheduler, worker)
+    elif stage == LOOK_UP:
+        return _look_up(index, batch, scheduler, worker, output)
+    elif stage == INSERT:
+        _insert(index, batch, scheduler, worker, output)
+    elif stage == PARKED:
+        # What keeps tasks back may be an edge tuple that nobody moved.
+        for side in range(len(batch.base)):
+            advance_edge(batch, side)
+        scheduler.workers[worker].stage = TAKE
+    elif stage == DRAINING:
+        if load(batch.words, RUNNING, 0) == 0:
+            scheduler.workers[worker].stage = index.merge[0].after_drain
+    else:
+        _go_on_merging(index, batch, scheduler, worker)
+    return True
+
+
+@inlined
+def _take(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> None:
+    """Take the next task of the work queue, if there is one and it does not have to wait."""
+    words, task, n = batch.words, scheduler.workers[worker], len(batch.rows.side)
+    if load(words, GATE, 0) != 0:
+        task.stage = PARKED
+        return
+    if load(words, QUEUE, HEAD) == n:
+        task.stage = IDLE
+        return
+    wait_for(scheduler, worker, batch.free_at, QUEUE)
+    lock(words, QUEUE, LOCK)
+    begin = load(words, QUEUE, HEAD)
+    end = min(begin + batch.task_rows, n)
+    is_free = begin < end and load(words, GATE, 0) == 0
+    for side in range(len(batch.base)):
+        is_free = is_free and _may_begin(index, batch, side, begin, end)
+    if is_free:
+        store(words, QUEUE, HEAD, end)
+        fetch_add(words, RUNNING, 0, 1)
+        for row in range(begin, end):
+            batch.status[0, row] = ACTIVE
+        task.row, task.end, task.stage = begin, end, SEARCH
+        scheduler.counters[ATOMICS] += 2 + end - begin
+    else:
+        task.stage = PARKED
+    unlock(words, QUEUE, LOCK)
+    leave(scheduler, worker, batch.free_at, QUEUE)
+
+
+@inlined
+def _may_begin(index: SharedForest, batch: Batch, side: int, begin: int, end: int) -> bool:
+    """Tell whether a task of rows *begin* to *end* - 1 stays within the slack of a side."""
+    forest = index.forest
+    edge = load(batch.words, SIDES + side, EDGE)
+    entries = load(forest.tree_state, active_tree(forest, side), ENTRIES)
+    # A task may be larger than the slack: it is then taken alone.
+    return entries < forest.sides[side, LIMIT] + batch.slack and (
+        batch.arrived[side, end] - edge <= batch.slack or batch.arrived[side, begin] == edge
+    )
+
+
+@inlined
+def _search(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> None:
+    """Find the places of the next rows in the immutable trees, which need no lock."""
+    task, progress, places = (
+        scheduler.workers[worker],
+        index.progress[worker],
+        index.places[worker],
+    )
+    begin, end = task.row, min(task.row + len(places), task.end)
+    look_up_block(index.forest, batch.rows, begin, end, places, scheduler.counters)
+    progress.block, progress.block_end, task.stage = begin, end, LOOK_UP
+    spend(scheduler, worker)
+
+
+@implements(probe_indexed, SharedForest)
+def _probe_indexed(
+    index: SharedForest,
+    batch: Batch,
+    scheduler: Any,
+    worker: int,
+    row: int,
+    edge: int,
+    output: MatchBuffer,
+) -> int:
+    """Of the subindexes that a range stretches over, cores wait for the first one's lock alone."""
+    forest, rows, counters = index.forest, batch.rows, scheduler.counters
+    probed, places = (
+        probed_side(batch, row),
+        index.places[worker, row - index.progress[worker].block],
+    )
+    run, tree = run_slot(forest, probed, 0), active_tree(forest, probed)
+    sought = Sought(rows.low[row], rows.high[row], rows.start[row], min(rows.stop[row], edge), row)
+    probe_tree(forest, run, tree, places[READ], NONE, sought, output, counters, True)
+    locked_ps = unpriced_ps(scheduler)
+    probe_run(forest, run, places[PLACES], sought, output, counters)
+    return locked_ps
+
+
+@inlined
+def _look_up(
+    index: SharedForest, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
+) -> bool:
+    """Look a row up; tell whether there was room for its matches."""
+    task, forest = scheduler.workers[worker], index.forest
+    row = task.row
+    has_room, locked_ps = look_up(index, batch, scheduler, worker, row, output)
+    if not has_room:
+        return False
+    if batch.rows.low[row] <= batch.rows.high[row]:
+        tree = active_tree(forest, probed_side(batch, row))
+        places = index.places[worker, row - index.progress[worker].block]
+        line = subindex_row(forest, tree, places[READ])
+        occupy(scheduler, worker, index.free_at, line, locked_ps)
+    scheduler.counters[ATOMICS] += 1
+    spend(scheduler, worker)
+    if load(batch.words, SIDES + batch.rows.side[row], PHASE) != BUILDING:
+        task.stage = INSERT
+    else:
+        _end_row(index, batch, scheduler, worker, output)
+    return True
+
+
+@inlined
+def _insert(
+    index: SharedForest, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
+) -> None:
+    """Index a row."""
+    task, progress, forest = scheduler.workers[worker], index.progress[worker], index.forest
+    row = task.row
+    own, subindex = batch.rows.side[row], index.places[worker, row - progress.block, WRITTEN]
+    line = subindex_row(forest, active_tree(forest, own), subindex)
+    wait_for(scheduler, worker, index.free_at, line)
+    _index_tuple(index, batch, own, subindex, batch.rows.position[row], scheduler.counters)
+    leave(scheduler, worker, index.free_at, line)
+    progress.inserted_0 += own == 0
+    progress.inserted_1 += own == 1
+    _end_row(index, batch, scheduler, worker, output)
+
+
+@inlined
+def _index_tuple(
+    index: SharedForest,
+    batch: Batch,
+    side: int,
+    subindex: int,
+    position: int,
+    counters: np.ndarray,
+) -> None:
+    """Insert a tuple into its side's active tree and mark it as indexed."""
+    tree = active_tree(index.forest, side)
+    at = position - batch.base[side]
+    insert_locked(index.forest, tree, subindex, batch.keys[side, at], position, counters)
+    store(batch.indexed, side, at, 1)
+
+
+@inlined
+def _end_row(
+    index: SharedForest, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
+) -> None:
+    """Go on to the task's next row, or end the task."""
+    task, progress = scheduler.workers[worker], index.progress[worker]
+    task.row += 1
+    if task.row == task.end or moves_edge_with_every_row(scheduler):
+        for side in range(len(batch.base)):
+            inserted = progress.inserted_1 if side else progress.inserted_0
+            if inserted:
+                tree = active_tree(index.forest, side)
+                fetch_add(index.forest.tree_state, tree, ENTRIES, inserted)
+                scheduler.counters[ATOMICS] += 3
+                spend(scheduler, worker)
+                move_edge(batch, scheduler, worker, side)
+        progress.inserted_0 = progress.inserted_1 = 0
+    if task.row < task.end:
+        task.stage = LOOK_UP if task.row < progress.block_end else SEARCH
+        return
+    fetch_add(batch.words, RUNNING, 0, -1)
+    scheduler.counters[ATOMICS] += 2
+    spend(scheduler, worker)
+    hand_on(batch, scheduler, worker, output)
+    finish_task(scheduler, worker)
+    task.stage = TAKE
+    if load(batch.words, RUNNING, 0) == 0:
+        wake(scheduler, worker, DRAINING, index.merge[0].after_drain)
+
+
+@inlined
+def _is_due(forest: Forest, side: int) -> bool:
+    """Tell whether the active tree of a side has reached its limit."""
+    tree = active_tree(forest, side)
+    return load(forest.tree_state, tree, ENTRIES) >= forest.sides[side, LIMIT]
+
+
+@inlined
+def _merge_if_due(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> bool:
+    """Become the merging worker if a merge is due and there is none; tell whether."""
+    for side in range(len(batch.base)):
+        if _is_due(index.forest, side) and try_lock(batch.words, MERGER, LOCK):
+            if _is_due(index.forest, side):  # Another worker may just have merged.
+                index.merge[0].side = side
+                index.merge[0].after_drain = BUILD
+                scheduler.workers[worker].stage = CLOSE
+                return True
+            unlock(batch.words, MERGER, LOCK)
+    return False
+
+
+@kernel
+def _go_on_merging(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> None:
+    """Take the merging worker's next step."""
+    words, task, merge = batch.words, scheduler.workers[worker], index.merge[0]
+    if task.stage == CLOSE:
+        lock(words, QUEUE, LOCK)
+        store(words, GATE, 0, 1)
+        unlock(words, QUEUE, LOCK)
+        task.stage = merge.after_drain if load(words, RUNNING, 0) == 0 else DRAINING
+    elif task.stage == BUILD:
+        horizon = batch.seen[merge.side, load(words, QUEUE, HEAD)]
+        if index.nonblocking:
+            store(words, SIDES + merge.side, PHASE, BUILDING)
+            _open_gate(batch, scheduler, worker)
+        _build_next(index, merge.side, horizon, scheduler.counters)
+        spend(scheduler, worker)
+        merge.after_drain = SWAP
+        task.stage = CLOSE if index.nonblocking else SWAP
+    elif task.stage == SWAP:
+        _swap_in(index, batch, merge.side)
+        if index.nonblocking:
+            store(words, SIDES + merge.side, PHASE, PENDING)
+            merge.next = load(words, SIDES + merge.side, EDGE)
+            merge.end = batch.arrived[merge.side, load(words, QUEUE, HEAD)]
+            task.stage = APPLY
+        _open_gate(batch, scheduler, worker)
+        if not index.nonblocking:
+            _end_merge(batch, scheduler, worker)
+    else:
+        _apply_pending(index, batch, scheduler, worker)
+
+
+@inlined
+def _open_gate(batch: Batch, scheduler: Any, worker: int) -> None:
+    store(batch.words, GATE, 0, 0)
+    wake(scheduler, worker, PARKED, TAKE)
+
+
+@inlined
+def _end_merge(batch: Batch, scheduler: Any, worker: int) -> None:
+    unlock(batch.words, MERGER, LOCK)
+    scheduler.workers[worker].stage = TAKE
+
+
+@inlined
+def _build_next(index: SharedForest, side: int, horizon: int, counters: np.ndarray) -> None:
+    """Build the trees that come next beside those in use, which stay as they are."""
+    forest = index.forest
+    source, target = run_slot(forest, side, 0), run_slot(forest, side, 1)
+    merge_runs(forest, source, active_tree(forest, side), target, horizon, counters)
+    depth, subindexes = nodes_at(forest, target, index.insertion_depth)
+    clear_tree(forest, tree_slot(forest, side, 1), subindexes, depth)
+
+
+@inlined
+def _swap_in(index: SharedForest, batch: Batch, side: int) -> None:
+    """Put the trees that were built in the place of those in use.
+
+    The next merge is due when the new tree has its share of the window as it is now.
+    """
+    ring, state = index.forest.ring, index.forest.sides[side]
+    head = load(batch.words, QUEUE, HEAD)
+    window = batch.arrived[side, head] - batch.seen[side, head]
+    state[LIMIT] = max(1, math.ceil(index.merge_ratio * window))
+    state[RUN_FIRST] = 1 - state[RUN_FIRST] if ring[RING_RUNS] == 2 else 0
+    state[TREE_FIRST] = 1 - state[TREE_FIRST] if ring[RING_TREES] == 2 else 0
+
+
+@inlined
+def _apply_pending(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> None:
+    """Index the next tuple that was joined while the new trees were built."""
+    forest, merge, counters = index.forest, index.merge[0], scheduler.counters
+    side = merge.side
+    base = batch.base[side]
+    # Others may have moved the edge tuple, and with a new batch the base, beyond the next one.
+    position = max(merge.next, load(batch.words, SIDES + side, EDGE))
+    while position < merge.end and load(batch.indexed, side, position - base) != 0:
+        position += 1
+    merge.next = position + 1
+    if position >= merge.end:
+        advance_edge(batch, side)
+        store(batch.words, SIDES + side, PHASE, NO_MERGE)
+        _end_merge(batch, scheduler, worker)
+        return
+    tree, run = active_tree(forest, side), run_slot(forest, side, 0)
+    subindex = route(forest, run, tree, batch.keys[side, position - base], counters)
+    spend(scheduler, worker)
+    line = subindex_row(forest, tree, subindex)
+    wait_for(scheduler, worker, index.free_at, line)
+    _index_tuple(index, batch, side, subindex, position, counters)
+    fetch_add(forest.tree_state, tree, ENTRIES, 1)
+    counters[ATOMICS] += 2
+    leave(scheduler, worker, index.free_at, line)

@@ -1,0 +1,162 @@
+"""The indexes of the window join, and which of them several threads can share.
+
+To add one, write its file, and enter its name and its makers here. Whatever runs it then takes it:
+the topology `ibwj` (``--set index=NAME``), the machine, and the tests that every index has to pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from joins.indexes.pim_tree.chain import Chain
+from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, ImTree, PimTree
+from joins.matches import ProbeResult
+from joins.window_join.b_plus import BPlusTreeJoin
+from joins.window_join.batches.sorted_runs import SortedRunsJoin
+from joins.window_join.bw_tree import BwTreeWindows
+from joins.window_join.nested_loop import NestedLoopJoin
+from joins.window_join.pim_tree import ForestJoin, PimTreeWindows
+from joins.window_join.rows import Rows
+from joins.window_join.shared_join import (
+    CORE_TASK_ROWS,
+    THREAD_TASK_ROWS,
+    CoresJoin,
+    SharedIndex,
+    ThreadsJoin,
+)
+
+IndexName = Literal[
+    "pim_tree",
+    "im_tree",
+    "b_plus_tree",
+    "bw_tree",
+    "ib_chain",
+    "b_chain",
+    "nested_loop",
+    "sorted_runs",
+]
+
+
+class Driver(Protocol):
+    """Joins batches of arrivals; its state can be saved and restored."""
+
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+        """Join the next arrivals."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as plain data."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a snapshot's state."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """Which window join to make.
+
+    Attributes
+    ----------
+    index
+        Its index.
+    merge_ratio
+        m, of an IM-Tree or a PIM-Tree.
+    insertion_depth
+        D_I, of a PIM-Tree.
+    chain_length
+        L, of a chain.
+    threads
+        Threads that share the index; 0 is one thread without any locks.
+    cores
+        Simulated cores that the threads run on; None gives each its own.
+    task_rows
+        Tuples that a thread takes at a time; None is `CORE_TASK_ROWS` on simulated cores and
+        `THREAD_TASK_ROWS` for real threads.
+    nonblocking
+        Whether the other threads go on while one merges.
+    """
+
+    index: IndexName = "pim_tree"
+    merge_ratio: float = MERGE_RATIO
+    insertion_depth: int = INSERTION_DEPTH
+    chain_length: int = 2
+    threads: int = 0
+    cores: int | None = None
+    task_rows: int | None = None
+    nonblocking: bool = True
+
+    def make(self, *, self_join: bool, unit_ps: Sequence[int] | None) -> Driver:
+        """Return the join, nothing in its windows.
+
+        Several threads run on simulated cores, on which a unit of each counter of work takes
+        *unit_ps*; where that is None they are real.
+
+        Raise :exc:`ValueError` when threads cannot share the index.
+        """
+        alone, shared = INDEXES[self.index]
+        sides = 1 if self_join else 2
+        if not self.threads:
+            return alone(self, sides)
+        if shared is None:
+            raise ValueError(f"index {self.index} cannot be shared by threads; these can: {SHARED}")
+        windows = shared(self, sides)
+        if unit_ps is None:
+            task_rows = self.task_rows or THREAD_TASK_ROWS
+            return ThreadsJoin(windows, threads=self.threads, task_rows=task_rows)
+        return CoresJoin(
+            windows,
+            unit_ps=unit_ps,
+            threads=self.threads,
+            cores=self.cores,
+            task_rows=self.task_rows or CORE_TASK_ROWS,
+        )
+
+
+def _pim_tree(making: Making, sides: int) -> PimTree:
+    return PimTree(
+        sides=sides, merge_ratio=making.merge_ratio, insertion_depth=making.insertion_depth
+    )
+
+
+def _im_tree(making: Making, sides: int) -> ImTree:
+    return ImTree(sides=sides, merge_ratio=making.merge_ratio)
+
+
+def _chain(making: Making, sides: int) -> Driver:
+    immutable = making.index == "ib_chain"
+    return ForestJoin(Chain(sides=sides, length=making.chain_length, immutable=immutable))
+
+
+def _share_forest(index: PimTree, making: Making) -> SharedIndex:
+    return PimTreeWindows(index, nonblocking=making.nonblocking)
+
+
+Alone = Callable[[Making, int], Driver]
+"""Makes the join of one thread, given what to make and the number of sides."""
+Shared = Callable[[Making, int], SharedIndex]
+"""Makes the index that several threads share."""
+
+INDEXES: dict[IndexName, tuple[Alone, Shared | None]] = {
+    "pim_tree": (
+        lambda making, sides: ForestJoin(_pim_tree(making, sides)),
+        lambda making, sides: _share_forest(_pim_tree(making, sides), making),
+    ),
+    "im_tree": (
+        lambda making, sides: ForestJoin(_im_tree(making, sides)),
+        lambda making, sides: _share_forest(_im_tree(making, sides), making),
+    ),
+    "b_plus_tree": (lambda _, sides: BPlusTreeJoin(self_join=sides == 1), None),
+    "bw_tree": (
+        lambda _, sides: ThreadsJoin(BwTreeWindows(sides, workers=1), threads=1),
+        lambda making, sides: BwTreeWindows(sides, workers=making.threads),
+    ),
+    "ib_chain": (_chain, None),
+    "b_chain": (_chain, None),
+    "nested_loop": (lambda _, sides: NestedLoopJoin(self_join=sides == 1), None),
+    "sorted_runs": (lambda _, sides: SortedRunsJoin(self_join=sides == 1), None),
+}
+"""Of each index how one thread joins over it, and how several share it where they can."""
+
+SHARED = tuple(name for name, (_, shared) in INDEXES.items() if shared)
+"""Indexes that several threads can share."""

@@ -1,0 +1,291 @@
+"""Who takes the next step of a join whose index several threads share: a real thread, or a core.
+
+The steps are written once (`joins.window_join.shared`, and beside each index), for workers that
+each have a task and a stage. Real threads run them side by side, each its own worker's. Simulated
+cores take turns in one thread: always the core whose clock is least behind takes its next step.
+
+The two differ in time alone. A real thread waits and works in real time, so the steps about time do
+nothing for it. A simulated core has a clock, in picoseconds from the batch's beginning, moved by
+what its work costs and by its waiting for locks and lines of memory. Both take the locks; between
+simulated cores, whose steps never overlap, only virtual time makes anyone wait.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from joins.machine.atomics import offer_core
+from joins.machine.compiling import kernel
+from joins.machine.memory import aligned, own_lines
+from joins.machine.steps import implements, optional_step, step
+from joins.work import COUNTERS
+
+TAKE = 0
+"""The stage in which a worker takes its next task; an index's own stages come after it."""
+FIRST_BLOCKED = 64
+PARKED, DRAINING, IDLE = range(FIRST_BLOCKED, FIRST_BLOCKED + 3)
+"""Stages that others end: no task may be assigned; a merge waits for running tasks; nothing is left
+in the queue. A real thread tries again and again, but is done when it is idle; a simulated core
+does nothing until it is woken."""
+
+
+def own_record(*names: str) -> np.dtype:
+    """Return a record of int64 numbers for each worker, which shares no cache line with the next.
+
+    Two lines, as processors fetch them in pairs.
+    """
+    words = [8 * place for place in range(len(names))]
+    formats = ["i8"] * len(names)
+    return np.dtype({"names": names, "formats": formats, "offsets": words, "itemsize": 128})
+
+
+WORKER = own_record("stage", "row", "end")
+"""A worker: its stage, and the rows of its task that are left, *row* to *end* - 1."""
+
+_PS_PER_NS = 1000
+SHARED_CORE_PERCENT = 124
+"""What a core does that runs two threads or more, over what it does for one: hyper-threading gains
+24 % (PIM-Tree, Figure 12a)."""
+
+
+class Threads(NamedTuple):
+    """One real thread's view of all threads.
+
+    Attributes
+    ----------
+    workers
+        `WORKER`, one for each thread.
+    counters
+        The thread's work, in the order of `joins.work.COUNTERS`.
+    thread
+        Which worker it is.
+    """
+
+    workers: np.ndarray
+    counters: np.ndarray
+    thread: int
+
+
+class Cores(NamedTuple):
+    """Simulated cores.
+
+    Attributes
+    ----------
+    workers
+        `WORKER`, one for each core.
+    counters
+        The work of all cores, in the order of `joins.work.COUNTERS`.
+    clock
+        int64, for each core the time up to which its work is done.
+    priced
+        int64, one number: what all work costs that has moved a clock.
+    latest
+        int64, one number: when the last task was finished.
+    unit_ps
+        int64, what a unit of each counter takes.
+    """
+
+    workers: np.ndarray
+    counters: np.ndarray
+    clock: np.ndarray
+    priced: np.ndarray
+    latest: np.ndarray
+    unit_ps: np.ndarray
+
+
+def make_cores(cores: int, unit_ps: Any) -> Cores:
+    """Return *cores* at the beginning of time."""
+    return Cores(
+        workers=aligned((cores,), WORKER),
+        counters=own_lines(len(COUNTERS)),
+        clock=np.zeros(cores, np.int64),
+        priced=np.zeros(1, np.int64),
+        latest=np.zeros(1, np.int64),
+        unit_ps=np.array(unit_ps, np.int64),
+    )
+
+
+@step
+def next_worker(scheduler: Any, index: Any, batch: Any) -> int:
+    """Return the worker that takes the next step, -1 if this call of the kernel has no more."""
+    raise NotImplementedError
+
+
+@step
+def is_over(index: Any, batch: Any) -> bool:
+    """Tell whether simulated cores stop where they are, because all rows of a batch are joined.
+
+    An index that leaves nothing to the next batch returns False: its cores stop when none of them
+    has anything to do.
+    """
+    raise NotImplementedError
+
+
+@optional_step
+def list_of(scheduler: Any, worker: int) -> int:
+    """Return which list of matches a worker writes to: threads each have their own."""
+    return worker
+
+
+@optional_step
+def moves_edge_with_every_row(scheduler: Any) -> bool:
+    """Tell whether a worker moves the edge tuple after every row, as in the paper.
+
+    Real threads do it once a task, which saves locks and changes no result.
+    """
+    return False
+
+
+@optional_step
+def spend(scheduler: Any, worker: int) -> None:
+    """Move a core's clock by what the work costs that was counted since a clock was last moved."""
+
+
+@optional_step
+def unpriced_ps(scheduler: Any) -> int:
+    """Return what the work costs that was counted since a clock was last moved."""
+    return 0
+
+
+@optional_step
+def charge(scheduler: Any, counter: int, units: int) -> None:
+    """Count work that only simulated cores are charged."""
+
+
+@optional_step
+def is_busy(scheduler: Any, worker: int, free_at: np.ndarray, line: int) -> bool:
+    """Tell whether a test-and-set would fail, because another core is not done with *line* yet."""
+    return False
+
+
+@optional_step
+def wait_for(scheduler: Any, worker: int, free_at: np.ndarray, line: int) -> None:
+    """Make a core wait until *line* is free: ``free_at[line]``."""
+
+
+@optional_step
+def leave(scheduler: Any, worker: int, free_at: np.ndarray, line: int) -> None:
+    """Move a core's clock by its work, and free *line* at that time."""
+
+
+@optional_step
+def occupy(scheduler: Any, worker: int, free_at: np.ndarray, line: int, ps: int) -> None:
+    """Make a core wait until *line* is free, and let it be busy for *ps* from then on."""
+
+
+@optional_step
+def wake(scheduler: Any, worker: int, blocked: int, stage: int) -> None:
+    """Move all cores in the stage *blocked* to *stage*, at *worker*'s time at the earliest.
+
+    Threads find out by themselves.
+    """
+
+
+@optional_step
+def finish_task(scheduler: Any, worker: int) -> None:
+    """Note when the last task was finished."""
+
+
+@implements(next_worker, Threads)
+def _next_of_threads(threads: Threads, index: Any, batch: Any) -> int:
+    stage = threads.workers[threads.thread].stage
+    if stage == IDLE:
+        return -1
+    if stage >= FIRST_BLOCKED:
+        offer_core()
+    return threads.thread
+
+
+@implements(next_worker, Cores)
+def _next_of_cores(cores: Cores, index: Any, batch: Any) -> int:
+    """Return the core whose work is done first, of those that are not blocked."""
+    first = -1
+    for core in range(0 if is_over(index, batch) else len(cores.clock)):
+        if cores.workers[core].stage < FIRST_BLOCKED and (
+            first < 0 or cores.clock[core] < cores.clock[first]
+        ):
+            first = core
+    return first
+
+
+@implements(list_of, Cores)
+def _list_of_cores(cores: Cores, worker: int) -> int:
+    return 0
+
+
+@implements(moves_edge_with_every_row, Cores)
+def _cores_move_edge_with_every_row(cores: Cores) -> bool:
+    return True
+
+
+@kernel
+def _total_ps(cores: Cores) -> int:
+    total = 0
+    for counter in range(len(cores.counters)):
+        total += cores.counters[counter] * cores.unit_ps[counter]
+    return total
+
+
+@implements(spend, Cores)
+def _spend(cores: Cores, worker: int) -> None:
+    total = _total_ps(cores)
+    cores.clock[worker] += total - cores.priced[0]
+    cores.priced[0] = total
+
+
+@implements(unpriced_ps, Cores)
+def _unpriced_ps(cores: Cores) -> int:
+    return _total_ps(cores) - cores.priced[0]
+
+
+@implements(charge, Cores)
+def _charge(cores: Cores, counter: int, units: int) -> None:
+    cores.counters[counter] += units
+
+
+@implements(is_busy, Cores)
+def _is_busy(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> bool:
+    return free_at[line] > cores.clock[worker]
+
+
+@implements(wait_for, Cores)
+def _wait_for(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> None:
+    cores.clock[worker] = max(cores.clock[worker], free_at[line])
+
+
+@implements(leave, Cores)
+def _leave(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> None:
+    spend(cores, worker)
+    free_at[line] = cores.clock[worker]
+
+
+@implements(occupy, Cores)
+def _occupy(cores: Cores, worker: int, free_at: np.ndarray, line: int, ps: int) -> None:
+    wait_for(cores, worker, free_at, line)
+    free_at[line] = cores.clock[worker] + ps
+
+
+@implements(wake, Cores)
+def _wake(cores: Cores, worker: int, blocked: int, stage: int) -> None:
+    for core in range(len(cores.clock)):
+        if cores.workers[core].stage == blocked:
+            cores.clock[core] = max(cores.clock[core], cores.clock[worker])
+            cores.workers[core].stage = stage
+
+
+@implements(finish_task, Cores)
+def _finish_task(cores: Cores, worker: int) -> None:
+    cores.latest[0] = max(cores.latest[0], cores.clock[worker])
+
+
+def elapse(cores: Cores, physical: int) -> int:
+    """Count time from the end of a batch on; return how long it took on *physical* cores, ns."""
+    threads, elapsed_ps = len(cores.clock), int(cores.latest[0])
+    cores.clock[:] = np.maximum(cores.clock - elapsed_ps, 0)
+    cores.latest[0] = 0
+    if threads > physical:
+        shared = physical * SHARED_CORE_PERCENT
+        elapsed_ps = max(elapsed_ps, elapsed_ps * threads * 100 // shared)
+    return elapsed_ps // _PS_PER_NS

@@ -1,0 +1,270 @@
+"""The parallel index-based window join: with real threads, or on simulated cores.
+
+Both run the same kernel, which takes one step after another (`joins.window_join.schedulers`). A
+batch is joined when `join` returns. Threads then have nothing left to do. Simulated cores begin the
+next batch as they begin the next task: the time of a batch is that until its last task is finished,
+and a core that is still merging then goes on into the next one. So two real cores can find out what
+16 or 128 would do, and the same run always has the same result.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from joins.indexes.columns import at_least_one
+from joins.machine.compiling import kernel
+from joins.machine.memory import aligned, own_lines
+from joins.machine.steps import step
+from joins.machine.stops import DONE, NO_OUTPUT
+from joins.matches import MatchBuffer, MatchList, ProbeResult
+from joins.threads import side_by_side
+from joins.window_join.rows import Rows
+from joins.window_join.schedulers import (
+    IDLE,
+    TAKE,
+    WORKER,
+    Threads,
+    elapse,
+    make_cores,
+    next_worker,
+)
+from joins.window_join.shared import Batch, gather, propagate
+from joins.work import COUNTERS, Work
+
+THREAD_TASK_ROWS = 64
+"""Task size of real threads: a lock a task is less than one a tuple."""
+CORE_TASK_ROWS = 8
+"""Task size of the paper's experiments (section 5.2)."""
+SLACK = 1 << 14
+_NO_LIMIT = 1 << 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tasks:
+    """How a batch is cut into tasks.
+
+    Attributes
+    ----------
+    workers
+        How many take tasks.
+    simulated
+        Whether they are simulated cores.
+    rows
+        Rows of a task.
+    slack
+        Tuples that may be joined and not yet be indexed, per side.
+    """
+
+    workers: int
+    simulated: bool
+    rows: int
+    slack: int
+
+    def most_unindexed(self, n: int) -> int:
+        """Return how many of a batch's *n* tuples may be joined and not yet be indexed."""
+        return n + self.rows if self.simulated else self.slack + (self.workers + 1) * self.rows
+
+
+class SharedIndex(ABC):
+    """An index that workers share, with the windows of both sides.
+
+    Its record implements the steps `take_step`, `joins.window_join.schedulers.is_over` and
+    `joins.window_join.shared.probe_indexed`.
+    """
+
+    sides: int
+
+    @abstractmethod
+    def open(self, rows: Rows, tasks: Tasks) -> tuple[Any, Batch, Work]:
+        """Return the index's record and what is shared while *rows* are joined, and the work."""
+
+    @abstractmethod
+    def close(self, index: Any, batch: Batch) -> Work:
+        """Store what the next batch needs of this one, of which every row has been joined."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes that the windows and their indexes occupy."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state between two batches as plain data."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a snapshot's state."""
+
+
+@step
+def take_step(index: Any, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer) -> bool:
+    """Take a worker's next step, by its stage; without room for a row's matches return False."""
+    raise NotImplementedError
+
+
+@kernel
+def run_steps(index: Any, batch: Batch, scheduler: Any, output: MatchBuffer) -> int:
+    """Take steps until the batch is done; `NO_OUTPUT` asks for room and to be called again."""
+    worker = next_worker(scheduler, index, batch)
+    while worker >= 0:
+        if not take_step(index, batch, scheduler, worker, output):
+            return NO_OUTPUT
+        worker = next_worker(scheduler, index, batch)
+    return DONE
+
+
+class SharedJoin(ABC):
+    """Joins batches of arrivals with workers side by side."""
+
+    windows: SharedIndex
+
+    @abstractmethod
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+        """Join the next arrivals; return a row of results for each of them, in the same order."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the windows and their indexes occupy."""
+        return self.windows.nbytes
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state between two batches as plain data."""
+        return {"windows": self.windows.snapshot()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a snapshot's state."""
+        self.windows.restore(state["windows"])
+
+
+class ThreadsJoin(SharedJoin):
+    """Joins batches of arrivals in several threads.
+
+    Parameters
+    ----------
+    windows
+        The index that they share.
+    threads
+        How many, at least 1.
+    task_rows
+        Task size: tuples that a thread takes at a time.
+    slack
+        Tuples that may be joined and not yet be indexed, per side.
+    """
+
+    def __init__(
+        self,
+        windows: SharedIndex,
+        *,
+        threads: int,
+        task_rows: int = THREAD_TASK_ROWS,
+        slack: int = SLACK,
+    ) -> None:
+        at_least_one(threads=threads, task_rows=task_rows, slack=slack)
+        self.windows = windows
+        self._tasks = Tasks(workers=threads, simulated=False, rows=task_rows, slack=slack)
+
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+        """Join the next arrivals; return a row of results for each of them, in the same order."""
+        threads = self._tasks.workers
+        index, batch, opening = self.windows.open(rows, self._tasks)
+        workers = aligned((threads,), WORKER)
+        total = MatchList(len(rows.side), enumerate=False)
+
+        def work(thread: int) -> tuple[MatchList, np.ndarray]:
+            matches = MatchList(len(rows.side), enumerate=enumerate, share=total)
+            scheduler = self._scheduler(workers, thread)
+            while run_steps(index, batch, scheduler, matches.buffer) == NO_OUTPUT:
+                matches.add_chunk()
+            return matches, scheduler.counters
+
+        parts = side_by_side(work, range(threads), threads)
+        propagate(batch, total.buffer)
+        closing = self.windows.close(index, batch)
+        return ProbeResult(
+            count=total.buffer.matches,
+            fingerprint=total.buffer.fingerprint,
+            match_id=gather(batch, [matches for matches, _ in parts]),
+            work=sum((Work.from_counters(counters) for _, counters in parts), opening + closing),
+        )
+
+    def _scheduler(self, workers: np.ndarray, thread: int) -> Threads:
+        return Threads(workers, own_lines(len(COUNTERS)), thread)
+
+
+class CoresJoin(SharedJoin):
+    """Joins batches of arrivals on simulated cores.
+
+    Parameters
+    ----------
+    windows
+        The index that they share.
+    unit_ps
+        What a unit of each counter of `joins.work.Work` takes, picoseconds.
+    threads, cores
+        Threads, at least 1, and the cores they have; None gives each its own. Where there are more
+        threads than cores, all of them are slower alike.
+    task_rows
+        Task size: tuples that a thread takes at a time.
+    """
+
+    def __init__(
+        self,
+        windows: SharedIndex,
+        *,
+        unit_ps: Sequence[int],
+        threads: int,
+        cores: int | None = None,
+        task_rows: int = CORE_TASK_ROWS,
+    ) -> None:
+        at_least_one(threads=threads, cores=cores, task_rows=task_rows)
+        self.windows = windows
+        self._physical = cores or threads
+        self._tasks = Tasks(workers=threads, simulated=True, rows=task_rows, slack=_NO_LIMIT)
+        self._cores = make_cores(threads, unit_ps)
+
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+        """Join the next arrivals; return a row of results for each of them, in the same order.
+
+        The work is that of all cores together; its ``elapsed_ns`` is what they took for it. What
+        the index takes to open and close a batch is done by all cores alike.
+        """
+        cores = self._cores
+        index, batch, opening = self.windows.open(rows, self._tasks)
+        stages = cores.workers["stage"]
+        stages[stages == IDLE] = TAKE
+        cores.counters[:] = cores.priced[:] = 0
+        cores.clock[:] += self._share_ps(opening)
+        matches = MatchList(len(rows.side), enumerate=enumerate)
+        while run_steps(index, batch, cores, matches.buffer) == NO_OUTPUT:
+            matches.add_chunk()
+        propagate(batch, matches.buffer)
+        closing = self.windows.close(index, batch)
+        cores.latest[:] += self._share_ps(closing)
+        work = opening + Work.from_counters(cores.counters) + closing
+        return ProbeResult(
+            count=matches.buffer.matches,
+            fingerprint=matches.buffer.fingerprint,
+            match_id=gather(batch, [matches]),
+            work=replace(work, elapsed_ns=elapse(cores, self._physical)),
+        )
+
+    def _share_ps(self, work: Work) -> int:
+        """Return what each core takes for its share of *work*."""
+        counters = np.array([getattr(work, name) for name in COUNTERS], np.int64)
+        return int(counters @ self._cores.unit_ps) // len(self._cores.clock)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the windows, and what the cores are at."""
+        cores = {"stage": self._cores.workers["stage"].copy(), "clock": self._cores.clock.copy()}
+        return super().snapshot() | {"cores": cores}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to a snapshot's state."""
+        super().restore(state)
+        self._cores.workers["stage"] = state["cores"]["stage"]
+        self._cores.clock[:] = state["cores"]["clock"]

@@ -1,0 +1,95 @@
+"""The index-based window join (PIM-Tree, section 2.2), tuple by tuple, one thread.
+
+Every tuple probes the other side's window and is inserted into its own side's. What an index does
+for that are three steps, written beside the index; the loop is the same for all of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from joins.machine.compiling import kernel
+from joins.machine.steps import step
+from joins.machine.stops import DONE, NO_OUTPUT
+from joins.matches import MatchBuffer, MatchList, ProbeResult, begin_row, commit_row
+from joins.window_join.rows import Rows
+from joins.work import COUNTERS, MATCHES, NO_WORK, Work
+
+
+@step
+def prepare_row(index: Any, rows: Rows, row: int, counters: np.ndarray) -> int:
+    """Expire what the row no longer sees, and look ahead; return why it cannot be joined yet."""
+    raise NotImplementedError
+
+
+@step
+def probe_row(index: Any, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray) -> None:
+    """Report the matches of a row in the window that it sees."""
+    raise NotImplementedError
+
+
+@step
+def insert_row(index: Any, rows: Rows, row: int, counters: np.ndarray) -> None:
+    """Insert a row into its own side's window."""
+    raise NotImplementedError
+
+
+@kernel
+def join_rows(
+    index: Any, rows: Rows, begin: int, output: MatchBuffer, counters: np.ndarray
+) -> tuple[int, int]:
+    """Join the rows from *begin* on; return the row it stopped at, and why."""
+    for row in range(begin, len(rows.side)):
+        why = prepare_row(index, rows, row, counters)
+        if why != DONE:
+            return row, why
+        begin_row(output, counters)
+        probe_row(index, rows, row, output, counters)
+        if not commit_row(output, row, counters):
+            return row, NO_OUTPUT
+        counters[MATCHES] += output.matches[row]
+        insert_row(index, rows, row, counters)
+    return len(rows.side), DONE
+
+
+class WindowJoin(ABC):
+    """Joins tuples in the order in which they arrive, each with the window that it sees."""
+
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+        """Join the next arrivals; return a row of results for each of them, in the same order."""
+        matches = MatchList(len(rows.side), enumerate=enumerate)
+        counters = np.zeros(len(COUNTERS), np.int64)
+        work, row = NO_WORK, 0
+        while True:
+            row, why = join_rows(self._record(), rows, row, matches.buffer, counters)
+            if why == DONE:
+                break
+            if why == NO_OUTPUT:
+                matches.add_chunk()
+            else:
+                work += self._mend(int(rows.side[row]), why)
+        return matches.result(work + Work.from_counters(counters))
+
+    @abstractmethod
+    def _record(self) -> tuple[Any, ...]:
+        """Return the record that the steps are resolved by."""
+
+    @abstractmethod
+    def _mend(self, side: int, why: int) -> Work:
+        """Do what the kernel stopped for."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as plain data."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Return to the state that `snapshot` returned, of a join with the same options."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes that the windows and their indexes occupy."""
