@@ -16,13 +16,13 @@ import numpy as np
 
 from actors.context import RecordingContext
 from actors.feed import StreamFile
-from actors.handshake.payloads import LEFTWARD, RIGHTWARD, Flow
+from actors.handshake import LEFTWARD, RIGHTWARD, Flow
 from actors.panjoin.payloads import Commands
 from actors.probes import Probes
 from actors.protocol import Actor, Message, Payload
 from actors.results import Answers
 from actors.source import Fed, Feeding
-from actors.window_join.payloads import Share
+from actors.window_join.router import Share
 from benchmarks.b_plus_tree_join import KEY_BITS, make_keys
 from benchmarks.measure import Result, report
 from joins.arrivals import Arrivals

@@ -1,4 +1,4 @@
-"""Handshake join (Teubner and Mueller): two streams flow past each other through a chain of cores.
+"""Handshake joins: two streams flow past each other through a chain of cores.
 
 R enters at the first core and leaves at the last, S the other way round; both windows lie along the
 chain, a segment of each at every core::
@@ -8,10 +8,16 @@ chain, a segment of each at every core::
                       |     +----------+----> sink <-------+     |
                       +------------------------------------------+
 
-Cores talk to their neighbours alone and no tuple is stored twice, but a tuple is only through when
-its followers have pushed it along: a pair may have to wait for half a window. Windows are exact
-here all the same, because every tuple says what it sees: the driver alone knows who came before
-whom, and tells. What flows past unseen costs a comparison of positions and no more.
+Cores talk to their neighbours alone and no tuple is stored twice. Windows are exact because every
+tuple carries the window it sees: the driver alone knows who came before whom. What flows past
+unseen costs a comparison of positions and no more.
+
+In the handshake join (Teubner and Mueller) a tuple is only through when its followers have pushed
+it along: a pair may have to wait for half a window. The low-latency handshake join (Roy, Teubner
+and Gemulla) does not wait. A tuple is forwarded from core to core as fast as they take it and
+stored on its way at one of them, its home, in turns; so it has met all others when it comes out at
+the far end, and every core stores an equal share of both windows. A message crosses every core for
+every batch of either stream: 2n messages for n cores, twice a broadcast's.
 """
 
 from __future__ import annotations
@@ -21,9 +27,7 @@ from typing import ClassVar, Literal
 
 from pydantic.dataclasses import dataclass
 
-from actors.handshake.core import Core
-from actors.handshake.driver import Driver
-from actors.handshake.resting import RestingCore
+from actors.handshake import Core, Driver, LowLatencyCore, RestingCore
 from actors.protocol import FEEDBACK
 from actors.results import Sink
 from actors.source import Source
@@ -94,3 +98,12 @@ class HandshakeJoin(Topology[HandshakeParameters]):
         for one in cores:
             graph.connect(one, "sink", sink)
         return graph
+
+
+class LowLatencyHandshakeJoin(HandshakeJoin):
+    """A chain of cores through which tuples are forwarded at once."""
+
+    name = "low_latency_handshake_join"
+    title = "Low-latency handshake join: tuples pass all cores at once and are stored at one"
+    paper = "Low-latency handshake join (Roy, Teubner and Gemulla, PVLDB 7(9), 2014)"
+    core = LowLatencyCore

@@ -16,23 +16,21 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any
 
-from topologies.b_plus_tree import BPlusTreeJoin
 from topologies.bchj import Bchj
 from topologies.chain_index import ChainIndex
 from topologies.dp_oij import DpOij
 from topologies.flink_oij import FlinkOij
-from topologies.handshake_join import HandshakeJoin
+from topologies.handshake_join import HandshakeJoin, LowLatencyHandshakeJoin
 from topologies.hash_join import HashJoin
 from topologies.hp_oij import HpOij
 from topologies.ibwj import Ibwj
-from topologies.ie_join import IeJoin
+from topologies.join_matrix import JoinMatrix
 from topologies.kp_oij import KpOij
-from topologies.low_latency_handshake_join import LowLatencyHandshakeJoin
-from topologies.nested_loop import NestedLoop
 from topologies.panjoin import PanJoin
 from topologies.scale_join import ScaleJoin
 from topologies.scale_oij import ScaleOij
 from topologies.semijoin import Semijoin
+from topologies.single_pe import BPlusTreeJoin, IeJoin, NestedLoop
 from topologies.split_join import SplitJoin
 from topologies.split_oij import SplitOij
 from topologies.spo_join import SpoJoin
@@ -119,6 +117,7 @@ for _kind in (
     HandshakeJoin,
     LowLatencyHandshakeJoin,
     Bchj,
+    JoinMatrix,
     HashJoin,
     BPlusTreeJoin,
     IeJoin,

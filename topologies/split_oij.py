@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass
 from actors.interval_join.replica import Replica
 from actors.interval_join.sequencer import Sequencer
 from actors.results import Sink
-from actors.window_join.relay import Relay
+from actors.window_join.router import Relay
 from topologies.actor_graph import ActorGraph
 from topologies.interval_join import BatchRows, IntervalJoinTopology
 from topologies.split_join import SplitJoin

@@ -18,8 +18,7 @@ from pydantic.dataclasses import dataclass as validated
 from actors.results import Sink
 from actors.source import Source
 from actors.window_join.joiner import Joiner
-from actors.window_join.relay import Relay
-from actors.window_join.router import Router
+from actors.window_join.router import Relay, Router
 from actors.window_join.routing import RoundRobin, Routing
 from joins.queries.query import JoinQuery
 from topologies.actor_graph import ActorGraph

@@ -8,14 +8,13 @@ from typing import Any
 from actors.probes import Probes
 from actors.protocol import Actor, Context, Message
 from actors.results import Answers
-from actors.window_join.payloads import Share
-from actors.window_join.routing import Routing, here
-from joins.batch import Batch, Schema
-from joins.indexes.index import Index, ranges_for
+from actors.window_join.router import Share
+from actors.window_join.routing import Routing
+from joins.batch import Schema
+from joins.indexes.index import Index, ranges_for, stored_columns
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
-from joins.state import State, plain, revive
 
 
 class Joiner(Actor):
@@ -33,6 +32,8 @@ class Joiner(Actor):
     index, options
         Structure of the local windows (`WINDOW_INDEXES`), and what is set of it.
     """
+
+    state = ("_indexes",)
 
     def __init__(
         self,
@@ -60,44 +61,26 @@ class Joiner(Actor):
         """Store, probe, answer and expire."""
         share: Share = message.payload
         for stream, part in enumerate(share.parts):
-            places = self._routing.stored_at(stream, part.batch)
-            self._store(stream, part.batch.take(here(places, self._pe, len(part))), context)
+            stored = part.batch.take(self._routing.stored_at(stream, part.batch).at(self._pe))
+            columns = stored_columns(self._storing[stream], stored)
+            context.charge(self._indexes[stream].insert(columns, stored.id))
         probing = [
-            part.take(here(self._routing.probes_at(stream, part.batch), self._pe, len(part)))
+            part.take(self._routing.probes_at(stream, part.batch).at(self._pe))
             for stream, part in enumerate(share.parts)
         ]
         if any(len(part) for part in probing):
-            found = tuple(self._probe(stream, part, context) for stream, part in enumerate(probing))
+            matches = tuple(
+                self._probe(stream, part, context) for stream, part in enumerate(probing)
+            )
             born_ns = tuple(part.born_ns for part in probing)
-            context.send("sink", Answers(found, born_ns, share.span))
+            context.send("sink", Answers(matches, born_ns, share.span))
         for index, horizon in zip(self._indexes, share.horizon, strict=True):
             context.charge(index.expire(horizon))
-
-    def _store(self, stream: int, batch: Batch, context: Context) -> None:
-        columns = [
-            batch.fields[condition.stored_field].astype(condition.dtype, copy=False)
-            for condition in self._storing[stream]
-        ]
-        context.charge(self._indexes[stream].insert(columns, batch.id))
 
     def _probe(self, stream: int, part: Probes, context: Context) -> Matches:
         conditions = self._probing[stream]
         columns = [part.batch.fields[condition.probe_field] for condition in conditions]
         ranges = ranges_for(conditions, columns, part.start, part.stop)
-        found = self._indexes[self._stored_stream[stream]].probe(ranges, enumerate=self._pairs)
-        context.charge(found.work)
-        return Matches(
-            stream=stream,
-            probe_id=part.batch.id,
-            count=found.count,
-            fingerprint=found.fingerprint,
-            match_id=found.match_id,
-        )
-
-    def snapshot(self) -> State:
-        """Return the indexes."""
-        return {"indexes": plain(self._indexes)}
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._indexes = revive(state["indexes"])
+        result = self._indexes[self._stored_stream[stream]].probe(ranges, enumerate=self._pairs)
+        context.charge(result.work)
+        return result.of(stream, part.batch.id)

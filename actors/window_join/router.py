@@ -1,16 +1,51 @@
-"""The router: gives every tuple its window, and sends it where it is stored and where it probes."""
+"""The router of whole windows: gives every tuple its window, and sends it where it is needed."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from actors.probes import Probes, give_windows
-from actors.protocol import Actor, Context, Message
+from actors.protocol import HEADER_BYTES, Actor, Context, Message
 from actors.source import Fed
-from actors.window_join.payloads import Share
-from actors.window_join.routing import Routing, here
+from actors.window_join.routing import Routing
 from joins.queries.windows import Window, WindowBounds
-from joins.state import State
+
+_POSITION_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The arrivals that concern a PE: to be stored there, to probe there, or both.
+
+    Attributes
+    ----------
+    parts
+        One per stream of the query.
+    horizon
+        Per stream the least position that any later probe can see.
+    span
+        First and last arrival number of the batch they were part of.
+    """
+
+    parts: tuple[Probes, ...]
+    horizon: tuple[int, ...]
+    span: tuple[int, int]
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return (
+            HEADER_BYTES
+            + _POSITION_BYTES * len(self.horizon)
+            + sum(part.nbytes for part in self.parts)
+        )
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples."""
+        return sum(len(part) for part in self.parts)
 
 
 class Router(Actor):
@@ -21,6 +56,8 @@ class Router(Actor):
 
     Port: ``joiner``.
     """
+
+    state = ("_bounds",)
 
     def __init__(
         self, *, windows: tuple[Window, ...], self_join: bool, routing: Routing, pes: int
@@ -53,17 +90,19 @@ class Router(Actor):
             for stream, part in enumerate(parts)
         ]
         return [
-            [
-                here(stored, pe, len(part)) | here(probing, pe, len(part))
-                for part, (stored, probing) in zip(parts, places, strict=True)
-            ]
+            [stored.at(pe) | probing.at(pe) for stored, probing in places]
             for pe in range(self._pes)
         ]
 
-    def snapshot(self) -> State:
-        """Return the window state."""
-        return {"bounds": self._bounds.snapshot()}
 
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._bounds.restore(state["bounds"])
+class Relay(Actor):
+    """An inner node of a tree that spreads messages to many actors, or gathers them from many.
+
+    Port: ``out``.
+    """
+
+    state = ()
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Send the payload to everybody downstream."""
+        context.send("out", message.payload)

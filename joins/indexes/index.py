@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from joins.batch import Batch
 from joins.indexes.columns import column, encode, window_columns
 from joins.machine.compiling import inlined
 from joins.matches import ProbeResult
@@ -83,6 +84,11 @@ def ranges_for(
     bounds = [c.bounds(values) for c, values in zip(conditions, columns, strict=True)]
     low, high = [low for low, _ in bounds], [high for _, high in bounds]
     return Ranges(low, high, [c.negated for c in conditions], start, stop)
+
+
+def stored_columns(conditions: Sequence[Condition], batch: Batch) -> list[np.ndarray]:
+    """Return the columns of *batch* that an index for *conditions* stores, one per condition."""
+    return [batch.fields[c.stored_field].astype(c.dtype, copy=False) for c in conditions]
 
 
 def negated_flags(ranges: Ranges) -> np.ndarray:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from actors.context import RecordingContext
 from actors.feed import StreamFile
-from actors.handshake.core import Core
+from actors.handshake import Core
 from actors.probes import give_windows
 from actors.protocol import Actor, Message
 from actors.results import Answers
@@ -201,10 +201,11 @@ def test_a_low_latency_join_has_found_all_pairs_when_messages_have_gone_through(
     assert Counter(chains["handshake_join"].found) == so_far
 
 
-def _held(core: Core) -> list[int]:
-    state = plain(core.snapshot())
-    segments = [*state["segments"], *([state["in_flight"]] if "in_flight" in state else [])]
-    return [len(revive(segment["tuples"])) for segment in segments]
+def _stored(core: Core) -> list[int]:
+    """Return how many tuples are in each segment of a core, copies in flight last."""
+    state = core.snapshot()
+    segments = [*state["_segments"], *([state["_in_flight"]] if "_in_flight" in state else [])]
+    return [len(revive(segment)) for segment in segments]
 
 
 @pytest.mark.parametrize("unit", ["", " ns"])
@@ -216,7 +217,7 @@ def test_what_a_core_keeps_is_its_share_of_the_windows(name: str, unit: str) -> 
     for fed in batches(long_streams(400), rows)[:-1]:
         chain.receive("driver", Message("source", "out", fed))
         chain.deliver_all()
-        for core, held in enumerate(map(_held, chain.cores)):
+        for core, held in enumerate(map(_stored, chain.cores)):
             most[core, : len(held)] = np.maximum(most[core, : len(held)], held)
     # A batch more than its share, and in flight no more than a batch or what moves on with it.
     assert (most[:, :2] <= window // pes + 2 * rows).all(), most
@@ -233,4 +234,4 @@ def test_nothing_piles_up_while_one_stream_is_silent(name: str, silent: int) -> 
     for fed in batches(columns, 8)[:-1]:
         chain.receive("driver", Message("source", "out", fed))
         chain.deliver_all()
-        assert sum(sum(_held(core)) for core in chain.cores) <= 40 + 4 * 2 * 8
+        assert sum(sum(_stored(core)) for core in chain.cores) <= 40 + 4 * 2 * 8

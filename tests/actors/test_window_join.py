@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,6 @@ from actors.context import RecordingContext
 from actors.feed import StreamFile
 from actors.protocol import Actor, Message
 from actors.source import Fed, Feeding
-from actors.window_join.routing import here
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.queries.parser import parse_query
@@ -57,6 +58,11 @@ def batches(draw: st.DrawFn) -> Batch:
     return make_batch(draw(st.integers(0, 9)), [x for x, _ in rows], [y for _, y in rows])
 
 
+def pe_counts(topology: WindowJoin[Any]) -> list[str]:
+    """Return the parameters that are a number of PEs."""
+    return [field.name for field in fields(topology.parameters_type) if field.type == "Pes"]
+
+
 @pytest.mark.parametrize(
     "predicates",
     ["R.x = S.x", "R.x = S.y", "R.y = S.y", "T.x1 = T.x2", "T.x1 = T.y2", "T.y1 = T.y2"],
@@ -71,19 +77,15 @@ def test_two_tuples_that_match_meet_at_one_pe_alone(
     schemas = [file.schema for file in job.files]
     topology = TOPOLOGIES[name]
     assert isinstance(topology, WindowJoin)
-    many = {
-        # As far as 7 at least: the hashes of 0.0 and -0.0 are equal modulo all numbers below it.
-        key: data.draw(st.integers(1, 12))
-        for key in ("pes", "units")
-        if key in topology.parameters_type.__dataclass_fields__
-    }
+    # As far as 7 at least: the hashes of 0.0 and -0.0 are equal modulo all numbers below it.
+    many = {key: data.draw(st.integers(1, 12), label=key) for key in pe_counts(topology)}
     layout = topology.lay_out(job, topology.parameters_type(**many))
     for probing in range(len(schemas)):
         stored = job.query.stored_stream(probing)
         new, old = data.draw(batches()), data.draw(batches())
         meetings = sum(
-            here(layout.routing.probes_at(probing, new), pe, len(new))[:, None].astype(int)
-            & here(layout.routing.stored_at(stored, old), pe, len(old))
+            layout.routing.probes_at(probing, new).at(pe)[:, None].astype(int)
+            & layout.routing.stored_at(stored, old).at(pe)
             for pe in range(sum(layout.joiners.values()))
         )
         (condition,) = job.query.conditions(probing, schemas)
@@ -128,34 +130,44 @@ def test_what_is_kept_follows_the_window_not_the_stream(
     """Not even while the other stream, whose tuples would see it, is silent."""
     predicates = "R.x = S.x" if len(rows) == 2 else "T.x1 = T.x2"
     topology = TOPOLOGIES[name]
-    settings = {"chain_index": {"sub_index": 5}, "bchj": {"pes": 3}}.get(name, {})
+    assert isinstance(topology, WindowJoin)
+    settings: dict[str, int] = {key: 3 for key in pe_counts(topology)}
+    if name == "chain_index":
+        settings["sub_index"] = 5
     parameters = topology.parameters_type(**settings)
-    graph = topology.build(make_job(predicates, f"SLIDE INTERVAL {window}"), parameters)
-    copies = settings.get("pes", 1)
-    kept = [
-        sum(len(index) for pe in joiners for index in revive(pe.snapshot()["indexes"]))
-        for joiners in drive(graph, [fed(number, rows) for number in range(40)])
+    job = make_job(predicates, f"SLIDE INTERVAL {window}")
+    graph = topology.build(job, parameters)
+    feds = [fed(number, rows) for number in range(40)]
+    stored = [
+        sum(len(index) for pe in joiners for index in revive(pe.snapshot()["_indexes"]))
+        for joiners in drive(graph, feds)
     ]
-    seen = 40 * sum(1 for n in rows if n)
-    assert max(kept) <= copies * (seen + 2 * 10 * len(rows))
-    assert kept[-1] >= copies * (seen - 10 * len(rows))
+    routing = topology.lay_out(job, parameters).routing
+    # Every stream with tuples is seen over 40 positions, and stored at so many PEs.
+    copies = [
+        max(routing.stored_at(stream, part).copies, default=0)
+        for stream, part in enumerate(feds[0].arrivals.parts)
+    ]
+    assert max(stored) <= sum(copies) * 40 + sum(max(c, 1) for c in copies) * 2 * 10
+    assert stored[-1] >= sum(copies) * (40 - 10)
 
 
 @pytest.mark.parametrize(
     ("name", "settings", "copies"),
     [
-        ("nested_loop", {}, 1),
-        ("b_plus_tree", {}, 1),
-        ("ie_join", {}, 1),
-        ("split_join", {"pes": 5}, 5),
-        ("scale_join", {"pes": 5}, 5),
-        ("bchj", {"pes": 5}, 5),
-        ("chain_index", {"units": 5}, 6),
-        ("hash_join", {"pes": 5}, 1),
+        ("nested_loop", {}, (1, 1)),
+        ("b_plus_tree", {}, (1, 1)),
+        ("ie_join", {}, (1, 1)),
+        ("split_join", {"pes": 5}, (5, 5)),
+        ("scale_join", {"pes": 5}, (5, 5)),
+        ("bchj", {"pes": 5}, (5, 5)),
+        ("chain_index", {"units": 5}, (6, 6)),
+        ("hash_join", {"pes": 5}, (1, 1)),
+        ("join_matrix", {"grid_rows": 3, "grid_columns": 4}, (4, 3)),
     ],
 )
 def test_a_tuple_is_shipped_as_often_as_the_system_says(
-    name: str, settings: dict[str, int], copies: int
+    name: str, settings: dict[str, int], copies: tuple[int, int]
 ) -> None:
     topology = TOPOLOGIES[name]
     graph = topology.build(make_job("R.x = S.x"), topology.parameters_type(**settings))
@@ -169,4 +181,4 @@ def test_a_tuple_is_shipped_as_often_as_the_system_says(
             shipped.update(
                 (stream, tuple_id) for tuple_id in part.batch.id.tolist() for _ in sent.receivers
             )
-    assert shipped == {(s, i): copies for s, rows in enumerate((8, 13)) for i in range(rows)}
+    assert shipped == {(s, i): copies[s] for s, rows in enumerate((8, 13)) for i in range(rows)}

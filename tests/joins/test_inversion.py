@@ -1,4 +1,4 @@
-"""Matches turned round, against pairs in plain lists."""
+"""Matches inverted, against pairs in plain lists."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joins.hashing import mix
+from joins.inversion import invert
 from joins.matches import ProbeResult
-from joins.turned_round import turn_round
 from joins.work import NO_WORK
 
 
@@ -31,14 +31,15 @@ def test_every_pair_is_there_from_the_other_side(
         match_id=np.array(list(chain(*listed)), np.int64),
         work=NO_WORK,
     )
-    ids, count, sums, by = turn_round(probes, found, enumerate=enumerate)
+    ids, inverted = invert(probes, found, enumerate=enumerate)
+    by = inverted.match_id
     wanted = {
         match: [first + i for i in range(len(rows)) if match in rows[i]]
         for match in sorted(set().union(*rows))
     }
     assert ids.tolist() == list(wanted)
-    assert count.tolist() == [len(probing) for probing in wanted.values()]
-    assert sums.tolist() == [
+    assert inverted.count.tolist() == [len(probing) for probing in wanted.values()]
+    assert inverted.fingerprint.tolist() == [
         int(np.sum(mix(np.array(probing)), dtype=np.uint64)) for probing in wanted.values()
     ]
     assert (by is None) == (not enumerate)

@@ -1,4 +1,4 @@
-"""Matches turned round: from what probes found to what found each match."""
+"""Matches inverted: from what each probe found to which probes found each match."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from joins.machine.compiling import kernel
 from joins.matches import ProbeResult
 
 
-def turn_round(
-    probe_id: np.ndarray, found: ProbeResult, *, enumerate: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return which tuples were found, and by whom.
+def invert(
+    probe_id: np.ndarray, result: ProbeResult, *, enumerate: bool
+) -> tuple[np.ndarray, ProbeResult]:
+    """Return which tuples were matches, and for each of them the probes that found it.
 
     One pass over the matches into a place for each tuple, with no sorting: what probes see lies
     within a window, so that places are no more than its tuples.
@@ -21,45 +21,49 @@ def turn_round(
     ----------
     probe_id
         int64, the probing tuples.
-    found
-        What they found, a row for each of them, listed.
+    result
+        What they found, a row for each of them, with the matches listed.
     enumerate
-        List who found them.
+        List the probes too.
 
     Returns
     -------
-    tuple
-        The ids found, int64 in ascending order; by how many (int64), the wrapping sum of
-        ``splitmix64`` of their ids (uint64), and these ids (int64) of the first row, then of the
-        second, ..., in the order of the probes; None when only counted.
+    match_id
+        int64, the tuples that were found, ascending.
+    inverted
+        A row for each of them; its "matches" are ids of *probe_id*, in their order. The work is
+        that of *result*.
     """
-    match_id = found.match_id
-    assert match_id is not None  # they were listed
+    assert result.match_id is not None  # they were listed
+    match_id = result.match_id
     begin = int(match_id.min()) if len(match_id) else 0
     places = int(match_id.max()) + 1 - begin if len(match_id) else 0
     count, sums = np.zeros(places, np.int64), np.zeros(places, np.uint64)
-    _count(probe_id, found.count, match_id, begin, count, sums)
+    _count(probe_id, result.count, match_id, begin, count, sums)
     seen = np.flatnonzero(count)
     listed = None
     if enumerate:
         listed = np.empty(len(match_id), np.int64)
-        _list(probe_id, found.count, match_id, begin, np.cumsum(count) - count, listed)
-    return seen + begin, count[seen], sums[seen], listed
+        _list(probe_id, result.count, match_id, begin, np.cumsum(count) - count, listed)
+    inverted = ProbeResult(
+        count=count[seen], fingerprint=sums[seen], match_id=listed, work=result.work
+    )
+    return seen + begin, inverted
 
 
 @kernel
 def _count(
     probe_id: np.ndarray,
-    found: np.ndarray,
+    matches: np.ndarray,
     match_id: np.ndarray,
     begin: int,
     count: np.ndarray,
     sums: np.ndarray,
 ) -> None:
     at = 0
-    for i in range(len(found)):
+    for i in range(len(matches)):
         mixed = splitmix64(probe_id[i])
-        for _ in range(found[i]):
+        for _ in range(matches[i]):
             place = match_id[at] - begin
             count[place] += 1
             sums[place] += mixed
@@ -69,7 +73,7 @@ def _count(
 @kernel
 def _list(
     probe_id: np.ndarray,
-    found: np.ndarray,
+    matches: np.ndarray,
     match_id: np.ndarray,
     begin: int,
     room: np.ndarray,
@@ -77,8 +81,8 @@ def _list(
 ) -> None:
     """Put every probe into the next *room* of each tuple that it found."""
     at = 0
-    for i in range(len(found)):
-        for _ in range(found[i]):
+    for i in range(len(matches)):
+        for _ in range(matches[i]):
             place = match_id[at] - begin
             listed[room[place]] = probe_id[i]
             room[place] += 1

@@ -1,0 +1,391 @@
+"""Handshake joins: two streams flow past each other through a chain of cores.
+
+R enters at the first core and leaves at the last, S the other way round. The `Driver` gives every
+tuple the window it sees and feeds both ends; a `Flow` is what travels from core to core. Where two
+tuples pass each other, the newer one may see the older (`Segment.meet`), so that no core needs to
+know more than its own tuples. There are two kinds of core:
+
+- `RestingCore`, of the handshake join (Teubner and Mueller, SIGMOD 2011): tuples rest in segments
+  and push each other on;
+- `LowLatencyCore`, of the low-latency handshake join (Roy, Teubner and Gemulla, PVLDB 2014): tuples
+  are forwarded at once and stored at one core on their way.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from actors.probes import Probes, give_windows
+from actors.protocol import FEEDBACK, HEADER_BYTES, Actor, Context, Message
+from actors.results import Answers
+from actors.source import Fed
+from joins.batch import Batch, Schema
+from joins.indexes.index import Index, ranges_for, stored_columns
+from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.inversion import invert
+from joins.matches import ProbeResult
+from joins.queries.conditions import Condition
+from joins.queries.query import JoinQuery
+from joins.queries.windows import Window, WindowBounds
+from joins.state import Stateful
+from joins.work import Work
+
+RIGHTWARD, LEFTWARD = 0, 1
+"""The two flows: R enters at the first core, S at the last."""
+
+_NUMBERS_BYTES = 24
+_END = int(np.iinfo(np.int64).max)  # A position behind all others.
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Tuples of one flow on their way to the next core; there may be none.
+
+    Attributes
+    ----------
+    direction
+        `RIGHTWARD` or `LEFTWARD`.
+    part
+        The tuples, each with the window it sees in the other flow.
+    passed
+        How far the other flow had come when these tuples left: rightward, positions below it have
+        reached the core that sends; leftward, they had reached the last core when this entered.
+    horizon
+        The least position of the other flow that any tuple behind these can see.
+    last
+        Whether nothing enters behind these.
+    span
+        First and last arrival number of the batch that set them in motion.
+    """
+
+    direction: int
+    part: Probes
+    passed: int
+    horizon: int
+    last: bool
+    span: tuple[int, int]
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + _NUMBERS_BYTES + self.part.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples."""
+        return len(self.part)
+
+
+class Driver(Actor):
+    """Gives every tuple its window and sends R to the first core and S to the last.
+
+    The originals' driver watches the windows and sends a message for each tuple that expires, into
+    the end opposite to the one where it came in. Here every message says from which position on
+    the other stream can still be seen: it is behind all tuples that see more, so it says the same.
+
+    A stream that is joined with itself goes in at both ends: what flows right probes, and what
+    flows left is probed and sees nothing.
+
+    Ports: ``first`` and ``last``, the two ends of the chain.
+    """
+
+    state = ("_bounds",)
+
+    def __init__(self, *, windows: tuple[Window, ...], self_join: bool) -> None:
+        self._bounds = WindowBounds(windows, self_join=self_join)
+        self._self_join = self_join
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Send the tuples of one `Fed` batch to either end, even where there are none."""
+        fed: Fed = message.payload
+        parts = give_windows(fed, self._bounds)
+        if self._self_join:
+            nothing = np.zeros(len(parts[0]), np.int64)
+            parts = (*parts, replace(parts[0], start=nothing, stop=nothing))
+        horizon = self._bounds.horizon
+        for direction, port in ((RIGHTWARD, "first"), (LEFTWARD, "last")):
+            flow = Flow(
+                direction=direction,
+                part=parts[direction],
+                passed=0,
+                horizon=horizon[0 if self._self_join else 1 - direction],
+                last=fed.last,
+                span=fed.arrivals.span,
+            )
+            context.send(port, flow)
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Tuples of one stream that see at least one other each, and what they see: a row for each."""
+
+    seeing: Probes
+    result: ProbeResult
+
+
+class Segment(Stateful):
+    """Tuples of one stream at a core, in the order of their positions, and an index over them.
+
+    Parameters
+    ----------
+    schema
+        Of the stream.
+    conditions
+        The predicates as the other stream's tuples see them.
+    index
+        Structure of the index (`WINDOW_INDEXES`).
+    """
+
+    state = ("tuples", "_index")
+
+    def __init__(self, schema: Schema, conditions: tuple[Condition, ...], index: str) -> None:
+        nothing = np.empty(0, np.int64)
+        self.tuples = Probes(Batch.empty(schema), nothing, nothing, nothing)
+        self._conditions = conditions
+        self._index: Index = WINDOW_INDEXES[index](conditions)
+
+    def __len__(self) -> int:
+        return len(self.tuples)
+
+    def store(self, part: Probes) -> Work:
+        """Add *part*, whose positions follow those that are here."""
+        columns = stored_columns(self._conditions, part.batch)
+        self.tuples = Probes.concat([self.tuples, part])
+        return self._index.insert(columns, part.batch.id) + Work(bytes_copied=part.nbytes)
+
+    def drop(self, before: int) -> Work:
+        """Drop positions less than *before*."""
+        self.tuples = self.tuples.slice(self._place(before), len(self))
+        return self._index.expire(before)
+
+    def between(self, first: int, stop: int) -> Probes:
+        """Return the tuples at positions *first* to *stop* (exclusive)."""
+        return self.tuples.slice(self._place(first), self._place(stop))
+
+    def meet(
+        self, arriving: Probes, *, before: int = _END, pairs: bool
+    ) -> tuple[Sighting, Sighting, Work]:
+        """Return what *arriving* tuples see here, what here sees them, and what it cost.
+
+        Of two tuples only the newer one can see the other, so that no pair is found both ways.
+        Windows only move on: the tuples here that see a given one lie side by side.
+
+        Parameters
+        ----------
+        before
+            Tuples here at positions from this on take no part.
+        pairs
+            Whether to list the matches.
+        """
+        here = self.tuples.slice(0, self._place(before))
+        ids = here.batch.id
+        begin, end = (int(ids[0]), int(ids[-1]) + 1) if len(here) else (0, 0)
+        rows, seen = self._probe(
+            arriving, np.maximum(arriving.start, begin), np.minimum(arriving.stop, end), pairs
+        )
+        some = seen.count > 0
+        matching = replace(seen, count=seen.count[some], fingerprint=seen.fingerprint[some])
+        ends = np.append(ids, end)
+        seen_rows, seeing = self._probe(
+            arriving,
+            ends[np.searchsorted(here.stop, arriving.batch.id, "right")],
+            ends[np.searchsorted(here.start, arriving.batch.id, "right")],
+            True,
+        )
+        older, inverted = invert(arriving.batch.id[seen_rows], seeing, enumerate=pairs)
+        seers = self.tuples.take(np.searchsorted(self.tuples.batch.id, older))
+        searches = Work(comparisons=2 * len(arriving) * len(here).bit_length())
+        return (
+            Sighting(arriving.take(rows[some]), matching),
+            Sighting(seers, inverted),
+            seen.work + seeing.work + searches,
+        )
+
+    def _place(self, position: int) -> int:
+        return int(np.searchsorted(self.tuples.batch.id, position))
+
+    def _probe(
+        self, arriving: Probes, start: np.ndarray, stop: np.ndarray, pairs: bool
+    ) -> tuple[np.ndarray, ProbeResult]:
+        """Probe with those of *arriving* that see any tuples; return which, and the result."""
+        rows = np.flatnonzero(start < stop)
+        columns = [arriving.batch.fields[c.probe_field][rows] for c in self._conditions]
+        ranges = ranges_for(self._conditions, columns, start[rows], stop[rows])
+        return rows, self._index.probe(ranges, enumerate=pairs)
+
+
+class Core(Actor):
+    """Lets arriving tuples meet those that are here, stores some, and sends the rest on.
+
+    Both flows are first in, first out, and every message is answered by one in its own direction,
+    if only to say how far the flow has come. Leftward tuples travel on the port for answers: two
+    neighbours that waited for room in each other's inboxes would wait for ever. The flow to the
+    right stops where a core is busy, and with it the driver, which feeds both.
+
+    Ports: ``right``, ``feedback`` (the neighbour on the left), ``sink``.
+
+    Parameters
+    ----------
+    core, cores
+        Which of them this is, from the left, and how many there are.
+    index
+        Structure of the local windows (`joins.indexes.windows.window_indexes.WINDOW_INDEXES`).
+    """
+
+    state: ClassVar[tuple[str, ...]] = ("_segments", "_reached")
+
+    def __init__(
+        self,
+        *,
+        query: JoinQuery,
+        schemas: tuple[Schema, ...],
+        core: int,
+        cores: int,
+        index: str,
+        pairs: bool,
+    ) -> None:
+        self._core = core
+        self._cores = cores
+        self._is_end = (core == cores - 1, core == 0)
+        self._streams = (0, query.stored_stream(0))
+        self._pairs = pairs
+        conditions = query.conditions(0, schemas)
+        self._seen_by = (tuple(condition.mirrored for condition in conditions), conditions)
+        self._schemas = tuple(schemas[stream] for stream in self._streams)
+        self._segments = [self._segment(way, index) for way in (RIGHTWARD, LEFTWARD)]
+        self._reached = [0, 0]
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Let the tuples of a `Flow` meet those here, and send on what goes on."""
+        flow: Flow = message.payload
+        way, streams = flow.direction, self._streams
+        if len(flow.part):
+            self._reached[way] = int(flow.part.batch.id[-1]) + 1
+        sightings = []
+        for segment, before in self._met_by(flow, context):
+            arriving, here, work = segment.meet(flow.part, before=before, pairs=self._pairs)
+            context.charge(work)
+            sightings += [(streams[way], arriving), (streams[1 - way], here)]
+        self._answer(sightings, flow.span, context)
+        leaving = self._settle(flow, context)
+        if not self._is_end[way]:
+            port = "right" if way == RIGHTWARD else FEEDBACK
+            context.send(port, replace(flow, part=leaving, passed=self._passed(flow)))
+
+    @abstractmethod
+    def _met_by(self, flow: Flow, context: Context) -> list[tuple[Segment, int]]:
+        """Return the segments that arriving tuples meet, each up to a position (exclusive)."""
+
+    @abstractmethod
+    def _settle(self, flow: Flow, context: Context) -> Probes:
+        """Store those of the arriving tuples that stay, drop others, return what goes on."""
+
+    def _passed(self, flow: Flow) -> int:
+        """Return how far the other flow has come, as `Flow.passed` means it for the next core."""
+        if flow.direction == RIGHTWARD:
+            return self._reached[LEFTWARD]
+        return self._reached[RIGHTWARD] if self._is_end[RIGHTWARD] else flow.passed
+
+    def _segment(self, direction: int, index: str) -> Segment:
+        """Return an empty segment for tuples that flow in *direction*."""
+        return Segment(self._schemas[direction], self._seen_by[direction], index)
+
+    def _answer(
+        self, sightings: list[tuple[int, Sighting]], span: tuple[int, int], context: Context
+    ) -> None:
+        """Send the matches to the sink, if there are any."""
+        some = [(stream, sighting) for stream, sighting in sightings if len(sighting.seeing)]
+        if some:
+            matches = tuple(s.result.of(stream, s.seeing.batch.id) for stream, s in some)
+            born_ns = tuple(sighting.seeing.born_ns for _, sighting in some)
+            context.send("sink", Answers(matches, born_ns, span))
+
+
+class RestingCore(Core):
+    """Stores an equal share of either window; what is more goes on to the neighbour.
+
+    Every tuple comes by every core in the end, and meets each tuple of the other stream once, where
+    the two come by each other. As they may do so between two cores, leftward tuples stay here as a
+    copy until the neighbour on the left has them: what comes from there and has not met them meets
+    the copy (the original's acknowledgements, on one side only as there; here each message from the
+    left says what has arrived). At its end of the chain a tuple stays until no tuple that is still
+    to enter at that end can see it.
+
+    Where the original leaves open how long segments are, a window of time gives each core the same
+    stretch of it. Tuples move only as others follow, so with the last of all rightward ones go
+    through to the end: else the pairs between cores would wait for ever.
+    """
+
+    state = ("_sent",)
+
+    def __init__(self, *, query: JoinQuery, cores: int, **arguments: Any) -> None:
+        super().__init__(query=query, cores=cores, **arguments)
+        self._window = query.windows[0]  # the same over every stream
+        self._share = -(-self._window.length // cores)
+        self._sent = [0, 0]
+
+    def _met_by(self, flow: Flow, context: Context) -> list[tuple[Segment, int]]:
+        if flow.direction == RIGHTWARD:
+            context.charge(self._segments[LEFTWARD].drop(flow.passed))
+        return [(self._segments[1 - flow.direction], _END)]
+
+    def _settle(self, flow: Flow, context: Context) -> Probes:
+        way, here = flow.direction, self._segments[flow.direction]
+        context.charge(here.store(flow.part))
+        if self._is_end[1 - way]:
+            context.charge(self._segments[1 - way].drop(flow.horizon))
+        if self._is_end[way]:
+            return here.between(0, 0)
+        sent, self._sent[way] = self._sent[way], max(self._sent[way], self._leaves_before(flow))
+        leaving = here.between(sent, self._sent[way])
+        if way == RIGHTWARD:
+            context.charge(here.drop(self._sent[way]))
+        return leaving
+
+    def _leaves_before(self, flow: Flow) -> int:
+        """Return the position before which tuples have no place here any more."""
+        reached = self._reached[flow.direction]
+        if flow.last and flow.direction == RIGHTWARD:
+            return reached
+        if self._window.kind == "count":
+            return reached - self._share
+        batch = self._segments[flow.direction].tuples.batch
+        old = int(np.searchsorted(batch.ts, batch.ts[-1:] - self._share)[0]) if len(batch) else 0
+        return reached - (len(batch) - old)
+
+
+class LowLatencyCore(Core):
+    """Stores the tuples whose home it is, in turns, and forwards all of them at once.
+
+    A rightward tuple meets what is stored at each core, a leftward one only the tuples that had
+    been through the whole chain when it entered: with the others it is they that meet it, at its
+    home, or in flight. In flight it is where it has left a core and not reached the next: a copy
+    stays until the neighbour on the left has it, unless it has passed its home and is met there.
+    (The original marks stored tuples as expedited until they have been through, and acknowledges
+    each leftward tuple; here messages say how far the other flow had come.)
+    """
+
+    state = ("_in_flight",)
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._in_flight = self._segment(LEFTWARD, "nested_loop")
+
+    def _met_by(self, flow: Flow, context: Context) -> list[tuple[Segment, int]]:
+        if flow.direction == LEFTWARD:
+            return [(self._segments[RIGHTWARD], self._passed(flow))]
+        context.charge(self._in_flight.drop(flow.passed))
+        return [(self._segments[LEFTWARD], _END), (self._in_flight, _END)]
+
+    def _settle(self, flow: Flow, context: Context) -> Probes:
+        way, part = flow.direction, flow.part
+        home = part.batch.id % self._cores
+        context.charge(self._segments[way].store(part.take(home == self._core)))
+        context.charge(self._segments[1 - way].drop(flow.horizon))
+        if way == LEFTWARD:
+            context.charge(self._in_flight.store(part.take(home < self._core)))
+        return part

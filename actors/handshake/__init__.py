@@ -1,1 +1,0 @@
-"""Handshake joins: two streams flow past each other through a chain of cores."""
