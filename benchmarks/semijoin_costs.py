@@ -32,8 +32,7 @@ from netsim.network import Latency, Link, full_mesh
 from netsim.trace import Trace, trace_names
 from scenarios.planning.planner import Measured, measured_cost
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
-from topologies.semijoins.costs.costing import Costing
-from topologies.semijoins.costs.estimate import estimate
+from topologies.semijoins.costing import estimate_plan
 from topologies.semijoins.random_queries import FIELD_BYTES, QueryValues
 from topologies.topology import Job
 
@@ -177,9 +176,9 @@ def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[Measured, 
     )
     semijoin = Semijoin()
     network = full_mesh(_NAMES, setting.link)
-    costing = Costing(semijoin.statistics(setting.job, parameters, network))
+    statistics = semijoin.statistics(setting.job, parameters, network)
     plan = plan_of(setting.job.query, parameters)
-    there, back = estimate(costing, plan).steps
+    there, back = estimate_plan(statistics, plan).joins
     graph = semijoin.build(setting.job, parameters)
     wiring = graph.wiring
     path = folder / "trace.parquet"

@@ -12,12 +12,10 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import Result, report
-from topologies.semijoins.costs.costing import Costing
-from topologies.semijoins.exhaustive import exhaustive_plan
-from topologies.semijoins.greedy import greedy_plan
+from topologies.semijoins.costing import Costing
+from topologies.semijoins.plans import JoinPlan
 from topologies.semijoins.random_queries import QueryValues, random_query
-from topologies.semijoins.reading import JoinPlan
-from topologies.semijoins.trees.search import exhaustive_tree, greedy_tree
+from topologies.semijoins.searches import exhaustive_plan, exhaustive_tree, greedy_plan, greedy_tree
 
 _QUERIES = 9
 

@@ -14,49 +14,133 @@ what crosses the wires and where results are made, never in what the results are
 are at their sites: results are not shipped to one place, as in the paper.
 
 In the paper's model (*delayed*) probes and removals wait until everything is known everywhere: δ
-after the fact. A message that takes longer costs results. *punctuated* waits for messages that say
-so, and is exact whatever the network does.
+after the fact. A message that takes longer costs results. *punctuated* execution waits for messages
+that announce it, and is exact whatever the network does.
 
-A plan may also be a tree of two-way joins (section 4.2): what a join finds is then a stream at one
+A plan may also be a tree of two-way joins (section 4.2): a join's output is then a stream at one
 of the two sites, with a window of its own, and meets the other operand of the join above.
 
-With *replan_every* the sites tell a coordinator, beside the first of them, what they see of their
-streams, and it changes the plan where another one has become better.
+With *replan_every* the sites report to a coordinator, beside the first of them, what they see of
+their streams, and it changes the plan where another one has become better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
+from typing import Annotated, Any, Literal
 
 import networkx as nx
+from annotated_types import Interval
+from pydantic.dataclasses import dataclass
 
+from actors.feed import StreamFile
 from actors.protocol import FEEDBACK
 from actors.results import Sink
-from actors.semijoins.adaptive_site import AdaptiveSite
-from actors.semijoins.coordinator import Coordinator
-from actors.semijoins.replanning import Replanning
+from actors.semijoins.adaptive_site import AdaptiveSite, Coordinator, Replanning
+from actors.semijoins.execution import Execution
+from actors.semijoins.site import Site
 from actors.semijoins.site_source import SiteSource
+from actors.semijoins.tree_site import TreeSite
+from actors.source import NS_PER_S
+from joins.batch import Batch, Schema
 from joins.queries.query import JoinQuery
-from joins.semijoins.kept_values import KeptTuples, KeptValues
-from joins.semijoins.one_way_join import OneWayJoin
+from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
+from joins.semijoins.value_sample import TupleSample, ValueSample
 from topologies.actor_graph import ActorGraph
-from topologies.semijoins.carrying_out import carrying_out
-from topologies.semijoins.choosing import SEARCHES
-from topologies.semijoins.costs.costing import Costing
-from topologies.semijoins.costs.measuring import Measuring, measured_statistics
-from topologies.semijoins.costs.sizes import sized
-from topologies.semijoins.costs.statistics import JoinStatistics
-from topologies.semijoins.costs.thinning import kept_statistics
-from topologies.semijoins.delays import longest_path
-from topologies.semijoins.parameters import SemijoinParameters, plan_of
-from topologies.semijoins.plan import LinearPlan
-from topologies.semijoins.reading import JoinPlan
+from topologies.quantities import Duration
+from topologies.semijoins.costing import Costing
+from topologies.semijoins.measuring import Measuring, Timing, measured_statistics, read_samples
+from topologies.semijoins.plans import (
+    JoinPlan,
+    LinearPlan,
+    TreePlan,
+    join_graph,
+    parse_plan,
+    uniform_plan,
+)
 from topologies.semijoins.replanning import GreedyPlans
-from topologies.semijoins.shedding import shared_fields, within_budget
-from topologies.topology import Approximation, Job, Topology, TopologyError
+from topologies.semijoins.searches import SEARCHES
+from topologies.semijoins.shedding import Budget, shared_fields
+from topologies.semijoins.statistics import JoinStatistics
+from topologies.semijoins.steps import PlanSteps, linear_steps, longest_path, tree_steps
+from topologies.topology import STRICT, Approximation, Job, Topology, TopologyError
 
-__all__ = ["Semijoin", "SemijoinParameters", "plan_of"]
+Intervals = Annotated[int, Interval(ge=1, le=1_000_000)]
+BytesPerSecond = Annotated[int, Interval(ge=1, le=10**12)]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class SemijoinParameters:
+    """What a person may set of the semijoin system.
+
+    Attributes
+    ----------
+    algorithm
+        Of every one-way join, in sequences breadth first along the join graph.
+    plan
+        Sequences with an algorithm for each step, such as "A: B SP-D, C SM-S1; B: ...", in place of
+        *algorithm*; or a tree of two-way joins, such as "(A, B SP-S/SP-D, C SM-S1/SP-D)"; or
+        ``greedy``, ``exhaustive``, ``auto``, ``greedy-tree`` or ``exhaustive-tree``: searched for
+        by estimated costs.
+    bloom
+        Whether a search may choose semijoins by Bloom filters, too.
+    execution
+        *delayed* is the paper's model, exact as long as messages take less than *delta*.
+    tau
+        τ, the execution interval.
+    delta
+        δ, the longest accumulated delay that the paper's model allows for.
+    replan_every
+        Execution intervals, those in which any stream has a tuple, after which the plan is costed
+        anew and changed where rates or selectivities have drifted; needs *punctuated*. With a
+        *byte_budget* never to one that ships more over its busiest link.
+    tuple_bytes
+        Stream to the size of its full tuples, where they carry more than is joined on.
+    byte_budget
+        Most bytes a second that any link may carry, both ways together, on average over the run: so
+        much of the streams is shed that estimates are within it.
+    kept
+        What is kept of the streams, by values of their join attribute, such as ``{ share = 0.1 }``.
+        Left to *byte_budget*, and without that all.
+    """
+
+    algorithm: Literal[tuple(OneWayJoin)] = OneWayJoin.SP_D  # type: ignore[valid-type]
+    plan: str | None = None
+    bloom: bool = False
+    execution: Literal["delayed", "punctuated"] = "punctuated"
+    tau: Duration = 100_000_000
+    delta: Duration = 80_000_000
+    replan_every: Intervals | None = None
+    tuple_bytes: dict[str, int] = field(default_factory=dict)
+    byte_budget: BytesPerSecond | None = None
+    kept: ValueSample | None = None
+
+    @property
+    def algorithms(self) -> tuple[OneWayJoin, ...]:
+        """What a search chooses from."""
+        return tuple(OneWayJoin) if self.bloom else PAPER_ALGORITHMS
+
+    @property
+    def approximates(self) -> bool:
+        """Whether anything may be shed."""
+        if self.kept is None:
+            return self.byte_budget is not None
+        return self.kept.share < 1 or bool(self.kept.never)
+
+    @property
+    def timing(self) -> Timing:
+        """When sites act, as statistics have it."""
+        return Timing(
+            interval_s=self.tau / NS_PER_S,
+            delay_s=self.delta / NS_PER_S,
+            punctuated=self.punctuated,
+        )
+
+    @property
+    def punctuated(self) -> bool:
+        """Whether execution waits for punctuations."""
+        return self.execution == "punctuated"
 
 
 class Semijoin(Topology[SemijoinParameters]):
@@ -75,7 +159,7 @@ class Semijoin(Topology[SemijoinParameters]):
 
     def claims_exact(self, parameters: SemijoinParameters) -> bool:
         """Return whether it is exact over any network; the paper's model trusts in δ."""
-        return parameters.execution == "punctuated" and not parameters.approximates
+        return parameters.punctuated and not parameters.approximates
 
     def approximation(
         self, query: JoinQuery, parameters: SemijoinParameters
@@ -83,9 +167,9 @@ class Semijoin(Topology[SemijoinParameters]):
         """Return what is kept, and the budget that the rest is shed for."""
         if parameters.kept is None and parameters.byte_budget is None:
             return None
-        values = parameters.kept or KeptValues(share=1.0)
+        values = parameters.kept or ValueSample(share=1.0)
         return Approximation(
-            kept=tuple(KeptTuples(field=name, values=values) for name in shared_fields(query)),
+            kept=tuple(TupleSample(field=name, values=values) for name in shared_fields(query)),
             byte_budget=parameters.byte_budget,
         )
 
@@ -104,7 +188,7 @@ class Semijoin(Topology[SemijoinParameters]):
     ) -> tuple[str, ...]:
         """Return a warning where δ is less than the latency of the longest path."""
         latency_ns, path = longest_path(plan_of(query, parameters), network, query.streams)
-        if parameters.execution == "punctuated" or latency_ns <= parameters.delta:
+        if parameters.punctuated or latency_ns <= parameters.delta:
             return ()
         return (
             f"delta is {parameters.delta / 1e6:g} ms, less than the {latency_ns / 1e6:g} ms of "
@@ -115,24 +199,27 @@ class Semijoin(Topology[SemijoinParameters]):
     def fitted(
         self, job: Job, parameters: SemijoinParameters, network: nx.Graph
     ) -> SemijoinParameters:
-        """Return *parameters* with the plan that was to be searched for, and what is kept."""
+        """Return *parameters* with the plan that was to be searched for, and what is kept.
+
+        Raise :exc:`TopologyError` for a byte budget that leaves next to nothing of the streams.
+        """
         if parameters.plan in SEARCHES:
             statistics = self.statistics(job, parameters, network)
             plan = SEARCHES[parameters.plan](Costing(statistics, parameters.algorithms))
-            parameters = replace(parameters, plan=str(plan).replace("\n", "; "))
+            parameters = replace(parameters, plan=plan.one_line)
         if parameters.byte_budget is None or parameters.kept is not None:
             return parameters
         plan = plan_of(job.query, parameters)
-        full = sized(job, parameters.tuple_bytes)
-        values = within_budget(
-            full,
-            plan,
-            network,
-            self.statistics(job, parameters, network),
-            parameters,
-            replanning_of(full, plan, parameters),
+        full = with_tuple_bytes(job, parameters.tuple_bytes)
+        budget = Budget(
+            bytes_ps=parameters.byte_budget,
+            plan=plan,
+            measuring=Measuring.of_job(full, network, parameters.timing),
+            samples=read_samples(full),
+            statistics=self.statistics(job, parameters, network),
+            replanning=replanning_of(full, plan, parameters),
         )
-        return replace(parameters, kept=values)
+        return replace(parameters, kept=budget.fitting())
 
     def statistics(
         self, job: Job, parameters: SemijoinParameters, network: nx.Graph
@@ -141,11 +228,10 @@ class Semijoin(Topology[SemijoinParameters]):
 
         Of streams of which something is shed, as far as is known by then, from the rest.
         """
-        full = sized(job, parameters.tuple_bytes)
+        full = with_tuple_bytes(job, parameters.tuple_bytes)
         approximation = self.approximation(job.query, parameters)
-        if approximation is None or parameters.kept is None:
-            return measured_statistics(full, network, job.query.streams, **parameters.timing)
-        return kept_statistics(full, network, approximation.kept, **parameters.timing)
+        kept = approximation.kept if approximation and parameters.kept else ()
+        return measured_statistics(full, network, parameters.timing, kept)
 
     def assemble(self, job: Job, parameters: SemijoinParameters) -> ActorGraph:
         """Return sources, sites and sinks.
@@ -156,11 +242,22 @@ class Semijoin(Topology[SemijoinParameters]):
         punctuations.
         """
         query = job.query
-        job = sized(job, parameters.tuple_bytes)
+        job = with_tuple_bytes(job, parameters.tuple_bytes)
         approximation = self.approximation(query, parameters)
         plan = plan_of(query, parameters)
         replanning = replanning_of(job, plan, parameters)
-        carried_out = carrying_out(query, plan, [file.schema for file in job.files], parameters)
+        steps = _steps(query, plan, [file.schema for file in job.files], parameters.delta)
+        site: type[Site] = Site
+        of_plan: dict[str, Any] = {"steps": steps.steps}
+        if replanning:
+            site, of_plan = AdaptiveSite, {"replanning": replanning}
+        elif isinstance(plan, TreePlan):
+            site, of_plan = TreeSite, {"steps": steps.steps, "outputs": steps.outputs}
+        execution = Execution(
+            punctuated=parameters.punctuated,
+            delta_ns=parameters.delta,
+            removal_ns=steps.removal_ns,
+        )
         graph = ActorGraph()
         for stream, name in enumerate(query.streams):
             graph.add(
@@ -174,19 +271,20 @@ class Semijoin(Topology[SemijoinParameters]):
                 interval_ns=parameters.tau,
             )
         for stream, name in enumerate(query.streams):
-            steps = {"replanning": replanning, "schema": job.files[stream].schema}
+            own: dict[str, Any] = {"schema": job.files[stream].schema} if replanning else {}
             graph.add(
                 "site",
                 f"site.{name}",
-                AdaptiveSite if replanning else carried_out.actor,
+                site,
                 site=name,
                 stream=stream,
                 streams=len(query.streams),
                 window=query.windows[stream],
-                execution=carried_out.execution,
+                execution=execution,
                 pairs=job.pairs,
                 kept=approximation.kept[stream] if approximation else None,
-                **(steps if replanning else carried_out.steps),
+                **own,
+                **of_plan,
             )
         for name in query.streams:
             graph.add("sink", f"sink.{name}", Sink, site=name, only_emits=True)
@@ -211,16 +309,15 @@ def replanning_of(job: Job, plan: JoinPlan, parameters: SemijoinParameters) -> R
             f"replan_every = {parameters.replan_every}: only linear plans change while they run; "
             f"{plan} is a tree, whose output streams a new plan would have to make all over again"
         )
-    if parameters.execution != "punctuated":
+    if not parameters.punctuated:
         raise TopologyError(
-            f"replan_every = {parameters.replan_every}: sites change plans together by what "
-            f"punctuations tell; execution must be punctuated, not {parameters.execution}"
+            f"replan_every = {parameters.replan_every}: sites change plans together when "
+            f"punctuations arrive; execution must be punctuated, not {parameters.execution}"
         )
-    sites = job.query.streams
-    measuring = Measuring.of_job(job, job.network(sites), sites, **parameters.timing)
+    measuring = Measuring.of_job(job, job.network(job.query.streams), parameters.timing)
     return Replanning(
         book=GreedyPlans(measuring=measuring, budgeted=parameters.byte_budget is not None),
-        plan=str(plan).replace("\n", "; "),
+        plan=plan.one_line,
         intervals=parameters.replan_every,
     )
 
@@ -239,3 +336,55 @@ def _add_coordinator(graph: ActorGraph, streams: Sequence[str], replanning: Repl
     graph.connect("coordinator", FEEDBACK, *sites)
     for site in sites:
         graph.connect(site, "report", "coordinator")
+
+
+def plan_of(query: JoinQuery, parameters: SemijoinParameters) -> JoinPlan:
+    """Return the plan in *parameters*, or the one that uses their algorithm everywhere.
+
+    Raise :exc:`TopologyError` for one that does not fit the query.
+    """
+    joins = join_graph(query)
+    if parameters.plan is None or parameters.plan in SEARCHES:  # not yet searched for
+        return uniform_plan(query.streams, joins, OneWayJoin(parameters.algorithm))
+    plan = parse_plan(parameters.plan, query.streams)
+    plan.check(joins)
+    return plan
+
+
+def _steps(query: JoinQuery, plan: JoinPlan, schemas: Sequence[Schema], delta_ns: int) -> PlanSteps:
+    if isinstance(plan, TreePlan):
+        return tree_steps(query, plan, schemas, delta_ns)
+    assert isinstance(plan, LinearPlan)  # there are no others
+    return linear_steps(query, plan, schemas, delta_ns)
+
+
+def with_tuple_bytes(job: Job, sizes: dict[str, int]) -> Job:
+    """Return *job* with tuples of the given sizes, bytes, by the streams' names.
+
+    Raise :exc:`TopologyError` for a size smaller than the fields, or of no stream.
+    """
+    names = [file.schema.stream for file in job.files]
+    for name, size in sizes.items():
+        if name not in names:
+            raise TopologyError(
+                f"tuple_bytes: there is no stream {name!r}; there are {', '.join(names)}"
+            )
+        least = _full_bytes(job.files[names.index(name)].schema)
+        if size < least:
+            raise TopologyError(
+                f"tuple_bytes.{name} is {size}: what is joined on takes {least} bytes"
+            )
+    files = tuple(_with_size(file, sizes.get(file.schema.stream)) for file in job.files)
+    return replace(job, files=files)
+
+
+def _with_size(file: StreamFile, size: int | None) -> StreamFile:
+    if size is None:
+        return file
+    width_bytes = size - _full_bytes(file.schema)
+    return replace(file, schema=replace(file.schema, width_bytes=width_bytes))
+
+
+def _full_bytes(schema: Schema) -> int:
+    """Return the size of a tuple with its position, event time, key and join fields."""
+    return Batch.empty(schema).row_bytes

@@ -19,7 +19,7 @@ from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from joins.queries.windows import StreamWindows
-from joins.semijoins.kept_values import KeptTuples
+from joins.semijoins.value_sample import TupleSample
 from netsim.cost import CostProfile, load_profile
 from netsim.network import PRESETS, full_mesh
 from topologies.actor_graph import ActorGraph
@@ -87,7 +87,7 @@ class Approximation:
         Most bytes a second that any link may carry, both ways together, on average; None for any.
     """
 
-    kept: tuple[KeptTuples, ...]
+    kept: tuple[TupleSample, ...]
     byte_budget: int | None
 
 

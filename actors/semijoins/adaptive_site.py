@@ -1,31 +1,187 @@
-"""A site whose plan may change from one epoch to the next."""
+"""Adaptive re-planning: sites whose plan changes from epoch to epoch, and their coordinator.
+
+The stream semijoin paper leaves it to future work. Execution intervals are counted, so many to an
+epoch. From what all sites saw in one epoch the coordinator decides by which plan they handle the
+tuples of the next but one, so that a decision has an epoch's time to arrive. The sites wait for one
+that takes longer: that costs time, never results.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from actors.protocol import Context
-from actors.semijoins.part import Desk, OneWayStep
-from actors.semijoins.payloads import NewTuples, Shipment
-from actors.semijoins.plan_parts import PlanParts
-from actors.semijoins.replanning import LEAD, SAMPLE_ROWS, Decision, Observed, Replanning
-from actors.semijoins.site import Site
+from actors.protocol import FEEDBACK, HEADER_BYTES, NO_SPAN, Actor, Context, Message
+from actors.semijoins.one_way import OneWayStep, Shipment, SiteContext
+from actors.semijoins.site import PlanHalves, Site
+from actors.semijoins.site_source import NewTuples
 from joins.batch import Batch, Schema
-from joins.state import State, plain, revive
+from joins.state import State, Stateful, revive
+
+LEAD = 2
+"""Epochs from what was seen to the one that is planned by it."""
+
+SAMPLE_ROWS = 1_024
+"""Most tuples of a stream that its site shows the coordinator in an epoch."""
+
+_FIELD_BYTES, _TIMES_BYTES = 8, 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What a site saw of its stream in an epoch.
+
+    Attributes
+    ----------
+    epoch, stream
+        Number of the epoch, and position of the stream.
+    tuples
+        Tuples that came in it.
+    span_ns
+        Virtual time that it took.
+    sample
+        Join fields of the latest tuples in the window, at most `SAMPLE_ROWS`.
+    """
+
+    epoch: int
+    stream: int
+    tuples: int
+    span_ns: int
+    sample: Batch
+
+    span = NO_SPAN  # its tuples are shown, not joined
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return int(observed_bytes(len(self.sample), len(self.sample.fields)))
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples shown."""
+        return len(self.sample)
+
+
+def observed_bytes(rows: float, fields: int) -> float:
+    """Return the size of what a site saw: join fields, and the first and the last event time."""
+    return HEADER_BYTES + rows * fields * _FIELD_BYTES + _TIMES_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The plan of an epoch, as people write it."""
+
+    epoch: int
+    plan: str
+
+    rows = 0
+    span = NO_SPAN
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + len(self.plan)
+
+
+class PlanBook(Protocol):
+    """What plans there are, and when another is better."""
+
+    def steps(self, plan: str) -> Sequence[OneWayStep]:
+        """Return the one-way joins of a plan, numbered from 0."""
+
+    def better(self, plan: str, observed: Sequence[Observed]) -> str:
+        """Return the plan to change to from *plan*, or *plan* itself.
+
+        *observed* is what was seen of each stream in one epoch, in the order of the query.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replanning:
+    """How plans change.
+
+    Attributes
+    ----------
+    book
+        The plans.
+    plan
+        The first one.
+    intervals
+        Execution intervals in an epoch.
+    """
+
+    book: PlanBook
+    plan: str
+    intervals: int
+
+
+class Coordinator(Actor):
+    """Sends all sites the plan of an epoch when all have reported the epoch `LEAD` before it.
+
+    Choosing a plan is assumed to cost no time: it is done beside the join, once an epoch.
+
+    Ports: ``feedback`` to all sites.
+
+    Parameters
+    ----------
+    book, plan
+        The plans, and the first one.
+    streams
+        Number of streams.
+    """
+
+    state = ("_plan", "_observed")
+
+    def __init__(self, *, book: PlanBook, plan: str, streams: int) -> None:
+        self._book = book
+        self._plan = plan
+        self._streams = streams
+        self._observed: list[Observed] = []
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Store what a site saw; decide when it is the last one's."""
+        latest: Observed = message.payload
+        self._observed.append(latest)
+        observed = [other for other in self._observed if other.epoch == latest.epoch]
+        if len(observed) < self._streams:
+            return
+        self._observed = [other for other in self._observed if other.epoch != latest.epoch]
+        observed.sort(key=lambda one: one.stream)
+        self._plan = self._book.better(self._plan, observed)
+        context.send(FEEDBACK, Decision(epoch=latest.epoch + LEAD, plan=self._plan))
+
+
+class ObservedWindow(Stateful):
+    """The window of a site's stream, for its reports and for the windows of a new plan."""
+
+    state = ("tuples",)
+
+    def __init__(self, schema: Schema) -> None:
+        self.tuples = Batch.empty(schema)
+
+    def insert(self, batch: Batch, keep_from: int) -> None:
+        """Add new tuples, and remove positions below *keep_from*."""
+        tuples = Batch.concat([self.tuples, batch])
+        self.tuples = tuples.slice(int(np.searchsorted(tuples.id, keep_from)), len(tuples))
+
+    def sample(self) -> Batch:
+        """Return the join fields of the latest `SAMPLE_ROWS` tuples."""
+        tuples = self.tuples
+        sample = tuples.slice(max(0, len(tuples) - SAMPLE_ROWS), len(tuples))
+        return sample.project(list(sample.fields))
 
 
 class AdaptiveSite(Site):
-    """Answers the tuples of an epoch's intervals by the plan that was decided for it.
+    """Handles the tuples of an epoch's intervals by the plan that was decided for it.
 
     A change loses and repeats nothing. Tuples of earlier intervals go on by the old plan, whose
     windows need no more tuples: none sees what came after it. The windows of the new plan begin
-    with all that the site's own window holds, inserted as if it had come in the first interval, so
-    that other sites' copies of it are filled by what algorithms ship anyway. When all of the old
-    plan's intervals are done its parts are let go. Punctuated execution tells when that is.
+    with all of the site's own window, inserted as if it had come in the first interval, so that
+    other sites' copies of it are filled by what algorithms ship anyway. When all of the old plan's
+    intervals are done its halves are dropped; punctuated execution shows when that is.
 
     Ports: those of a site, and ``report`` to the coordinator.
 
@@ -39,41 +195,50 @@ class AdaptiveSite(Site):
         As for a `Site`, without its steps.
     """
 
+    state = (
+        "_in_force",
+        "_unplanned",
+        "_decisions",
+        "_window",
+        "_intervals",
+        "_tuples",
+        "_epoch_from",
+    )
+
     def __init__(self, *, replanning: Replanning, schema: Schema, **of_site: Any) -> None:
         super().__init__(steps=replanning.book.steps(replanning.plan), **of_site)
         self._replanning = replanning
-        self._names = [replanning.plan]
-        self._changes = [0]
-        self._held: list[NewTuples] = []
+        self._in_force = [(replanning.plan, 0)]
+        """The plans in ``_plans``, and after how many changes each was put in force."""
+        self._unplanned: list[NewTuples] = []
+        """Intervals whose plan is not decided yet."""
         self._decisions: list[Decision] = []
-        self._window = Batch.empty(schema)
+        self._window = ObservedWindow(schema)
         self._intervals = self._tuples = self._epoch_from = 0
 
-    def _take(self, payload: Any, desk: Desk, context: Context) -> None:
-        """Take new tuples, in turn when the plan for them is known; or what others ship."""
+    def _handle(self, payload: Any, site: SiteContext, context: Context) -> None:
+        """Handle new tuples, in turn when the plan for them is known; or what others ship."""
         if isinstance(payload, NewTuples):
-            self._held.append(payload)
+            self._unplanned.append(payload)
         elif isinstance(payload, Decision):
             self._decisions.append(payload)
         else:
-            self._hear(payload, desk)
-        while self._held and self._plan() is not None:
-            self._end_interval(self._held.pop(0), desk, context)
-            self._settle(desk, context)
+            self._on_shipment(payload, site)
+        while self._unplanned and self._plan() is not None:
+            self._end_interval(self._unplanned.pop(0), site, context)
+            self._resume(site, context)
 
-    def _hear(self, payload: Shipment, desk: Desk) -> None:
-        """Take what another site ships, unless it is of a plan that is over: nothing waits then."""
-        if payload.step >= self._number(self._changes[-1]) or self._plan_with(payload.step):
-            super()._hear(payload, desk)
+    def _on_shipment(self, payload: Shipment, site: SiteContext) -> None:
+        """Handle a shipment, unless it is of a plan that is over: nothing waits for it then."""
+        if payload.step >= self._first_step(self._in_force[-1][1]) or self._plan_with(payload.step):
+            super()._on_shipment(payload, site)
 
-    def _end_interval(self, new: NewTuples, desk: Desk, context: Context) -> None:
-        super()._end_interval(new, desk, context)
+    def _end_interval(self, new: NewTuples, site: SiteContext, context: Context) -> None:
+        super()._end_interval(new, site, context)
         self._intervals += 1
         epoch, rest = divmod(self._intervals, self._replanning.intervals)
         if rest:
             return
-        held = self._window
-        sample = held.slice(max(0, len(held) - SAMPLE_ROWS), len(held))
         context.send(
             "report",
             Observed(
@@ -81,7 +246,7 @@ class AdaptiveSite(Site):
                 stream=self._own.stream,
                 tuples=self._tuples,
                 span_ns=new.tick - self._epoch_from,
-                sample=sample.project(list(sample.fields)),
+                sample=self._window.sample(),
             ),
         )
         self._tuples, self._epoch_from = 0, new.tick
@@ -89,24 +254,26 @@ class AdaptiveSite(Site):
     def _done(self, stream: int) -> int:
         """Return no later interval than the one before: the next may begin another plan's windows.
 
-        Where all copies of the window are elsewhere, by SP-S, nothing else holds it back.
+        Where all copies of the window are elsewhere, by SP-S, nothing else delays removals.
         """
         return min(super()._done(stream), self._own.tick)
 
-    def _insert(self, stream: int, batch: Batch, tick: int, keep_from: int, desk: Desk) -> None:
-        """Take an interval's tuples; where the plan changes, all of the window with them."""
+    def _insert(
+        self, stream: int, batch: Batch, tick: int, keep_from: int, site: SiteContext
+    ) -> None:
+        """Insert an interval's tuples; where the plan changes, all of the window with them."""
         self._tuples += len(batch)
-        held = Batch.concat([self._window, batch])
-        self._window = held.slice(int(np.searchsorted(held.id, keep_from)), len(held))
+        self._window.insert(batch, keep_from)
         name = self._plan()
-        assert name is not None  # else the interval would be held
+        assert name is not None  # else the interval would wait
         self._decisions = [d for d in self._decisions if d.epoch > self._epoch]
-        self._let_go()
-        if name != self._names[-1]:
+        self._drop_plans_over()
+        latest, change = self._in_force[-1]
+        if name != latest:
             self._plans[-1].last = self._own.tick
-            self._add(name, self._changes[-1] + 1)
-            batch = self._window
-        super()._insert(stream, batch, tick, keep_from, desk)
+            self._add(name, change + 1)
+            batch = self._window.tuples
+        super()._insert(stream, batch, tick, keep_from, site)
 
     @property
     def _epoch(self) -> int:
@@ -116,27 +283,18 @@ class AdaptiveSite(Site):
     def _plan(self) -> str | None:
         """Return the plan of the next interval; None before it is known."""
         if self._epoch < LEAD or self._intervals % self._replanning.intervals:
-            return self._names[-1]
+            return self._in_force[-1][0]
         return next((d.plan for d in self._decisions if d.epoch == self._epoch), None)
 
-    def _let_go(self) -> None:
-        kept = [place for place, plan in enumerate(self._plans) if not plan.is_over]
-        self._plans = [self._plans[place] for place in kept]
-        self._names = [self._names[place] for place in kept]
-        self._changes = [self._changes[place] for place in kept]
+    def _drop_plans_over(self) -> None:
+        places = [place for place, plan in enumerate(self._plans) if not plan.is_over]
+        self._plans = [self._plans[place] for place in places]
+        self._in_force = [self._in_force[place] for place in places]
 
     def _add(self, name: str, change: int) -> None:
         """Put in force the plan called *name*, after so many changes."""
-        self._plans.append(PlanParts(self._own.stream, self._numbered(name, self._number(change))))
-        self._names.append(name)
-        self._changes.append(change)
-
-    def _number(self, change: int) -> int:
-        """Return the number of the first step of the plan after so many changes."""
-        return change * self._streams * (self._streams - 1)
-
-    def _numbered(self, name: str, first: int) -> Sequence[OneWayStep]:
-        return [
+        first = self._first_step(change)
+        steps = [
             replace(
                 step,
                 number=step.number + first,
@@ -144,29 +302,17 @@ class AdaptiveSite(Site):
             )
             for step in self._replanning.book.steps(name)
         ]
+        self._plans.append(PlanHalves(self._own.stream, steps))
+        self._in_force.append((name, change))
 
-    def snapshot(self) -> State:
-        """Return the site's state, its plans, and where in an epoch it is."""
-        return {
-            "site": super().snapshot(),
-            **plain(
-                {
-                    "names": self._names,
-                    "changes": self._changes,
-                    "held": self._held,
-                    "decisions": self._decisions,
-                    "window": self._window,
-                    "counts": [self._intervals, self._tuples, self._epoch_from],
-                }
-            ),
-        }
+    def _first_step(self, change: int) -> int:
+        """Return the number of the first step of the plan after so many changes."""
+        return change * self._streams * (self._streams - 1)
 
     def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        site, own = state["site"], revive({k: v for k, v in state.items() if k != "site"})
-        self._plans, self._names, self._changes = [], [], []
-        for name, change in zip(own["names"], own["changes"], strict=True):
+        """Go back to a snapshot, after making the halves of its plans."""
+        in_force: list[tuple[str, int]] = revive(state["_in_force"])
+        self._plans, self._in_force = [], []
+        for name, change in in_force:
             self._add(name, change)
-        super().restore(site)
-        self._held, self._decisions, self._window = own["held"], own["decisions"], own["window"]
-        self._intervals, self._tuples, self._epoch_from = own["counts"]
+        super().restore(state)

@@ -1,31 +1,123 @@
-"""A site: its stream's window, and its parts in the one-way joins of a plan."""
+"""A site: its stream's window, and its halves of the one-way joins of a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from actors.protocol import TIMER, Actor, Context, Message
 from actors.results import Answers
+from actors.semijoins.algorithms import HALVES
 from actors.semijoins.execution import FOREVER, Execution
-from actors.semijoins.inflow import Inflow
-from actors.semijoins.part import Desk, OneWayStep, Output
-from actors.semijoins.payloads import NewTuples, Shipment
-from actors.semijoins.plan_parts import PlanParts
+from actors.semijoins.one_way import (
+    DestinationHalf,
+    Half,
+    OneWayStep,
+    Shipment,
+    SiteContext,
+    SourceHalf,
+    StepOutput,
+)
+from actors.semijoins.site_source import NewTuples
 from joins.batch import Batch
 from joins.queries.windows import Window
-from joins.semijoins.horizon import Horizon
-from joins.semijoins.joined import Joined
-from joins.semijoins.kept_values import KeptTuples
-from joins.state import State, plain, revive
+from joins.semijoins.combinations import Combinations
+from joins.semijoins.value_sample import TupleSample
+from joins.semijoins.windows import Horizon
+from joins.state import Stateful
 from joins.work import Work
 
 
+class Inflow(Stateful):
+    """What comes into a site interval by interval: its own stream, or an output stream made there.
+
+    Attributes
+    ----------
+    stream
+        Its number: of a stream of the query its position.
+    horizon
+        Which of its tuples may still be seen.
+    tick
+        End of the latest execution interval that it brought.
+    """
+
+    state = ("horizon", "tick")
+
+    def __init__(self, stream: int, horizon: Horizon) -> None:
+        self.stream = stream
+        self.horizon = horizon
+        self.tick = -1
+
+
+class PlanHalves(Stateful):
+    """A site's halves of the one-way joins of one plan, by the numbers of their steps.
+
+    Parameters
+    ----------
+    stream
+        Position of the stream that arrives at the site.
+    steps
+        All of the plan.
+
+    Attributes
+    ----------
+    first
+        Of the sequence that the stream heads, the number of the first step; in a tree also of the
+        one-way join that each output stream at the site goes through. By the stream's number.
+    last
+        The last execution interval whose tuples go by this plan; None while that is not known.
+    """
+
+    state = ("sources", "destinations", "last", "_begun")
+
+    def __init__(self, stream: int, steps: Iterable[OneWayStep]) -> None:
+        steps = tuple(steps)
+        self.first = {
+            step.streams[0]: step.number
+            for step in steps
+            if step.source == stream and len(step.streams) == 1
+        }
+        self.sources: dict[int, SourceHalf] = {
+            step.number: HALVES[step.algorithm][0](step) for step in steps if step.source == stream
+        }
+        self.destinations: dict[int, DestinationHalf] = {
+            step.number: HALVES[step.algorithm][1](step)
+            for step in steps
+            if step.destination == stream
+        }
+        self.halves: dict[int, Half] = {**self.sources, **self.destinations}
+        self.last: int | None = None
+        self._begun = dict.fromkeys(self.sources, -1)
+
+    def looking_into(self, stream: int) -> list[DestinationHalf]:
+        """Return the halves that store a window over a stream at the site."""
+        return [half for half in self.destinations.values() if half.step.stored == stream]
+
+    def start(self, waiting: StepOutput, site: SiteContext) -> None:
+        """Begin a step with combinations."""
+        self.sources[waiting.step].start(waiting, site)
+        if waiting.final:
+            self._begun[waiting.step] = waiting.tick
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all of its intervals are done at this site, as punctuations announce."""
+        last = self.last
+        return (
+            last is not None
+            and all(half.done >= last for half in self.destinations.values())
+            and all(
+                self._begun[number] >= last and not half.waits
+                for number, half in self.sources.items()
+            )
+        )
+
+
 class Site(Actor):
-    """Takes an execution interval's tuples at a time, and what other sites ship.
+    """Handles an execution interval's tuples at a time, and what other sites ship.
 
     Each interval's new tuples go through the join sequence that they head: from step to step, where
     needed from site to site, until nothing is left of them or all streams are joined.
@@ -41,12 +133,14 @@ class Site(Actor):
     steps
         All one-way joins of the plan.
     execution
-        How sites know that they have heard everything.
+        How sites learn that intervals are complete.
     pairs
         Whether results come with their ids.
     kept
         Which new tuples are not shed on arrival; None keeps all.
     """
+
+    state: ClassVar[tuple[str, ...]] = ("_own", "_early", "_waiting", "_plans")
 
     def __init__(
         self,
@@ -57,163 +151,148 @@ class Site(Actor):
         steps: Sequence[OneWayStep],
         execution: Execution,
         pairs: bool,
-        kept: KeptTuples | None = None,
+        kept: TupleSample | None = None,
     ) -> None:
         self._streams = streams
         self._execution = execution
         self._pairs = pairs
         self._kept = kept
-        self._plans = [PlanParts(stream, steps)]
+        self._plans = [PlanHalves(stream, steps)]
         self._own = Inflow(stream, Horizon(window))
         self._early: list[Shipment] = []
-        self._waiting: list[Output] = []
+        """Payloads of a plan, or about tuples, that this site has yet to get."""
+        self._waiting: list[StepOutput] = []
+        """Combinations before the step they are to go through."""
 
     def receive(self, message: Message, context: Context) -> None:
-        """Take new tuples, a shipment, or the time at which something may go on."""
-        desk = Desk(context, self._own.stream, self._execution, self._own.horizon)
+        """Handle new tuples, a shipment, or the time at which something may go on."""
+        site = SiteContext(context, self._own.stream, self._execution, self._own.horizon)
         if not message.port.startswith(TIMER):
-            self._take(message.payload, desk, context)
-        self._settle(desk, context)
+            self._handle(message.payload, site, context)
+        self._resume(site, context)
 
-    def _settle(self, desk: Desk, context: Context) -> None:
-        """Let everything go on that can."""
-        self._start_waiting(desk)
-        while desk.outputs:
-            self._hand_on(desk.outputs.pop(0), context)
-            self._start_waiting(desk)
+    def _resume(self, site: SiteContext, context: Context) -> None:
+        """Resume every step whose input is complete."""
+        self._start_waiting(site)
+        while site.outputs:
+            self._pass_on(site.outputs.pop(0), site, context)
+            self._start_waiting(site)
 
-    def _take(self, payload: Any, desk: Desk, context: Context) -> None:
+    def _handle(self, payload: Any, site: SiteContext, context: Context) -> None:
         if isinstance(payload, NewTuples):
-            self._end_interval(payload, desk, context)
+            self._end_interval(payload, site, context)
         else:
-            self._hear(payload, desk)
+            self._on_shipment(payload, site)
 
-    def _hear(self, payload: Shipment, desk: Desk) -> None:
+    def _on_shipment(self, payload: Shipment, site: SiteContext) -> None:
         plan = self._plan_with(payload.step)
         if plan is None or (
             payload.step in plan.destinations
-            and not self._has_all(plan.parts[payload.step].step.stored, payload.tick, desk.now)
+            and not self._has_all(plan.halves[payload.step].step.stored, payload.tick, site.now)
         ):
-            # It is of a plan, or looks for tuples, that this site has yet to get.
             self._early.append(payload)
         else:
-            plan.parts[payload.step].hear(payload, desk)
+            plan.halves[payload.step].on_shipment(payload, site)
 
     def _has_all(self, stream: int, tick: int, now: int) -> bool:
         """Return whether a stream at this site has all of an interval."""
         return self._own.tick >= tick
 
-    def _end_interval(self, new: NewTuples, desk: Desk, context: Context) -> None:
+    def _end_interval(self, new: NewTuples, site: SiteContext, context: Context) -> None:
         if self._kept is not None:
-            desk.charge(Work(comparisons=len(new.batch)))
+            site.charge(Work(comparisons=len(new.batch)))
             new = new.take(self._kept.of(new.batch))
-        self._flow_in(self._own, new, desk, context)
+        self._flow_in(self._own, new, site)
 
-    def _flow_in(self, inflow: Inflow, new: NewTuples, desk: Desk, context: Context) -> None:
+    def _flow_in(self, inflow: Inflow, new: NewTuples, site: SiteContext) -> None:
         """Take an interval of a stream: into its windows, and to its first one-way join."""
         inflow.horizon.insert(new.tick, new.batch.id, new.batch.ts)
         done = self._execution.may_remove(new.tick, self._done(inflow.stream))
-        self._insert(inflow.stream, new.batch, new.tick, inflow.horizon.passed(done), desk)
+        self._insert(inflow.stream, new.batch, new.tick, inflow.horizon.passed(done), site)
         inflow.tick = new.tick
-        self._hear_early(desk)
-        joined = Joined(
+        self._retry_early(site)
+        combinations = Combinations(
             streams=(inflow.stream,), parts=(new.batch,), seq=new.seq, born_ns=new.born_ns
         )
         first = self._plans[-1].first[inflow.stream]
-        self._begin(Output(first, new.tick, True, joined), context)
+        self._begin(StepOutput(first, new.tick, True, combinations), site)
 
-    def _hear_early(self, desk: Desk) -> None:
+    def _retry_early(self, site: SiteContext) -> None:
         early, self._early = self._early, []
         for payload in early:
-            self._hear(payload, desk)
+            self._on_shipment(payload, site)
 
     def _done(self, stream: int) -> int:
         """Return the latest interval of which all that looks into a stream's windows has come."""
         return min(
-            (part.done for plan in self._plans for part in plan.looking_into(stream)),
+            (half.done for plan in self._plans for half in plan.looking_into(stream)),
             default=FOREVER,
         )
 
-    def _insert(self, stream: int, batch: Batch, tick: int, keep_from: int, desk: Desk) -> None:
-        """Take an interval's tuples into the windows of the plan in force."""
-        for part in self._plans[-1].looking_into(stream):
-            part.insert(batch, tick, keep_from, desk)
+    def _insert(
+        self, stream: int, batch: Batch, tick: int, keep_from: int, site: SiteContext
+    ) -> None:
+        """Insert an interval's tuples into the windows of the plan in force."""
+        for half in self._plans[-1].looking_into(stream):
+            half.insert(batch, tick, keep_from, site)
 
-    def _plan_with(self, step: int) -> PlanParts | None:
+    def _plan_with(self, step: int) -> PlanHalves | None:
         """Return the plan that has a step of this number here."""
-        return next((plan for plan in self._plans if step in plan.parts), None)
+        return next((plan for plan in self._plans if step in plan.halves), None)
 
-    def _plan_of(self, output: Output) -> PlanParts:
+    def _plan_of(self, output: StepOutput) -> PlanHalves:
         plan = self._plan_with(output.step)
         assert plan is not None  # what has output is not over
         return plan
 
-    def _hand_on(self, output: Output, context: Context) -> None:
-        """Let what a step made go on to the next, or leave the system."""
+    def _step_of(self, output: StepOutput) -> OneWayStep:
+        return self._plan_of(output).halves[output.step].step
+
+    def _pass_on(self, output: StepOutput, site: SiteContext, context: Context) -> None:
+        """Send what a step made to the next one, or out of the system."""
         following = self._step_of(output).following
         if following is None:
             self._report(self._by_head(output), context)
         else:
-            self._begin(replace(output, step=following), context)
+            self._begin(replace(output, step=following), site)
 
-    def _step_of(self, output: Output) -> OneWayStep:
-        return self._plan_of(output).parts[output.step].step
-
-    def _begin(self, output: Output, context: Context) -> None:
-        """Put combinations before the step they are to go through."""
-        if not len(output.joined) and not self._execution.ships_nothing:
+    def _begin(self, output: StepOutput, site: SiteContext) -> None:
+        """Queue combinations before the step they are to go through."""
+        if not len(output.combinations) and not self._execution.punctuated:
             return
         self._waiting.append(output)
-        at = self._execution.wakes_at(output.tick, self._step_of(output).late_ns)
-        if (
-            self._plan_of(output).sources[output.step].delayed
-            and at is not None
-            and at > context.now
-        ):
-            context.set_timer(at, "probe")
+        step = self._step_of(output)
+        if step.algorithm.delayed:
+            late_ns = step.late_ns + self._execution.delta_ns
+            site.wake_at(self._execution.complete_at(output.tick, late_ns), "probe")
 
-    def _start_waiting(self, desk: Desk) -> None:
-        """Start steps on what has waited long enough, in the order of its coming."""
+    def _start_waiting(self, site: SiteContext) -> None:
+        """Start steps on what has waited long enough, in the order of its coming.
+
+        A copy of another site's window must be complete up to the interval.
+        """
         waiting, self._waiting = self._waiting, []
         for item in waiting:
             plan = self._plan_of(item)
-            part = plan.sources[item.step]
-            if not part.delayed or self._execution.may_probe(
-                item.tick, part.step.late_ns, part.heard, desk.now
+            half = plan.sources[item.step]
+            late_ns = half.step.late_ns + self._execution.delta_ns
+            if not half.step.algorithm.delayed or self._execution.is_complete(
+                item.tick, late_ns, half.heard, site.now
             ):
-                plan.start(item, desk)
+                plan.start(item, site)
             else:
                 self._waiting.append(item)
 
-    def _by_head(self, output: Output) -> list[Joined]:
+    def _by_head(self, output: StepOutput) -> list[Combinations]:
         """Return results, those of each head stream apart; there are some."""
-        return [output.joined] if len(output.joined) else []
+        return [output.combinations] if len(output.combinations) else []
 
-    def _report(self, results: Sequence[Joined], context: Context) -> None:
+    def _report(self, results: Sequence[Combinations], context: Context) -> None:
         if not results:
             return
         matches, born_ns, seqs = zip(
-            *(joined.matches(pairs=self._pairs) for joined in results), strict=True
+            *(rows.matches(pairs=self._pairs) for rows in results), strict=True
         )
         seq = np.concatenate(seqs)
         span = (int(seq.min()), int(seq.max()))
         context.send("sink", Answers(matches, born_ns, span, streams=self._streams))
-
-    def snapshot(self) -> State:
-        """Return the parts, and what waits."""
-        return plain(
-            {
-                "own": self._own.snapshot(),
-                "early": self._early,
-                "waiting": self._waiting,
-                "plans": [plan.snapshot() for plan in self._plans],
-            }
-        )
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        state = revive(state)
-        self._own.restore(state["own"])
-        self._early, self._waiting = state["early"], state["waiting"]
-        for plan, kept in zip(self._plans, state["plans"], strict=True):
-            plan.restore(kept)

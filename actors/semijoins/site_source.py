@@ -3,19 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from actors.feed import Feed, StreamFile
-from actors.protocol import START, Context, Message
-from actors.semijoins.payloads import NewTuples
+from actors.protocol import NO_SPAN, START, Context, Message
 from actors.source import ARRIVALS, NS_PER_S, Feeding, TakesArrivals
 from joins.arrivals import Arrivals
 from joins.batch import Batch
-from joins.state import State, plain, revive
+from joins.state import State
 
 _READ_ROWS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class NewTuples:
+    """B_i: the tuples that came to a site in one execution interval, none or more.
+
+    Attributes
+    ----------
+    tick
+        End of the interval, virtual nanoseconds.
+    batch
+        The tuples.
+    seq, born_ns
+        int64, arrival number and virtual birth of each.
+    """
+
+    tick: int
+    batch: Batch
+    seq: np.ndarray
+    born_ns: np.ndarray
+
+    def take(self, rows: np.ndarray) -> NewTuples:
+        """Return the given rows (a mask), copied."""
+        return NewTuples(self.tick, self.batch.take(rows), self.seq[rows], self.born_ns[rows])
+
+    def slice(self, tick: int, start: int, stop: int) -> NewTuples:
+        """Return rows *start* to *stop* (exclusive) as views, for the interval ending at *tick*."""
+        batch = self.batch.slice(start, stop)
+        return NewTuples(tick, batch, self.seq[start:stop], self.born_ns[start:stop])
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes; a source is at its site, so that they cross no wire."""
+        return self.batch.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples."""
+        return len(self.batch)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last arrival number."""
+        return (int(self.seq[0]), int(self.seq[-1])) if len(self.seq) else NO_SPAN
 
 
 class SiteSource(TakesArrivals):
@@ -33,6 +76,8 @@ class SiteSource(TakesArrivals):
     interval_ns
         τ.
     """
+
+    state = ("_feed", "_origin_ns", "_ended", "_ticks", "_unsent")
 
     def __init__(
         self, *, files: Sequence[StreamFile], stream: int, feeding: Feeding, interval_ns: int
@@ -54,13 +99,13 @@ class SiteSource(TakesArrivals):
         """For the end of an interval: a timer is set."""
         self._ticks = np.empty(0, np.int64)
         nothing = np.empty(0, np.int64)
-        self._held = NewTuples(0, Batch.empty(files[stream].schema), nothing, nothing)
+        self._unsent = NewTuples(0, Batch.empty(files[stream].schema), nothing, nothing)
 
     def receive(self, message: Message, context: Context) -> None:
         """Send the tuples of the interval that ends, and wait for the end of the next."""
         if message.port == ARRIVALS:
             self._fed = True
-            self._hold(message.payload.arrivals)
+            self._add(message.payload.arrivals)
             self._ended = message.payload.last
         elif message.port != START:
             context.send("out", self._take(int(self._ticks[0])))
@@ -74,22 +119,20 @@ class SiteSource(TakesArrivals):
             self._waits = True
 
     def _take(self, tick: int) -> NewTuples:
-        held = self._held
-        rows = int(np.searchsorted(held.born_ns, tick))
-        stop = len(held.batch)
-        self._held = NewTuples(
-            0, held.batch.slice(rows, stop), held.seq[rows:], held.born_ns[rows:]
-        )
-        return NewTuples(tick, held.batch.slice(0, rows), held.seq[:rows], held.born_ns[:rows])
+        """Return and remove the tuples that came before *tick*."""
+        unsent = self._unsent
+        rows = int(np.searchsorted(unsent.born_ns, tick))
+        self._unsent = unsent.slice(0, rows, len(unsent.batch))
+        return unsent.slice(tick, 0, rows)
 
     def _read(self) -> None:
         arrivals = self._feed.take(_READ_ROWS)
         if arrivals is None:
             self._ended = True
         else:
-            self._hold(arrivals)
+            self._add(arrivals)
 
-    def _hold(self, arrivals: Arrivals) -> None:
+    def _add(self, arrivals: Arrivals) -> None:
         if self._origin_ns is None:
             self._origin_ns = min(int(part.ts[0]) for part in arrivals.parts if len(part))
         born = [
@@ -98,37 +141,23 @@ class SiteSource(TakesArrivals):
         ]
         ticks = (np.concatenate(born) // self._interval_ns + 1) * self._interval_ns
         self._ticks = np.union1d(self._ticks, ticks)
-        held, mine = self._held, self._stream
-        part = replace(arrivals.parts[mine], width_bytes=held.batch.width_bytes)
-        self._held = NewTuples(
+        unsent, mine = self._unsent, self._stream
+        part = replace(arrivals.parts[mine], width_bytes=unsent.batch.width_bytes)
+        self._unsent = NewTuples(
             0,
-            Batch.concat([held.batch, part]),
-            np.concatenate([held.seq, arrivals.seq[mine]]),
-            np.concatenate([held.born_ns, born[mine]]),
+            Batch.concat([unsent.batch, part]),
+            np.concatenate([unsent.seq, arrivals.seq[mine]]),
+            np.concatenate([unsent.born_ns, born[mine]]),
         )
 
     def _born_ns(self, ts: np.ndarray, seq: np.ndarray) -> np.ndarray:
         if self._rate is None:
             return ts - self._origin_ns
         whole, rest = np.divmod(seq, self._rate)
-        return whole * NS_PER_S + rest * NS_PER_S // self._rate
-
-    def snapshot(self) -> State:
-        """Return where the feed is, and what was read but not sent."""
-        return plain(
-            {
-                "feed": self._feed.snapshot(),
-                "origin": self._origin_ns,
-                "ended": self._ended,
-                "ticks": self._ticks,
-                "held": self._held,
-            }
-        )
+        born_ns: np.ndarray = whole * NS_PER_S + rest * NS_PER_S // self._rate
+        return born_ns
 
     def restore(self, state: State) -> None:
-        """Go back to where a snapshot was taken."""
-        state = revive(state)
-        self._feed.restore(state["feed"])
-        self._origin_ns, self._ended = state["origin"], state["ended"]
+        """Go back to where a snapshot was taken; a timer set since then is set again."""
+        super().restore(state)
         self._waits = False
-        self._ticks, self._held = state["ticks"], state["held"]

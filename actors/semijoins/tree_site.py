@@ -2,28 +2,107 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from actors.protocol import Context
-from actors.semijoins.output_stream import OutputSpec, OutputStream
-from actors.semijoins.part import Desk, Output
-from actors.semijoins.payloads import NewTuples, Shipment
-from actors.semijoins.site import Site
-from joins.semijoins.joined import Joined
-from joins.semijoins.operand import Operand
-from joins.semijoins.operand_window import OperandWindow, newest_stream
-from joins.state import State, plain, revive
+from actors.semijoins.execution import Execution
+from actors.semijoins.one_way import SiteContext, StepOutput
+from actors.semijoins.site import Inflow, Site
+from actors.semijoins.site_source import NewTuples
+from joins.semijoins.combinations import Combinations, Operand
+from joins.semijoins.windows import Horizon, OperandWindow
+from joins.state import Stateful
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputSpec:
+    """What a site needs to make an output stream.
+
+    Attributes
+    ----------
+    operand
+        What it is in the join above.
+    window
+        Over it, as the other operand of that join sees it.
+    steps
+        Numbers of the two one-way joins whose results it is of.
+    site
+        Where it is made, as the position of the stream that arrives there.
+    late_ns
+        How long after an interval's end it has all of it, in the paper's model.
+    """
+
+    operand: Operand
+    window: OperandWindow
+    steps: tuple[int, int]
+    site: int
+    late_ns: int
+
+
+class OutputStream(Stateful):
+    """An output stream where it is made, by two one-way joins (section 4.2).
+
+    It gathers an execution interval's results, and turns them into an interval of new tuples. In
+    the paper's model results that come later than a message can take are lost.
+
+    Attributes
+    ----------
+    inflow
+        What it is to its site.
+    """
+
+    state = ("inflow", "_heard", "_begun", "_results", "_made")
+
+    def __init__(self, spec: OutputSpec) -> None:
+        self.inflow = Inflow(spec.operand.number, Horizon(spec.window))
+        self._spec = spec
+        self._heard = dict.fromkeys(spec.steps, -1)
+        self._begun: list[int] = []
+        self._results: list[StepOutput] = []
+        self._made = 0
+
+    def gather(self, output: StepOutput, execution: Execution) -> int | None:
+        """Add results; return when their interval is complete, if that needs a timer."""
+        if output.final:
+            self._heard[output.step] = output.tick
+        if output.tick <= self.inflow.tick:
+            return None
+        self._results.append(output)
+        if output.tick in self._begun:
+            return None
+        insort(self._begun, output.tick)
+        return execution.complete_at(output.tick, self._spec.late_ns)
+
+    def has_all(self, tick: int, execution: Execution, now: int) -> bool:
+        """Return whether its windows have all of an interval."""
+        waits = self._begun and self._begun[0] <= tick
+        return not waits and self._is_made(tick, execution, now)
+
+    def next_interval(self, execution: Execution, now: int) -> NewTuples | None:
+        """Return and remove the next interval's tuples if it has all of them."""
+        if not (self._begun and self._is_made(self._begun[0], execution, now)):
+            return None
+        tick = self._begun.pop(0)
+        results = [output.combinations for output in self._results if output.tick == tick]
+        self._results = [output for output in self._results if output.tick != tick]
+        tuples = self._spec.operand.gathered(results, self._made)
+        self._made += len(tuples)
+        return NewTuples(tick, tuples.newest, tuples.seq, tuples.born_ns)
+
+    def _is_made(self, tick: int, execution: Execution, now: int) -> bool:
+        return execution.is_complete(tick, self._spec.late_ns, min(self._heard.values()), now)
 
 
 class TreeSite(Site):
     """Joins by two-way joins, of which all but the last make output streams (section 4.2).
 
     The two operands of a two-way join send each interval's new tuples into each other's windows.
-    What they find is an interval of the output stream, once both have: it comes into the site as an
+    What matches is an interval of the output stream, once both have: it comes into the site as an
     interval of the site's own stream does, and meets the other operand of the join above.
 
     Parameters
@@ -34,6 +113,8 @@ class TreeSite(Site):
         As for a `Site`.
     """
 
+    state = ("_outputs",)
+
     def __init__(self, *, outputs: Sequence[OutputSpec], **of_site: Any) -> None:
         super().__init__(**of_site)
         self._outputs = {
@@ -42,22 +123,17 @@ class TreeSite(Site):
             if spec.site == self._own.stream
         }
 
-    def _end_interval(self, new: NewTuples, desk: Desk, context: Context) -> None:
+    def _end_interval(self, new: NewTuples, site: SiteContext, context: Context) -> None:
         """Take new tuples with their arrival numbers, by which tuples of a tree are compared."""
-        super()._end_interval(replace(new, batch=replace(new.batch, key=new.seq)), desk, context)
+        super()._end_interval(replace(new, batch=replace(new.batch, key=new.seq)), site, context)
 
-    def _take(self, payload: Any, desk: Desk, context: Context) -> None:
-        self._hear_early(desk)  # messages of one site are heard in their order
-        super()._take(payload, desk, context)
+    def _handle(self, payload: Any, site: SiteContext, context: Context) -> None:
+        self._retry_early(site)  # messages of one site are handled in their order
+        super()._handle(payload, site, context)
         if self._early and self._early[-1] is payload:
-            self._wake_for(payload, context)
-
-    def _wake_for(self, payload: Shipment, context: Context) -> None:
-        """Have the site look again when a payload that came early may be heard."""
-        step = self._plans[0].parts[payload.step].step
-        at = self._execution.ends_at(payload.tick, step.late_ns)
-        if at is not None and at > context.now:
-            context.set_timer(at, "output")
+            # Look again when the payload may be handled.
+            late_ns = self._plans[0].halves[payload.step].step.late_ns
+            site.wake_at(self._execution.complete_at(payload.tick, late_ns), "output")
 
     def _has_all(self, stream: int, tick: int, now: int) -> bool:
         output = self._outputs.get(stream)
@@ -65,61 +141,48 @@ class TreeSite(Site):
             return super()._has_all(stream, tick, now)
         return output.has_all(tick, self._execution, now)
 
-    def _settle(self, desk: Desk, context: Context) -> None:
-        """Let everything go on that can, output streams from the bottom up included."""
-        self._hear_early(desk)
-        super()._settle(desk, context)
-        while (found := self._next_interval(desk)) is not None:
-            stream, new = found
-            self._flow_in(self._outputs[stream].inflow, new, desk, context)
-            super()._settle(desk, context)
+    def _resume(self, site: SiteContext, context: Context) -> None:
+        """Resume every step whose input is complete, output streams from the bottom up included."""
+        self._retry_early(site)
+        super()._resume(site, context)
+        while (interval := self._next_interval(site)) is not None:
+            output, new = interval
+            self._flow_in(output.inflow, new, site)
+            super()._resume(site, context)
 
-    def _next_interval(self, desk: Desk) -> tuple[int, NewTuples] | None:
-        for stream, output in self._outputs.items():
-            new = output.next_interval(self._execution, desk.now)
+    def _next_interval(self, site: SiteContext) -> tuple[OutputStream, NewTuples] | None:
+        for output in self._outputs.values():
+            new = output.next_interval(self._execution, site.now)
             if new is not None:
-                return stream, new
+                return output, new
         return None
 
-    def _hand_on(self, output: Output, context: Context) -> None:
-        """Gather what a step found, or let it leave the system at the root."""
+    def _pass_on(self, output: StepOutput, site: SiteContext, context: Context) -> None:
+        """Gather what a step made, or send it out of the system at the root."""
         stream = self._step_of(output).output
         if stream is None:
-            super()._hand_on(output, context)
-            return
-        at = self._outputs[stream].gather(output, self._execution)
-        if at is not None and at > context.now:
-            context.set_timer(at, "output")
+            super()._pass_on(output, site, context)
+        else:
+            site.wake_at(self._outputs[stream].gather(output, self._execution), "output")
 
-    def _by_head(self, output: Output) -> list[Joined]:
-        window = self._step_of(output).window
+    def _by_head(self, output: StepOutput) -> list[Combinations]:
+        window, rows = self._step_of(output).window, output.combinations
         assert isinstance(window, OperandWindow)  # nothing else is in a tree
-        heads = newest_stream(window.probe, output.joined)
+        heads = window.probe.newest_stream(rows.newest)
         return [
-            _by_streams(output.joined.take(heads == head), (window.probe, window.stored), head)
+            _by_streams(rows.take(heads == head), (window.probe, window.stored), int(head))
             for head in np.unique(heads)
         ]
 
-    def snapshot(self) -> State:
-        """Return the site's state, and its output streams."""
-        outputs = [output.snapshot() for output in self._outputs.values()]
-        return {"site": super().snapshot(), "outputs": plain(outputs)}
 
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        super().restore(state["site"])
-        for output, kept in zip(self._outputs.values(), revive(state["outputs"]), strict=True):
-            output.restore(kept)
-
-
-def _by_streams(rows: Joined, operands: Sequence[Operand], head: int) -> Joined:
+def _by_streams(rows: Combinations, operands: Sequence[Operand], head: int) -> Combinations:
     """Return combinations of two operands as those of their streams, *head* first; ids only."""
     ids = {
         stream: operand.ids(part, stream)
         for operand, part in zip(operands, rows.parts, strict=True)
         for stream in operand.streams
     }
-    order = (int(head), *sorted(ids.keys() - {head}))
+    order = (head, *sorted(ids.keys() - {head}))
     part = rows.newest.project([])
     return replace(
         rows, streams=order, parts=tuple(replace(part, id=ids[stream]) for stream in order)

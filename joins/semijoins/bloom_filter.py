@@ -15,7 +15,10 @@ from math import log
 import numpy as np
 
 from joins.hashing import mix, mix_rows
-from joins.semijoins.distinct import as_whole
+from joins.semijoins.distinct_values import value_codes
+
+BITS_PER_VALUE = 16
+"""A false positive in 2,000: a tuple is looked for in every interval that it is in a window."""
 
 _MOST_HASHES = 16
 
@@ -41,20 +44,21 @@ class BloomFilter:
         return len(self.bits) // 8
 
     @classmethod
-    def of(cls, columns: Sequence[np.ndarray], bits_per_value: int) -> BloomFilter:
+    def of(cls, columns: Sequence[np.ndarray], bits_per_value: int = BITS_PER_VALUE) -> BloomFilter:
         """Return the filter of distinct values, a column per join attribute."""
         size = -(-max(1, len(columns[0])) * bits_per_value // 8) * 8
         bloom = cls(np.zeros(size, np.bool_), hashes_for(bits_per_value))
         bloom.bits[bloom._places(columns)] = True
         return bloom
 
-    def may_hold(self, columns: Sequence[np.ndarray]) -> np.ndarray:
+    def may_contain(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """Return for each value whether it may be in the set; False is certain."""
-        return self.bits[self._places(columns)].all(axis=0)
+        passing: np.ndarray = self.bits[self._places(columns)].all(axis=0)
+        return passing
 
     def _places(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """Return the bit of every hash (rows) of every value (columns)."""
-        mixed = mix_rows([as_whole(column) for column in columns])
+        mixed = mix_rows([value_codes(column) for column in columns])
         turns = np.arange(self.hashes, dtype=np.uint64)[:, np.newaxis]
         return (mix(mixed + mix(turns)) % np.uint64(len(self.bits))).astype(np.int64)
 

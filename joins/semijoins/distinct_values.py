@@ -1,31 +1,194 @@
-"""V_2: the distinct join attribute values of a window, with the number of tuples of each.
-
-A site that looks into another's window keeps a copy in the same order, so that a change is told by
-two vectors (stream semijoin paper, section 3.2.2, Algorithm 9): the distinct join attribute (DJA)
-values that are new, v_J, and the DJA counts of all of them, those that vanish included, v_C.
-"""
+"""Distinct join attribute values: numbered by hashing, and counted over a window (V_2)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from joins.semijoins.value_table import ValueTable
+from joins.hashing import splitmix64
+from joins.indexes.columns import encode
+from joins.machine.compiling import inlined, kernel
+from joins.state import Stateful
+
+_EMPTY, _GONE = -2, -1
+_SLOTS_MIN = 64
+
+
+def value_codes(column: np.ndarray) -> np.ndarray:
+    """Return int64 codes that are equal where the values (int64 or float64) are; 0.0 is -0.0."""
+    return encode(column if column.dtype == np.int64 else column + 0.0)
+
+
+def distinct(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Assign numbers to the distinct rows of columns in the order of their first appearance.
+
+    Parameters
+    ----------
+    columns
+        int64 or float64, at least one, of equal length; 0.0 and -0.0 are equal.
+
+    Returns
+    -------
+    tuple
+        The row at which each distinct row appears first, and the number of every row; int64.
+    """
+    number, first = ValueTable(len(columns), rows=len(columns[0])).add(columns, 0)
+    return first, number
+
+
+def contained(columns: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> np.ndarray:
+    """Return for each row of *columns* which row of *values* it equals, int64; -1 for none.
+
+    Rows of *values* are distinct.
+    """
+    table = ValueTable(len(values), rows=len(values[0]))
+    table.add(values, 0)
+    return table.find(columns)
+
+
+class ValueTable(Stateful):
+    """Values to numbers: a hash table with linear probing that lives as long as its window.
+
+    A value that is removed leaves its slot taken until the table is rebuilt, at most half full.
+
+    Parameters
+    ----------
+    columns
+        Columns of a value: its join attributes.
+    rows
+        How many values there is room for at first.
+    """
+
+    state = ("_keys", "_number", "_used")
+
+    def __init__(self, columns: int, rows: int = 0) -> None:
+        self._keys = np.empty((columns, 0), np.int64)
+        self._clear(2 * rows)
+
+    def _clear(self, slots: int) -> None:
+        """Make room for no fewer than *slots*, all of them empty."""
+        slots = max(_SLOTS_MIN, 1 << (slots - 1).bit_length())
+        self._keys = np.empty((len(self._keys), slots), np.int64)
+        self._number = np.full(slots, _EMPTY)
+        self._used = 0
+
+    def find(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the number of each value, int64; -1 where there is none."""
+        keys = _keys(values)
+        numbers = np.empty(keys.shape[1], np.int64)
+        _find(self._keys, self._number, keys, numbers)
+        return numbers
+
+    def add(self, values: Sequence[np.ndarray], first: int) -> tuple[np.ndarray, np.ndarray]:
+        """Assign numbers from *first* on, in their order, to values that have none.
+
+        Return the number of each, and the rows at which new ones appear first; both int64.
+        """
+        keys = _keys(values)
+        rows = keys.shape[1]
+        if 2 * (self._used + rows) > len(self._number):
+            self._rebuild(rows)
+        numbers, new = np.empty((2, rows), np.int64)
+        added, taken = _add(self._keys, self._number, keys, first, numbers, new)
+        self._used += taken
+        return numbers, new[:added]
+
+    def remove(self, values: Sequence[np.ndarray]) -> None:
+        """Remove the numbers of some values, which all have one."""
+        _remove(self._keys, self._number, _keys(values))
+
+    def _rebuild(self, more: int) -> None:
+        """Drop removed values, and make room for *more*."""
+        stays = self._number >= 0
+        keys, numbers = self._keys[:, stays], self._number[stays]
+        self._clear(4 * (len(numbers) + more) + 1)
+        _fill(self._keys, self._number, keys, numbers)
+        self._used = len(numbers)
+
+
+def _keys(values: Sequence[np.ndarray]) -> np.ndarray:
+    return np.stack([value_codes(column) for column in values])
+
+
+@inlined
+def _slot(table: np.ndarray, number: np.ndarray, keys: np.ndarray, row: int) -> int:
+    """Return the slot of the value in a *row* of *keys*, or the empty one where it belongs."""
+    mixed = np.uint64(0)
+    for column in range(len(keys)):
+        mixed = splitmix64(int(mixed) ^ keys[column, row])
+    mask = len(number) - 1
+    slot = np.int64(mixed & np.uint64(mask))
+    while number[slot] != _EMPTY:
+        same = True
+        for column in range(len(keys)):
+            same = same and table[column, slot] == keys[column, row]
+        if same:
+            break
+        slot = (slot + 1) & mask
+    return int(slot)
+
+
+@kernel
+def _find(table: np.ndarray, number: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> None:
+    for row in range(keys.shape[1]):
+        numbers[row] = max(number[_slot(table, number, keys, row)], _GONE)
+
+
+@kernel
+def _add(
+    table: np.ndarray,
+    number: np.ndarray,
+    keys: np.ndarray,
+    first: int,
+    numbers: np.ndarray,
+    new: np.ndarray,
+) -> tuple[int, int]:
+    """Fill in `ValueTable.add`'s results; return how many are new, and how many slots that took."""
+    added, taken = 0, 0
+    for row in range(keys.shape[1]):
+        slot = _slot(table, number, keys, row)
+        if number[slot] < 0:
+            if number[slot] == _EMPTY:
+                taken += 1
+                for column in range(len(keys)):
+                    table[column, slot] = keys[column, row]
+            number[slot] = first + added
+            new[added] = row
+            added += 1
+        numbers[row] = number[slot]
+    return added, taken
+
+
+@kernel
+def _remove(table: np.ndarray, number: np.ndarray, keys: np.ndarray) -> None:
+    for row in range(keys.shape[1]):
+        number[_slot(table, number, keys, row)] = _GONE
+
+
+@kernel
+def _fill(table: np.ndarray, number: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> None:
+    for row in range(keys.shape[1]):
+        slot = _slot(table, number, keys, row)
+        for column in range(len(keys)):
+            table[column, slot] = keys[column, row]
+        number[slot] = numbers[row]
 
 
 @dataclass(frozen=True, slots=True)
 class ValueChanges:
-    """What happened to V_2.
+    """A change of V_2, as a site that has a copy of it is sent it.
+
+    The copy has the values in the same order, so that two vectors suffice (stream semijoin paper,
+    section 3.2.2, Algorithm 9).
 
     Attributes
     ----------
     values
-        v_J, a column per join attribute.
+        v_J, the distinct join attribute (DJA) values that are new, a column per join attribute.
     counts
-        v_C, int64.
+        v_C, int64, the DJA counts of all of them, those that vanish included.
     """
 
     values: tuple[np.ndarray, ...]
@@ -37,8 +200,8 @@ class ValueChanges:
         return sum(column.nbytes for column in self.values) + self.counts.nbytes
 
 
-class DistinctValues:
-    """Distinct values in the order in which they came, each an entry.
+class DistinctValues(Stateful):
+    """V_2: the distinct join attribute values of a window in the order in which they came.
 
     Parameters
     ----------
@@ -58,6 +221,8 @@ class DistinctValues:
     made
         Number of the next entry.
     """
+
+    state = ("values", "entry", "count", "flag", "made", "_table")
 
     def __init__(self, dtypes: Sequence[str]) -> None:
         self.values = tuple(np.empty(0, dtype) for dtype in dtypes)
@@ -90,7 +255,7 @@ class DistinctValues:
         Returns
         -------
         tuple
-            What to tell whoever keeps a copy; per new tuple its entry, int64; and whether that had
+            What sites with a copy are sent; per new tuple its entry, int64; and whether that had
             been shipped before, bool: such tuples are the set s_F.
         """
         entries, first = self._table.add(inserted, self.made)
@@ -109,7 +274,7 @@ class DistinctValues:
         return changes, entries, flagged
 
     def apply(self, changes: ValueChanges) -> None:
-        """Follow what happened to the original (Algorithm 9, lines 24 to 31 and 38)."""
+        """Repeat a change of the original (Algorithm 9, lines 24 to 31 and 38)."""
         self._table.add(changes.values, self.made)
         self._append(changes.values)
         self.count = np.array(changes.counts)
@@ -129,23 +294,6 @@ class DistinctValues:
         stays = self.count > 0
         if stays.all():
             return
-        self._table.forget([column[~stays] for column in self.values])
+        self._table.remove([column[~stays] for column in self.values])
         self.values = tuple(column[stays] for column in self.values)
         self.entry, self.count, self.flag = self.entry[stays], self.count[stays], self.flag[stays]
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain data."""
-        return {
-            "values": list(self.values),
-            "entry": self.entry,
-            "count": self.count,
-            "flag": self.flag.copy(),
-            "made": self.made,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a snapshot."""
-        self.values = tuple(state["values"])
-        self.entry, self.count = state["entry"], state["count"]
-        self.flag, self.made = state["flag"].copy(), state["made"]
-        self._table.hold(self.values, self.entry)

@@ -1,12 +1,21 @@
-"""The one-way join algorithms between two sites, by name (stream semijoin paper, section 3.1).
+"""One-way joins between two sites: the algorithms by name, and what they compare.
 
 A one-way join S_1 → S_2 looks for each new tuple of S_1, at the source site, into the window of
-S_2, at the destination site.
+S_2, at the destination site (stream semijoin paper, section 3.1).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+
+import numpy as np
+
+from joins.batch import Batch, Schema
+from joins.queries.conditions import Condition
+from joins.queries.query import JoinQuery
+from joins.semijoins.combinations import Combinations, Operand
 
 
 class OneWayJoin(StrEnum):
@@ -34,8 +43,93 @@ class OneWayJoin(StrEnum):
         """Whether the output is made at the source site; else at the destination."""
         return self in _AT_SOURCE
 
+    @property
+    def delayed(self) -> bool:
+        """Whether probes wait δ for what the destination ships unasked (Constraint 1)."""
+        return self in _DELAYED
+
 
 _AT_SOURCE = (OneWayJoin.SP_S, OneWayJoin.SM_S1, OneWayJoin.SM_S2, OneWayJoin.BLOOM_S)
+_DELAYED = (OneWayJoin.SP_S, OneWayJoin.SM_S2, OneWayJoin.SM_D1, OneWayJoin.BLOOM_D)
 
 PAPER_ALGORITHMS = tuple(join for join in OneWayJoin if not join.startswith("BLOOM"))
 """The six of the paper."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinAttributes:
+    """Where a one-way join compares the streams joined so far with the next one.
+
+    Attributes
+    ----------
+    probe
+        Join attributes of the streams so far, each once: number of the operand, and field. A
+        partial tuple of theirs has these.
+    stored
+        Join attributes of the next stream, each once. A partial tuple of it has these.
+    conditions
+        The predicates, as combinations so far see the next stream.
+    places
+        Per predicate the places of its two sides in *probe* and *stored*.
+    """
+
+    probe: tuple[tuple[int, str], ...]
+    stored: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+    places: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def between(
+        cls,
+        query: JoinQuery,
+        joined: Sequence[Operand],
+        stored: Operand,
+        schemas: Sequence[Schema],
+    ) -> JoinAttributes:
+        """Return the attributes that compare the operands *joined* so far with *stored*.
+
+        *schemas* are the streams'. Raise :exc:`joins.queries.query.QueryError` naming a field that
+        a stream does not have.
+        """
+        sides = [
+            ((operand.number, operand.field(a, c.probe_field)), stored.field(b, c.stored_field), c)
+            for operand in joined
+            for a in operand.streams
+            for b in stored.streams
+            for c in query.conditions_between(a, b, schemas)
+        ]
+        near = list(dict.fromkeys(probe for probe, _, _ in sides))
+        far = list(dict.fromkeys(field for _, field, _ in sides))
+        return cls(
+            probe=tuple(near),
+            stored=tuple(far),
+            conditions=tuple(condition for _, _, condition in sides),
+            places=tuple((near.index(probe), far.index(field)) for probe, field, _ in sides),
+        )
+
+    @property
+    def equalities(self) -> tuple[int, ...]:
+        """Places of the predicates that are equalities."""
+        return tuple(i for i, c in enumerate(self.conditions) if c.operator.is_equality)
+
+    def of_combinations(self, rows: Combinations) -> tuple[np.ndarray, ...]:
+        """Project combinations on their join attributes."""
+        return tuple(rows.column(stream, field) for stream, field in self.probe)
+
+    def of_stored(self, batch: Batch) -> tuple[np.ndarray, ...]:
+        """Project tuples of the next stream on their join attributes."""
+        return tuple(batch.fields[field] for field in self.stored)
+
+    def probe_keys(self, columns: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """Return what equalities compare, a column each, of the probing side's attributes."""
+        return self._keys(columns, side=0)
+
+    def stored_keys(self, columns: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """Return what equalities compare, a column each, of the stored side's attributes."""
+        return self._keys(columns, side=1)
+
+    def _keys(self, columns: Sequence[np.ndarray], side: int) -> tuple[np.ndarray, ...]:
+        return tuple(
+            columns[self.places[i][side]].astype(self.conditions[i].dtype, copy=False)
+            for i in self.equalities
+        )

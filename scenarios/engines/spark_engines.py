@@ -14,7 +14,7 @@ from scenarios.engines.streams import SEGMENTS
 from scenarios.plan import Plan
 from spark_bridge.errors import SparkFailed
 from spark_bridge.session import SessionOptions, spark_session
-from topologies.semijoins.costs.sizes import sized
+from topologies.semijoin import with_tuple_bytes
 
 if TYPE_CHECKING:
     from spark_bridge.runs import EngineRun
@@ -108,7 +108,7 @@ class SparkShipping(Engine):
         """Join the whole streams; pairs are counted."""
         from spark_bridge.sql.semijoin_batch import run_shipping
 
-        job = sized(plan.job(pairs=False), getattr(plan.parameters, "tuple_bytes", {}))
+        job = with_tuple_bytes(plan.job(pairs=False), getattr(plan.parameters, "tuple_bytes", {}))
         width = ", ".join(f"{f.schema.width_bytes:,} bytes" for f in job.files)
         with _measured_session(quick_start=False) as (spark, measured):
             run = run_shipping(plan.query, job.files, self._shipping, spark=spark)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from statistics import fmean
@@ -10,22 +10,17 @@ from typing import Any
 
 from actors.source import NS_PER_S
 from joins.queries.query import JoinQuery
+from joins.semijoins.one_way_join import OneWayJoin
 from scenarios.config import build_network
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal, Table, measured_cost
 from scenarios.run import Report
-from topologies.semijoin import Semijoin, plan_of, replanning_of
-from topologies.semijoins.choosing import EXHAUSTIVE_STREAMS, SEARCHES
-from topologies.semijoins.costs.costing import Costing
-from topologies.semijoins.costs.estimate import Estimate, estimate
-from topologies.semijoins.costs.sizes import sized
-from topologies.semijoins.costs.statistics import JoinStatistics
-from topologies.semijoins.estimating import estimate_plan
-from topologies.semijoins.foreseen import foreseen
-from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
-from topologies.semijoins.reading import JoinPlan
-from topologies.semijoins.replanning import GreedyPlans
-from topologies.semijoins.trees.estimate import TreeEstimate
+from topologies.semijoin import Semijoin, plan_of, replanning_of, with_tuple_bytes
+from topologies.semijoins.costing import Costing, PlanEstimate, estimate_plan
+from topologies.semijoins.plans import JoinPlan, LinearPlan
+from topologies.semijoins.replanning import GreedyPlans, predict_epochs
+from topologies.semijoins.searches import EXHAUSTIVE_STREAMS, SEARCHES
+from topologies.semijoins.statistics import JoinStatistics
 
 _SITE = "site"
 _BYTES, _TIME = "bytes shipped", "execution time"
@@ -40,15 +35,16 @@ class SemijoinPlanner(Planner):
 
     def propose(self, plan: Plan) -> Proposal:
         """Return the run's plan of joins, with every step's alternatives."""
-        costing = _costing(plan)
+        statistics = _statistics(plan)
         chosen = plan_of(plan.query, plan.parameters)
-        cost = estimate_plan(costing, chosen)
+        cost = estimate_plan(statistics, chosen)
+        algorithms = plan.parameters.algorithms
         return Proposal(
             plan=tuple(str(chosen).splitlines()),
             tables=(
-                _streams(costing.statistics),
-                _steps(costing, cost) if isinstance(cost, Estimate) else _joins(costing, cost),
-                _searches(costing, cost, plan.query),
+                _streams(statistics),
+                _joins(statistics.names, cost, algorithms),
+                _searches(Costing(statistics, algorithms), cost, plan.query),
                 *_changes(plan, chosen),
             ),
             costs=(
@@ -71,11 +67,10 @@ class SemijoinPlanner(Planner):
         )
 
 
-def _costing(plan: Plan) -> Costing:
+def _statistics(plan: Plan) -> JoinStatistics:
     assert isinstance(plan.topology, Semijoin)  # whose planner this is
     network = build_network(plan.config.network, plan.query.streams)
-    statistics = plan.topology.statistics(plan.job(pairs=False), plan.parameters, network)
-    return Costing(statistics, plan.parameters.algorithms)
+    return plan.topology.statistics(plan.job(pairs=False), plan.parameters, network)
 
 
 def _arrivals_s(plan: Plan) -> float:
@@ -108,103 +103,66 @@ def _streams(statistics: JoinStatistics) -> Table:
     )
 
 
-def _steps(costing: Costing, cost: Estimate) -> Table:
-    """Return the steps with what each algorithm would take there, ms a second."""
-    names = costing.statistics.names
-    rows = []
-    for at, step in enumerate(cost.steps):
-        times = [
-            estimate(costing, _with_step(cost.plan, at, algorithm)).steps[at].seconds
-            for algorithm in costing.algorithms
-        ]
-        rows.append(
-            (
-                names[step.head],
-                names[step.destination],
-                str(step.algorithm),
-                names[step.source if step.algorithm.at_source else step.destination],
-                f"{step.rate_in_tps:,.4g}",
-                f"{step.nbytes:,.0f}",
-                *(f"{seconds * 1e3:,.4g}" for seconds in times),
-            )
-        )
-    return Table(
-        title="steps of each head's join sequence; time by algorithm in ms a second",
-        columns=(
-            "head",
-            "joined with",
-            "by",
-            "at site of",
-            "tuples/s",
-            "bytes/s",
-            *costing.algorithms,
-        ),
-        rows=tuple(rows),
-    )
-
-
-def _with_step(plan: LinearPlan, at: int, algorithm: object) -> LinearPlan:
-    """Return *plan* with another algorithm at step number *at* of all."""
-    head, place = divmod(at, len(plan.streams) - 1)
-    sequence = plan.sequences[head]
-    steps = list(sequence.steps)
-    steps[place] = Step(stream=steps[place].stream, algorithm=algorithm)  # type: ignore[arg-type]
-    sequences = list(plan.sequences)
-    sequences[head] = JoinSequence(head=head, steps=tuple(steps))
-    return LinearPlan(streams=plan.streams, sequences=tuple(sequences))
-
-
-def _joins(costing: Costing, cost: TreeEstimate) -> Table:
-    """Return both one-way joins of every two-way join, with what each algorithm would take."""
+def _joins(names: Sequence[str], cost: PlanEstimate, algorithms: Sequence[OneWayJoin]) -> Table:
+    """Return the one-way joins with what each algorithm would take there, ms a second."""
+    linear = isinstance(cost.plan, LinearPlan)
 
     def named(streams: tuple[int, ...]) -> str:
-        return " ⋈ ".join(costing.statistics.names[stream] for stream in streams)
+        return " ⋈ ".join(names[stream] for stream in streams)
 
+    rows = []
+    for one in cost.joins:
+        join = one.join
+        rows.append(
+            (
+                named(join.newest),
+                named(join.stored),
+                str(join.algorithm),
+                names[join.source if join.algorithm.at_source else join.destination],
+                f"{one.rate_in_tps:,.4g}",
+                f"{one.nbytes:,.0f}",
+                *(f"{one.seconds_by[algorithm] * 1e3:,.4g}" for algorithm in algorithms),
+            )
+        )
+    what = (
+        "steps of each head's join sequence"
+        if linear
+        else "one-way joins of the tree, from the bottom up"
+    )
     return Table(
-        title="one-way joins of the tree, from the bottom up; time by algorithm in ms a second",
+        title=f"{what}; time by algorithm in ms a second",
         columns=(
-            "new tuples of",
+            "head" if linear else "new tuples of",
             "joined with",
             "by",
             "at site of",
             "tuples/s",
             "bytes/s",
-            *costing.algorithms,
+            *algorithms,
         ),
-        rows=tuple(
-            (
-                named(step.one),
-                named(step.two),
-                str(step.algorithm),
-                named((step.source if step.algorithm.at_source else step.destination,)),
-                f"{step.rate_in_tps:,.4g}",
-                f"{step.nbytes:,.0f}",
-                *(f"{step.seconds_by[a] * 1e3:,.4g}" for a in costing.algorithms),
-            )
-            for step in cost.steps
-        ),
+        rows=tuple(rows),
     )
 
 
 def _changes(plan: Plan, chosen: JoinPlan) -> list[Table]:
     """Return which plan is in force when, where sites change it while the streams drift."""
     parameters = plan.parameters
-    job = sized(plan.job(pairs=False), parameters.tuple_bytes)
+    job = with_tuple_bytes(plan.job(pairs=False), parameters.tuple_bytes)
     replanning = replanning_of(job, chosen, parameters)
     if replanning is None:
         return []
     assert isinstance(replanning.book, GreedyPlans)  # there are no others
     approximation = plan.topology.approximation(plan.query, parameters)
     kept = approximation.kept if approximation else ()
-    epochs = foreseen(replanning, job, parameters.tau, kept)
+    epochs = predict_epochs(replanning, job, parameters.tau, kept)
     rows = []
-    for name, under in groupby(epochs, key=lambda epoch: epoch.plan):
-        held = list(under)
-        costs = [replanning.book.estimates(name, epoch.seen) for epoch in held]
+    for name, epochs_under in groupby(epochs, key=lambda epoch: epoch.plan):
+        under = list(epochs_under)
+        costs = [replanning.book.estimates(name, epoch.observed) for epoch in under]
         rows.append(
             (
-                f"{held[0].begins_ns / NS_PER_S:,.4g}",
-                f"{held[-1].ends_ns / NS_PER_S:,.4g}",
+                f"{under[0].begins_ns / NS_PER_S:,.4g}",
+                f"{under[-1].ends_ns / NS_PER_S:,.4g}",
                 name.replace("; ", "\n"),
                 _mean([own.nbytes for own, _ in filter(None, costs)]),
                 _mean([own.seconds for own, _ in filter(None, costs)]),
@@ -226,7 +184,7 @@ def _mean(values: list[float]) -> str:
     return f"{fmean(values):,.4g}" if values else "-"
 
 
-def _searches(costing: Costing, cost: Estimate | TreeEstimate, query: JoinQuery) -> Table:
+def _searches(costing: Costing, cost: PlanEstimate, query: JoinQuery) -> Table:
     """Return what the searches find; trees where the query's windows are of time."""
     searches = ["greedy"]
     if all(window.kind == "time" for window in query.windows):
@@ -235,7 +193,7 @@ def _searches(costing: Costing, cost: Estimate | TreeEstimate, query: JoinQuery)
         searches += [name.replace("greedy", "exhaustive") for name in searches]
     rows = [
         ("this plan", cost),
-        *((name, estimate_plan(costing, SEARCHES[name](costing))) for name in searches),
+        *((name, estimate_plan(costing.statistics, SEARCHES[name](costing))) for name in searches),
     ]
     return Table(
         title="this plan beside what the searches find",

@@ -9,12 +9,9 @@ from pydantic import BeforeValidator, Field
 
 from netsim.cost import CostProfile
 from scenarios.surveys.survey import Survey, Surveyed
-from topologies.semijoins.costs.costing import Costing
-from topologies.semijoins.costs.estimate import estimate
-from topologies.semijoins.costs.statistics import JOIN_GRAPHS
-from topologies.semijoins.exhaustive import exhaustive_plan
-from topologies.semijoins.greedy import greedy_plan
-from topologies.semijoins.random_queries import QueryValues, random_query
+from topologies.semijoins.costing import Costing, estimate_plan
+from topologies.semijoins.random_queries import JOIN_GRAPHS, QueryValues, random_query
+from topologies.semijoins.searches import exhaustive_plan, greedy_plan
 
 _ROUNDING = 1e-9
 
@@ -65,8 +62,8 @@ class PlanSurvey(Survey):
         greedy, exhaustive = [], []
         for _ in range(self.queries):
             costing = Costing(random_query(self.values, rng))
-            greedy.append(estimate(costing, greedy_plan(costing)).seconds)
-            exhaustive.append(estimate(costing, exhaustive_plan(costing)).seconds)
+            greedy.append(estimate_plan(costing.statistics, greedy_plan(costing)).seconds)
+            exhaustive.append(estimate_plan(costing.statistics, exhaustive_plan(costing)).seconds)
         ratio = np.array(greedy) / np.array(exhaustive)
         record = {
             "greedy_s": float(np.mean(greedy)),

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from actors.feed import StreamFile
 from actors.source import NS_PER_S
-from joins.semijoins.kept_values import KeptTuples
+from joins.semijoins.value_sample import TupleSample
 from netsim.outcome import Outcome
 from scenarios.results import summary_path
 from scenarios.verdict.verdict import Check, Verdict
@@ -89,7 +89,7 @@ def approximated(
 
 
 def _stated_recall(
-    kept: Sequence[KeptTuples], files: Sequence[StreamFile], directory: Path
+    kept: Sequence[TupleSample], files: Sequence[StreamFile], directory: Path
 ) -> tuple[float | None, float | None]:
     """Return the recall and its standard error as estimated from the results; None of none."""
     found = [
@@ -102,7 +102,7 @@ def _stated_recall(
 
 
 def _results_by_value(
-    kept: KeptTuples, file: StreamFile, summary: Path
+    kept: TupleSample, file: StreamFile, summary: Path
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of a stream's probing tuples, and how many results each had."""
     table = pq.read_table(summary, columns=["probe_id", "count"])

@@ -19,7 +19,7 @@ from joinsim._random_inputs import RandomStream, multiway_queries, streams
 from joinsim._random_runs import RandomJob
 from netsim.network import PRESETS, full_mesh
 from topologies.semijoin import Semijoin, SemijoinParameters
-from topologies.semijoins.plan import JoinSequence, LinearPlan, Step, join_graph
+from topologies.semijoins.plans import JoinSequence, LinearPlan, Step, join_graph
 from topologies.topology import TopologyError
 
 TOPOLOGY = Semijoin()

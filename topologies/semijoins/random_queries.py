@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+import networkx as nx
 import numpy as np
 
-from topologies.semijoins.costs.statistics import (
+from topologies.semijoins.statistics import (
+    JoinAttribute,
     JoinStatistics,
+    NestedAttribute,
     Prices,
     StreamStatistics,
-    graph_of,
-    one_attribute,
-    same_links,
 )
+
+JOIN_GRAPHS = ("chain", "star", "cycle", "fully connected")
+"""Topologies of a join graph (Figure 6)."""
 
 FIELD_BYTES = 5.0
 """Size of an attribute: the paper has 250 of them in 1,250 bytes."""
@@ -86,3 +91,31 @@ def random_query(values: QueryValues, rng: np.random.Generator) -> JoinStatistic
             nested_loops=True,
         ),
     )
+
+
+def one_attribute(distinct: Sequence[float], partial_bytes: float) -> tuple[JoinAttribute, ...]:
+    """Return the one join attribute of the paper's queries, for the d_i of every stream."""
+    return (NestedAttribute(distinct=np.asarray(distinct, float), partial_bytes=partial_bytes),)
+
+
+def same_links(
+    sites: int, *, latency_s: float, bandwidth_bps: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrices of a network whose links are all equal."""
+    return np.full((sites, sites), latency_s), np.full((sites, sites), bandwidth_bps)
+
+
+def graph_of(kind: str, streams: int) -> nx.Graph:
+    """Return the join graph of a *kind* of `JOIN_GRAPHS` over so many streams."""
+    everyone = range(streams)
+    graph = nx.Graph()
+    graph.add_nodes_from(everyone)
+    if kind == "star":
+        graph.add_edges_from((0, stream) for stream in everyone[1:])
+    elif kind == "fully connected":
+        graph.add_edges_from((a, b) for a in everyone for b in everyone[a + 1 :])
+    else:
+        graph.add_edges_from(pairwise(everyone))
+    if kind == "cycle":
+        graph.add_edge(0, streams - 1)
+    return graph

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from actors.semijoins.part import OneWayStep
-from actors.semijoins.replanning import (
+from actors.context import RecordingContext
+from actors.protocol import START, TIMER, Message
+from actors.semijoins.adaptive_site import (
+    LEAD,
     SAMPLE_ROWS,
     Decision,
     Observed,
+    ObservedWindow,
     Replanning,
     observed_bytes,
 )
+from actors.semijoins.one_way import OneWayStep
+from actors.semijoins.site_source import NewTuples, SiteSource
 from actors.source import NS_PER_S
-from topologies.semijoins.costs.costing import Costing
-from topologies.semijoins.costs.estimate import Estimate, estimate
-from topologies.semijoins.costs.measuring import Measuring
-from topologies.semijoins.costs.statistics import JoinStatistics, StreamStatistics
-from topologies.semijoins.greedy import greedy_plan
-from topologies.semijoins.plan import LinearPlan
-from topologies.semijoins.reading import read_plan
-from topologies.semijoins.steps import one_way_steps
+from joins.semijoins.value_sample import TupleSample
+from joins.semijoins.windows import Horizon
+from topologies.semijoins.costing import Costing, PlanEstimate, estimate_plan
+from topologies.semijoins.measuring import Measuring
+from topologies.semijoins.plans import LinearPlan, parse_plan
+from topologies.semijoins.searches import greedy_plan
+from topologies.semijoins.statistics import JoinStatistics, StreamStatistics
+from topologies.semijoins.steps import linear_steps
+from topologies.topology import Job
 
 WORTH_A_CHANGE = 0.9
 """Of the present plan's estimated time, what another's must be below. A change ships windows."""
@@ -48,65 +54,158 @@ class GreedyPlans:
 
     def steps(self, plan: str) -> Sequence[OneWayStep]:
         """Return the one-way joins of a plan, numbered from 0."""
-        return one_way_steps(self.measuring.query, self._read(plan), self.measuring.schemas)
+        measuring = self.measuring
+        return linear_steps(measuring.query, self._parse(plan), measuring.schemas, 0).steps
 
-    def better(self, plan: str, seen: Sequence[Observed]) -> str:
-        """Return the greedy plan for what was *seen* where it is worth a change, else *plan*."""
-        costing = self._costing(seen)
-        if costing is None:
+    def better(self, plan: str, observed: Sequence[Observed]) -> str:
+        """Return the greedy plan for what was *observed* if it is worth a change, else *plan*."""
+        estimates = self.estimates(plan, observed)
+        if estimates is None:
             return plan
-        present, found = self._estimates(plan, costing)
-        if found.seconds >= WORTH_A_CHANGE * present.seconds:
+        present, greedy = estimates
+        if greedy.seconds >= WORTH_A_CHANGE * present.seconds:
             return plan
-        if self.budgeted and _busiest(found) > _busiest(present):
+        if self.budgeted and _busiest(greedy) > _busiest(present):
             return plan
-        return str(found.plan).replace("\n", "; ")
+        return greedy.plan.one_line
 
-    def estimates(self, plan: str, seen: Sequence[Observed]) -> tuple[Estimate, Estimate] | None:
-        """Return what *plan* and the greedy one cost by what was *seen*; None for too little."""
-        costing = self._costing(seen)
-        return None if costing is None else self._estimates(plan, costing)
-
-    def _estimates(self, plan: str, costing: Costing) -> tuple[Estimate, Estimate]:
-        return estimate(costing, self._read(plan)), estimate(costing, greedy_plan(costing))
-
-    def _costing(self, seen: Sequence[Observed]) -> Costing | None:
-        if any(len(one.sample) < _LEAST_ROWS or not one.tuples for one in seen):
+    def estimates(
+        self, plan: str, observed: Sequence[Observed]
+    ) -> tuple[PlanEstimate, PlanEstimate] | None:
+        """Return what *plan* and the greedy one cost by what was *observed*; None if too little."""
+        if any(len(one.sample) < _LEAST_ROWS or not one.tuples for one in observed):
             return None
-        return Costing(self._statistics(seen))
+        statistics = self._statistics(observed)
+        greedy = greedy_plan(Costing(statistics))
+        return estimate_plan(statistics, self._parse(plan)), estimate_plan(statistics, greedy)
 
-    def _read(self, plan: str) -> LinearPlan:
-        read = read_plan(plan, self.measuring.query.streams)
-        assert isinstance(read, LinearPlan)  # nothing else is ever proposed
-        return read
+    def _parse(self, plan: str) -> LinearPlan:
+        parsed = parse_plan(plan, self.measuring.query.streams)
+        assert isinstance(parsed, LinearPlan)  # nothing else is ever proposed
+        return parsed
 
-    def _statistics(self, seen: Sequence[Observed]) -> JoinStatistics:
-        """Return what was seen as statistics, at the rates of virtual time."""
-        found = self.measuring.statistics([one.sample for one in seen])
+    def _statistics(self, observed: Sequence[Observed]) -> JoinStatistics:
+        """Return what was observed as statistics, at the rates of virtual time."""
+        statistics = self.measuring.statistics([one.sample for one in observed])
         streams = tuple(
             replace(stream, rate_tps=one.tuples * NS_PER_S / one.span_ns)
-            for stream, one in zip(found.streams, seen, strict=True)
+            for stream, one in zip(statistics.streams, observed, strict=True)
         )
-        return replace(found, streams=streams)
+        return replace(statistics, streams=streams)
 
 
-def told_bytes(
+def _busiest(estimated: PlanEstimate) -> float:
+    return max(estimated.link_bytes().values())
+
+
+def control_bytes(
     replanning: Replanning, measuring: Measuring, streams: Sequence[StreamStatistics]
 ) -> dict[tuple[int, int], float]:
-    """Return the bytes a second of what sites and coordinator tell each other, by link, at most.
+    """Return the bytes a second of reports and decisions, by link, at most.
 
     The coordinator is at the first site, whose own report crosses no link. The windows that a
     change ships are not among them.
     """
-    epoch_s = replanning.intervals * measuring.interval_s
+    epoch_s = replanning.intervals * measuring.timing.interval_s
     decision = Decision(epoch=0, plan=replanning.plan).nbytes
-    told = {}
+    carried = {}
     for place in range(1, len(streams)):
         rows = min(SAMPLE_ROWS, streams[place].window_rows)
         report = observed_bytes(rows, len(measuring.schemas[place].fields))
-        told[0, place] = (report + decision) / epoch_s
-    return told
+        carried[0, place] = (report + decision) / epoch_s
+    return carried
 
 
-def _busiest(estimated: Estimate) -> float:
-    return max(estimated.link_bytes().values())
+@dataclass(frozen=True, kw_only=True)
+class Epoch:
+    """An epoch: so many execution intervals under one plan.
+
+    Attributes
+    ----------
+    begins_ns, ends_ns
+        Virtual time.
+    plan
+        In force, as people write it.
+    observed
+        What the sites see of their streams in it.
+    """
+
+    begins_ns: int
+    ends_ns: int
+    plan: str
+    observed: tuple[Observed, ...]
+
+
+def predict_epochs(
+    replanning: Replanning, job: Job, interval_ns: int, kept: Sequence[TupleSample] = ()
+) -> Iterator[Epoch]:
+    """Yield the epochs of *job*'s streams without running anything.
+
+    They are as sites see them whose messages take less than τ. Slower ones keep what expired a
+    little longer, and may show a few more tuples. *kept* is what sites do not shed of their
+    streams; by default all.
+    """
+    streams = range(len(job.query.streams))
+    sources = [
+        _Intervals(
+            SiteSource(files=job.files, stream=s, feeding=job.feeding, interval_ns=interval_ns)
+        )
+        for s in streams
+    ]
+    windows = [ObservedWindow(job.files[s].schema) for s in streams]
+    horizons = [Horizon(job.query.windows[s]) for s in streams]
+    planned = [replanning.plan] * LEAD
+    begins_ns = number = 0
+    last_tick = -1
+    while True:
+        tuples = [0] * len(streams)
+        ends_ns = begins_ns
+        for _ in range(replanning.intervals):
+            new = [next(source, None) for source in sources]
+            if new[0] is None:
+                break
+            for s, interval in enumerate(new):
+                assert interval is not None  # all sources send for the same intervals
+                interval = interval.take(kept[s].of(interval.batch)) if kept else interval
+                horizons[s].insert(interval.tick, interval.batch.id, interval.batch.ts)
+                windows[s].insert(interval.batch, horizons[s].passed(last_tick))
+                tuples[s] += len(interval.batch)
+                ends_ns = interval.tick
+            last_tick = ends_ns
+        if ends_ns == begins_ns:
+            return
+        observed = tuple(
+            Observed(
+                epoch=number,
+                stream=s,
+                tuples=tuples[s],
+                span_ns=ends_ns - begins_ns,
+                sample=windows[s].sample(),
+            )
+            for s in streams
+        )
+        yield Epoch(begins_ns=begins_ns, ends_ns=ends_ns, plan=planned[number], observed=observed)
+        planned.append(replanning.book.better(planned[-1], observed))
+        begins_ns, number = ends_ns, number + 1
+
+
+class _Intervals(Iterator[NewTuples]):
+    """The intervals that a source sends."""
+
+    def __init__(self, source: SiteSource) -> None:
+        self._source = source
+        self._context = RecordingContext("source", {"out": ("site",)}, 0)
+        self._timers = self._receive(START)
+
+    def __next__(self) -> NewTuples:
+        if not self._timers:
+            raise StopIteration
+        self._timers = self._receive(f"{TIMER}interval")
+        return self._sent
+
+    def _receive(self, port: str) -> bool:
+        self._source.receive(Message("source", port, None), self._context)
+        reply = self._context.take()
+        for sent in reply.sends:
+            self._sent: NewTuples = sent.handle
+        return bool(reply.timers)

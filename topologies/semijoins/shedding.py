@@ -2,9 +2,9 @@
 
 Beyond the stream semijoin paper, which leaves "a good approximation for the join output in the case
 of insufficient system resources" to future work. Shed are values of the join attribute
-(`joins.semijoins.kept_values`). The few that give most results are known from the streams'
+(`joins.semijoins.value_sample`). The few that give most results are known from the streams'
 beginnings, and are kept or not one by one, first what gives most for its bytes; of the others a
-share is kept, by hash, so that what it gives tells what is lost.
+share is kept, by hash, so that their results are a sample of what is lost.
 """
 
 from __future__ import annotations
@@ -12,24 +12,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from itertools import permutations
 
-import networkx as nx
 import numpy as np
 
-from actors.semijoins.replanning import Replanning
+from actors.semijoins.adaptive_site import Replanning
 from joins.batch import Batch
 from joins.queries.query import JoinQuery
-from joins.semijoins.kept_values import KeptTuples, KeptValues
-from topologies.semijoins.costs.costing import Costing
-from topologies.semijoins.costs.measuring import Measuring, samples_of, tied_fields
-from topologies.semijoins.costs.statistics import JoinStatistics
-from topologies.semijoins.costs.thinning import left_of, thinned
-from topologies.semijoins.costs.unevenness import unevenness
-from topologies.semijoins.estimating import estimate_plan
-from topologies.semijoins.parameters import SemijoinParameters
-from topologies.semijoins.reading import JoinPlan
-from topologies.semijoins.replanning import told_bytes
-from topologies.topology import Job, TopologyError
+from joins.semijoins.value_sample import TupleSample, ValueSample
+from topologies.semijoins.costing import estimate_plan
+from topologies.semijoins.formulas import distinct_among
+from topologies.semijoins.measuring import Measuring, kept_samples, tied_fields
+from topologies.semijoins.plans import JoinPlan
+from topologies.semijoins.replanning import control_bytes
+from topologies.semijoins.statistics import JoinStatistics, StreamStatistics
+from topologies.topology import TopologyError
 
 _SPARED = 0.1
 """Part of a budget that stays free: estimates are near to within 5 %, and streams vary."""
@@ -52,8 +49,8 @@ class Budget:
     ----------
     bytes_ps
         Most bytes a second that any link may carry, both ways together, on average over the run.
-    query, plan, measuring
-        What is joined, and how.
+    plan, measuring
+        How streams are joined, and what their statistics are measured with.
     samples, statistics
         First tuples of each stream, and the statistics of all that comes.
     replanning
@@ -61,19 +58,18 @@ class Budget:
     """
 
     bytes_ps: int
-    query: JoinQuery
     plan: JoinPlan
     measuring: Measuring
     samples: Sequence[Batch]
     statistics: JoinStatistics
     replanning: Replanning | None = None
 
-    def fitting(self) -> KeptValues:
+    def fitting(self) -> ValueSample:
         """Return what keeps most results within the budget, by estimates.
 
         Raise :exc:`TopologyError` where next to nothing would be left, naming the busiest link.
         """
-        everything = KeptValues(share=1.0)
+        everything = ValueSample(share=1.0)
         if self._fits(everything):
             return everything
         known = self._known()
@@ -84,7 +80,7 @@ class Budget:
                 return values
         raise TopologyError(self._too_little())
 
-    def _known(self) -> KeptValues:
+    def _known(self) -> ValueSample:
         """Return which of the frequent values are kept: each that there is room for, in turn."""
         values, results = self._frequent()
         kept = np.zeros(len(values), bool)
@@ -93,8 +89,8 @@ class Budget:
             kept[place] = self._fits(self._deciding(values, results, kept))
         return self._deciding(values, results, kept)
 
-    def _deciding(self, values: np.ndarray, results: np.ndarray, kept: np.ndarray) -> KeptValues:
-        return KeptValues(
+    def _deciding(self, values: np.ndarray, results: np.ndarray, kept: np.ndarray) -> ValueSample:
+        return ValueSample(
             share=_LEAST_SHARE,
             always=tuple(map(float, values[kept])),
             never=tuple(map(float, values[~kept])),
@@ -102,33 +98,33 @@ class Budget:
             squared_results=float((self._by_value[2] ** 2).sum() - (results**2).sum()),
         )
 
-    def _fits(self, values: KeptValues) -> bool:
+    def _fits(self, values: ValueSample) -> bool:
         thinned = self._thinned(values)
         room = self.bytes_ps * (1 - _SPARED)
         return bool(thinned) and max(self._carried(thinned).values()) <= room
 
-    def _thinned(self, values: KeptValues) -> list[Batch]:
+    def _thinned(self, values: ValueSample) -> list[Batch]:
         """Return the kept tuples of the samples; none where they are too few to measure."""
-        fields = shared_fields(self.query)
-        kept = [KeptTuples(field=field, values=values) for field in fields]
-        left = left_of(self.samples, kept)
+        fields = shared_fields(self.measuring.query)
+        kept = [TupleSample(field=field, values=values) for field in fields]
+        left = kept_samples(self.samples, kept)
         return left if min(len(batch) for batch in left) > 1 else []
 
     def _carried(self, left: Sequence[Batch]) -> dict[tuple[int, int], float]:
         """Return the bytes a second on every link, by its two sites, for what is left."""
-        statistics = thinned(self.measuring, self.statistics, self.samples, left)
+        statistics = self.measuring.thinned(self.statistics, self.samples, left)
         columns = [self._column(place, batch) for place, batch in enumerate(left)]
-        carried = estimate_plan(Costing(statistics), self.plan).link_bytes(
+        carried = estimate_plan(statistics, self.plan).link_bytes(
             unevenness(columns, statistics.streams)
         )
         if self.replanning is not None:
-            told = told_bytes(self.replanning, self.measuring, statistics.streams)
-            for link, nbytes in told.items():
+            control = control_bytes(self.replanning, self.measuring, statistics.streams)
+            for link, nbytes in control.items():
                 carried[link] = carried.get(link, 0.0) + nbytes
         return carried
 
     def _column(self, place: int, batch: Batch) -> np.ndarray:
-        return batch.fields[shared_fields(self.query)[place]]
+        return batch.fields[shared_fields(self.measuring.query)[place]]
 
     def _frequent(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the values that have most results, and the share of all results that each has.
@@ -170,30 +166,6 @@ class Budget:
         )
 
 
-def within_budget(
-    job: Job,
-    plan: JoinPlan,
-    network: nx.Graph,
-    statistics: JoinStatistics,
-    parameters: SemijoinParameters,
-    replanning: Replanning | None,
-) -> KeptValues:
-    """Return what is kept of *job*'s streams under the budget that *parameters* say.
-
-    Raise :exc:`TopologyError` where next to nothing would be left.
-    """
-    assert parameters.byte_budget is not None  # else there is nothing to be within
-    return Budget(
-        bytes_ps=parameters.byte_budget,
-        query=job.query,
-        plan=plan,
-        measuring=Measuring.of_job(job, network, job.query.streams, **parameters.timing),
-        samples=samples_of(job),
-        statistics=statistics,
-        replanning=replanning,
-    ).fitting()
-
-
 def shared_fields(query: JoinQuery) -> tuple[str, ...]:
     """Return the field of each stream that equalities make one join attribute of all streams.
 
@@ -216,5 +188,38 @@ def shared_fields(query: JoinQuery) -> tuple[str, ...]:
 
 def _seen(column: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return how often each of some ascending *values* is in a column."""
-    known = column[np.isin(column, values)]
-    return np.bincount(np.searchsorted(values, known), minlength=len(values))
+    shared = column[np.isin(column, values)]
+    return np.bincount(np.searchsorted(values, shared), minlength=len(values))
+
+
+def unevenness(columns: Sequence[np.ndarray], streams: Sequence[StreamStatistics]) -> float:
+    """Return how many times as many tuples match as even values would let, at the most; 1 or more.
+
+    Cost formulas assume even values. Few frequent ones are in every window and requested in every
+    interval: more tuples match, so that semijoins leave out less of what they ship.
+
+    Parameters
+    ----------
+    columns
+        Values of the join attribute in each stream.
+    streams
+        The streams that they are from.
+    """
+    values = reduce(np.union1d, columns)
+    seen = [np.isin(values, column) for column in columns]
+    frequency = [
+        np.bincount(np.searchsorted(values, column), minlength=len(values)) / len(column)
+        for column in columns
+    ]
+    worst = 1.0
+    for a, b in permutations(range(len(columns)), 2):
+        if not (seen[a] & seen[b]).any():
+            continue
+        # Tuples of a that meet those of b in a window: b's own, or as long as the window of a.
+        window_s = [streams[one].window_rows / streams[one].rate_tps for one in (a, b)]
+        for rows in (streams[b].rate_tps * seconds for seconds in window_s):
+            met = frequency[a] @ -np.expm1(rows * np.log1p(-np.minimum(frequency[b], 1 - 1e-12)))
+            values_of_b = int(seen[b].sum())
+            even = frequency[a] @ seen[b] * distinct_among(values_of_b, rows) / values_of_b
+            worst = max(worst, float(met / even))
+    return worst

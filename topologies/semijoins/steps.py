@@ -1,57 +1,223 @@
-"""The one-way joins of a plan, with all that their two sites must know of them."""
+"""A plan as sites carry it out: its one-way joins, output streams and delays.
+
+In the paper's model an output stream of a tree has an interval's tuples when everything that is in
+it has had the time to come: δ after both operands of its join have theirs, and as much again where
+a copy of a window must be complete before it is looked into. So much later than in a linear plan do
+results come, and so much longer must windows be stored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
-from actors.semijoins.part import OneWayStep
+import networkx as nx
+
+from actors.semijoins.one_way import OneWayStep
+from actors.semijoins.tree_site import OutputSpec
 from joins.batch import Schema
 from joins.queries.query import JoinQuery
-from joins.semijoins.attributes import JoinAttributes
-from joins.semijoins.one_way_join import OneWayJoin
-from topologies.semijoins.plan import LinearPlan
+from joins.semijoins.combinations import Operand
+from joins.semijoins.one_way_join import JoinAttributes, OneWayJoin
+from joins.semijoins.windows import OperandWindow
+from netsim.network import link_between
+from topologies.semijoins.plans import JoinPlan, LinearPlan, PlannedJoin, TreePlan
 from topologies.topology import TopologyError
 
+_CROSSINGS = {
+    OneWayJoin.SP_S: 0,
+    OneWayJoin.SP_D: 1,
+    OneWayJoin.SM_S1: 2,
+    OneWayJoin.SM_S2: 2,
+    OneWayJoin.SM_D1: 1,
+    OneWayJoin.SM_D2: 3,
+    OneWayJoin.BLOOM_S: 2,
+    OneWayJoin.BLOOM_D: 1,
+}
+"""Messages between the two sites, one after the other, from a tuple's coming to its results."""
 
-def one_way_steps(
-    query: JoinQuery, plan: LinearPlan, schemas: Sequence[Schema]
-) -> list[OneWayStep]:
-    """Return the one-way joins of all sequences, numbered.
+
+@dataclass(frozen=True, kw_only=True)
+class PlanSteps:
+    """What all sites of a plan have in common.
+
+    Attributes
+    ----------
+    steps
+        All one-way joins, numbered.
+    outputs
+        The output streams; none in a linear plan.
+    removal_ns
+        By which removals are delayed in the paper's model.
+    """
+
+    steps: tuple[OneWayStep, ...]
+    outputs: tuple[OutputSpec, ...] = ()
+    removal_ns: int
+
+
+def linear_steps(
+    query: JoinQuery, plan: LinearPlan, schemas: Sequence[Schema], delta_ns: int
+) -> PlanSteps:
+    """Return the one-way joins of all sequences.
 
     Raise :exc:`TopologyError` for a Bloom filter where there is no equality.
     """
-    steps: list[OneWayStep] = []
-    for sequence in plan.sequences:
-        last = len(steps) + len(sequence.steps) - 1
-        for place, step in enumerate(sequence.steps):
-            known = sequence.order[: place + 1]
-            number = len(steps)
-            attributes = JoinAttributes.between(query, known, step.stream, schemas)
-            check_filter(
-                step.algorithm, attributes, query.streams[known[-1]], query.streams[step.stream]
+    steps = []
+    for number, join in enumerate(plan.one_way_joins):
+        (stored,) = join.stored
+        is_last = len(join.probe) + 1 == len(plan.streams)
+        attributes = JoinAttributes.between(
+            query,
+            [Operand.of_stream(stream) for stream in join.probe],
+            Operand.of_stream(stored),
+            schemas,
+        )
+        _check_filter(join, attributes, query.streams[join.probe[-1]], query.streams[stored])
+        steps.append(
+            OneWayStep(
+                number=number,
+                algorithm=join.algorithm,
+                source=join.source,
+                destination=join.destination,
+                streams=join.probe,
+                stored=stored,
+                attributes=attributes,
+                window=query.windows[stored],
+                schema=schemas[stored],
+                following=None if is_last else number + 1,
             )
+        )
+    return PlanSteps(steps=tuple(steps), removal_ns=_delay_ns(plan.one_way_joins, delta_ns))
+
+
+def tree_steps(
+    query: JoinQuery, plan: TreePlan, schemas: Sequence[Schema], delta_ns: int
+) -> PlanSteps:
+    """Return the one-way joins of a tree, two for each two-way join, and its output streams.
+
+    Raise :exc:`TopologyError` for windows that count tuples, and for a Bloom filter where there is
+    no equality.
+    """
+    counting = [query.streams[s] for s, w in enumerate(query.windows) if w.kind == "count"]
+    if counting:
+        raise TopologyError(
+            f"plan {plan}: a tree joins over windows of time; that of {counting[0]} counts tuples, "
+            "and an output stream lacks those that matched nothing. Linear plans can count them"
+        )
+    count = len(schemas)
+    operands: dict[tuple[int, ...], Operand] = {
+        (stream,): Operand.of_stream(stream) for stream in range(count)
+    }
+    late_ns = dict.fromkeys(operands, 0)
+    steps: list[OneWayStep] = []
+    outputs: list[OutputSpec] = []
+    # Of the one-way joins each two are the two directions of a two-way join.
+    for place, both in enumerate(zip(*[iter(plan.one_way_joins)] * 2, strict=True)):
+        left, right = (tuple(sorted(streams)) for streams in (both[0].probe, both[0].stored))
+        streams = tuple(sorted(left + right))
+        last = len(streams) == count
+        operands[streams] = Operand(number=count + place, streams=streams)
+        late_ns[streams] = max(late_ns[left], late_ns[right]) + _delay_ns(both, delta_ns)
+        windows = [
+            OperandWindow(
+                probe=operands[probe], stored=operands[stored], windows=query.windows, last=last
+            )
+            for probe, stored in ((left, right), (right, left))
+        ]
+        for join, window in zip(both, windows, strict=True):
+            probe, stored = window.probe, window.stored
+            attributes = JoinAttributes.between(query, [probe], stored, schemas)
+            schema = stored.schema(schemas)
+            _check_filter(join, attributes, probe.schema(schemas).stream, schema.stream)
             steps.append(
                 OneWayStep(
-                    number=number,
-                    algorithm=step.algorithm,
-                    source=sequence.sites[place],
-                    destination=step.stream,
-                    streams=known,
-                    stored=step.stream,
+                    number=len(steps),
+                    algorithm=join.algorithm,
+                    source=join.source,
+                    destination=join.destination,
+                    streams=(probe.number,),
+                    stored=stored.number,
                     attributes=attributes,
-                    window=query.windows[step.stream],
-                    schema=schemas[step.stream],
-                    following=None if number == last else number + 1,
+                    window=window,
+                    schema=schema,
+                    output=None if last else operands[streams].number,
+                    late_ns=late_ns[stored.streams],
                 )
             )
-    return steps
+        outputs += [
+            OutputSpec(
+                operand=window.stored,
+                window=window,
+                steps=_steps_of(window.stored, count),
+                site=join.destination,
+                late_ns=late_ns[window.stored.streams],
+            )
+            for join, window in zip(reversed(both), reversed(windows), strict=True)
+            if window.stored.is_output
+        ]
+    return PlanSteps(
+        steps=tuple(steps), outputs=tuple(outputs), removal_ns=late_ns[tuple(range(count))]
+    )
 
 
-def check_filter(
-    algorithm: OneWayJoin, attributes: JoinAttributes, source: str, destination: str
+def _steps_of(output: Operand, streams: int) -> tuple[int, int]:
+    """Return the numbers of the two one-way joins that make an output stream."""
+    first = 2 * (output.number - streams)
+    return first, first + 1
+
+
+def _delay_ns(joins: Sequence[PlannedJoin], delta_ns: int) -> int:
+    """Return δ, and once more where probes wait δ themselves."""
+    return delta_ns * (2 if any(join.algorithm.delayed for join in joins) else 1)
+
+
+def _check_filter(
+    join: PlannedJoin, attributes: JoinAttributes, source: str, destination: str
 ) -> None:
-    """Raise :exc:`TopologyError` for a Bloom filter where there is no equality."""
-    if algorithm.startswith("BLOOM") and not attributes.equalities:
+    if join.algorithm.startswith("BLOOM") and not attributes.equalities:
         raise TopologyError(
-            f"{algorithm} from {source} to {destination}: a Bloom filter needs a predicate with ="
+            f"{join.algorithm} from {source} to {destination}: a Bloom filter needs a predicate "
+            "with ="
         )
+
+
+def longest_path(
+    plan: JoinPlan, network: nx.Graph, sites: Sequence[str]
+) -> tuple[int, tuple[str, ...]]:
+    """Return the largest accumulated latency (ns), and the path of sites that has it (section 2.2).
+
+    What lies between a link's latency and the time a message takes (its bytes, queues at ports, the
+    tail of a distribution beyond one spread) is not in it.
+
+    Parameters
+    ----------
+    plan
+        The join sequences, or the tree.
+    network, sites
+        The network, and the sites' names there in the order of the streams.
+    """
+    paths = (tuple(sites[place] for place in path) for path in _paths(plan))
+    return max((sum(_latency_ns(network, a, b) for a, b in pairwise(path)), path) for path in paths)
+
+
+def _paths(plan: JoinPlan) -> Iterator[tuple[int, ...]]:
+    """Yield the ways of tuples through one-way joins, and of new tuples to copies of their window.
+
+    Through a join sequence ways add up; an output stream of a tree waits until its interval is
+    whole.
+    """
+    path: tuple[int, ...] = ()
+    for join in plan.one_way_joins:
+        ends = join.destination, join.source
+        yield ends
+        if isinstance(plan, TreePlan) or len(join.probe) == 1:
+            path = (join.source,)
+        path += tuple(ends[crossing % 2] for crossing in range(_CROSSINGS[join.algorithm]))
+        yield path
+
+
+def _latency_ns(network: nx.Graph, a: str, b: str) -> int:
+    link = link_between(network, a, b)
+    return link.latency.mean_ns + link.latency.spread_ns if link else 0

@@ -8,16 +8,14 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-from topologies.semijoins.costs.attributes import JoinAttribute, NestedAttribute
-from topologies.semijoins.costs.statistics import (
-    JOIN_GRAPHS,
+from topologies.semijoins.random_queries import JOIN_GRAPHS, graph_of, one_attribute, same_links
+from topologies.semijoins.statistics import (
+    JoinAttribute,
     JoinStatistics,
+    NestedAttribute,
     OtherPredicate,
     Prices,
     StreamStatistics,
-    graph_of,
-    one_attribute,
-    same_links,
 )
 
 

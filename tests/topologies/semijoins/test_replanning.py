@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.protocol import HEADER_BYTES
-from actors.semijoins.replanning import LEAD, Observed
+from actors.semijoins.adaptive_site import LEAD, Observed
 from joins.queries.parser import parse_query
 from joinsim._random_inputs import RandomStream, multiway_queries
 from joinsim._random_runs import RandomJob
@@ -23,10 +23,8 @@ from scenarios import run as running
 from scenarios.run import Report
 from tests.topologies.test_semijoin import TOPOLOGY, job, plans
 from topologies import semijoin
-from topologies.semijoin import SemijoinParameters, plan_of, replanning_of
-from topologies.semijoins.costs.sizes import sized
-from topologies.semijoins.foreseen import Epoch, foreseen
-from topologies.semijoins.replanning import GreedyPlans
+from topologies.semijoin import SemijoinParameters, plan_of, replanning_of, with_tuple_bytes
+from topologies.semijoins.replanning import Epoch, GreedyPlans, predict_epochs
 from topologies.topology import TopologyError
 
 TWO_WAY = "SELECT * FROM A, B WHERE A.y = B.y WINDOW AS (SLIDE INTERVAL '1' ON '40')"
@@ -43,9 +41,9 @@ class PlansInTurn(GreedyPlans):
 
     names: tuple[str, ...]
 
-    def better(self, plan: str, seen: Sequence[Observed]) -> str:
+    def better(self, plan: str, observed: Sequence[Observed]) -> str:
         """Return the plan named by the epoch."""
-        return self.names[seen[0].epoch % len(self.names)]
+        return self.names[observed[0].epoch % len(self.names)]
 
 
 @st.composite
@@ -114,8 +112,8 @@ def drift(**parameters: object) -> RandomJob:
 def decision_bytes(report: Report) -> list[int]:
     """Return the sizes of the decisions that a site was told: a plan is shipped as its text."""
     path = report.directory / "trace.parquet"
-    told = [("sender", "==", "coordinator"), ("receiver", "==", "site.A")]
-    return pq.read_table(path, filters=told)["nbytes"].to_pylist()
+    to_site = [("sender", "==", "coordinator"), ("receiver", "==", "site.A")]
+    return pq.read_table(path, filters=to_site)["nbytes"].to_pylist()
 
 
 def test_a_plan_that_has_become_bad_gives_way(directory: Path) -> None:
@@ -131,20 +129,20 @@ def test_a_plan_that_has_become_bad_gives_way(directory: Path) -> None:
     assert before[0] != after[0]
 
 
-def foretold(report: Report) -> list[Epoch]:
-    """Return the epochs that are foreseen of a run."""
+def predicted(report: Report) -> list[Epoch]:
+    """Return the epochs that are predicted of a run."""
     plan = report.plan
-    job = sized(plan.job(pairs=False), plan.parameters.tuple_bytes)
+    job = with_tuple_bytes(plan.job(pairs=False), plan.parameters.tuple_bytes)
     replanning = replanning_of(job, plan_of(plan.query, plan.parameters), plan.parameters)
     assert replanning is not None
     approximation = TOPOLOGY.approximation(plan.query, plan.parameters)
     kept = approximation.kept if approximation else ()
-    return list(foreseen(replanning, job, plan.parameters.tau, kept))
+    return list(predict_epochs(replanning, job, plan.parameters.tau, kept))
 
 
-def test_what_is_foreseen_is_what_sites_decide(directory: Path) -> None:
+def test_the_plans_predicted_are_those_that_sites_decide(directory: Path) -> None:
     report = drift(replan_every=10).run(directory)
-    epochs = foretold(report)
+    epochs = predicted(report)
     assert [epoch.plan for epoch in epochs[:LEAD]] == [report.plan.parameters.plan] * LEAD
     sizes = [HEADER_BYTES + len(epoch.plan) for epoch in epochs[LEAD:]]
     assert sizes == decision_bytes(report)[: len(sizes)]

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.protocol import HEADER_BYTES
-from actors.semijoins.replanning import LEAD
-from joins.semijoins.kept_values import KeptValues
+from actors.semijoins.adaptive_site import LEAD
+from joins.semijoins.value_sample import ValueSample
 from joinsim._random_inputs import RandomStream
 from scenarios.run import Report
-from tests.topologies.semijoins.test_replanning import PlansInTurn, decision_bytes, foretold
+from tests.topologies.semijoins.test_replanning import PlansInTurn, decision_bytes, predicted
 from tests.topologies.semijoins.test_shedding import (
     STEP_NS,
     THREE_WAY,
@@ -64,14 +64,14 @@ def test_whatever_is_shed_and_whichever_plans_follow_nothing_is_lost_or_repeated
         replan_every=st.integers(1, 4),
     )
     def check(names: list[str], share: float, replan_every: int) -> None:
-        kept = KeptValues(share=share, always=(1.0,))
+        kept = ValueSample(share=share, always=(1.0,))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(semijoin, "GreedyPlans", partial(PlansInTurn, names=tuple(names)))
             verdict = run(
                 directory, THREE_WAY, streams, kept=kept, replan_every=replan_every
             ).verdict
         assert verdict.spurious == verdict.duplicate == 0
-        assert verdict.produced == kept.keeps(expected).sum()
+        assert verdict.produced == kept.contains(expected).sum()
         assert all(check.passed is not False for check in verdict.checks), verdict.checks
 
     check()
@@ -88,7 +88,7 @@ def test_streams_that_drift_keep_to_the_budget_and_to_the_recall_that_is_stated(
         "tuple_bytes": {"A": 120, "B": 1250},
         "replan_every": replan_every,
     }
-    whole = run(directory, TWO_WAY, streams, kept=KeptValues(share=1), **common)
+    whole = run(directory, TWO_WAY, streams, kept=ValueSample(share=1), **common)
     assert whole.approximated is not None
     assert changed(whole)
     for part in (0.5, 0.9):
@@ -103,7 +103,7 @@ def test_streams_that_drift_keep_to_the_budget_and_to_the_recall_that_is_stated(
         assert found.recall is not None
         assert 0 < found.recall < 1
         assert abs(found.stated_recall - found.recall) < 4 * found.standard_error
-        sizes = [HEADER_BYTES + len(epoch.plan) for epoch in foretold(report)[LEAD:]]
+        sizes = [HEADER_BYTES + len(epoch.plan) for epoch in predicted(report)[LEAD:]]
         assert sizes == decision_bytes(report)[: len(sizes)]
 
 
@@ -112,7 +112,7 @@ def test_a_faster_plan_that_ships_more_is_not_taken_under_a_budget(directory: Pa
     streams = (uniform(1, 2000), uniform(2, 2000))
     wide = {"A": 1250, "B": 1250}
     common = {"plan": "A: B SM-D2; B: A SM-D2", "tuple_bytes": wide, "replan_every": 5}
-    free = run(directory, TWO_WAY, streams, kept=KeptValues(share=1), **common)
+    free = run(directory, TWO_WAY, streams, kept=ValueSample(share=1), **common)
     assert changed(free)
     assert free.approximated is not None
     budget = int(0.7 * free.approximated.link_bytes_ps)

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from tests.topologies.semijoins.random_statistics import alike, joins
-from topologies.semijoins.costs.attributes import NestedAttribute
-from topologies.semijoins.costs.costing import Costing
-from topologies.semijoins.costs.estimate import estimate
-from topologies.semijoins.costs.statistics import JOIN_GRAPHS, JoinStatistics, OtherPredicate
-from topologies.semijoins.exhaustive import exhaustive_plan
-from topologies.semijoins.greedy import greedy_plan
-from topologies.semijoins.plan import JoinSequence, LinearPlan, Step
+from topologies.semijoins.costing import Costing, estimate_plan
+from topologies.semijoins.plans import JoinSequence, LinearPlan, Step
+from topologies.semijoins.random_queries import JOIN_GRAPHS
+from topologies.semijoins.searches import exhaustive_plan, greedy_plan
+from topologies.semijoins.statistics import JoinStatistics, NestedAttribute, OtherPredicate
 from topologies.topology import TopologyError
 
 
@@ -44,7 +42,8 @@ def all_plans_seconds(costing: Costing, head: int) -> list[float]:
 
 
 def head_seconds(costing: Costing, plan: LinearPlan, head: int) -> float:
-    return sum(step.seconds for step in estimate(costing, plan).steps if step.head == head)
+    estimates = estimate_plan(costing.statistics, plan).joins
+    return sum(one.seconds for one in estimates if one.join.probe[0] == head)
 
 
 @settings(max_examples=6, deadline=None)
@@ -64,8 +63,8 @@ def test_both_plans_can_be_carried_out_and_greedy_is_no_cheaper(
     greedy, exhaustive = greedy_plan(costing), exhaustive_plan(costing)
     greedy.check(statistics.graph)
     exhaustive.check(statistics.graph)
-    spent = estimate(costing, greedy).seconds
-    assert spent >= estimate(costing, exhaustive).seconds * (1 - 1e-9)
+    spent = estimate_plan(costing.statistics, greedy).seconds
+    assert spent >= estimate_plan(costing.statistics, exhaustive).seconds * (1 - 1e-9)
 
 
 @settings(max_examples=10, deadline=None)
@@ -92,7 +91,8 @@ def first_step_seconds(
     sequences = list(plan.sequences)
     sequences[head] = JoinSequence(head=head, steps=steps)
     changed = LinearPlan(streams=plan.streams, sequences=tuple(sequences))
-    return next(step.seconds for step in estimate(costing, changed).steps if step.head == head)
+    estimates = estimate_plan(costing.statistics, changed).joins
+    return next(one.seconds for one in estimates if one.join.probe[0] == head)
 
 
 @pytest.mark.parametrize("kind", JOIN_GRAPHS)
@@ -101,8 +101,10 @@ def test_greedy_is_optimal_for_streams_that_are_all_the_same(kind: str) -> None:
     costing = Costing(
         alike(4, kind=kind, rate_tps=100, window_rows=120, full_bytes=500, distinct=1 / 0.06)
     )
-    greedy = estimate(costing, greedy_plan(costing)).seconds
-    assert greedy == pytest.approx(estimate(costing, exhaustive_plan(costing)).seconds)
+    greedy = estimate_plan(costing.statistics, greedy_plan(costing)).seconds
+    assert greedy == pytest.approx(
+        estimate_plan(costing.statistics, exhaustive_plan(costing)).seconds
+    )
 
 
 def test_bloom_semijoins_are_chosen_where_they_are_allowed_and_cost_least() -> None:
@@ -115,8 +117,8 @@ def test_bloom_semijoins_are_chosen_where_they_are_allowed_and_cost_least() -> N
     for search in (greedy_plan, exhaustive_plan):
         chosen = {step.algorithm for s in search(allowed).sequences for step in s.steps}
         assert any(algorithm.startswith("BLOOM") for algorithm in chosen)
-        assert estimate(allowed, search(allowed)).seconds < (
-            estimate(allowed, search(Costing(statistics))).seconds
+        assert estimate_plan(statistics, search(allowed)).seconds < (
+            estimate_plan(statistics, search(Costing(statistics))).seconds
         )
 
 

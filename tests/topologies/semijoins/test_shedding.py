@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 
 from actors.source import Feeding
 from joins.queries.parser import parse_query
-from joins.semijoins.kept_values import KeptValues
 from joins.semijoins.one_way_join import OneWayJoin
+from joins.semijoins.value_sample import ValueSample
 from joinsim._random_inputs import RandomStream
 from joinsim._random_runs import RandomJob
 from netsim.network import Latency, Link, full_mesh
 from scenarios.run import Report
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
-from topologies.semijoins.costs.costing import Costing
-from topologies.semijoins.estimating import estimate_plan
+from topologies.semijoins.costing import estimate_plan
 from topologies.topology import Job, TopologyError
 
 TOPOLOGY = Semijoin()
@@ -96,11 +95,11 @@ def test_a_kept_value_keeps_all_its_results_and_nothing_else_comes(
         never=st.lists(st.integers(0, 29), max_size=3),
     )
     def check(algorithm: OneWayJoin, share: float, never: list[int]) -> None:
-        kept = KeptValues(share=share, always=(1.0,), never=tuple(map(float, never)))
+        kept = ValueSample(share=share, always=(1.0,), never=tuple(map(float, never)))
         report = run(directory, query, streams, algorithm=algorithm, kept=kept)
         verdict = report.verdict
         assert verdict.spurious == verdict.duplicate == 0
-        assert verdict.produced == kept.keeps(expected).sum()
+        assert verdict.produced == kept.contains(expected).sum()
         assert all(check.passed is not False for check in verdict.checks), verdict.checks
 
     assert whole.verdict.exact
@@ -136,7 +135,7 @@ def test_no_link_carries_more_than_the_budget(directory: Path) -> None:
             "plan": f"A: B {there}; B: A {back}",
             "tuple_bytes": dict(zip("AB", sizes, strict=True)),
         }
-        whole = run(directory, TWO_WAY, streams, kept=KeptValues(share=1), **common)
+        whole = run(directory, TWO_WAY, streams, kept=ValueSample(share=1), **common)
         assert whole.approximated is not None
         budget = int(part * whole.approximated.link_bytes_ps)
         report = run(directory, TWO_WAY, streams, byte_budget=budget, **common)
@@ -153,18 +152,18 @@ def test_costs_are_those_of_what_is_kept(directory: Path) -> None:
     """Rates, windows and matches: a plan of what is kept is costed, not of what comes."""
     streams = (uniform(1, 300), uniform(2, 300))
     plan = "A: B SM-S1; B: A SP-D"
-    report = run(directory, TWO_WAY, streams, plan=plan, kept=KeptValues(share=0.3))
+    report = run(directory, TWO_WAY, streams, plan=plan, kept=ValueSample(share=0.3))
     assert report.approximated is not None
     job = report.plan.job(pairs=False)
     statistics = TOPOLOGY.statistics(job, report.plan.parameters, network("AB"))
-    estimated = estimate_plan(Costing(statistics), plan_of(job.query, report.plan.parameters))
+    estimated = estimate_plan(statistics, plan_of(job.query, report.plan.parameters))
     assert estimated.nbytes == pytest.approx(report.approximated.link_bytes_ps, rel=0.1)
 
 
 def test_a_tree_keeps_within_the_budget_too(directory: Path) -> None:
     streams = tuple(uniform(seed, 100) for seed in range(3))
     plan = "(A, B SP-S/SP-D, C SM-S1/SP-D)"
-    whole = run(directory, THREE_WAY, streams, kept=KeptValues(share=1), plan=plan)
+    whole = run(directory, THREE_WAY, streams, kept=ValueSample(share=1), plan=plan)
     assert whole.verdict.exact
     assert whole.approximated is not None
     budget = int(whole.approximated.link_bytes_ps / 2)
@@ -180,7 +179,7 @@ def test_the_recall_that_is_stated_is_near_the_true_one(
 ) -> None:
     """Within four standard errors of a sample of values, which is not exact by chance either."""
     streams = (uniform(1, 300), uniform(2, 300)) if shape == "uniform" else (skewed(1), skewed(2))
-    whole = run(directory, TWO_WAY, streams, kept=KeptValues(share=1))
+    whole = run(directory, TWO_WAY, streams, kept=ValueSample(share=1))
     assert whole.approximated is not None
     assert whole.approximated.stated_recall == whole.approximated.recall == 1
     budget = int(part * whole.approximated.link_bytes_ps)
@@ -203,7 +202,7 @@ def test_a_budget_that_suffices_sheds_nothing_and_one_of_next_to_nothing_is_refu
     enough = run(directory, TWO_WAY, streams, byte_budget=10_000_000)
     assert enough.verdict.exact
     assert enough.verdict.claims_exact
-    assert enough.plan.parameters.kept == KeptValues(share=1)
+    assert enough.plan.parameters.kept == ValueSample(share=1)
     with pytest.raises(TopologyError, match=r"byte_budget = 700: .* the busiest link, A - B"):
         run(directory, TWO_WAY, streams, byte_budget=700)
 

@@ -1,0 +1,521 @@
+"""The one-way join algorithms: the paper's six, and two with Bloom filters.
+
+Each is a half at the source N_1 and a half at the destination N_2. They differ in what crosses the
+wire and in where results are made, never in what the results are. *Line* numbers are those of the
+stream semijoin paper's algorithms.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from actors.semijoins.execution import FOREVER
+from actors.semijoins.one_way import (
+    DestinationHalf,
+    Filter,
+    OneWayStep,
+    PartialTuples,
+    Shipment,
+    SiteContext,
+    SourceHalf,
+    StepOutput,
+    WindowUpdate,
+)
+from joins.batch import Batch
+from joins.semijoins.bloom_filter import BloomFilter
+from joins.semijoins.combinations import Combinations
+from joins.semijoins.distinct_values import DistinctValues, ValueChanges, contained, distinct
+from joins.semijoins.one_way_join import OneWayJoin
+from joins.semijoins.stored_tuples import CopiedValues, MixedWindow
+from joins.semijoins.windows import Horizon, Timeline
+
+# SP-S: simple join at the source (Algorithm 1). W_2 is exported to N_1.
+
+
+class SpSSource(SourceHalf):
+    """Stores W_2@N_1 and joins there, δ later."""
+
+    state = ("_window", "_horizon", "_done")
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self._window = step.tuple_store()
+        self._horizon = Horizon(step.window)
+        self._done = -1
+
+    def start(self, new: StepOutput, site: SiteContext) -> None:
+        """Join (line 3)."""
+        if new.final:
+            self._done = new.tick
+        self.join(new, self._window, self._horizon.line, site)
+
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Update W_2@N_1 (line 7)."""
+        batch = shipment.content
+        assert isinstance(batch, Batch)
+        self.heard = shipment.tick
+        self._horizon.insert(shipment.tick, batch.id, batch.ts)
+        site.charge(self._window.insert(batch))
+        keep_from = self._horizon.passed(site.execution.may_remove(shipment.tick, self._done))
+        site.charge(self._window.expire(keep_from)[1])
+
+
+class SpSDestination(DestinationHalf):
+    """Ships its new tuples and stores none."""
+
+    state = ()
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self.done = FOREVER
+
+    def insert(self, batch: Batch, tick: int, keep_from: int, site: SiteContext) -> None:
+        """Ship B_2 (line 6)."""
+        if len(batch) or site.execution.punctuated:
+            self.announce(batch, tick, site)
+
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Refuse the message: N_1 never asks."""
+        raise ValueError(f"the destination of a step by SP-S was sent {shipment}")
+
+
+# SP-D: simple join at the destination (Algorithm 2). All tuples of S_1 are shipped there, and its
+# destination is a `DestinationHalf` as it is (lines 4 and 7).
+
+
+class SpDSource(SourceHalf):
+    """Ships what comes."""
+
+    def start(self, new: StepOutput, site: SiteContext) -> None:
+        """Ship B_1 (line 3)."""
+        self.ship_tuples(new, new.combinations, site)
+
+
+# What several semijoins share: N_1 asks and its tuples wait; N_2 announces V_2.
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Combinations that wait, and what N_2 was asked for their sake.
+
+    Attributes
+    ----------
+    new
+        The combinations, and their interval.
+    values
+        The partial tuples shipped, a column per attribute.
+    answered
+        False where an answer will come; nothing is asked for no tuples.
+    """
+
+    new: StepOutput
+    values: tuple[np.ndarray, ...]
+    answered: bool
+
+
+class AskingSource(SourceHalf):
+    """A source whose tuples wait for answers of N_2: the buffer Temp, and B_1 in SM-S1.
+
+    Answers come in the order of asking. What needs no answer itself waits for those before it:
+    intervals end in their order.
+    """
+
+    state: ClassVar[tuple[str, ...]] = ("_queue",)
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self._queue: list[_Waiting] = []
+
+    @property
+    def waits(self) -> bool:
+        """Whether tuples wait here for an answer of N_2."""
+        return bool(self._queue)
+
+    def distinct_values(self, combinations: Combinations) -> tuple[np.ndarray, ...]:
+        """Return the distinct values of the join attributes, a column per attribute."""
+        columns = self.step.attributes.of_combinations(combinations)
+        first, _ = distinct(columns)
+        return tuple(column[first] for column in columns)
+
+    def wait(self, waiting: _Waiting) -> list[_Waiting]:
+        """Append to the queue, and return and remove it at once when it need not wait."""
+        self._queue.append(waiting)
+        return self._ready()
+
+    def answered(self) -> list[_Waiting]:
+        """Return and remove what the present answer is to, and what then need not wait."""
+        return [self._queue.pop(0), *self._ready()]
+
+    def _ready(self) -> list[_Waiting]:
+        ready = []
+        while self._queue and self._queue[0].answered:
+            ready.append(self._queue.pop(0))
+        return ready
+
+
+class ValuedDestination(DestinationHalf):
+    """Stores V_2, and which of its values each tuple of W_2 has; announces every change.
+
+    N_1 is sent the distinct join attribute values of W_2 (Algorithms 8 and 9).
+    """
+
+    state: ClassVar[tuple[str, ...]] = ("_values", "_entry")
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        fields = step.schema.fields
+        self._values = DistinctValues([fields[field] for field in step.attributes.stored])
+        self._entry = np.empty(0, np.int64)
+
+    def insert(self, batch: Batch, tick: int, keep_from: int, site: SiteContext) -> None:
+        """Update W_2 and V_2, and announce the change."""
+        gone = self.update_window(batch, keep_from, site)
+        changes, entries, flagged = self._values.update(
+            self.step.attributes.of_stored(batch), self._entry[:gone]
+        )
+        self._entry = np.concatenate([self._entry[gone:], entries])
+        if len(batch) or gone or site.execution.punctuated:
+            shipped = batch.take(flagged)
+            self.announce(self._change(changes, shipped, batch, keep_from), tick, site)
+
+    @abstractmethod
+    def _change(
+        self, changes: ValueChanges, shipped: Batch, batch: Batch, keep_from: int
+    ) -> WindowUpdate:
+        """Return what N_1 is sent.
+
+        *shipped* are the tuples of *batch* with values whose tuples N_1 has.
+        """
+
+
+# SM-S1: one-step semijoin at the source (Algorithm 3). N_1 asks with K_1, the join attribute values
+# of its new tuples; N_2 ships the tuples of W_2 that match and were not shipped before
+# (Algorithm 7); N_1 stores them as W'_2 and joins.
+
+
+class SmS1Source(AskingSource):
+    """Asks, stores W'_2 and joins."""
+
+    state: ClassVar[tuple[str, ...]] = ("_window", "_line")
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self._window = step.tuple_store()
+        self._line = Timeline()
+
+    def start(self, new: StepOutput, site: SiteContext) -> None:
+        """Project the tuples on the join attributes and ship the distinct values (line 3)."""
+        values = self.distinct_values(new.combinations)
+        some = len(new.combinations) > 0
+        if some or site.execution.punctuated:
+            self.ask(self._question(values), new, site)
+        self._join_ready(self.wait(_Waiting(new, values, answered=not some)), site)
+
+    def _question(self, values: tuple[np.ndarray, ...]) -> PartialTuples | Filter:
+        """Return what asks for matches of some values."""
+        return PartialTuples(values)
+
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Insert ΔW'_2 and join (line 6), or remove what expired (line 11, Algorithm 8)."""
+        if isinstance(update := shipment.content, WindowUpdate):
+            site.charge(self._window.expire_first(update.expired))
+            _extend(self._line, update)
+            return
+        assert isinstance(shipment.content, Batch)
+        site.charge(self._window.insert(shipment.content))
+        self._join_ready(self.answered(), site)
+
+    def _join_ready(self, ready: list[_Waiting], site: SiteContext) -> None:
+        for waiting in ready:
+            self.join(waiting.new, self._window, self._line, site)
+
+
+class SmS1Destination(DestinationHalf):
+    """Ships what matches and has not been shipped: the non-redundant semijoin."""
+
+    state: ClassVar[tuple[str, ...]] = ("_shipped",)
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self._shipped = np.empty(0, np.bool_)
+
+    def insert(self, batch: Batch, tick: int, keep_from: int, site: SiteContext) -> None:
+        """Update W_2, and ship how many shipped tuples are gone (lines 9 and 10, Algorithm 8)."""
+        gone = self.update_window(batch, keep_from, site)
+        shipped = np.concatenate([self._shipped, np.zeros(len(batch), np.bool_)])
+        expired, self._shipped = int(shipped[:gone].sum()), shipped[gone:]
+        update = self.window_update(batch, keep_from, expired=expired)
+        if expired or len(update.ts):
+            self.announce(update, tick, site)
+
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Ship the matches that have not been shipped (lines 4 and 5)."""
+        if shipment.rows:
+            rows = self._matching_rows(shipment.content, site)
+            new = rows[~self._shipped[rows]]
+            self._shipped[new] = True
+            self.answer(self.window.tuples.take(new), shipment, site)
+        if shipment.final:
+            self.done = shipment.tick
+
+    def _matching_rows(self, question: Any, site: SiteContext) -> np.ndarray:
+        """Return the rows of W_2 that match what N_1 asks with."""
+        rows, work = self.window.matching_rows(question.values)
+        site.charge(work)
+        return rows
+
+
+# BLOOM-S: SM-S1 with a Bloom filter of the new tuples' values in place of the values. False
+# positives ship tuples for nothing; the join at N_1 compares the values themselves, so that its
+# results are the same. One of the paper's four future works.
+
+
+class BloomSSource(SmS1Source):
+    """Asks with a filter."""
+
+    def _question(self, values: tuple[np.ndarray, ...]) -> Filter:
+        """Return a filter of the values that equalities compare."""
+        return Filter.of(self.step.attributes.probe_keys(values))
+
+
+class BloomSDestination(SmS1Destination):
+    """Ships what the filter lets through and has not been shipped."""
+
+    def _matching_rows(self, question: Any, site: SiteContext) -> np.ndarray:
+        """Return the rows of W_2 that may match."""
+        attributes = self.step.attributes
+        stored = attributes.stored_keys(attributes.of_stored(self.window.tuples))
+        return np.flatnonzero(question.bloom.may_contain(stored))
+
+
+# SM-S2: two-step semijoin at the source (Algorithm 4). N_1 stores M_2: the distinct join attribute
+# values of W_2, with the full tuples of those values that it has asked for; N_2 announces every
+# change (Algorithm 9).
+#
+# A tuple that matches both values with and without full tuples, which only predicates other than
+# one equality allow, waits in Temp for all of its matches. And Temp is joined with M_2 rather than
+# with what was just shipped (line 8): where two intervals in a row need a value, the second one's
+# answer does not bring it again.
+#
+# Tuples that match full ones alone are joined at once in the last step (line 3). In others they
+# wait in Temp, too: what an interval's tuples match goes on in one batch, so that the next step
+# ships once in τ, as the cost formulas have it, and not twice as often as the step before.
+
+
+class SmS2Source(AskingSource):
+    """Stores M_2, asks for full tuples it lacks, and joins."""
+
+    state = ("_mixed", "_line")
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self._mixed = MixedWindow(
+            stream=step.stored, schema=step.schema, attributes=step.attributes
+        )
+        self._line = Timeline()
+
+    def start(self, new: StepOutput, site: SiteContext) -> None:
+        """Join with full tuples; ask for those that only match partial ones (lines 3 and 4)."""
+        waits, values, work = self._mixed.missing(new.combinations)
+        site.charge(work)
+        if waits.any() or site.execution.punctuated:
+            self.ask(PartialTuples(values), new, site)
+        rest = new
+        if waits.any() and self.step.is_last:
+            rows = new.combinations
+            self._join(replace(new, final=False, combinations=rows.take(~waits)), site)
+            rest = replace(new, combinations=rows.take(waits))
+        for ready in self.wait(_Waiting(rest, values, answered=not waits.any())):
+            self._join(ready.new, site)
+
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Repeat a change of W_2 (line 13), or insert ΔW'_2 and join Temp (lines 7 and 8)."""
+        if isinstance(update := shipment.content, WindowUpdate):
+            self.heard = shipment.tick
+            assert update.values is not None
+            assert update.tuples is not None
+            site.charge(self._mixed.update(update.values, update.tuples))
+            _extend(self._line, update)
+            return
+        assert isinstance(shipment.content, Batch)
+        ready = self.answered()
+        site.charge(self._mixed.fetched(ready[0].values, shipment.content))
+        for waiting in ready:
+            self._join(waiting.new, site)
+
+    def _join(self, new: StepOutput, site: SiteContext) -> None:
+        if len(new.combinations) or new.final:
+            self.join(new, self._mixed.full, self._line, site)
+
+
+class SmS2Destination(ValuedDestination):
+    """Announces the changes of V_2 (lines 11 and 12); ships the tuples of the values asked for."""
+
+    def _change(
+        self, changes: ValueChanges, shipped: Batch, batch: Batch, keep_from: int
+    ) -> WindowUpdate:
+        return self.window_update(batch, keep_from, values=changes, tuples=shipped)
+
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Ship the tuples of values that have not been shipped (lines 5 and 6)."""
+        question = shipment.content
+        assert isinstance(question, PartialTuples)
+        if len(question):
+            values = self._values
+            place = values.find(question.values)
+            place = place[place >= 0]
+            new = values.entry[place[~values.flag[place]]]
+            values.flag[place] = True
+            rows = np.isin(self._entry, new, kind="table")
+            self.answer(self.window.tuples.take(rows), shipment, site)
+        if shipment.final:
+            self.done = shipment.tick
+
+
+def _extend(line: Timeline, update: WindowUpdate) -> None:
+    """Add the positions and event times of an update, for a count window stored in part."""
+    line.extend(update.ids, update.ts)
+    line.expire(update.keep_from)
+
+
+# SM-D1: one-step semijoin at the destination (Algorithm 5). N_1 stores V_2@N_1, the distinct join
+# attribute values of W_2, and ships only the tuples that match one of them.
+
+
+class SmD1Source(SourceHalf):
+    """Stores V_2@N_1 and ships what matches, δ later."""
+
+    state = ("_copied",)
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self._copied = CopiedValues(step.schema, step.attributes)
+
+    def start(self, new: StepOutput, site: SiteContext) -> None:
+        """Reduce B_1 and ship it (lines 3 and 4)."""
+        row, _, work = self._copied.matches(new.combinations)
+        site.charge(work)
+        self.ship_tuples(new, new.combinations.take(np.unique(row)), site)
+
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Update V_2@N_1 (line 10)."""
+        update = shipment.content
+        assert isinstance(update, WindowUpdate)
+        assert update.values is not None
+        self.heard = shipment.tick
+        site.charge(self._copied.update(update.values))
+
+
+class SmD1Destination(ValuedDestination):
+    """Announces the changes of V_2 (lines 8 and 9), and joins what comes (line 5)."""
+
+    def _change(
+        self, changes: ValueChanges, shipped: Batch, batch: Batch, keep_from: int
+    ) -> WindowUpdate:
+        return WindowUpdate(values=changes)
+
+
+# BLOOM-D: SM-D1 with a Bloom filter of the window's values in place of the values. N_2 ships the
+# filter anew when its window has changed: bits cannot be removed from one, and a filter with
+# counters, which could be updated by differences, is several times as large. Tuples let through for
+# nothing find no match at N_2, so that the results are the same.
+
+
+class BloomDSource(SourceHalf):
+    """Stores the latest filter, and ships what it lets through, δ later."""
+
+    state = ("_bloom",)
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self._bloom: BloomFilter | None = None
+
+    def start(self, new: StepOutput, site: SiteContext) -> None:
+        """Reduce B_1 and ship it."""
+        attributes, rows = self.step.attributes, new.combinations
+        passing = np.zeros(len(rows), np.bool_)
+        if self._bloom is not None:
+            keys = attributes.probe_keys(attributes.of_combinations(rows))
+            passing = self._bloom.may_contain(keys)
+        self.ship_tuples(new, rows.take(passing), site)
+
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Store the filter of an interval."""
+        assert isinstance(shipment.content, Filter)
+        self.heard = shipment.tick
+        self._bloom = shipment.content.bloom
+
+
+class BloomDDestination(DestinationHalf):
+    """Ships a filter of its window, and joins what comes."""
+
+    def insert(self, batch: Batch, tick: int, keep_from: int, site: SiteContext) -> None:
+        """Update W_2 and ship the filter of its values."""
+        gone = self.update_window(batch, keep_from, site)
+        if not (len(batch) or gone or site.execution.punctuated):
+            return
+        attributes = self.step.attributes
+        keys = attributes.stored_keys(attributes.of_stored(self.window.tuples))
+        first, _ = distinct(keys)
+        self.announce(Filter.of([column[first] for column in keys]), tick, site)
+
+
+# SM-D2: two-step semijoin at the destination (Algorithm 6). N_1 asks with K_1, N_2 answers K'_1,
+# the values that have matches in W_2, and N_1 ships the tuples of these. The paper stores the
+# matches meanwhile in Temp, to scan W_2 once; here W_2 is hashed.
+
+
+class SmD2Source(AskingSource):
+    """Asks which values match, and ships the tuples of those."""
+
+    def start(self, new: StepOutput, site: SiteContext) -> None:
+        """Project the tuples on the join attributes and ship the distinct values (line 3)."""
+        values = self.distinct_values(new.combinations)
+        some = len(new.combinations) > 0
+        if some:
+            # This is not the end of the interval for N_2: the tuples themselves will be.
+            self.ask(PartialTuples(values), replace(new, final=False), site)
+        for ready in self.wait(_Waiting(new, values, answered=not some)):
+            self.ship_tuples(ready.new, ready.new.combinations, site)
+
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Reduce B_1 by K'_1 and ship it (lines 6 and 7)."""
+        assert isinstance(shipment.content, PartialTuples)
+        waiting, *ready = self.answered()
+        rows = waiting.new.combinations
+        columns = self.step.attributes.of_combinations(rows)
+        matching = contained(columns, shipment.content.values) >= 0
+        self.ship_tuples(waiting.new, rows.take(matching), site)
+        for other in ready:
+            self.ship_tuples(other.new, other.new.combinations, site)
+
+
+class SmD2Destination(DestinationHalf):
+    """Answers which values match, and joins what then comes (line 8)."""
+
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Ship K'_1 (lines 4 and 5), or join."""
+        if not isinstance(question := shipment.content, PartialTuples):
+            super().on_shipment(shipment, site)
+            return
+        matched, work = self.window.have_matches(question.values)
+        site.charge(work)
+        matching = tuple(column[matched] for column in question.values)
+        self.answer(PartialTuples(matching), shipment, site)
+
+
+HALVES: dict[OneWayJoin, tuple[type[SourceHalf], type[DestinationHalf]]] = {
+    OneWayJoin.SP_S: (SpSSource, SpSDestination),
+    OneWayJoin.SP_D: (SpDSource, DestinationHalf),
+    OneWayJoin.SM_S1: (SmS1Source, SmS1Destination),
+    OneWayJoin.SM_S2: (SmS2Source, SmS2Destination),
+    OneWayJoin.SM_D1: (SmD1Source, SmD1Destination),
+    OneWayJoin.SM_D2: (SmD2Source, SmD2Destination),
+    OneWayJoin.BLOOM_S: (BloomSSource, BloomSDestination),
+    OneWayJoin.BLOOM_D: (BloomDSource, BloomDDestination),
+}
+"""Algorithm to its half at N_1 and its half at N_2."""

@@ -1,0 +1,373 @@
+"""One-way joins S_1 → S_2 between two sites: what their halves have in common, and what they ship.
+
+Each algorithm (`actors.semijoins.algorithms`) has a half at the source N_1, where the tuples of S_1
+are, and one at the destination N_2, where the window over S_2 is. Every message names its step and
+the execution interval it belongs to, as the time *tick* at which that ends. The last one of a step
+and interval is *final*.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from actors.protocol import FEEDBACK, HEADER_BYTES, NO_SPAN, Context
+from actors.semijoins.execution import Execution
+from joins.batch import Batch, Schema
+from joins.queries.windows import Window
+from joins.semijoins.bloom_filter import BloomFilter
+from joins.semijoins.combinations import Combinations
+from joins.semijoins.distinct_values import ValueChanges
+from joins.semijoins.one_way_join import JoinAttributes, OneWayJoin
+from joins.semijoins.stored_tuples import StoredTuples
+from joins.semijoins.windows import Horizon, OperandWindow, Timeline
+from joins.state import Stateful
+from joins.work import Work
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneWayStep:
+    """A one-way join of a plan, with all that its two sites need to carry it out.
+
+    Attributes
+    ----------
+    number
+        Its place in the list of all steps of the plan.
+    algorithm
+        By which it is computed.
+    source, destination
+        Sites N_1 and N_2, as positions of the streams that arrive there.
+    streams
+        Streams joined before, the head first; in a tree the operand S_1.
+    stored
+        S_2: the destination's stream, or in a tree an operand that is there.
+    attributes
+        Where they are compared with S_2.
+    window, schema
+        Of S_2.
+    following
+        Number of the next step in the sequence; None after the last.
+    output
+        Number of the output stream that the results are of; None where they leave the system.
+    late_ns
+        How long after an interval's end S_2 has all of it in the paper's model.
+    """
+
+    number: int
+    algorithm: OneWayJoin
+    source: int
+    destination: int
+    streams: tuple[int, ...]
+    stored: int
+    attributes: JoinAttributes
+    window: Window | OperandWindow
+    schema: Schema
+    following: int | None = None
+    output: int | None = None
+    late_ns: int = 0
+
+    @property
+    def is_last(self) -> bool:
+        """Whether its results leave the system."""
+        return self.following is None and self.output is None
+
+    def tuple_store(self) -> StoredTuples:
+        """Return an empty store of tuples of S_2."""
+        return StoredTuples(stream=self.stored, schema=self.schema, attributes=self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialTuples:
+    """Distinct join attribute values, a column per attribute: K_1, K'_1 or ΔV'_2."""
+
+    values: tuple[np.ndarray, ...]
+
+    def __len__(self) -> int:
+        return len(self.values[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return sum(column.nbytes for column in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A Bloom filter of *values* join attribute values, in place of these; None of no value."""
+
+    bloom: BloomFilter | None
+    values: int
+
+    @classmethod
+    def of(cls, keys: Sequence[np.ndarray]) -> Filter:
+        """Return the filter of distinct values, a column each."""
+        values = len(keys[0])
+        return cls(BloomFilter.of(keys) if values else None, values)
+
+    def __len__(self) -> int:
+        return self.values
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return self.bloom.nbytes if self.bloom else 0
+
+
+def _no_positions() -> np.ndarray:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowUpdate:
+    """What happened to the next stream's window, for a site that stores a part of it.
+
+    Attributes
+    ----------
+    expired
+        k, tuples removed that had been shipped (Algorithm 8).
+    values
+        v_J and v_C (Algorithm 9).
+    tuples
+        s_F, new tuples of values that were shipped before.
+    keep_from
+        Positions below it are gone.
+    ids, ts
+        int64, positions and event times of all new tuples, for count windows only: how many tuples
+        precede a probing one cannot be seen in a part of the window, which the paper's section 3.3
+        overlooks.
+    """
+
+    expired: int = 0
+    values: ValueChanges | None = None
+    tuples: Batch | None = None
+    keep_from: int = 0
+    ids: np.ndarray = field(default_factory=_no_positions)
+    ts: np.ndarray = field(default_factory=_no_positions)
+
+    def __len__(self) -> int:
+        values = len(self.values.counts) if self.values else 0
+        return values + (len(self.tuples) if self.tuples else 0)
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes; positions are consecutive, so that they need no bytes."""
+        values = self.values.nbytes if self.values else 0
+        tuples = self.tuples.nbytes if self.tuples else 0
+        return values + tuples + self.ts.nbytes
+
+
+Content = Combinations | Batch | PartialTuples | Filter | WindowUpdate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shipment:
+    """A message of a one-way join.
+
+    Attributes
+    ----------
+    step
+        Number of the one-way join in the plan.
+    tick
+        End of the execution interval it belongs to, virtual nanoseconds.
+    final
+        Whether the step ships no more for this interval in this direction.
+    content
+        Full tuples of the streams joined so far (`Combinations`: B_1, or B'_1 where a semijoin
+        reduced it) or of the next stream (`Batch`: B_2, or ΔW'_2), or what stands for them.
+    """
+
+    step: int
+    tick: int
+    final: bool
+    content: Content
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes."""
+        return HEADER_BYTES + self.content.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples or values, full or partial."""
+        return len(self.content)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last arrival number of the newest tuples, where those are shipped."""
+        if not (isinstance(self.content, Combinations) and len(self.content)):
+            return NO_SPAN
+        return int(self.content.seq.min()), int(self.content.seq.max())
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutput:
+    """What a step made of an interval's tuples, or of some of them; or what it is to begin with."""
+
+    step: int
+    tick: int
+    final: bool
+    combinations: Combinations
+
+
+class SiteContext:
+    """What the halves of a site may use while it handles one message.
+
+    Parameters
+    ----------
+    context
+        The site's.
+    site, execution
+        Position of the site's stream, and how its halves learn that intervals are complete.
+    horizon
+        Of the site's stream.
+
+    Attributes
+    ----------
+    outputs
+        What steps made, for the site to pass on.
+    """
+
+    def __init__(self, context: Context, site: int, execution: Execution, horizon: Horizon) -> None:
+        self._context = context
+        self._site = site
+        self.execution = execution
+        self.horizon = horizon
+        self.outputs: list[StepOutput] = []
+
+    @property
+    def now(self) -> int:
+        """Virtual nanoseconds."""
+        return self._context.now
+
+    def ship(self, site: int, payload: Shipment) -> None:
+        """Send *payload* to another site.
+
+        Sites send to each other in both directions, so that none may wait for another's room.
+        """
+        self._context.send(FEEDBACK, payload, to=site - (site > self._site))
+
+    def charge(self, work: Work) -> None:
+        """Add *work* to what the message costs."""
+        self._context.charge(work)
+
+    def wake_at(self, at: int | None, name: str) -> None:
+        """Set a timer, where there is a time to wait for."""
+        if at is not None and at > self.now:
+            self._context.set_timer(at, name)
+
+
+class Half(Stateful, ABC):
+    """Either half of a one-way join."""
+
+    state: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, step: OneWayStep) -> None:
+        self.step = step
+
+    @abstractmethod
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Handle a message from the other site."""
+
+    def _shipment(self, content: Content, tick: int, *, final: bool) -> Shipment:
+        return Shipment(step=self.step.number, tick=tick, final=final, content=content)
+
+
+class SourceHalf(Half):
+    """The half at N_1, where the tuples of S_1 are.
+
+    Attributes
+    ----------
+    heard
+        The latest interval that N_2 has announced.
+    """
+
+    state: ClassVar[tuple[str, ...]] = ("heard",)
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self.heard = -1
+
+    @property
+    def waits(self) -> bool:
+        """Whether tuples wait here for an answer of N_2."""
+        return False
+
+    @abstractmethod
+    def start(self, new: StepOutput, site: SiteContext) -> None:
+        """Begin the step with an interval's tuples, or some of them, in the order of intervals."""
+
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Refuse the message: an algorithm whose destination ships anything overrides this."""
+        raise ValueError(f"the source of a step by {self.step.algorithm} was sent {shipment}")
+
+    def ask(self, question: PartialTuples | Filter, new: StepOutput, site: SiteContext) -> None:
+        """Ask N_2 on behalf of new tuples."""
+        site.ship(self.step.destination, self._shipment(question, new.tick, final=new.final))
+
+    def ship_tuples(self, new: StepOutput, reduced: Combinations, site: SiteContext) -> None:
+        """Send N_2 what is left of new tuples, if anything or if punctuated."""
+        if len(reduced) or site.execution.punctuated:
+            site.ship(self.step.destination, self._shipment(reduced, new.tick, final=new.final))
+
+    def join(
+        self, new: StepOutput, window: StoredTuples, line: Timeline, site: SiteContext
+    ) -> None:
+        """Join new tuples with what N_1 has of W_2, and pass the results on."""
+        joined, work = window.join(new.combinations, self.step.window, line)
+        site.charge(work)
+        site.outputs.append(replace(new, step=self.step.number, combinations=joined))
+
+
+class DestinationHalf(Half):
+    """The half at N_2, where the tuples of S_2 arrive; stores its window W_2 and joins.
+
+    Attributes
+    ----------
+    done
+        The latest interval of which all that looks into W_2 has come.
+    """
+
+    state: ClassVar[tuple[str, ...]] = ("window", "done")
+
+    def __init__(self, step: OneWayStep) -> None:
+        super().__init__(step)
+        self.window = step.tuple_store()
+        self.done = -1
+
+    def insert(self, batch: Batch, tick: int, keep_from: int, site: SiteContext) -> None:
+        """Insert the interval's tuples of S_2, and remove positions below *keep_from*."""
+        self.update_window(batch, keep_from, site)
+
+    def update_window(self, batch: Batch, keep_from: int, site: SiteContext) -> int:
+        """Update W_2 and return how many tuples expired."""
+        site.charge(self.window.insert(batch))
+        expired, work = self.window.expire(keep_from)
+        site.charge(work)
+        return expired
+
+    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+        """Join full tuples of S_1 with W_2, limited to what each may see."""
+        assert isinstance(shipment.content, Combinations)
+        joined, work = self.window.join(shipment.content, self.step.window, site.horizon.line)
+        site.charge(work)
+        site.outputs.append(StepOutput(self.step.number, shipment.tick, shipment.final, joined))
+        if shipment.final:
+            self.done = shipment.tick
+
+    def window_update(self, batch: Batch, keep_from: int, **what: Any) -> WindowUpdate:
+        """Return the update after new tuples *batch*, with their times if N_1 must count them."""
+        if self.step.window.kind == "count":
+            what |= {"ids": batch.id, "ts": batch.ts}
+        return WindowUpdate(keep_from=keep_from, **what)
+
+    def announce(self, change: Batch | Filter | WindowUpdate, tick: int, site: SiteContext) -> None:
+        """Send N_1 what happened to the window in an interval."""
+        site.ship(self.step.source, self._shipment(change, tick, final=True))
+
+    def answer(self, content: Batch | PartialTuples, question: Shipment, site: SiteContext) -> None:
+        """Send N_1 what matches its question."""
+        site.ship(self.step.source, self._shipment(content, question.tick, final=question.final))

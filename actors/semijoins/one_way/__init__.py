@@ -1,1 +1,0 @@
-"""The one-way join algorithms: the paper's six, and two with Bloom filters."""

@@ -1,0 +1,200 @@
+"""Combinations of tuples on their way through a plan, and what a join of a tree makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+
+import numpy as np
+
+from joins.batch import Batch, Schema
+from joins.hashing import mix_rows
+from joins.matches import Matches
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Combinations:
+    """Combinations of a tuple of each stream joined so far, a row each.
+
+    Attributes
+    ----------
+    streams
+        Positions of the streams joined so far, in the order of joining; the first is the head,
+        whose tuple is the newest.
+    parts
+        Per stream its tuples; all batches have the same length.
+    seq, born_ns
+        int64, arrival number and virtual birth of the newest tuple.
+    """
+
+    streams: tuple[int, ...]
+    parts: tuple[Batch, ...]
+    seq: np.ndarray
+    born_ns: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes, of full tuples."""
+        return sum(part.nbytes for part in self.parts)
+
+    @property
+    def head(self) -> int:
+        """The stream of the newest tuple."""
+        return self.streams[0]
+
+    @property
+    def newest(self) -> Batch:
+        """The newest tuples."""
+        return self.parts[0]
+
+    def column(self, stream: int, field: str) -> np.ndarray:
+        """Return a field of the tuples of one stream."""
+        return self.parts[self.streams.index(stream)].fields[field]
+
+    def take(self, rows: np.ndarray) -> Combinations:
+        """Return the given rows (int64 places, or a mask), copied."""
+        return replace(
+            self,
+            parts=tuple(part.take(rows) for part in self.parts),
+            seq=self.seq[rows],
+            born_ns=self.born_ns[rows],
+        )
+
+    def extended(self, stream: int, tuples: Batch) -> Combinations:
+        """Return the rows with a tuple of one more stream each."""
+        return replace(self, streams=(*self.streams, stream), parts=(*self.parts, tuples))
+
+    def matches(self, *, pairs: bool) -> tuple[Matches, np.ndarray, np.ndarray]:
+        """Return results of all streams by their newest tuple, its birth and its arrival number.
+
+        With *pairs* list the ids of their other tuples.
+        """
+        order = np.argsort(self.newest.id, kind="stable")
+        newest = self.newest.id[order]
+        begins = np.flatnonzero(np.diff(newest, prepend=-1))
+        others = sorted(zip(self.streams[1:], self.parts[1:], strict=True), key=itemgetter(0))
+        ids = [part.id[order] for _, part in others]
+        mixed = mix_rows(ids)
+        match_id = None
+        if pairs:
+            match_id = np.stack(ids, axis=1) if len(ids) > 1 else ids[0]
+        matches = Matches(
+            stream=self.head,
+            probe_id=newest[begins],
+            count=np.diff(begins, append=len(newest)),
+            fingerprint=np.add.reduceat(mixed, begins) if len(begins) else mixed,
+            match_id=match_id,
+        )
+        return matches, self.born_ns[order][begins], self.seq[order][begins]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operand:
+    """What a two-way join of a tree joins: a stream, or an output stream S_{1…i-1} (section 4.2).
+
+    A tuple of an output stream is a combination of one tuple of each of its streams. Its event time
+    and its arrival number, stored as its key, are those of the newest one; position and event time
+    of every tuple in it are fields, beside the join attributes.
+
+    Attributes
+    ----------
+    number
+        Position of the stream in the query; output streams have the numbers after these.
+    streams
+        Positions of the streams that are in it, ascending.
+    """
+
+    number: int
+    streams: tuple[int, ...]
+
+    @classmethod
+    def of_stream(cls, stream: int) -> Operand:
+        """Return a stream of the query as it comes."""
+        return cls(number=stream, streams=(stream,))
+
+    @property
+    def is_output(self) -> bool:
+        """Whether it is an output stream."""
+        return len(self.streams) > 1
+
+    def field(self, stream: int, name: str) -> str:
+        """Return what a join field of one of its streams is called in it."""
+        return f"{stream}.{name}" if self.is_output else name
+
+    def ids(self, batch: Batch, stream: int) -> np.ndarray:
+        """Return the positions of the tuples of *stream* in some tuples of this operand, int64."""
+        return batch.fields[_id(stream)] if self.is_output else batch.id
+
+    def ts(self, batch: Batch, stream: int) -> np.ndarray:
+        """Return their event times, int64 ns."""
+        return batch.fields[_ts(stream)] if self.is_output else batch.ts
+
+    def newest_stream(self, tuples: Batch) -> np.ndarray:
+        """Return the stream of the newest tuple in each of this operand's *tuples*, int64.
+
+        Of tuples of one event time that of the later stream in the query is the newer.
+        """
+        newest = np.full(len(tuples), self.streams[0])
+        for stream in self.streams[1:]:
+            newest[self.ts(tuples, stream) == tuples.ts] = stream
+        return newest
+
+    def schema(self, schemas: Sequence[Schema]) -> Schema:
+        """Return the fields of its tuples, given the streams' *schemas*.
+
+        What tuples carry beside their join attributes is as wide as in all of its streams together.
+        """
+        if not self.is_output:
+            return schemas[self.number]
+        fields: dict[str, str] = {}
+        for stream in self.streams:
+            fields |= {_id(stream): "int64", _ts(stream): "int64"}
+            for name, dtype in schemas[stream].fields.items():
+                fields[self.field(stream, name)] = dtype
+        return Schema(
+            stream="⋈".join(schemas[stream].stream for stream in self.streams),
+            fields=dict(sorted(fields.items())),
+            width_bytes=sum(schemas[stream].width_bytes for stream in self.streams),
+        )
+
+    def gathered(self, results: Sequence[Combinations], position: int) -> Combinations:
+        """Return combinations of two operands (one lot or more) as tuples of this one.
+
+        They are in the order of arrival of their newest tuples, at positions from *position* on.
+        """
+        batch = Batch.concat([self._tuples(rows) for rows in results])
+        seq = np.concatenate([rows.seq for rows in results])
+        born_ns = np.concatenate([rows.born_ns for rows in results])
+        order = np.argsort(seq, kind="stable")
+        batch = replace(batch.take(order), id=position + np.arange(len(order)))
+        return Combinations(
+            streams=(self.number,), parts=(batch,), seq=seq[order], born_ns=born_ns[order]
+        )
+
+    def _tuples(self, rows: Combinations) -> Batch:
+        fields: dict[str, np.ndarray] = {}
+        for number, part in zip(rows.streams, rows.parts, strict=True):
+            if number not in self.streams:  # an output stream, whose fields are named already
+                fields |= part.fields
+                continue
+            fields |= {_id(number): part.id, _ts(number): part.ts}
+            fields |= {self.field(number, name): column for name, column in part.fields.items()}
+        return Batch(
+            id=rows.newest.id,
+            ts=rows.newest.ts,
+            key=rows.seq,
+            fields=dict(sorted(fields.items())),
+            width_bytes=sum(part.width_bytes for part in rows.parts),
+        )
+
+
+def _id(stream: int) -> str:
+    return f"{stream}:id"
+
+
+def _ts(stream: int) -> str:
+    return f"{stream}:ts"

@@ -1,0 +1,180 @@
+"""Which tuples of a window are seen from where, and when they leave it for good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from joins.batch import Batch
+from joins.queries.windows import Window
+from joins.semijoins.combinations import Combinations, Operand
+from joins.state import Stateful
+
+
+def seen(
+    window: Window, ties_seen: bool, ids: np.ndarray, ts: np.ndarray, at: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of a stream that tuples of other streams may see (Constraint 3).
+
+    They are the first position, and the one after the last. A tuple sees those that precede it in
+    the order of arrival, which is that of event times, and of the streams in the query where these
+    are equal.
+
+    Parameters
+    ----------
+    window
+        Of the stream.
+    ties_seen
+        Whether its tuples precede those of equal event time.
+    ids, ts
+        int64, positions and event times of its tuples, ascending. For a window of time those stored
+        will do; for a count window the positions must be consecutive, from the least that may be
+        seen or less.
+    at
+        int64, event times of the tuples that look.
+    """
+    if not len(ids):
+        nothing = np.zeros(len(at), np.int64)
+        return nothing, nothing
+    stop = np.searchsorted(ts, at, "right" if ties_seen else "left")
+    if window.kind == "count":
+        preceding = ids[0] + stop
+        return np.maximum(window.bound(preceding), 0), preceding
+    if window.semantics == "precise":
+        stop = np.minimum(stop, np.searchsorted(ts, at, "left"))
+    start = np.minimum(np.searchsorted(ts, window.bound(at), "left"), stop)
+    edges = np.append(ids, ids[-1] + 1)
+    return edges[start], edges[stop]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperandWindow:
+    """W_2 where S_2 is an operand of a tree: each of its tuples is in the window of its stream.
+
+    A combination with a newer tuple is made of what that tuple sees, which is less than what its
+    older ones saw of each other: windows move on. So an output stream has every combination whose
+    newest tuple sees the others, and what has expired since is left out where it is joined further.
+    Of the tuples that a *precise* window leaves out for being of the probing tuple's own time,
+    a newer tuple sees both: they are left out by the last join only.
+
+    Windows of time only: an output stream lacks the tuples that matched nothing, so that those that
+    precede a tuple cannot be counted in it. A linear plan ships the times of one counted stream to
+    the one site that looks into its copy; a tree would have to ship those of every counted stream
+    to the sites of all joins above it, and have these wait for them.
+
+    Attributes
+    ----------
+    probe, stored
+        S_1 and S_2.
+    windows
+        Of all streams, in the order of the query.
+    last
+        Whether the join is the one at the root.
+    """
+
+    probe: Operand
+    stored: Operand
+    windows: tuple[Window, ...]
+    last: bool
+
+    kind = "time"
+
+    def bound(self, at: np.ndarray) -> np.ndarray:
+        """Return the least event time of the newest tuple of what is seen from *at*, int64 ns."""
+        bounds = [self.windows[stream].bound(at) for stream in self.stored.streams]
+        least: np.ndarray = np.minimum.reduce(bounds)
+        return least
+
+    def seen(self, stored: Batch, rows: Combinations) -> tuple[np.ndarray, np.ndarray]:
+        """Return the positions of *stored* tuples that arrived before each of *rows* in its window.
+
+        They are the first position, and the one after the last.
+        """
+        stop = np.searchsorted(stored.key, rows.seq)
+        start = np.minimum(np.searchsorted(stored.ts, self.bound(rows.newest.ts)), stop)
+        edges = np.append(stored.id, stored.id[-1] + 1 if len(stored) else 0)
+        return edges[start], edges[stop]
+
+    def admits(self, rows: Combinations) -> np.ndarray:
+        """Return which combinations are made of what their newest tuple sees, bool."""
+        at = rows.newest.ts
+        allowed = np.ones(len(rows), np.bool_)
+        stored = rows.parts[1]
+        for stream in self.stored.streams:
+            allowed &= self.stored.ts(stored, stream) >= self.windows[stream].bound(at)
+        if self.last:
+            newest = self.probe.newest_stream(rows.newest)
+            for operand, part in zip((self.probe, self.stored), rows.parts, strict=True):
+                for stream in operand.streams:
+                    if self.windows[stream].semantics == "precise":
+                        allowed &= (operand.ts(part, stream) < at) | (newest == stream)
+        return allowed
+
+
+class Timeline(Stateful):
+    """Positions and event times of a stream's latest tuples, consecutive."""
+
+    state = ("ids", "ts")
+
+    def __init__(self) -> None:
+        self.ids = np.empty(0, np.int64)
+        self.ts = np.empty(0, np.int64)
+
+    def extend(self, ids: np.ndarray, ts: np.ndarray) -> None:
+        """Append."""
+        self.ids = np.concatenate([self.ids, ids])
+        self.ts = np.concatenate([self.ts, ts])
+
+    def expire(self, before: int) -> None:
+        """Remove positions less than *before*."""
+        row = int(np.searchsorted(self.ids, before))
+        self.ids, self.ts = self.ids[row:], self.ts[row:]
+
+
+class Horizon(Stateful):
+    """Which positions of a stream no tuple that arrives after an execution interval can see.
+
+    What the intervals up to some time have made unseen may be removed when no tuple of theirs is
+    still on its way (Constraint 2: delayed removal).
+
+    Parameters
+    ----------
+    window
+        Of the stream.
+    """
+
+    state = ("line", "_ticks", "_unseen")
+
+    def __init__(self, window: Window | OperandWindow) -> None:
+        self._window = window
+        self.line = Timeline()
+        self._ticks: list[int] = []
+        self._unseen: list[int] = []
+
+    def insert(self, tick: int, ids: np.ndarray, ts: np.ndarray) -> None:
+        """Add the tuples that came in the interval ending at *tick*."""
+        if not len(ids):
+            return
+        line, window = self.line, self._window
+        line.extend(ids, ts)
+        end = int(line.ids[-1]) + 1
+        counted = window.kind == "count"
+        at = np.array([end]) if counted else line.ts[-1:]
+        keys = line.ids if counted else line.ts
+        row = int(np.searchsorted(keys, window.bound(at))[0])
+        self._ticks.append(tick)
+        self._unseen.append(int(line.ids[row]) if row < len(keys) else end)
+
+    def passed(self, tick: int) -> int:
+        """Return the least position that may be needed when intervals up to *tick* are done.
+
+        Positions below it are forgotten; 0 when nothing new is unseen.
+        """
+        due = int(np.searchsorted(np.array(self._ticks, np.int64), tick, "right"))
+        if not due:
+            return 0
+        edge = self._unseen[due - 1]
+        del self._ticks[:due], self._unseen[:due]
+        self.line.expire(edge)
+        return edge

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from actors.feed import StreamFile
+from actors.source import NS_PER_S, Feeding
+from joins.batch import Schema
+from joins.queries.parser import parse_query
+from netsim.network import PRESETS, Latency, Link, full_mesh
+from topologies.semijoins.measuring import Timing, measured_statistics
+from topologies.semijoins.statistics import JoinStatistics
+from topologies.topology import Job, TopologyError
+
+QUERY = """
+SELECT * FROM A, B, C WHERE A.x = B.x AND B.x = C.x AND A.y < C.y
+WINDOW AS (SLIDE INTERVAL '1 ns' ON '2 s' PRECISE)
+"""
+
+
+def stream(folder: Path, name: str, rate_tps: int, distinct: int, rows: int) -> StreamFile:
+    i = np.arange(rows)
+    columns = {"id": i, "ts": i * (NS_PER_S // rate_tps), "x": i % distinct, "y": i % 10}
+    (folder / name).mkdir()
+    pq.write_table(pa.table(columns), folder / name / "part-0.parquet")
+    schema = Schema(stream=name, fields={"x": "int64", "y": "int64"}, width_bytes=60)
+    return StreamFile(schema=schema, directory=folder / name)
+
+
+def job(folder: Path, query: str = QUERY, rate_tps: int | None = None, rows: int = 1000) -> Job:
+    files = (
+        stream(folder, "A", 10, 5, rows),
+        stream(folder, "B", 20, 8, rows),
+        stream(folder, "C", 10, 50, rows),
+    )
+    return Job(query=parse_query(query), files=files, feeding=Feeding(rate_tps=rate_tps))
+
+
+def measured(what: Job) -> JoinStatistics:
+    network = full_mesh("ABC", PRESETS["wan"])
+    network.edges["A", "C"]["link"] = Link(latency=Latency(mean_ns=5_000_000), bandwidth_bps=999)
+    timing = Timing(interval_s=0.1, delay_s=0.08, punctuated=False)
+    return measured_statistics(what, network, timing)
+
+
+def test_rates_windows_sizes_and_values_are_those_of_the_streams(tmp_path: Path) -> None:
+    found = measured(job(tmp_path))
+    assert [s.rate_tps for s in found.streams] == pytest.approx([10, 20, 10])
+    assert [s.window_rows for s in found.streams] == pytest.approx([20, 40, 20])
+    assert [s.full_bytes for s in found.streams] == [24 + 2 * 8 + 60] * 3
+    (attribute,) = found.attributes  # one, since A.x = B.x = C.x
+    assert attribute.distinct.tolist() == [5, 8, 50]
+    (other,) = found.others
+    assert other.distinct == {0: 10, 2: 10}
+    assert other.selectivity == pytest.approx(0.45)  # of ten digits, the share below another
+
+
+def test_links_are_those_between_the_sites(tmp_path: Path) -> None:
+    found = measured(job(tmp_path))
+    assert found.latency_s[0, 1] == found.latency_s[1, 0] == 0.025
+    assert (found.latency_s[0, 2], found.bandwidth_bps[2, 0]) == (0.005, 999)
+
+
+def test_a_feeding_rate_speeds_streams_up_and_leaves_their_windows(tmp_path: Path) -> None:
+    found = measured(job(tmp_path, rate_tps=400))
+    assert [s.rate_tps for s in found.streams] == pytest.approx([100, 200, 100])
+    assert [s.window_rows for s in found.streams] == pytest.approx([20, 40, 20])
+
+
+def test_a_sliding_window_is_half_a_slide_shorter_on_average(tmp_path: Path) -> None:
+    query = QUERY.replace("'1 ns' ON '2 s' PRECISE", "'10' ON '30'")
+    found = measured(job(tmp_path, query))
+    assert [s.window_rows for s in found.streams] == [25, 25, 25]
+
+
+def test_a_stream_of_one_tuple_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TopologyError, match="stream A: 1 tuples are too few"):
+        measured(job(tmp_path, rows=1))

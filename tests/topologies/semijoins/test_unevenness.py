@@ -1,0 +1,34 @@
+"""How much more uneven values match than even ones: against tuples that were drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from topologies.semijoins.formulas import distinct_among
+from topologies.semijoins.shedding import unevenness
+from topologies.semijoins.statistics import StreamStatistics
+
+STREAMS = tuple(
+    StreamStatistics(name=name, rate_tps=100, window_rows=200, full_bytes=100) for name in "AB"
+)
+
+
+def test_even_values_are_even() -> None:
+    column = np.tile(np.arange(500), 20)
+    assert unevenness([column, column], STREAMS) == pytest.approx(1, abs=1e-6)
+    assert unevenness([column, column + 250], STREAMS) == pytest.approx(1, abs=1e-6)
+    assert unevenness([column, column + 500], STREAMS) == 1  # nothing matches
+
+
+def test_uneven_values_match_as_often_as_drawn_ones() -> None:
+    rng = np.random.default_rng(1)
+    columns = [np.minimum(rng.zipf(1.3, 40_000), 3000) for _ in "AB"]
+    hits = [
+        np.isin(columns[0][i : i + 20], columns[1][i : i + 200]).mean()
+        for i in range(0, 39_000, 20)
+    ]
+    distinct = len(np.unique(columns[1]))
+    there = np.isin(columns[0], columns[1]).mean()
+    even = there * distinct_among(distinct, 200) / distinct
+    assert unevenness(columns, STREAMS) == pytest.approx(np.mean(hits) / even, rel=0.03)

@@ -1,1 +1,0 @@
-"""What one-way joins cost (Appendix B), and the statistics of streams that costs follow from."""

@@ -1,0 +1,399 @@
+"""Join execution plans: in which order, by which algorithm and at which site streams are joined.
+
+Streams are positions in the query, and each has the site it arrives at to itself, so that a site is
+named by its stream's position (stream semijoin paper, section 2.2). A plan is a join sequence per
+head stream, or one tree of two-way joins; either way it is carried out, and costed, as one-way
+joins.
+
+As text, a linear plan has a join sequence per head, ``A: B SP-D, C SM-S1``, each on its own line or
+separated by semicolons. A tree is one order from the bottom up in brackets, with the algorithm from
+the stream to the output below and the one back: ``(A, B SP-S/SP-D, C SM-S1/SP-D)``. Another such
+tree may take the place of a stream: ``(A, B SP-S/SP-D, (C, D SP-D/SP-S) SM-S1/SP-D)``.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import networkx as nx
+
+from joins.queries.query import JoinQuery
+from joins.semijoins.one_way_join import OneWayJoin
+from topologies.topology import TopologyError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedJoin:
+    """A one-way join S_1 → S_2 of a plan.
+
+    Attributes
+    ----------
+    probe, stored
+        Streams in S_1 and in S_2, in the order of joining.
+    newest
+        Streams of S_1 whose tuple may be the newest of a combination: the head of a sequence, any
+        stream in a tree.
+    source, destination
+        Sites of S_1 and S_2.
+    algorithm
+        By which it is computed.
+    """
+
+    probe: tuple[int, ...]
+    stored: tuple[int, ...]
+    newest: tuple[int, ...]
+    source: int
+    destination: int
+    algorithm: OneWayJoin
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinPlan(ABC):
+    """A plan of either ordering; its ``str`` is the text that `parse_plan` reads.
+
+    Attributes
+    ----------
+    streams
+        Names, in the order of the query.
+    """
+
+    streams: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def one_way_joins(self) -> tuple[PlannedJoin, ...]:
+        """The one-way joins, of which each comes after those whose output it joins."""
+
+    @property
+    def one_line(self) -> str:
+        """The plan's text on one line."""
+        return str(self).replace("\n", "; ")
+
+    def check(self, graph: nx.Graph) -> None:
+        """Raise :exc:`TopologyError` where streams would be joined by no predicate of *graph*."""
+        for join in self.one_way_joins:
+            if not any(graph.has_edge(a, b) for a in join.probe for b in join.stored):
+                raise TopologyError(
+                    f"the plan joins {self._names_of(join.stored)} to {self._names_of(join.probe)}"
+                    ", with which it shares no predicate"
+                )
+
+    def _names_of(self, streams: Iterable[int]) -> str:
+        return ", ".join(self.streams[stream] for stream in streams)
+
+    def _check_each_once(self, order: Sequence[int]) -> None:
+        if sorted(order) != list(range(len(self.streams))):
+            raise TopologyError(
+                f"a plan joins each of {', '.join(self.streams)} once; it joins "
+                f"{self._names_of(order)}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A pair ⟨S_ij, A_ij⟩ of a join sequence: the stream joined next, and how."""
+
+    stream: int
+    algorithm: OneWayJoin
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinSequence:
+    """P_i: what a new tuple of the head stream S_i is joined with, one stream after the other."""
+
+    head: int
+    steps: tuple[Step, ...]
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The streams in the order they are joined, the head first."""
+        return (self.head, *(step.stream for step in self.steps))
+
+    @property
+    def sites(self) -> tuple[int, ...]:
+        """Where the intermediate result is: before the first step, and after each.
+
+        An algorithm at the source leaves it where it is, one at the destination moves it to the
+        site of the stream just joined.
+        """
+        sites = [self.head]
+        for step in self.steps:
+            sites.append(sites[-1] if step.algorithm.at_source else step.stream)
+        return tuple(sites)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearPlan(JoinPlan):
+    """Linear ordering: a join sequence per head stream (Definition 1), in the streams' order."""
+
+    sequences: tuple[JoinSequence, ...]
+
+    def __post_init__(self) -> None:
+        heads = [sequence.head for sequence in self.sequences]
+        if heads != list(range(len(self.streams))):
+            raise TopologyError(
+                f"a plan has one join sequence for each of {', '.join(self.streams)}, in this "
+                f"order; it has them for {self._names_of(heads) or 'none'}"
+            )
+        for sequence in self.sequences:
+            self._check_each_once(sequence.order)
+
+    @property
+    def one_way_joins(self) -> tuple[PlannedJoin, ...]:
+        """The steps of all sequences, one sequence after the other."""
+        return tuple(
+            PlannedJoin(
+                probe=sequence.order[: place + 1],
+                stored=(step.stream,),
+                newest=(sequence.head,),
+                source=sequence.sites[place],
+                destination=step.stream,
+                algorithm=step.algorithm,
+            )
+            for sequence in self.sequences
+            for place, step in enumerate(sequence.steps)
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self._line(sequence) for sequence in self.sequences)
+
+    def _line(self, sequence: JoinSequence) -> str:
+        steps = (f"{self.streams[step.stream]} {step.algorithm}" for step in sequence.steps)
+        return f"{self.streams[sequence.head]}: {', '.join(steps)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoWayJoin:
+    """A node of a join tree.
+
+    The paper's tree is left-deep, a stream and the output below in each of its joins (section 4.2).
+    Here outputs may meet outputs, too.
+
+    Attributes
+    ----------
+    left, right
+        What is joined: a stream, or the output of a join below. In the paper the right one is S_i
+        and the left one the output stream S_{1…i-1}.
+    up
+        A_i1, the one-way join from right to left.
+    down
+        A_i2, the one-way join from left to right.
+    """
+
+    left: Tree
+    right: Tree
+    up: OneWayJoin
+    down: OneWayJoin
+
+    @property
+    def site(self) -> int:
+        """Where the output is made; at the root, where the join from left to right makes it."""
+        return site_of(self.left if self.down.at_source else self.right)
+
+
+Tree = int | TwoWayJoin
+"""A stream by its position, or a join."""
+
+
+def site_of(tree: Tree) -> int:
+    """Return the site of a stream, or of a join's output."""
+    return tree if isinstance(tree, int) else tree.site
+
+
+def leaves(tree: Tree) -> tuple[int, ...]:
+    """Return the streams in *tree*, from left to right."""
+    return (tree,) if isinstance(tree, int) else leaves(tree.left) + leaves(tree.right)
+
+
+def joins_of(tree: Tree) -> Iterator[TwoWayJoin]:
+    """Yield all joins in *tree*, those below before those above."""
+    if isinstance(tree, TwoWayJoin):
+        yield from joins_of(tree.left)
+        yield from joins_of(tree.right)
+        yield tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreePlan(JoinPlan):
+    """Tree ordering: one tree of two-way joins, for the tuples of all streams.
+
+    Both one-way joins of a two-way join must make their output at one site unless it is the root,
+    for the next join looks into one window of it. The paper does not mention this.
+    """
+
+    root: TwoWayJoin
+
+    def __post_init__(self) -> None:
+        self._check_each_once(leaves(self.root))
+        for join in joins_of(self.root):
+            if join is not self.root and join.up.at_source == join.down.at_source:
+                raise TopologyError(
+                    f"the join tree makes the output of {self._text(join)} at two sites: one of "
+                    f"{join.up}/{join.down} must work at its source and the other at its "
+                    "destination"
+                )
+
+    @property
+    def one_way_joins(self) -> tuple[PlannedJoin, ...]:
+        """Two for each two-way join from the bottom up: from left to right, and back."""
+        return tuple(
+            PlannedJoin(
+                probe=leaves(probe),
+                stored=leaves(stored),
+                newest=leaves(probe),
+                source=site_of(probe),
+                destination=site_of(stored),
+                algorithm=algorithm,
+            )
+            for join in joins_of(self.root)
+            for probe, stored, algorithm in (
+                (join.left, join.right, join.down),
+                (join.right, join.left, join.up),
+            )
+        )
+
+    def __str__(self) -> str:
+        return self._text(self.root)
+
+    def _text(self, tree: Tree) -> str:
+        return self.streams[tree] if isinstance(tree, int) else f"({self._in_brackets(tree)})"
+
+    def _in_brackets(self, tree: Tree) -> str:
+        """Return what is in the brackets: a left-deep part needs one pair of them."""
+        if isinstance(tree, int):
+            return self.streams[tree]
+        return f"{self._in_brackets(tree.left)}, {self._text(tree.right)} {tree.up}/{tree.down}"
+
+
+def join_graph(query: JoinQuery) -> nx.Graph:
+    """Return the join graph G: streams as positions, an edge where a predicate compares two.
+
+    Raise :exc:`TopologyError` naming the streams that no predicate connects to the others.
+    """
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(query.streams)))
+    graph.add_edges_from((p.left.stream, p.right.stream) for p in query.predicates)
+    parts = [sorted(part) for part in nx.connected_components(graph)]
+    if len(parts) > 1:
+        names = "; ".join(", ".join(query.streams[s] for s in part) for part in parts)
+        raise TopologyError(
+            f"the join graph falls into {len(parts)} parts: {names}; every stream needs a "
+            "predicate that connects it to the others"
+        )
+    return graph
+
+
+def uniform_plan(
+    streams: Sequence[str], graph: nx.Graph, algorithm: OneWayJoin = OneWayJoin.SP_D
+) -> LinearPlan:
+    """Return the plan that joins breadth first along *graph*, by one algorithm everywhere."""
+    sequences = [
+        JoinSequence(
+            head=head,
+            steps=tuple(
+                Step(stream=stream, algorithm=algorithm)
+                for _, stream in nx.bfs_edges(graph, head, sort_neighbors=sorted)
+            ),
+        )
+        for head in range(len(streams))
+    ]
+    return LinearPlan(streams=tuple(streams), sequences=tuple(sequences))
+
+
+def parse_plan(text: str, streams: Sequence[str]) -> JoinPlan:
+    """Return the plan that *text* describes for *streams*, names in the order of the query.
+
+    Raise :exc:`TopologyError` naming the word that is wrong, and what is allowed.
+    """
+    names = tuple(streams)
+    text = text.strip()
+    if text.startswith("("):
+        return TreePlan(streams=names, root=_TreeParser(text, names).parse())
+    lines = [line.strip() for line in re.split(r"[;\n]", text) if line.strip()]
+    sequences = sorted((_parse_sequence(line, names) for line in lines), key=lambda s: s.head)
+    return LinearPlan(streams=names, sequences=tuple(sequences))
+
+
+def _parse_sequence(line: str, streams: tuple[str, ...]) -> JoinSequence:
+    head, colon, rest = line.partition(":")
+    if not colon:
+        raise TopologyError(f"plan, {line!r}: write a sequence as in A: B SP-D, C SM-S1")
+    steps = []
+    for item in rest.split(","):
+        words = item.rsplit(maxsplit=1)
+        if len(words) != 2:
+            raise TopologyError(f"plan, {item.strip()!r}: write a stream and its algorithm, B SP-D")
+        stream, algorithm = words
+        steps.append(
+            Step(stream=_find_stream(stream, streams), algorithm=_find_algorithm(algorithm))
+        )
+    return JoinSequence(head=_find_stream(head, streams), steps=tuple(steps))
+
+
+class _TreeParser:
+    """Reads a tree, bracket by bracket."""
+
+    def __init__(self, text: str, streams: tuple[str, ...]) -> None:
+        self._text = text
+        self._streams = streams
+        self._words = deque(word for word in re.findall(r"[(),]|[^(),]+", text) if word.strip())
+
+    def parse(self) -> TwoWayJoin:
+        """Return the root of the whole text."""
+        root = self._brackets()
+        if self._words:
+            raise TopologyError(f"plan, {self._text!r}: nothing may follow the last bracket")
+        if isinstance(root, int):
+            raise TopologyError(f"plan, {self._text!r}: a tree joins two streams or more")
+        return root
+
+    def _brackets(self) -> Tree:
+        """Read a tree from its bracket to the closing one."""
+        words = self._words
+        words.popleft()
+        tree, behind = self._operand()
+        if behind:
+            raise TopologyError(f"plan, {behind!r}: a tree begins with a stream or a tree alone")
+        while words and words[0] == ",":
+            words.popleft()
+            right, behind = self._operand()
+            up, slash, down = behind.partition("/")
+            if not slash:
+                raise TopologyError(f"plan, {behind!r}: write a tree's join as in B SP-S/SP-D")
+            tree = TwoWayJoin(
+                left=tree, right=right, up=_find_algorithm(up), down=_find_algorithm(down)
+            )
+        if not words or words.popleft() != ")":
+            raise TopologyError(f"plan, {self._text!r}: the bracket is not closed")
+        return tree
+
+    def _operand(self) -> tuple[Tree, str]:
+        """Read a stream or a tree, and return it with the algorithms behind it."""
+        words = self._words
+        tree = self._brackets() if words and words[0] == "(" else None
+        word = words.popleft().strip() if words and words[0] not in "(,)" else ""
+        if tree is not None:
+            return tree, word
+        name, _, behind = word.partition(" ")
+        return _find_stream(name, self._streams), behind.strip()
+
+
+def _find_stream(name: str, streams: tuple[str, ...]) -> int:
+    if name.strip() not in streams:
+        raise TopologyError(
+            f"plan: there is no stream {name.strip()!r}; there are {', '.join(streams)}"
+        )
+    return streams.index(name.strip())
+
+
+def _find_algorithm(name: str) -> OneWayJoin:
+    try:
+        return OneWayJoin(name.strip().upper())
+    except ValueError:
+        raise TopologyError(
+            f"plan: there is no algorithm {name.strip()!r}; there are {', '.join(OneWayJoin)}"
+        ) from None

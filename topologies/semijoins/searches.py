@@ -1,0 +1,296 @@
+"""Searches for the cheapest plan: greedy (Algorithm 10) and exhaustive, of sequences and of trees.
+
+What a plan still costs depends on which streams are joined, on the site the output is at, and in a
+sequence on its head, not on how it came there. So of all beginnings that agree in these only the
+cheapest is followed: no plan that is thrown away can be the best one. The paper prunes "simply" and
+does not state by what. Joins of streams that share no predicate are not among the plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import networkx as nx
+import numpy as np
+
+from joins.semijoins.one_way_join import OneWayJoin
+from topologies.semijoins.costing import Costing
+from topologies.semijoins.plans import (
+    JoinPlan,
+    JoinSequence,
+    LinearPlan,
+    Step,
+    Tree,
+    TreePlan,
+    TwoWayJoin,
+    leaves,
+    site_of,
+)
+
+EXHAUSTIVE_STREAMS = 8
+"""Most streams whose plans are searched exhaustively in less than a second."""
+
+
+class _Beginnings(NamedTuple):
+    """Beginnings of join sequences, one per row.
+
+    Attributes
+    ----------
+    head
+        Head streams, int64.
+    done
+        Which streams are joined already, bool, (rows, streams).
+    site
+        Where the output is, int64.
+    """
+
+    head: np.ndarray
+    done: np.ndarray
+    site: np.ndarray
+
+    @classmethod
+    def of_heads(cls, streams: int) -> _Beginnings:
+        """Return every stream at its own site."""
+        everyone = np.arange(streams)
+        return cls(head=everyone, done=np.eye(streams, dtype=bool), site=everyone)
+
+    def take(self, rows: np.ndarray) -> _Beginnings:
+        """Return the given *rows*."""
+        return _Beginnings(*(column[rows] for column in self))
+
+    def joined(self, stream: np.ndarray, at_source: np.ndarray) -> _Beginnings:
+        """Return the beginnings after each was joined with its *stream*, at the source or there."""
+        done = self.done.copy()
+        done[np.arange(len(done)), stream] = True
+        return _Beginnings(self.head, done, np.where(at_source, self.site, stream))
+
+    def step_seconds(self, costing: Costing) -> np.ndarray:
+        """Return the time of every next step, (rows, streams, algorithms), seconds a second.
+
+        It is infinite for a stream that is joined already, or shares no predicate.
+        """
+        statistics = costing.statistics
+        costs = costing.costs(costing.sequence_outputs(self.done, self.head), costing.alone)
+        seconds = costs.seconds(
+            statistics.latency_s[self.site], statistics.bandwidth_bps[self.site]
+        )
+        allowed = (self.done @ costing.adjacent) & ~self.done
+        return np.where(allowed[:, :, None], seconds, np.inf)
+
+
+def greedy_plan(costing: Costing) -> LinearPlan:
+    """Return the plan in which every step of every join sequence is the cheapest to take next.
+
+    All heads advance together, a step at a time; of equal costs the first stream's and the first
+    algorithm's counts.
+    """
+    names = costing.statistics.names
+    beginnings = _Beginnings.of_heads(len(names))
+    steps: list[list[Step]] = [[] for _ in names]
+    for _ in names[1:]:
+        seconds = beginnings.step_seconds(costing).reshape(len(names), -1)
+        stream, algorithm = np.divmod(seconds.argmin(axis=1), len(costing.algorithms))
+        for head, taken in enumerate(steps):
+            chosen = costing.algorithms[algorithm[head]]
+            taken.append(Step(stream=int(stream[head]), algorithm=chosen))
+        beginnings = beginnings.joined(stream, costing.at_source[algorithm])
+    return LinearPlan(
+        streams=names,
+        sequences=tuple(
+            JoinSequence(head=head, steps=tuple(taken)) for head, taken in enumerate(steps)
+        ),
+    )
+
+
+def exhaustive_plan(costing: Costing) -> LinearPlan:
+    """Return the plan of the least estimated time, searched breadth first with pruning."""
+    names = costing.statistics.names
+    beginnings = _Beginnings.of_heads(len(names))
+    spent_s = np.zeros(len(names))
+    taken: list[tuple[Step, ...]] = [() for _ in names]
+    for _ in names[1:]:
+        seconds = beginnings.step_seconds(costing)
+        row, stream, algorithm = np.nonzero(np.isfinite(seconds))
+        longer = beginnings.take(row).joined(stream, costing.at_source[algorithm])
+        total_s = spent_s[row] + seconds[row, stream, algorithm]
+        # In the order of cost, so that the first of equals is the cheapest.
+        order = np.argsort(total_s, kind="stable")
+        alike = np.column_stack([longer.head, longer.site, longer.done])[order]
+        _, first = np.unique(alike, axis=0, return_index=True)
+        cheapest = order[first]
+        beginnings, spent_s = longer.take(cheapest), total_s[cheapest]
+        taken = [
+            (*taken[before], Step(stream=after, algorithm=costing.algorithms[by]))
+            for before, after, by in zip(
+                row[cheapest].tolist(),
+                stream[cheapest].tolist(),
+                algorithm[cheapest].tolist(),
+                strict=True,
+            )
+        ]
+    sequences = []
+    for head in range(len(names)):
+        mine = np.flatnonzero(beginnings.head == head)
+        best = int(mine[spent_s[mine].argmin()])
+        sequences.append(JoinSequence(head=head, steps=taken[best]))
+    return LinearPlan(streams=names, sequences=tuple(sequences))
+
+
+def auto_plan(costing: Costing) -> LinearPlan:
+    """Return the best linear plan where a search takes less than a second, else the greedy one."""
+    few = len(costing.statistics.streams) <= EXHAUSTIVE_STREAMS
+    return exhaustive_plan(costing) if few else greedy_plan(costing)
+
+
+class _Candidate(NamedTuple):
+    """A tree, and the time of all of its joins."""
+
+    seconds: float
+    tree: Tree
+
+
+def exhaustive_tree(costing: Costing) -> TreePlan:
+    """Return the tree of the least estimated time, bushy ones included."""
+    graph = costing.statistics.graph
+    streams = sorted(graph)
+    sets = [members for members in _subsets(streams) if nx.is_connected(graph.subgraph(members))]
+    place = {members: at for at, members in enumerate(sets)}
+    pricing = _TwoWayPricing(costing, sets)
+    best: list[dict[int, _Candidate]] = []
+    for members in sets:
+        if len(members) == 1:
+            best.append({members[0]: _Candidate(0.0, members[0])})
+            continue
+        cheapest: dict[int, _Candidate] = {}
+        last = len(members) == len(streams)
+        for left, right in _splits(members):
+            if left in place and right in place:
+                at = place[left], place[right]
+                for one in pricing.joined(*at, best[at[0]], best[at[1]], last=last):
+                    site = site_of(one.tree)
+                    if site not in cheapest or one.seconds < cheapest[site].seconds:
+                        cheapest[site] = one
+        best.append(cheapest)
+    return _tree_plan(costing, _cheapest(best[-1].values()))
+
+
+def greedy_tree(costing: Costing) -> TreePlan:
+    """Return the left-deep tree in which each next join is the cheapest: Algorithm 10 for trees.
+
+    It begins with the cheapest join of two streams.
+    """
+    graph = costing.statistics.graph
+    streams = sorted(graph)
+    leaf = {stream: {stream: _Candidate(0.0, stream)} for stream in streams}
+    pairs = [(a, b) for a in streams for b in streams if a < b and graph.has_edge(a, b)]
+    pricing = _TwoWayPricing(costing, [(stream,) for stream in streams])
+    last = len(streams) == 2
+    current = _cheapest(
+        one for a, b in pairs for one in pricing.joined(a, b, leaf[a], leaf[b], last=last)
+    )
+    while len(done := leaves(current.tree)) < len(streams):
+        near = [s for s in streams if s not in done and any(graph.has_edge(s, d) for d in done)]
+        pricing = _TwoWayPricing(costing, [done, *((stream,) for stream in near)])
+        output = {site_of(current.tree): current}
+        last = len(done) + 1 == len(streams)
+        current = _cheapest(
+            one
+            for at, stream in enumerate(near, start=1)
+            for one in pricing.joined(0, at, output, leaf[stream], last=last)
+        )
+    return _tree_plan(costing, current)
+
+
+class _TwoWayPricing:
+    """Two-way joins of sets of streams with each other."""
+
+    def __init__(self, costing: Costing, sets: Sequence[tuple[int, ...]]) -> None:
+        self._statistics = costing.statistics
+        self._algorithms = costing.algorithms
+        everything = np.arange(len(self._algorithms))
+        at_source, at_destination = everything[costing.at_source], everything[~costing.at_source]
+        self._last_ways = [(everything, everything)]
+        self._ways = [(at_source, at_destination), (at_destination, at_source)]
+        done = np.zeros((len(sets), len(costing.statistics.streams)), dtype=bool)
+        for row, members in enumerate(sets):
+            done[row, members] = True
+        outputs = costing.tree_outputs(done)
+        self._costs = costing.costs(outputs, outputs)
+
+    def joined(
+        self,
+        one: int,
+        two: int,
+        left: dict[int, _Candidate],
+        right: dict[int, _Candidate],
+        *,
+        last: bool,
+    ) -> Iterator[_Candidate]:
+        """Yield the cheapest joins of two operands, each the best by its site, at either site.
+
+        *one* and *two* are the places of their sets; the *last* join's output may be at both sites.
+        """
+        here, there = np.array(list(left)), np.array(list(right))
+        spent_s = np.add.outer(
+            [candidate.seconds for candidate in left.values()],
+            [candidate.seconds for candidate in right.values()],
+        )
+        down = self._seconds(one, two, here, there)
+        up = self._seconds(two, one, there, here).swapaxes(0, 1)
+        for downwards, upwards in self._last_ways if last else self._ways:
+            total_s = spent_s + down[:, :, downwards].min(axis=2) + up[:, :, upwards].min(axis=2)
+            a, b = np.unravel_index(total_s.argmin(), total_s.shape)
+            yield _Candidate(
+                seconds=float(total_s[a, b]),
+                tree=TwoWayJoin(
+                    left=left[int(here[a])].tree,
+                    right=right[int(there[b])].tree,
+                    up=self._fastest(up[a, b], upwards),
+                    down=self._fastest(down[a, b], downwards),
+                ),
+            )
+
+    def _seconds(self, one: int, two: int, sites: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return the time by the site of either output and by algorithm."""
+        links = np.ix_(sites, others)
+        return self._costs.between(one, two).seconds(
+            self._statistics.latency_s[links], self._statistics.bandwidth_bps[links]
+        )
+
+    def _fastest(self, seconds: np.ndarray, among: np.ndarray) -> OneWayJoin:
+        return self._algorithms[int(among[seconds[among].argmin()])]
+
+
+def _cheapest(candidates: Iterable[_Candidate]) -> _Candidate:
+    return min(candidates, key=lambda one: one.seconds)
+
+
+def _subsets(streams: list[int]) -> list[tuple[int, ...]]:
+    """Return all sets of one stream or more, those of few streams first."""
+    masks = range(1, 1 << len(streams))
+    sets = [tuple(s for at, s in enumerate(streams) if mask >> at & 1) for mask in masks]
+    return sorted(sets, key=lambda members: (len(members), members))
+
+
+def _splits(members: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield each way to split streams in two once."""
+    first, *rest = members
+    for mask in range((1 << len(rest)) - 1):
+        with_first = (first, *(s for at, s in enumerate(rest) if mask >> at & 1))
+        yield with_first, tuple(s for at, s in enumerate(rest) if not mask >> at & 1)
+
+
+def _tree_plan(costing: Costing, best: _Candidate) -> TreePlan:
+    assert isinstance(best.tree, TwoWayJoin)  # of two streams or more
+    return TreePlan(streams=costing.statistics.names, root=best.tree)
+
+
+SEARCHES: dict[str, Callable[[Costing], JoinPlan]] = {
+    "greedy": greedy_plan,
+    "exhaustive": exhaustive_plan,
+    "auto": auto_plan,
+    "greedy-tree": greedy_tree,
+    "exhaustive-tree": exhaustive_tree,
+}
+"""The searches by name; those of linear plans unless it ends in tree."""

@@ -1,0 +1,267 @@
+"""What a plan is costed with: streams, join attributes, links (stream semijoin paper, Table 4)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import networkx as nx
+import numpy as np
+
+from topologies.topology import TopologyError
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamStatistics:
+    """One stream.
+
+    Attributes
+    ----------
+    name
+        As the query spells it.
+    rate_tps
+        r_i, tuples a second.
+    window_rows
+        w_i, tuples in its window.
+    full_bytes
+        F_Si, size of a tuple.
+    """
+
+    name: str
+    rate_tps: float
+    window_rows: float
+    full_bytes: float
+
+    def __post_init__(self) -> None:
+        if min(self.rate_tps, self.window_rows, self.full_bytes) <= 0:
+            raise TopologyError(
+                f"stream {self.name}: {self.rate_tps:g} tuples/s, a window of "
+                f"{self.window_rows:g} tuples of {self.full_bytes:g} bytes: all must be above 0"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinAttribute(ABC):
+    """Fields that equalities make one attribute.
+
+    An output has the values that all of its streams have: which ones depends on the set of its
+    streams. *done* below is bool, (outputs, streams): which streams are in each.
+
+    Attributes
+    ----------
+    distinct
+        d_i = 1/f_i, the number of distinct values in each stream; 0 where it has no such field.
+    partial_bytes
+        P, size of a value.
+    """
+
+    distinct: np.ndarray
+    partial_bytes: float = 8.0
+
+    @property
+    def has(self) -> np.ndarray:
+        """Which streams have the attribute, bool."""
+        has: np.ndarray = self.distinct > 0
+        return has
+
+    @abstractmethod
+    def selectivity(self, done: np.ndarray) -> np.ndarray:
+        """Return the chance that a tuple of each stream of an output all have the same value."""
+
+    @abstractmethod
+    def values(self, done: np.ndarray) -> np.ndarray:
+        """Return the number of distinct values of each output; 1 for one without the attribute."""
+
+    @abstractmethod
+    def shares(self, done: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return f_12 and f_21 between outputs and *other* ones, (outputs, others).
+
+        They are the share of an output's tuples whose value the other has, and of the other's whose
+        value the output has; 1 where either has no such attribute.
+        """
+
+    def shared(self, done: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Return whether both of two outputs have the attribute, (outputs, others)."""
+        shared: np.ndarray = (done & self.has).any(axis=1)[:, None] & (other & self.has).any(axis=1)
+        return shared
+
+
+@dataclass(frozen=True, kw_only=True)
+class NestedAttribute(JoinAttribute):
+    """Uniform values, those of one stream a subset of another's: the paper's assumption."""
+
+    def selectivity(self, done: np.ndarray) -> np.ndarray:
+        """Return the chance that all are the same one of the fewest values."""
+        member = done & self.has
+        each = np.where(member, 1 / np.maximum(self.distinct, 1), 1).prod(axis=1)
+        selectivity: np.ndarray = self.values(done) * each
+        return selectivity
+
+    def values(self, done: np.ndarray) -> np.ndarray:
+        """Return the fewest values of any stream."""
+        member = done & self.has
+        least = np.where(member, self.distinct, np.inf).min(axis=1)
+        return np.where(np.isfinite(least), least, 1.0)
+
+    def shares(self, done: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return min(1, f_1/f_2) and min(1, f_2/f_1)."""
+        shared = self.shared(done, other)
+        ours = np.where(shared, self.values(done)[:, None], 1.0)
+        theirs = np.where(shared, self.values(other), 1.0)
+        return np.minimum(1, theirs / ours), np.minimum(1, ours / theirs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredAttribute(JoinAttribute):
+    """Values as they were measured, however skewed, whichever streams have them.
+
+    Attributes
+    ----------
+    frequency
+        Of each value in each stream, (streams, values), for values of two streams or more; a row
+        adds up to the share of tuples with such values.
+    """
+
+    frequency: np.ndarray
+
+    @classmethod
+    def of_columns(cls, columns: dict[int, np.ndarray], streams: int) -> MeasuredAttribute:
+        """Return the attribute with the values in *columns*, by stream, of so many streams."""
+        counts = {
+            stream: np.unique(column, return_counts=True) for stream, column in columns.items()
+        }
+        everywhere = np.concatenate([values for values, _ in counts.values()])
+        values, holders = np.unique(everywhere, return_counts=True)
+        common = values[holders > 1]
+        frequency = np.zeros((streams, len(common)))
+        distinct = np.zeros(streams)
+        for stream, (own, count) in counts.items():
+            distinct[stream] = len(own)
+            shared = np.isin(own, common)
+            frequency[stream, np.searchsorted(common, own[shared])] = count[shared] / count.sum()
+        return cls(distinct=distinct, frequency=frequency)
+
+    def selectivity(self, done: np.ndarray) -> np.ndarray:
+        """Return the sum over values of their frequencies' products."""
+        several = (done & self.has).sum(axis=1) > 1
+        return np.where(several, self._products(done).sum(axis=1), 1.0)
+
+    def values(self, done: np.ndarray) -> np.ndarray:
+        """Return how many values all streams of an output have."""
+        member = done & self.has
+        alone = np.where(member, self.distinct, 0).sum(axis=1)
+        common = (self._products(done) > 0).sum(axis=1)
+        values: np.ndarray = np.maximum(np.where(member.sum(axis=1) > 1, common, alone), 1.0)
+        return values
+
+    def shares(self, done: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the frequencies of the values that both have, added up on either side."""
+        ours, theirs = self._frequencies(done), self._frequencies(other)
+        shared = self.shared(done, other)
+        there = ours @ (theirs > 0).T
+        back = (ours > 0) @ theirs.T
+        return np.where(shared, there, 1.0), np.where(shared, back, 1.0)
+
+    def _frequencies(self, done: np.ndarray) -> np.ndarray:
+        """Return per output and value the share of the output's tuples that have it."""
+        products = self._products(done)
+        several = (done & self.has).sum(axis=1) > 1
+        whole = np.where(several, products.sum(axis=1), 1.0)
+        return products / np.maximum(whole, 1e-300)[:, None]
+
+    def _products(self, done: np.ndarray) -> np.ndarray:
+        """Return per output and value the product of its streams' frequencies."""
+        member = done & self.has
+        products = np.ones((len(done), self.frequency.shape[1]))
+        for stream, frequency in enumerate(self.frequency):
+            products[member[:, stream]] *= frequency
+        return products
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherPredicate:
+    """A predicate that is no equality.
+
+    Attributes
+    ----------
+    distinct
+        Its two streams, and the number of distinct values of the field of each.
+    selectivity
+        ρ, the share of all pairs of tuples that satisfies it.
+    partial_bytes
+        P, size of a value.
+    """
+
+    distinct: dict[int, float]
+    selectivity: float
+    partial_bytes: float = 8.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """What a site's work costs, in seconds: c_p, c_u and c_h.
+
+    Attributes
+    ----------
+    probe_s, update_s, hash_s
+        Comparing a tuple with another, inserting or removing one, hashing one.
+    nested_loops
+        Whether a probe compares with every tuple, as in the paper's prototype; else it hashes and
+        compares with the tuples of equal value, as the sites here do.
+    """
+
+    probe_s: float = 1.5e-9
+    update_s: float = 1.2e-7
+    hash_s: float = 1.5e-9
+    nested_loops: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinStatistics:
+    """All a plan is costed with; matrices and sequences go by the streams' positions.
+
+    Attributes
+    ----------
+    streams
+        In the order of the query.
+    attributes, others
+        Equalities as attributes, and the other predicates.
+    graph
+        The join graph.
+    latency_s, bandwidth_bps
+        Matrices over sites, of the link from one to another: seconds, and bits a second.
+    interval_s
+        τ, the execution interval.
+    delay_s
+        δ, by which removals are delayed.
+    punctuated
+        Whether a site announces in every interval that it has nothing to ship.
+    header_bytes
+        What frames a message; the constant c of S(c).
+    prices
+        What work costs.
+    """
+
+    streams: tuple[StreamStatistics, ...]
+    attributes: tuple[JoinAttribute, ...]
+    graph: nx.Graph
+    latency_s: np.ndarray
+    bandwidth_bps: np.ndarray
+    interval_s: float
+    delay_s: float = 0.0
+    punctuated: bool = False
+    others: tuple[OtherPredicate, ...] = ()
+    header_bytes: float = 32.0
+    prices: Prices = Prices()
+
+    def __post_init__(self) -> None:
+        if self.interval_s <= 0 or self.delay_s < 0:
+            raise TopologyError(
+                f"τ of {self.interval_s:g} s and δ of {self.delay_s:g} s: τ must be above 0, and "
+                "δ 0 or more"
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The streams' names."""
+        return tuple(stream.name for stream in self.streams)

@@ -1,1 +1,0 @@
-"""Plans that are trees of joins (section 4.2): written, made into steps, priced, searched for."""
