@@ -51,6 +51,7 @@ from joins.work import COUNTERS, MATCHES, NO_WORK, Work
 
 _FIRST_CHUNK = 1024  # Ids; every further chunk has room for twice as many.
 _LARGEST_CHUNK = 1 << 25  # Ids: 256 MiB of address space, paged in by use.
+_NO_MARK = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,8 +299,8 @@ class MatchList:
             np.zeros(rows, np.int64) if share is None else share.buffer.matches,
             np.zeros(rows, np.uint64) if share is None else share.buffer.fingerprint,
             np.empty(min(size, _LARGEST_CHUNK) if enumerate else 0, np.int64),
-            own_lines(1),
-            own_lines(len(COUNTERS) + 1),
+            np.zeros(1, np.int64) if share is None else own_lines(1),
+            _NO_MARK if not enumerate else own_lines(len(COUNTERS) + 1),
             0,
         )
 
@@ -345,21 +346,22 @@ def find_matches(
     *,
     enumerate: bool,
     room: int | None = None,
-    work: Work = NO_WORK,
+    counters: np.ndarray | None = None,
 ) -> ProbeResult:
     """Return the matches of all *rows* of probes, calling *step* until it has come to their end.
 
     *room* is how many matches there may be in all, if that is known; else the list starts small.
-    *work* is what was spent before, and is added to what the steps count.
+    *counters* are what was counted before, and go on counting; None begins at zero.
     """
     matches = MatchList(rows, enumerate=enumerate, room=room)
-    counters = np.zeros(len(COUNTERS), np.int64)
+    if counters is None:
+        counters = np.zeros(len(COUNTERS), np.int64)
     row = step(0, matches.buffer, counters)
     while row < rows:
         matches.add_chunk()
         row = step(row, matches.buffer, counters)
     counters[MATCHES] = matches.buffer.matches.sum()
-    return matches.result(work + Work.from_counters(counters))
+    return matches.result(Work.from_counters(counters))
 
 
 def order_by_row(

@@ -263,7 +263,9 @@ class _CssSegment(TreeSearchedSegment):
 class CssBitsSegment(_CssSegment):
     """CSS-trees whose results are intersected as bit arrays, a bit per tuple of the epoch."""
 
-    def _intersect(self, places: PlaceRanges, searching: Work, *, enumerate: bool) -> ProbeResult:
+    def _intersect(
+        self, places: PlaceRanges, counters: np.ndarray, *, enumerate: bool
+    ) -> ProbeResult:
         m, words = len(places.start), words_for(len(self))
         at_a_time = max(1, _ROW_WORDS_MAX // max(1, words))
         parts = [
@@ -271,7 +273,7 @@ class CssBitsSegment(_CssSegment):
             for row in range(0, max(m, 1), at_a_time)
         ]
         result = ProbeResult.concat(parts)
-        return replace(result, work=searching + result.work)
+        return replace(result, work=Work.from_counters(counters) + result.work)
 
     def _intersect_bits(
         self, places: PlaceRanges, row: int, end: int, enumerate: bool
@@ -344,7 +346,9 @@ def _set_bit(
 class CssHashSegment(_CssSegment):
     """CSS-trees whose results are intersected by a hash table of the ids of the shortest one."""
 
-    def _intersect(self, places: PlaceRanges, searching: Work, *, enumerate: bool) -> ProbeResult:
+    def _intersect(
+        self, places: PlaceRanges, counters: np.ndarray, *, enumerate: bool
+    ) -> ProbeResult:
         n = len(self)
         table = np.empty(1 << _table_bits(n), self._leaf_id.dtype)
         scratch = _HashTable(table, np.empty(len(table), np.int16))
@@ -352,9 +356,9 @@ class CssHashSegment(_CssSegment):
         def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
             return _probe_hash(self._leaf_id, self.first, places, row, scratch, buffer, counters)
 
-        most = int(places.shortest(n).sum())
+        most = int(places.shortest(n).sum()) if enumerate else 0
         m = len(places.start)
-        return find_matches(step, m, enumerate=enumerate, room=most, work=searching)
+        return find_matches(step, m, enumerate=enumerate, room=most, counters=counters)
 
 
 class _HashTable(NamedTuple):

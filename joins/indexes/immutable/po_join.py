@@ -83,15 +83,17 @@ class PoJoinSegment(Segment):
     def _own_arrays(self) -> list[np.ndarray]:
         return [self._sealed.mixed, self._sealed.from_lead]
 
-    def _intersect(self, places: PlaceRanges, searching: Work, *, enumerate: bool) -> ProbeResult:
+    def _intersect(
+        self, places: PlaceRanges, counters: np.ndarray, *, enumerate: bool
+    ) -> ProbeResult:
         n, m = len(self), len(places.start)
         scratch = Scratch(np.empty((2, words_for(n)), np.uint64), np.empty(n, np.int64))
 
         def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
             return _probe(self._sealed, self.first, places, row, scratch, buffer, counters)
 
-        most = int(places.shortest(n).sum())
-        return find_matches(step, m, enumerate=enumerate, room=most, work=searching)
+        most = int(places.shortest(n).sum()) if enumerate else 0
+        return find_matches(step, m, enumerate=enumerate, room=most, counters=counters)
 
 
 @kernel

@@ -133,7 +133,9 @@ class PrefixGridSegment(TreeSearchedSegment):
         searched = super()._own_arrays()
         return [*others, *shared, grid.below, grid.sum_below, grid.run, *searched]
 
-    def _intersect(self, places: PlaceRanges, searching: Work, *, enumerate: bool) -> ProbeResult:
+    def _intersect(
+        self, places: PlaceRanges, counters: np.ndarray, *, enumerate: bool
+    ) -> ProbeResult:
         m = len(places.start)
         candidates = np.empty(len(self) + LANES, np.int64)
 
@@ -141,7 +143,7 @@ class PrefixGridSegment(TreeSearchedSegment):
             _count_rows(self._grid, self.first, places, row, candidates, buffer, counters)
             return m
 
-        counted = find_matches(step, m, enumerate=False, work=searching)
+        counted = find_matches(step, m, enumerate=False, counters=counters)
         if not enumerate:
             return counted
         # How many there are is known by now: ids are listed in one go, into as much room as that.

@@ -167,7 +167,7 @@ class Segment(Stateful, ABC):
             self._find_places(i, low, high, brackets, (begin[i], end[i]), counters)
         window = window_columns(ranges.start, ranges.stop, m)
         places = PlaceRanges(begin, end, negated, *window)
-        return self._intersect(places, Work.from_counters(counters), enumerate=enumerate)
+        return self._intersect(places, counters, enumerate=enumerate)
 
     def _find_places(
         self,
@@ -189,8 +189,10 @@ class Segment(Stateful, ABC):
         find_ranges_in_brackets(keys, own, offsets, low, high, *places, counters)
 
     @abstractmethod
-    def _intersect(self, places: PlaceRanges, searching: Work, *, enumerate: bool) -> ProbeResult:
-        """Return the matches of every probe; *searching* is the work done so far."""
+    def _intersect(
+        self, places: PlaceRanges, counters: np.ndarray, *, enumerate: bool
+    ) -> ProbeResult:
+        """Return the matches of every probe; *counters* have counted the search."""
 
     def restore(self, state: State) -> None:
         """Go back to a snapshot; what follows from its arrays is built again."""

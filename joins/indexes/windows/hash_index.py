@@ -89,7 +89,7 @@ class HashIndex(WindowIndex):
         Raise :exc:`ValueError` when an equality is negated or has a range of several values.
         """
         tuples = self._tuples
-        located, locating = tuples.locate(ranges)
+        located, counters = tuples.locate(ranges)
         for i in np.flatnonzero(self._equal):
             wide = np.flatnonzero(located.low[i] < located.high[i])
             if located.negated[i] or len(wide):
@@ -101,7 +101,7 @@ class HashIndex(WindowIndex):
                 self._table, tuples.keys, tuples.positions, located, row, buffer, counters
             )
 
-        return self._find(step, located, locating, enumerate=enumerate)
+        return self._find(step, located, counters, enumerate=enumerate)
 
     def expire(self, before: int) -> Work:
         """Take positions less than *before* out of their chains."""

@@ -72,7 +72,7 @@ class IeJoin(WindowIndex):
     def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
         """Find matches as `Index.probe` says."""
         tuples = self._tuples
-        located, locating = tuples.locate(ranges)
+        located, counters = tuples.locate(ranges)
         batch, sorting = _sort(tuples, located)
         bits = np.zeros(words_for(len(tuples)), np.uint64)
 
@@ -81,12 +81,11 @@ class IeJoin(WindowIndex):
                 batch, bits, tuples.keys, tuples.positions, located, row, buffer, counters
             )
 
-        result = self._find(step, located, locating + sorting, enumerate=enumerate)
-        if result.match_id is None:
-            return result
-        counts = result.count[batch.probe]
-        listed = order_by_row(result.match_id, batch.probe, counts, result.count)
-        return replace(result, match_id=listed)
+        result = self._find(step, located, counters, enumerate=enumerate)
+        listed = result.match_id
+        if listed is not None:
+            listed = order_by_row(listed, batch.probe, result.count[batch.probe], result.count)
+        return replace(result, match_id=listed, work=sorting + result.work)
 
 
 def _sort(tuples: WindowTuples, probes: EncodedRanges) -> tuple[Sorted, Work]:

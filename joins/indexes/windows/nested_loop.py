@@ -23,13 +23,13 @@ class NestedLoop(WindowIndex):
     def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
         """Find matches as `Index.probe` says; ids ascend within a row."""
         tuples = self._tuples
-        located, locating = tuples.locate(ranges)
+        located, counters = tuples.locate(ranges)
         candidates = np.empty(_BLOCK, np.int64)
 
         def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
             return _scan(tuples.keys, tuples.positions, located, row, candidates, buffer, counters)
 
-        return self._find(step, located, locating, enumerate=enumerate)
+        return self._find(step, located, counters, enumerate=enumerate)
 
 
 @kernel

@@ -54,7 +54,7 @@ class WindowTree(WindowIndex):
 
     def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
         """Find matches as `Index.probe` says."""
-        located, locating = self._tuples.locate(ranges)
+        located, counters = self._tuples.locate(ranges)
         if len(self._trees) == 1:
             result = self._trees[0].probe(
                 located.low[0],
@@ -64,8 +64,8 @@ class WindowTree(WindowIndex):
                 stop=ranges.stop,
                 enumerate=enumerate,
             )
-            return replace(result, work=locating + result.work)
-        marking = [locating]
+            return replace(result, work=Work.from_counters(counters) + result.work)
+        marking = []
         at_a_time = max(1, _MARKED_BYTES_MAX // (8 * words_for(len(self)) + 1))
 
         def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
@@ -85,7 +85,7 @@ class WindowTree(WindowIndex):
                 )
             return row
 
-        result = self._find(step, located, NO_WORK, enumerate=enumerate)
+        result = self._find(step, located, counters, enumerate=enumerate)
         return replace(result, work=sum(marking, result.work))
 
     def expire(self, before: int) -> Work:

@@ -84,8 +84,8 @@ class WindowTuples:
         self.begin = begin
         return dropped, Work.from_counters(counters)
 
-    def locate(self, ranges: Ranges) -> tuple[EncodedRanges, Work]:
-        """Return *ranges* encoded, and what that cost.
+    def locate(self, ranges: Ranges) -> tuple[EncodedRanges, np.ndarray]:
+        """Return *ranges* encoded, and counters of what that cost.
 
         Their *start* and *stop* are places of this window rather than positions; a probe that sees
         nothing has equal ones. Raise what `encode_ranges` raises.
@@ -96,7 +96,7 @@ class WindowTuples:
         for bounds, places in ((encoded.start, start), (encoded.stop, stop)):
             _find_places(self.positions, self.begin, self.end, bounds, places, counters)
         located = encoded._replace(start=start, stop=np.maximum(start, stop))
-        return located, Work.from_counters(counters)
+        return located, counters
 
     def snapshot(self) -> dict[str, Any]:
         """Return the tuples and how they lie; so that a restored window does the same work."""
@@ -184,11 +184,12 @@ class WindowIndex:
         return self._tuples.nbytes
 
     def _find(
-        self, step: ProbeStep, located: EncodedRanges, work: Work, *, enumerate: bool
+        self, step: ProbeStep, located: EncodedRanges, counters: np.ndarray, *, enumerate: bool
     ) -> ProbeResult:
         """Return what `find_matches` does where no probe has more matches than it sees tuples."""
-        seen = int((located.stop - located.start).sum())
-        return find_matches(step, len(located.start), enumerate=enumerate, room=seen, work=work)
+        seen = int((located.stop - located.start).sum()) if enumerate else 0
+        m = len(located.start)
+        return find_matches(step, m, enumerate=enumerate, room=seen, counters=counters)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers."""
