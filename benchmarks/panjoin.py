@@ -25,14 +25,13 @@ import numpy as np
 from benchmarks.b_plus_tree_join import band_of, make_keys
 from benchmarks.measure import Result, report
 from joins.hashing import mix
-from joins.indexes.panjoin.answering import Probes
+from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
-from joins.indexes.panjoin.probing import encode_probes, probe_subwindows
-from joins.indexes.panjoin.sorting import sort_codes
-from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape
-from joins.indexes.panjoin.threads import side_by_side
+from joins.indexes.panjoin.lookup import sort_codes
+from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape, probe_subwindows
 from joins.machine.compiling import kernel
 from joins.machine.memory import keep_freed_memory
+from joins.threads import side_by_side
 
 INT = ("int64",)
 KEY_RANGE = 1 << 30
@@ -92,11 +91,11 @@ def join(
     streams = [keys[0::2], keys[1::2]]
     pairs, fingerprint = 0, 0
 
-    def take(first: int, stream: int) -> Probes:
+    def take(first: int, stream: int) -> EncodedRanges:
         values, positions = sides[stream].take(streams[stream][first : first + batch], first)
         low, high, start, stop = asked = np.empty((4, len(values)), np.int64)
         _ask(values, positions, stream, band, window, asked)
-        return encode_probes(INT, [low], [high], negated=[False], start=start, stop=stop)
+        return encode_ranges(Ranges([low], [high], [False], start, stop), INT)
 
     started = _now()
     for first in range(0, len(streams[0]), batch):
@@ -207,12 +206,12 @@ def measure_selectivity(tuples: int, repeats: int) -> list[Result]:
             count = len(values) if kind == "bi_sort" else max(256, len(values) // selectivity)
             probed = values[:: len(values) // count]
             reach = selectivity * KEY_RANGE // (2 * tuples)
-            probes = encode_probes(INT, [probed - reach], [probed + reach], negated=[False])
+            probes = encode_ranges(Ranges([probed - reach], [probed + reach], [False]), INT)
             found = np.searchsorted(keys, probed + reach, "right")
             found -= np.searchsorted(keys, probed - reach, "left")
             answer: Callable[[], int]
             if isinstance(subwindow.structure, BiSort):
-                answer = lambda: subwindow.records(probes)[0].lengths  # noqa: E731, B023
+                answer = lambda: subwindow.bi_sort.find_records([probes])[0].lengths  # noqa: E731, B023
             else:
                 answer = lambda: int(  # noqa: E731
                     probe_subwindows([subwindow], probes, enumerate=True).count.sum()  # noqa: B023

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.measure import Result, report
-from joins.indexes.panjoin.splitters import even_splitters
+from joins.indexes.panjoin.rap_table import RapTable, even_splitters
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
 from scenarios.streams import find_file
 
@@ -78,8 +78,10 @@ def errors(draw: Draw, tuples: int, partitions: int) -> list[float]:
             values = np.clip(draw(rng, min(BATCH, tuples)), INT32.min, INT32.max).astype(np.int64)
             order = np.argsort(values)
             subwindow.insert([values[order]], first + order)
-        counts = subwindow.structure.counts  # type: ignore[attr-defined]
-        assert subwindow.structure.llat.used <= 2 * partitions  # type: ignore[attr-defined]
+        table = subwindow.structure
+        assert isinstance(table, RapTable)
+        assert table.llat.used[0] <= 2 * partitions
+        counts = table.counts
         found.append(float(np.abs(counts * partitions / tuples - 1).mean()))
         splitters = subwindow.sampled
     return found

@@ -21,9 +21,9 @@ import numpy as np
 
 from benchmarks.measure import Result, report
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.index import Ranges, encode_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
-from joins.indexes.panjoin.probing import encode_probes, probe_subwindows
-from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
+from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape, probe_subwindows
 
 INT = ("int64",)
 KEY_RANGE = 1 << 30
@@ -100,12 +100,12 @@ def _probe(setting: Setting, selectivity: int) -> tuple[int, float]:
     values = np.sort(rng.integers(0, KEY_RANGE, count))
     reach = selectivity * KEY_RANGE // (2 * setting.tuples)
     low, high = values - reach, values + reach
-    probes = encode_probes(INT, [low], [high], negated=[False])
+    probes = encode_ranges(Ranges([low], [high], [False]), INT)
     answer: Callable[[], int]
     if isinstance(full, BPlusTree):
         answer = lambda: int(full.probe(low, high, enumerate=True).count.sum())  # noqa: E731
     elif isinstance(full.structure, BiSort):
-        answer = lambda: full.records(probes)[0].lengths  # noqa: E731
+        answer = lambda: full.bi_sort.find_records([probes])[0].lengths  # noqa: E731
     else:
         answer = lambda: int(  # noqa: E731
             probe_subwindows([full], probes, enumerate=True).count.sum()

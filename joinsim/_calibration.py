@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from netsim.cost import CostProfile, load_profile
 from scenarios.calibration import fit
 from scenarios.calibration.fidelity import Prediction, predict
-from scenarios.calibration.jobs import plans
-from scenarios.calibration.watch import Watched, watch
+from scenarios.calibration.live_runs import Watched, calibration_plans, watch
 from scenarios.calibration.window_joins import append_times, calibrate_window_joins
 from scenarios.many_runs import Preparation
 from scenarios.scenario_files import ConfigError
@@ -120,7 +119,7 @@ def calibrate(
     watched, operators = Watched(), None
     if used is None or validate:
         with observer.preparing() as progress:
-            jobs = list(plans(rows, Preparation(progress), topologies=names))
+            jobs = list(calibration_plans(rows, Preparation(progress), topologies=names))
         watched = watch(
             jobs,
             processes=processes,
@@ -130,7 +129,7 @@ def calibrate(
         )
     if used is None:
         operators = fit.fit(watched.operators, watched.carried)
-        fit.write(
+        fit.write_profile(
             operators,
             out,
             f"Measured on {platform.machine()} by `joinsim calibrate` from {watched.runs} live "

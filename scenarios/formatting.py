@@ -19,7 +19,7 @@ def format_value(value: float | None) -> str:
     if not isfinite(value):
         return "∞"
     for scale, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if abs(value) >= scale:
+        if abs(value) >= 0.9995 * scale:  # what rounds up to it
             return f"{value / scale:.3g}{unit}"
     return f"{value:.3g}"
 
@@ -45,7 +45,7 @@ def format_ms(ms: float | None) -> str:
     """Return milliseconds without their unit: three digits, from a thousand on whole ones."""
     if ms is None:
         return NO_VALUE
-    return f"{ms:,.0f}" if ms >= 1000 else f"{ms:,.3g}"
+    return f"{ms:,.0f}" if ms >= 999.5 else f"{ms:,.3g}"
 
 
 def format_count(value: float | None, decimals: int = 0) -> str:

@@ -23,11 +23,8 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.panjoin.chain import ChainRule
-from actors.panjoin.manager import Manager
-from actors.panjoin.out_of_order import OutOfOrderManager, OutOfOrderWorker
-from actors.panjoin.prefilter import Prefilter, Spreader
-from actors.panjoin.sides import Sides
-from actors.panjoin.worker import Worker
+from actors.panjoin.manager import Manager, OutOfOrderManager, Prefilter, Spreader
+from actors.panjoin.worker import IndexedQuery, OutOfOrderWorker, Worker
 from actors.protocol import FEEDBACK
 from actors.results import Sink
 from actors.source import Source
@@ -185,7 +182,7 @@ def _cut(
     """Return per stream what its subwindows look like, and how it is cut into them."""
     if p.sigma <= 1:
         raise TopologyError(f"sigma = {p.sigma}: must be above 1, or 2P entries are too few")
-    dtypes = Sides(job.query, tuple(file.schema for file in job.files)).dtypes
+    dtypes = IndexedQuery(job.query, tuple(file.schema for file in job.files)).dtypes
     shapes, rules = [], []
     for stream, window in enumerate(job.query.windows):
         capacity, stretch_ns = _extent(window, p.subwindow)

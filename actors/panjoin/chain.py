@@ -1,16 +1,31 @@
-"""The chain of one stream's subwindows as the manager knows it (section III-A and III-G2)."""
+"""The chain of one stream's subwindows as the manager sees it (sections III-A, III-G2, V-A4).
+
+The chain cuts the stream into subwindows, assigns them to workers in turns, expires them, and
+chooses their structures by what was measured of the stream (`Choice`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from actors.panjoin.choice import Choice
 from actors.panjoin.payloads import Create, Expire, Insert
 from joins.batch import Batch
-from joins.indexes.panjoin.structure import StructureName
-from joins.state import State
+from joins.indexes.panjoin.lookup import StructureName
+from joins.state import Stateful
+
+_LEAST = int(np.iinfo(np.int64).min)
+
+LARGE_BATCH = 65_536
+LARGE_SELECTIVITY = 1_024
+"""Tuples a batch, and matches of a probe in a subwindow, from which on BI-Sort is chosen: where it
+overtakes the others in Figure 13."""
+
+PARTS = 16
+SHARE_MOST = 0.25
+"""Values drift when of `PARTS` ranges that had equal shares one subwindow ago a single one now has
+this much: a RaP-Table would put a quarter of the tuples into a sixteenth of its partitions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +41,7 @@ class ChainRule:
     structure
         Of every subwindow; None chooses for each by what was measured.
     workers
-        They take subwindows in turns.
+        They get subwindows in turns.
     first_worker
         The one to begin with.
     """
@@ -38,27 +53,30 @@ class ChainRule:
     first_worker: int
 
 
-_NOTHING = (-1, np.iinfo(np.int64).min)
-"""The newest position and event time of no tuple."""
-
-
 @dataclass(slots=True)
 class _Link:
+    """A subwindow: its number, its worker, and what is in it.
+
+    *stretch* is the stretch of event time that it covers, 0 without a bound.
+    """
+
     number: int
     worker: int
     first: int
-    tuples: int
     stretch: int
-    newest_id: int
-    newest_ns: int
+    tuples: int = 0
+    newest_id: int = -1
+    newest_ns: int = _LEAST
 
     @property
     def stop(self) -> int:
         return self.first + self.tuples
 
 
-class Chain:
+class Chain(Stateful):
     """Subwindows in the order of time: the last one grows, the first ones expire."""
+
+    state = ("_links", "_created", "_stored", "_splitters", "choice")
 
     def __init__(self, stream: int, rule: ChainRule) -> None:
         self._stream = stream
@@ -73,8 +91,8 @@ class Chain:
         """The workers that have a subwindow with tuples in it."""
         return {link.worker for link in self._links if link.tuples}
 
-    def sampled(self, splitters: np.ndarray) -> None:
-        """Take splitters that a worker has sampled, for subwindows to come."""
+    def use_splitters(self, splitters: np.ndarray) -> None:
+        """Use splitters that a worker has sampled for subwindows to come."""
         self._splitters = splitters
 
     def store(self, batch: Batch, codes: np.ndarray) -> list[tuple[int, Create | None, Insert]]:
@@ -95,17 +113,17 @@ class Chain:
         list
             Per subwindow: its worker, its creation if it is new, what is inserted.
         """
-        self.choice.store(codes)
+        self.choice.measure_batch(codes)
         commands: list[tuple[int, Create | None, Insert]] = []
         left = batch
         while len(left):
-            closed = [link for link in self._links if not self._takes_more(link)]
+            closed = [link for link in self._links if not self._is_open(link)]
             home = np.searchsorted([link.newest_id for link in closed], left.id)
             for place in np.unique(home[home < len(closed)]).tolist():
-                link, late = closed[place], _only(left, home == place)
+                link, late = closed[place], _rows_of(left, home == place)
                 insert = Insert(self._stream, link.number, late, fills=False, late=True)
                 commands.append((link.worker, None, insert))
-            left = _only(left, home == len(closed))
+            left = _rows_of(left, home == len(closed))
             if len(left):
                 link, created, new, left = self._fill(left)
                 fills = link.tuples == self._rule.capacity or len(left) > 0
@@ -113,81 +131,113 @@ class Chain:
                 commands.append((link.worker, created, insert))
         return commands
 
-    def _takes_more(self, link: _Link) -> bool:
+    def _is_open(self, link: _Link) -> bool:
         return link is self._links[-1] and link.tuples < self._rule.capacity
 
     def _fill(self, batch: Batch) -> tuple[_Link, Create | None, Batch, Batch]:
-        """Give a batch, newer than all closed subwindows, to one that takes more.
+        """Put the earliest tuples of a batch, newer than all closed subwindows, into an open one.
 
-        Return it, its creation if it is new, the earliest tuples, which it takes, and the rest.
+        Return that, its creation if it is new, these tuples, and the rest.
         """
         created = None
         stretches = self._stretches(batch.ts)
         first = int(stretches.min())
         link = self._links[-1] if self._links else None
-        if link is None or not self._takes_more(link) or link.stretch < first:
+        if link is None or not self._is_open(link) or link.stretch < first:
             link, created = self._create(first)
-        taken = stretches <= link.stretch
+        fitting = stretches <= link.stretch
         room = self._rule.capacity - link.tuples
-        if np.count_nonzero(taken) > room:  # positions are in the order of event times
-            taken = batch.id < np.partition(batch.id, room)[room]
-        new = _only(batch, taken)
+        if np.count_nonzero(fitting) > room:  # Positions are in the order of event times.
+            fitting = batch.id < np.partition(batch.id, room)[room]
+        new = _rows_of(batch, fitting)
         link.tuples += len(new)
         self._stored += len(new)
         link.newest_id = max(link.newest_id, int(new.id.max()))
         link.newest_ns = max(link.newest_ns, int(new.ts.max()))
-        return link, created, new, _only(batch, ~taken)
+        return link, created, new, _rows_of(batch, ~fitting)
 
     def expire(self, before: int) -> list[tuple[int, Expire]]:
-        """Let go of subwindows all of whose tuples lie before position *before*.
+        """Drop subwindows all of whose tuples are at positions less than *before*.
 
         Return for each of them its worker and the command. The newest one stays: it is not full.
         """
-        return self._let_go(sum(link.stop <= before for link in self._links[:-1]))
+        return self._drop(sum(link.stop <= before for link in self._links[:-1]))
 
     def expire_older(self, than_ns: int) -> list[tuple[int, Expire]]:
-        """Let go of subwindows all of whose tuples are older than an event time, as `expire`."""
-        return self._let_go(sum(link.newest_ns < than_ns for link in self._links[:-1]))
+        """Drop subwindows all of whose tuples are older than an event time, as `expire`."""
+        return self._drop(sum(link.newest_ns < than_ns for link in self._links[:-1]))
 
-    def _let_go(self, links: int) -> list[tuple[int, Expire]]:
-        gone, self._links = self._links[:links], self._links[links:]
-        return [(link.worker, Expire(self._stream, link.number)) for link in gone]
+    def _drop(self, links: int) -> list[tuple[int, Expire]]:
+        dropped, self._links = self._links[:links], self._links[links:]
+        return [(link.worker, Expire(self._stream, link.number)) for link in dropped]
 
     def _create(self, stretch: int) -> tuple[_Link, Create]:
         number = self._created
         self._created += 1
         worker = (self._rule.first_worker + number) % self._rule.workers
         structure = self._rule.structure or self.choice.choose()
-        link = _Link(number, worker, self._stored, 0, stretch, *_NOTHING)
+        link = _Link(number, worker, self._stored, stretch)
         self._links.append(link)
         splitters = self._splitters if structure == "rap_table" else None
         return link, Create(self._stream, number, link.first, structure, splitters)
 
     def _stretches(self, ts: np.ndarray) -> np.ndarray:
-        """Return the stretch of event time that each tuple lies in: one for all without bound."""
+        """Return the stretch of event time that each tuple is in: one for all without a bound."""
         length = self._rule.stretch_ns
         return np.zeros_like(ts) if length is None else ts // length
 
-    def snapshot(self) -> State:
-        """Return the state as plain data."""
-        return {
-            "links": [
-                [getattr(link, field.name) for field in fields(link)] for link in self._links
-            ],
-            "created": self._created,
-            "stored": self._stored,
-            "splitters": self._splitters,
-            "choice": self.choice.snapshot(),
-        }
 
-    def restore(self, state: State) -> None:
-        """Take over what `snapshot` returned."""
-        self._links = [_Link(*link) for link in state["links"]]
-        self._created, self._stored = state["created"], state["stored"]
-        self._splitters = state["splitters"]
-        self.choice.restore(state["choice"])
-
-
-def _only(batch: Batch, rows: np.ndarray) -> Batch:
+def _rows_of(batch: Batch, rows: np.ndarray) -> Batch:
     """Return the *rows* of a batch, a mask, in their order: mostly all of them, and no copy."""
     return batch if rows.all() else batch.take(rows)
+
+
+class Choice(Stateful):
+    """Measures one stream, and chooses by what was measured since the choice before.
+
+    "If N_Bat is large or S is large, choose BI-Sort; otherwise, if values do not vary too often and
+    do not gradually increase, RaP-Table; and if not, WiB+-Tree" is how the paper puts it (section
+    V-A4). Before any value has been measured, values are assumed to vary.
+    """
+
+    state = ("_batches", "_tuples", "_probed", "_matches", "_quantiles", "_in_part", "_sample")
+
+    def __init__(self) -> None:
+        self._start(quantiles=np.empty(0, np.int64))
+
+    def _start(self, quantiles: np.ndarray) -> None:
+        """Start measuring anew; *quantiles* are those of the values measured before."""
+        self._batches = self._tuples = self._probed = self._matches = 0
+        self._quantiles = quantiles
+        self._in_part = np.zeros(PARTS, np.int64)
+        self._sample = np.empty(0, np.int64)
+
+    def measure_batch(self, codes: np.ndarray) -> None:
+        """Measure a batch to be stored, as ascending codes."""
+        if not len(codes):
+            return
+        self._batches += 1
+        self._tuples += len(codes)
+        if len(self._quantiles):
+            cuts = np.searchsorted(codes, self._quantiles, "right")
+            self._in_part += np.diff(np.concatenate([[0], cuts, [len(codes)]]))
+        sample = codes[:: max(1, len(codes) // PARTS)]
+        self._sample = np.concatenate([self._sample, sample])
+
+    def measure_probes(self, probed: int, matches: int) -> None:
+        """Measure probes: *probed* is probes times subwindows."""
+        self._probed += probed
+        self._matches += matches
+
+    def choose(self) -> StructureName:
+        """Return the structure for the subwindow that begins now, and start measuring anew."""
+        chosen: StructureName = "wib_tree"
+        stored = int(self._in_part.sum())
+        is_large = self._tuples >= LARGE_BATCH * max(1, self._batches)
+        if is_large or self._matches >= LARGE_SELECTIVITY * max(1, self._probed):
+            chosen = "bi_sort"
+        elif stored and self._in_part.max() <= SHARE_MOST * stored:
+            chosen = "rap_table"
+        ranks = np.arange(1, PARTS) * len(self._sample) // PARTS
+        self._start(np.sort(self._sample)[ranks] if len(self._sample) else self._quantiles)
+        return chosen

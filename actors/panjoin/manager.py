@@ -1,30 +1,232 @@
-"""The manager: collects, preprocesses and sends (steps 1 to 3), and takes feedback (step 5)."""
+"""The manager: collects, preprocesses and sends (steps 1 to 3), and handles feedback (step 5).
+
+Before it come prefilters (section III-A), if there are any. With them and the source on one side
+and the workers on the other it has four parts: the `Collector` gathers arrivals into batches; a
+chain per stream (`actors.panjoin.chain`) cuts batches into subwindows; the `Mirror` turns the
+workers' records back into tuples; `Manager` sends commands. `OutOfOrderManager` does it for streams
+that arrive out of order (section III-G2).
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from actors.panjoin.chain import Chain, ChainRule
-from actors.panjoin.collecting import Collected, Collector
-from actors.panjoin.mirror import Mirror
-from actors.panjoin.payloads import Commands, Create, Expire, Feedback, Insert
-from actors.panjoin.prefilter import keep_join_fields
-from actors.panjoin.sides import Sides
-from actors.panjoin.worker import ResultsTo
-from actors.probes import Probes
+from actors.panjoin.payloads import Commands, Create, Expire, Feedback, Insert, Result
+from actors.panjoin.worker import IndexedQuery, ResultsTo, WorkerSubwindows
+from actors.probes import Probes, give_windows
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message
+from actors.results import Answers, Late
+from actors.source import Fed
+from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
-from joins.event_time import EventTimeBounds
+from joins.epochs import EpochCut, EpochCutter, MergeThreshold
+from joins.event_time import NO_WATERMARK, EventTimeBounds
 from joins.indexes.columns import encode
-from joins.indexes.panjoin.sorting import sort_codes
-from joins.indexes.panjoin.subwindow import SubwindowShape
+from joins.indexes.panjoin.lookup import sort_codes
+from joins.indexes.panjoin.subwindow import SubwindowShape, read_records
+from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds
-from joins.state import State
+from joins.state import Stateful
+from joins.work import Work
+
+
+def project_join_fields(fed: Fed, fields: Sequence[Sequence[str]]) -> Fed:
+    """Return arrivals with the join fields alone, per stream; their declared width is dropped."""
+    parts = tuple(
+        part.project(names) for part, names in zip(fed.arrivals.parts, fields, strict=True)
+    )
+    return Fed(Arrivals(parts, fed.arrivals.seq), fed.born_ns)
+
+
+class Spreader(Actor):
+    """Deals messages out to prefilters in turns; port ``prefilter``."""
+
+    state = ("_next",)
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Pass one message on."""
+        context.send("prefilter", message.payload, to=self._next)
+        self._next = (self._next + 1) % len(context.peers("prefilter"))
+
+
+class Prefilter(Actor):
+    """Retrieves the join fields of arrivals, so that the manager need not; port ``manager``."""
+
+    state = ()
+
+    def __init__(self, *, query: JoinQuery) -> None:
+        self._fields = [query.fields(stream) for stream in range(len(query.streams))]
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Filter one message."""
+        filtered = project_join_fields(message.payload, self._fields)
+        context.charge(Work(bytes_copied=filtered.nbytes))
+        context.send("manager", filtered)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedBatch:
+    """A batch: per stream its tuples with their windows, and what those of later ones begin with.
+
+    Attributes
+    ----------
+    parts
+        One per stream, in order of arrival.
+    horizon
+        Per stream the horizon of the bounds after these tuples.
+    span
+        First and last arrival number.
+    """
+
+    parts: tuple[Probes, ...]
+    horizon: tuple[int, ...]
+    span: tuple[int, int]
+
+
+class Collector(Stateful):
+    """Gathers arrivals, in their order, into batches (step 1).
+
+    A batch is full when the buffer of one stream is. All buffers are then emptied: a tuple of the
+    other stream that came earlier must be stored when the later one probes.
+
+    Parameters
+    ----------
+    batch_count
+        Tuples of one stream that make a batch.
+    """
+
+    state = ("_bounds", "_cutter", "_next_arrival", "_early", "_gathered", "_spans")
+
+    def __init__(
+        self, bounds: WindowBounds | EventTimeBounds, streams: int, batch_count: int
+    ) -> None:
+        self._bounds = bounds
+        self._streams = streams
+        self._threshold = MergeThreshold(kind="count", length=batch_count)
+        self._next_arrival = 0
+        self._early: dict[int, Fed] = {}
+        self._gathered: list[tuple[Probes, ...]] = []
+        self._spans: list[tuple[int, int]] = []
+        self._cutter = EpochCutter(self._threshold, self._streams)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no tuple is waiting."""
+        return not self._gathered
+
+    def add(self, fed: Fed) -> list[CollectedBatch]:
+        """Add arrivals and return the batches that are full.
+
+        Prefilters work side by side, so that one may overtake another: what comes early waits.
+        """
+        self._early[fed.span[0]] = fed
+        full = []
+        while self._next_arrival in self._early:
+            fed = self._early.pop(self._next_arrival)
+            self._next_arrival = fed.span[1] + 1
+            full += self._gather(fed)
+        return full
+
+    def empty(self) -> CollectedBatch:
+        """Return what has gathered (at least one tuple) as a batch before it is full."""
+        self._cutter = EpochCutter(self._threshold, self._streams)
+        return self._pack()
+
+    def _pack(self) -> CollectedBatch:
+        parts = [Probes.concat(pieces) for pieces in zip(*self._gathered, strict=True)]
+        span = self._spans[0][0], self._spans[-1][1]
+        self._gathered, self._spans = [], []
+        return CollectedBatch(tuple(parts), self._bounds.horizon, span)
+
+    def _gather(self, fed: Fed) -> list[CollectedBatch]:
+        full = []
+        arrivals = fed.arrivals
+        for cut in self._cutter.cut([part.ts for part in arrivals.parts], arrivals.seq):
+            piece = _piece_of(fed, cut)
+            # Window by window as batches go: the horizon is then that of the batch.
+            self._gathered.append(give_windows(piece, self._bounds))
+            self._spans.append(piece.span)
+            if cut.ends_epoch:
+                full.append(self._pack())
+        return full
+
+
+def _piece_of(fed: Fed, cut: EpochCut) -> Fed:
+    """Return the part of *fed* that a cut covers."""
+    rows = list(zip(cut.starts, cut.stops, strict=True))
+    arrivals = Arrivals(
+        tuple(p.slice(*r) for p, r in zip(fed.arrivals.parts, rows, strict=True)),
+        tuple(s[slice(*r)] for s, r in zip(fed.arrivals.seq, rows, strict=True)),
+    )
+    return Fed(arrivals, tuple(b[slice(*r)] for b, r in zip(fed.born_ns, rows, strict=True)))
+
+
+class Mirror(Stateful):
+    """Copies of the workers' BI-Sort subwindows, which turn records back into tuples.
+
+    The mirror of a worker executes the commands about a batch when the worker's answer comes,
+    neither sooner nor later: the places that the records name are then the same in both.
+    """
+
+    state = ("_workers", "_sent")
+
+    def __init__(
+        self, query: IndexedQuery, shapes: tuple[SubwindowShape, ...], workers: int, pairs: bool
+    ) -> None:
+        self._query = query
+        self._pairs = pairs
+        self._workers = [WorkerSubwindows(query, shapes, ("bi_sort",)) for _ in range(workers)]
+        self._sent: dict[tuple[int, int], Commands] = {}
+
+    def expect_answer(self, worker: int, commands: Commands) -> None:
+        """Remember the commands to a worker until it answers."""
+        self._sent[worker, commands.number] = commands
+
+    def translate(self, feedback: Feedback, context: Context) -> Answers | None:
+        """Catch up with a worker and return its answer as tuples; None if nothing was probed."""
+        commands = self._sent.pop((feedback.worker, feedback.number))
+        subwindows = self._workers[feedback.worker]
+        context.charge(subwindows.create_and_insert(commands))
+        answers = None
+        if any(map(len, commands.probe)):
+            found = tuple(
+                self._read(stream, part, result, subwindows, context)
+                for stream, (part, result) in enumerate(
+                    zip(commands.probe, feedback.results, strict=True)
+                )
+            )
+            answers = Answers(found, tuple(p.born_ns for p in commands.probe), commands.span)
+        subwindows.expire(commands)
+        return answers
+
+    def _read(
+        self,
+        stream: int,
+        part: Probes,
+        result: Result,
+        subwindows: WorkerSubwindows,
+        context: Context,
+    ) -> Matches:
+        stored = subwindows.of_stream(self._query.stored_stream[stream])
+        records = [(stored[number], records) for number, records in result.records.items()]
+        ranges = self._query.ranges(stream, part)
+        found = read_records(records, ranges, enumerate=self._pairs)
+        context.charge(found.work)
+        matches = found.of(stream, part.batch.id)
+        return matches if result.matches is None else Matches.sum([matches, result.matches])
 
 
 class Manager(Actor):
-    """Knows where every subwindow is, and tells the workers what to do about each batch.
+    """Assigns subwindows to workers, and sends the workers commands about each batch.
 
     Every tuple leaves with the positions it may see, so the answer is exact to the tuple though
     subwindows expire as a whole. A batch goes out as soon as it is packed: the next one is
@@ -42,8 +244,10 @@ class Manager(Actor):
     results
         Where workers send results.
     bounds
-        What every tuple sees; None takes the query's windows in the order of arrival.
+        What every tuple sees; None derives it from the query's windows in the order of arrival.
     """
+
+    state: ClassVar[tuple[str, ...]] = ("_collector", "_chains", "_mirror", "_number")
 
     def __init__(
         self,
@@ -58,31 +262,31 @@ class Manager(Actor):
         pairs: bool,
         bounds: WindowBounds | EventTimeBounds | None = None,
     ) -> None:
-        self._sides = Sides(query, schemas)
-        self._fields = [query.fields(stream) for stream in range(self._sides.streams)]
+        self._query = IndexedQuery(query, schemas)
+        self._fields = [query.fields(stream) for stream in range(self._query.streams)]
         bounds = bounds or WindowBounds(query.windows, self_join=query.is_self_join)
-        self._collector = Collector(bounds, self._sides.streams, batch_count)
+        self._collector = Collector(bounds, self._query.streams, batch_count)
         self._collecting_ns = collecting_ns
         self._chains = [Chain(stream, rule) for stream, rule in enumerate(rules)]
         self._workers = rules[0].workers
         self._mirror = (
-            Mirror(self._sides, shapes, self._workers, pairs) if results == "manager" else None
+            Mirror(self._query, shapes, self._workers, pairs) if results == "manager" else None
         )
         self._number = 0
 
     def receive(self, message: Message, context: Context) -> None:
-        """Take arrivals, the end of a batch's time, or a worker's feedback."""
+        """Handle arrivals, the end of a batch's time, or a worker's feedback."""
         if message.port == FEEDBACK:
-            self._hear(message.payload, context)
+            self._use_feedback(message.payload, context)
         elif message.port.startswith(TIMER):
             # A batch that was full before its time has left this timer behind.
             if message.port == TIMER + self._timer and not self._collector.is_empty:
                 self._process(self._collector.empty(), context)
         else:
-            fed = keep_join_fields(message.payload, self._fields)
+            fed = project_join_fields(message.payload, self._fields)
             was_empty = self._collector.is_empty
             number = self._number
-            for collected in self._collector.take(fed):
+            for collected in self._collector.add(fed):
                 self._process(collected, context)
             if not self._collector.is_empty and (was_empty or self._number > number):
                 context.set_timer(context.now + self._collecting_ns, self._timer)
@@ -91,7 +295,7 @@ class Manager(Actor):
     def _timer(self) -> str:
         return f"batch{self._number}"
 
-    def _process(self, collected: Collected, context: Context) -> None:
+    def _process(self, collected: CollectedBatch, context: Context) -> None:
         """Turn a batch into commands, and send each worker its own."""
         create: list[list[Create]] = [[] for _ in range(self._workers)]
         insert: list[list[Insert]] = [[] for _ in range(self._workers)]
@@ -106,10 +310,10 @@ class Manager(Actor):
                     create[worker].append(created)
                 insert[worker].append(inserted)
         nothing = [part.slice(0, 0) for part in probes]
-        probed = [self._chains[stored].workers for stored in self._sides.stored_stream]
+        probed = [self._chains[stored].workers for stored in self._query.stored_stream]
         for stream, horizon in enumerate(collected.horizon):
-            for worker, gone in self._expire(stream, horizon):
-                expire[worker].append(gone)
+            for worker, expired in self._expire(stream, horizon):
+                expire[worker].append(expired)
         for worker in range(self._workers):
             commands = Commands(
                 self._number,
@@ -125,19 +329,19 @@ class Manager(Actor):
             if commands.rows or commands.expire:
                 context.send("worker", commands, to=worker)
                 if self._mirror is not None:
-                    self._mirror.expect(worker, commands)
+                    self._mirror.expect_answer(worker, commands)
         self._number += 1
 
     def _expire(self, stream: int, horizon: int) -> list[tuple[int, Expire]]:
         return self._chains[stream].expire(horizon)
 
-    def _hear(self, feedback: Feedback, context: Context) -> None:
-        """Take a worker's status, and its results if they come here."""
+    def _use_feedback(self, feedback: Feedback, context: Context) -> None:
+        """Use a worker's status, and pass its results on if they come here."""
         for stream, status in enumerate(feedback.status):
-            stored = self._chains[self._sides.stored_stream[stream]]
-            stored.choice.hear(status.probed, status.matches)
+            stored = self._chains[self._query.stored_stream[stream]]
+            stored.choice.measure_probes(status.probed, status.matches)
             if status.splitters is not None:
-                self._chains[stream].sampled(status.splitters)
+                self._chains[stream].use_splitters(status.splitters)
         if self._mirror is not None:
             answers = self._mirror.translate(feedback, context)
             if answers is not None:
@@ -151,31 +355,58 @@ class Manager(Actor):
         Probes are in the order of the field that they probe with. Mostly it is the indexed one;
         the tuples are then sorted once, which is charged for either use.
         """
-        codes, order, work = sort_codes(encode(self._sides.columns(stream, part.batch)[0]))
+        codes, order, work = sort_codes(encode(self._query.stored_columns(stream, part.batch)[0]))
         context.charge(work)
-        if self._sides.probes_as_stored(stream):
+        if self._query.probes_as_stored(stream):
             context.charge(work)
             probes = part.take(order)
             return probes.batch, codes, probes
         stored = part.batch.take(order)
-        _, order, work = sort_codes(encode(self._sides.probing_values(stream, part.batch)))
+        _, order, work = sort_codes(encode(self._query.probing_values(stream, part.batch)))
         context.charge(work)
         return stored, codes, part.take(order)
 
-    def snapshot(self) -> State:
-        """Return the buffers, the chains, and the mirror if there is one."""
-        return {
-            "collector": self._collector.snapshot(),
-            "chains": [chain.snapshot() for chain in self._chains],
-            "mirror": None if self._mirror is None else self._mirror.snapshot(),
-            "number": self._number,
-        }
 
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._collector.restore(state["collector"])
-        for chain, snapshot in zip(self._chains, state["chains"], strict=True):
-            chain.restore(snapshot)
-        if self._mirror is not None:
-            self._mirror.restore(state["mirror"])
-        self._number = state["number"]
+class OutOfOrderManager(Manager):
+    """Sends late tuples to the sink, and the others with the event times that they pair with.
+
+    No tuple waits until it is in order: it probes and is stored as it arrives, unless a watermark
+    has passed it. It then is late: dropped, and reported. A subwindow expires when the newest event
+    time in it has left the windows of all tuples that are not late.
+
+    Parameters
+    ----------
+    lag_ns
+        How far watermarks stay behind the latest event time; None: there are none.
+    **rest
+        Those of `Manager`.
+    """
+
+    state = ("_watermark",)
+
+    def __init__(self, *, query: JoinQuery, lag_ns: int | None, **rest: Any) -> None:
+        self._bounds = EventTimeBounds(query, lag_ns)
+        super().__init__(query=query, bounds=self._bounds, **rest)
+        self._watermark = NO_WATERMARK
+
+    def _process(self, collected: CollectedBatch, context: Context) -> None:
+        parts = tuple(
+            self._in_time(stream, part, collected.span, context)
+            for stream, part in enumerate(collected.parts)
+        )
+        super()._process(replace(collected, parts=parts), context)
+        self._watermark = collected.horizon[0]
+
+    def _in_time(
+        self, stream: int, part: Probes, span: tuple[int, int], context: Context
+    ) -> Probes:
+        """Return *part* without what the watermark of the batch before has passed."""
+        late = part.batch.ts < self._watermark
+        if not late.any():
+            return part
+        batch = part.batch.take(late)
+        context.send("sink", Late(stream, batch.id, batch.ts, self._watermark, span))
+        return part.take(~late)
+
+    def _expire(self, stream: int, horizon: int) -> list[tuple[int, Expire]]:
+        return self._chains[stream].expire_older(self._bounds.oldest_seen(stream, horizon))

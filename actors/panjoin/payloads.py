@@ -9,8 +9,8 @@ import numpy as np
 from actors.probes import Probes
 from actors.protocol import HEADER_BYTES
 from joins.batch import Batch
-from joins.indexes.panjoin.records import Records
-from joins.indexes.panjoin.structure import StructureName
+from joins.indexes.panjoin.bi_sort import Records
+from joins.indexes.panjoin.lookup import StructureName
 from joins.matches import Matches
 
 _COMMAND_BYTES = 16
@@ -25,7 +25,7 @@ class Create:
     Attributes
     ----------
     splitters
-        For a RaP-Table: codes sampled in an earlier subwindow, if one has been heard of.
+        For a RaP-Table: codes sampled in an earlier subwindow, if a worker has reported any.
     """
 
     stream: int
@@ -37,7 +37,7 @@ class Create:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
-        return _COMMAND_BYTES + (0 if self.splitters is None else self.splitters.nbytes)
+        return _COMMAND_BYTES + _splitter_bytes(self.splitters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """Let go of subwindow *number* of *stream*, once the batch's probes are answered."""
+    """Drop subwindow *number* of *stream*, once the batch's probes are answered."""
 
     stream: int
     number: int
@@ -110,15 +110,14 @@ class Commands:
     @property
     def rows(self) -> int:
         """Tuples to insert and to probe with."""
-        inserted = sum(len(insert.batch) for insert in self.insert)
-        return inserted + sum(len(part) for part in self.probe)
+        return sum(len(insert.batch) for insert in self.insert) + sum(map(len, self.probe))
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What only a worker knows about one stream, after one batch.
+    """What only a worker can report of one stream, after one batch.
 
-    That the newest subwindow is full or the oldest one empty, the manager knows before the worker
+    That the newest subwindow is full or the oldest one empty the manager computes before the worker
     does: it needs it for the next batch, which it packs while the workers are at this one.
 
     Attributes
@@ -138,7 +137,7 @@ class Status:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
-        return _COMMAND_BYTES + (0 if self.splitters is None else self.splitters.nbytes)
+        return _COMMAND_BYTES + _splitter_bytes(self.splitters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,13 @@ class Result:
         """Probes that it is for."""
         if self.matches is not None:
             return len(self.matches)
-        return max((records.ranges.shape[2] for records in self.records.values()), default=0)
+        return max((records.places.shape[2] for records in self.records.values()), default=0)
+
+    @property
+    def total(self) -> int:
+        """Number of pairs; records count at their lengths."""
+        in_records = sum(records.lengths for records in self.records.values())
+        return in_records + (0 if self.matches is None else self.matches.total)
 
     @property
     def nbytes(self) -> int:
@@ -195,10 +200,14 @@ class Feedback:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
-        status = sum(status.nbytes for status in self.status)
-        return HEADER_BYTES + status + sum(result.nbytes for result in self.results)
+        parts: tuple[Status | Result, ...] = (*self.status, *self.results)
+        return HEADER_BYTES + sum(part.nbytes for part in parts)
 
     @property
     def rows(self) -> int:
         """Probes that results are for, however many subwindows each probed."""
         return sum(result.probes for result in self.results)
+
+
+def _splitter_bytes(splitters: np.ndarray | None) -> int:
+    return 0 if splitters is None else splitters.nbytes

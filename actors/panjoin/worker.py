@@ -1,29 +1,165 @@
-"""The worker: keeps its subwindows and does as the manager commands (steps 4 and 5)."""
+"""The worker: stores its subwindows and executes the manager's commands (steps 4 and 5).
+
+`OutOfOrderWorker` does it for streams that arrive out of order (section III-G2).
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Collection
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from actors.panjoin.holdings import Holdings
-from actors.panjoin.payloads import Commands, Feedback, Result, Status
-from actors.panjoin.sides import Sides
+from actors.panjoin.payloads import Commands, Feedback, Insert, Result, Status
 from actors.probes import Probes
 from actors.protocol import FEEDBACK, Actor, Context, Message
 from actors.results import Answers
-from joins.batch import Schema
+from joins.batch import Batch, Schema
+from joins.event_time import Candidates, EventTimePairs, Paired
+from joins.indexes.index import EncodedRanges, encode_ranges, ranges_for
 from joins.indexes.panjoin.accelerator import Accelerator
-from joins.indexes.panjoin.answering import Probes as EncodedProbes
-from joins.indexes.panjoin.bi_sort import BiSort
-from joins.indexes.panjoin.probing import probe_subwindows
-from joins.indexes.panjoin.records import Records
-from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
-from joins.matches import Matches, ProbeResult
+from joins.indexes.panjoin.bi_sort import Records
+from joins.indexes.panjoin.subwindow import (
+    STRUCTURES,
+    OutOfOrderSubwindow,
+    Subwindow,
+    SubwindowShape,
+    probe_subwindows,
+)
+from joins.matches import Matches
+from joins.queries.conditions import Band, Condition
 from joins.queries.query import JoinQuery
-from joins.state import State
+from joins.state import Stateful
+from joins.work import NO_WORK, Work
 
 ResultsTo = Literal["sink", "manager"]
+
+
+def indexed_predicate(query: JoinQuery) -> int:
+    """Return the predicate whose field subwindows index.
+
+    The paper's queries have one. Of several an equality finds the fewest candidates, then a band,
+    then a comparison; with ``!=`` nearly everything is one.
+    """
+
+    def rank(place: int) -> tuple[int, int]:
+        operator = query.predicates[place].operator
+        if operator.is_equality:
+            return 0, place
+        if isinstance(operator, Band):
+            return 1, place
+        return 3 if operator.negated else 2, place
+
+    return min(range(len(query.predicates)), key=rank)
+
+
+class IndexedQuery:
+    """The query as PanJoin's actors see it: conditions by stream, the indexed one first.
+
+    Attributes
+    ----------
+    streams
+        Number of streams.
+    stored_stream
+        Per probing stream the one it probes.
+    dtypes
+        Per stored stream the dtypes of its fields.
+    """
+
+    def __init__(self, query: JoinQuery, schemas: tuple[Schema, ...]) -> None:
+        self.streams = len(query.streams)
+        indexed = indexed_predicate(query)
+        self.stored_stream = [query.stored_stream(stream) for stream in range(self.streams)]
+        self._probing: list[list[Condition]] = []
+        for stream in range(self.streams):
+            conditions = list(query.conditions(stream, schemas))
+            self._probing.append([conditions.pop(indexed), *conditions])
+        self._storing = [self._probing[other] for other in self.stored_stream]
+        self.dtypes = [tuple(c.dtype for c in conditions) for conditions in self._storing]
+
+    def stored_columns(self, stream: int, batch: Batch) -> list[np.ndarray]:
+        """Return what is stored of tuples of *stream*, a column per condition."""
+        return [
+            batch.fields[condition.stored_field].astype(condition.dtype, copy=False)
+            for condition in self._storing[stream]
+        ]
+
+    def probes_as_stored(self, stream: int) -> bool:
+        """Return whether tuples of *stream* probe with the field that they are indexed by."""
+        return self._probing[stream][0].probe_field == self._storing[stream][0].stored_field
+
+    def probing_values(self, stream: int, batch: Batch) -> np.ndarray:
+        """Return the values that tuples of *stream* probe the indexed field with."""
+        indexed = self._probing[stream][0]
+        return batch.fields[indexed.probe_field].astype(indexed.dtype, copy=False)
+
+    def ranges(self, stream: int, part: Probes) -> EncodedRanges:
+        """Return what tuples of *stream* ask for."""
+        conditions = self._probing[stream]
+        columns = [part.batch.fields[c.probe_field] for c in conditions]
+        ranges = ranges_for(conditions, columns, part.start, part.stop)
+        return encode_ranges(ranges, [c.dtype for c in conditions])
+
+
+class WorkerSubwindows(Stateful):
+    """The subwindows of one worker, by stream and number, in the order of their creation.
+
+    The worker has them, and so has the manager's mirror of it.
+
+    Parameters
+    ----------
+    shapes
+        Per stream what its subwindows have in common.
+    kinds
+        Structures to store; commands about others are ignored.
+    """
+
+    state = ("_subwindows",)
+
+    subwindow_type: type[Subwindow] = Subwindow
+
+    def __init__(
+        self,
+        query: IndexedQuery,
+        shapes: tuple[SubwindowShape, ...],
+        kinds: Collection[str] = tuple(STRUCTURES),
+    ) -> None:
+        self._query = query
+        self._shapes = shapes
+        self._kinds = kinds
+        self._subwindows: list[dict[int, Subwindow]] = [{} for _ in shapes]
+
+    def create_and_insert(self, commands: Commands) -> Work:
+        """Create and insert as *commands* say."""
+        work = NO_WORK
+        for create in commands.create:
+            if create.structure in self._kinds:
+                self._subwindows[create.stream][create.number] = self.subwindow_type(
+                    self._shapes[create.stream],
+                    create.structure,
+                    first=create.first,
+                    splitters=create.splitters,
+                )
+        for insert in commands.insert:
+            subwindow = self._subwindows[insert.stream].get(insert.number)
+            if subwindow is not None:
+                work += self._insert(subwindow, insert)
+                if insert.fills:
+                    work += subwindow.seal()
+        return work
+
+    def _insert(self, subwindow: Subwindow, insert: Insert) -> Work:
+        columns = self._query.stored_columns(insert.stream, insert.batch)
+        return subwindow.insert(columns, insert.batch.id)
+
+    def expire(self, commands: Commands) -> None:
+        """Drop what *commands* say."""
+        for expire in commands.expire:
+            self._subwindows[expire.stream].pop(expire.number, None)
+
+    def of_stream(self, stream: int) -> dict[int, Subwindow]:
+        """Return the subwindows of a stream by number."""
+        return self._subwindows[stream]
 
 
 class Worker(Actor):
@@ -44,11 +180,13 @@ class Worker(Actor):
         Threads that share the probes of a batch. In virtual time their work is added up: it is
         done on one core.
     accelerator
-        The board that holds its subwindows, all of them BI-Sorts whose results go to the manager;
-        None keeps them on the core.
+        The board that stores its subwindows, all of them BI-Sorts whose results go to the manager;
+        None leaves them to the core.
     """
 
-    holdings_type: type[Holdings] = Holdings
+    state: ClassVar[tuple[str, ...]] = ("_subwindows",)
+
+    subwindows_type: type[WorkerSubwindows] = WorkerSubwindows
 
     def __init__(
         self,
@@ -62,8 +200,8 @@ class Worker(Actor):
         accelerator: Accelerator | None,
         pairs: bool,
     ) -> None:
-        self._sides = Sides(query, schemas)
-        self._holdings = self.holdings_type(self._sides, shapes)
+        self._query = IndexedQuery(query, schemas)
+        self._subwindows = self.subwindows_type(self._query, shapes)
         self._index = index
         self._results = results
         self._threads = threads
@@ -71,102 +209,139 @@ class Worker(Actor):
         self._pairs = pairs
 
     def receive(self, message: Message, context: Context) -> None:
-        """Do what the manager commands about one batch."""
+        """Execute the manager's commands about one batch."""
         commands: Commands = message.payload
-        work = self._holdings.take(commands)
+        work = self._subwindows.create_and_insert(commands)
         if self._accelerator is not None:
             inserted = sum(len(insert.batch) for insert in commands.insert)
-            work = self._accelerator.insertion(inserted, work)
+            work = self._accelerator.insertion_time(inserted, work)
         context.charge(work)
         results: tuple[Result, ...] = ()
         if self._results == "sink":
-            found = self._answer(commands, context)
+            totals = self._answer(commands, context)
         else:
-            results = tuple(self._search(s, p, context) for s, p in enumerate(commands.probe))
-            found = [_matches_in(result) for result in results]
+            results = tuple(
+                self._search(stream, part, context) for stream, part in enumerate(commands.probe)
+            )
+            totals = [result.total for result in results]
         status = tuple(
-            Status(len(part) * len(self._probed(s)), matches, self._sampled(s, commands))
-            for s, (part, matches) in enumerate(zip(commands.probe, found, strict=True))
+            Status(len(part) * len(self._probed(stream)), total, self._sampled(stream, commands))
+            for stream, (part, total) in enumerate(zip(commands.probe, totals, strict=True))
         )
-        self._holdings.expire(commands)
+        self._subwindows.expire(commands)
         context.send(
             FEEDBACK, Feedback(commands.number, self._index, status, results, commands.span)
         )
 
-    def _probed(self, stream: int) -> list[Subwindow]:
-        """Return the subwindows that tuples of *stream* probe."""
-        return list(self._holdings.of(self._sides.stored_stream[stream]).values())
+    def _probed(self, stream: int) -> dict[int, Subwindow]:
+        """Return the subwindows that tuples of *stream* probe, by number."""
+        return self._subwindows.of_stream(self._query.stored_stream[stream])
 
     def _answer(self, commands: Commands, context: Context) -> list[int]:
         """Send the matches straight on; return how many there are per probing stream."""
-        found = [self._probe(s, part, context) for s, part in enumerate(commands.probe)]
-        if any(len(part) for part in commands.probe):
+        found = tuple(
+            self._find(stream, part, list(self._probed(stream).values()), context)
+            for stream, part in enumerate(commands.probe)
+        )
+        if any(map(len, commands.probe)):
             born_ns = tuple(part.born_ns for part in commands.probe)
-            context.send("sink", Answers(tuple(found), born_ns, commands.span))
+            context.send("sink", Answers(found, born_ns, commands.span))
         return [matches.total for matches in found]
 
-    def _probe(self, stream: int, part: Probes, context: Context) -> Matches:
-        probes = self._sides.encode(stream, part)
-        return self._find(stream, part, probes, self._probed(stream), context)
-
     def _find(
-        self,
-        stream: int,
-        part: Probes,
-        probes: EncodedProbes,
-        subwindows: list[Subwindow],
-        context: Context,
+        self, stream: int, part: Probes, subwindows: list[Subwindow], context: Context
     ) -> Matches:
-        found = probe_subwindows(subwindows, probes, enumerate=self._pairs, threads=self._threads)
+        found = probe_subwindows(
+            subwindows,
+            self._query.ranges(stream, part),
+            enumerate=self._pairs,
+            threads=self._threads,
+        )
         context.charge(found.work)
-        return matches_of(stream, part, found)
+        return found.of(stream, part.batch.id)
 
     def _search(self, stream: int, part: Probes, context: Context) -> Result:
         """Answer with records where the structure is sorted, with matches where it is not."""
         if not len(part):
             return Result({}, None)
-        probes = self._sides.encode(stream, part)
+        ranges = self._query.ranges(stream, part)
         records: dict[int, Records] = {}
         others = []
-        stored = self._holdings.of(self._sides.stored_stream[stream])
-        for number, subwindow in stored.items():
+        for number, subwindow in self._probed(stream).items():
             if subwindow.kind == "bi_sort":
-                records[number], work = subwindow.records(probes)
+                records[number], work = subwindow.bi_sort.find_records([ranges])
                 if self._accelerator is not None:
-                    assert isinstance(subwindow.structure, BiSort)
-                    work = self._accelerator.probing(subwindow.structure, records[number])
+                    work = self._accelerator.probing_time(subwindow.bi_sort, records[number])
                 context.charge(work)
             else:
                 others.append(subwindow)
-        matches = self._find(stream, part, probes, others, context) if others else None
+        matches = self._find(stream, part, others, context) if others else None
         return Result(records, matches)
 
     def _sampled(self, stream: int, commands: Commands) -> np.ndarray | None:
         """Return the splitters sampled in what was filled last of *stream* by these commands."""
-        filled = [i for i in commands.insert if i.stream == stream and i.fills]
-        return self._holdings.get(stream, filled[-1].number).sampled if filled else None
-
-    def snapshot(self) -> State:
-        """Return the subwindows."""
-        return {"holdings": self._holdings.snapshot()}
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._holdings.restore(state["holdings"])
+        filled = [i.number for i in commands.insert if i.stream == stream and i.fills]
+        return self._subwindows.of_stream(stream)[filled[-1]].sampled if filled else None
 
 
-def matches_of(stream: int, part: Probes, found: ProbeResult) -> Matches:
-    """Return what the tuples *part* of *stream* found."""
-    return Matches(
-        stream=stream,
-        probe_id=part.batch.id,
-        count=found.count,
-        fingerprint=found.fingerprint,
-        match_id=found.match_id,
-    )
+class OutOfOrderSubwindows(WorkerSubwindows):
+    """Subwindows with event times, and with a buffer each for what comes when they are full."""
+
+    subwindow_type = OutOfOrderSubwindow
+
+    def create_and_insert(self, commands: Commands) -> Work:
+        """Create and insert as *commands* say, as a new batch."""
+        for subwindows in self._subwindows:
+            for subwindow in subwindows.values():
+                _timed(subwindow).begin_batch()
+        return super().create_and_insert(commands)
+
+    def _insert(self, subwindow: Subwindow, insert: Insert) -> Work:
+        timed, batch = _timed(subwindow), insert.batch
+        store = timed.insert_late if insert.late else timed.insert_timed
+        return store(self._query.stored_columns(insert.stream, batch), batch.id, batch.ts)
 
 
-def _matches_in(result: Result) -> int:
-    """Return how many tuples a result speaks of; records are taken at their lengths."""
-    lengths = sum(records.lengths for records in result.records.values())
-    return lengths + (0 if result.matches is None else result.matches.total)
+class OutOfOrderWorker(Worker):
+    """Finds pairs in both directions of event time; its results go straight on."""
+
+    subwindows_type = OutOfOrderSubwindows
+    state = ()
+
+    def __init__(self, *, query: JoinQuery, **rest: Any) -> None:
+        super().__init__(query=query, **rest)
+        self._event_time = EventTimePairs(query)
+
+    def _answer(self, commands: Commands, context: Context) -> list[int]:
+        found = [self._pair(s, part, context) for s, part in enumerate(commands.probe)]
+        if any(map(len, commands.probe)):
+            matches = tuple(m for paired in found for m in (paired.seen, paired.seeing))
+            born_ns = tuple(
+                born
+                for part, paired in zip(commands.probe, found, strict=True)
+                for born in (part.born_ns, part.born_ns[paired.row])
+            )
+            context.send("sink", Answers(matches, born_ns, commands.span))
+        return [paired.seen.total + paired.seeing.total for paired in found]
+
+    def _pair(self, stream: int, part: Probes, context: Context) -> Paired:
+        ranges = self._query.ranges(stream, part)
+        candidates: list[Candidates] = []
+        for subwindow in self._probed(stream).values():
+            found, work = _timed(subwindow).find_candidates(
+                ranges, part.start, part.stop, self._threads
+            )
+            context.charge(work)
+            candidates += found
+        return self._event_time.of(
+            stream,
+            part.batch,
+            (part.start, part.stop),
+            Candidates.concat(candidates),
+            enumerate=self._pairs,
+        )
+
+
+def _timed(subwindow: Subwindow) -> OutOfOrderSubwindow:
+    assert isinstance(subwindow, OutOfOrderSubwindow)
+    return subwindow

@@ -1,11 +1,10 @@
 """From live runs to a cost profile: least squares of relative errors, no cost below zero.
 
-A profile for all systems at once would have to explain with one price a comparison what some do in
-vectors and others along pointers. So the units keep the prices of the default profile, and each
-operator of each system gets factors for its own work, one for each group of units, beside what a
-message and a tuple cost in the code around it. Where runs do not tell the groups apart, their
-factors stay as near to 1 as may be. The transport of messages is fitted to live runs, over all
-systems together.
+One profile for all systems would need one price for a comparison, which some do in vectors and
+others along pointers. So the units keep the prices of the default profile, and each operator of
+each system gets factors for its own work, one for each group of units, beside what a message and a
+tuple cost in the code around it. Where runs do not separate the groups, their factors stay as near
+to 1 as possible. The transport of messages is fitted to live runs, over all systems together.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import nnls
 
 from actors.hosting.live.parcels import Served
 from netsim.cost import OPERATORS, TRANSPORT, CostProfile, load_profile
 from netsim.operator_cost import GROUPS, OperatorCost, Transport
-from scenarios.calibration.transport import Carried
+from scenarios.calibration.live_runs import Carried
 
 _PS_PER_S = 1e12
 _PULL = 0.001
@@ -110,29 +108,29 @@ def fitted_ns(base: CostProfile, cost: OperatorCost, run: Served) -> float:
 
 
 def misfit(profile: Calibrated, observed: Mapping[str, Mapping[str, Sequence[Served]]]) -> float:
-    """Return by how much *profile* misses what operators took in runs, the median, as a part."""
-    missed = [
+    """Return the median relative error of *profile* in what operators took in runs."""
+    errors = [
         fitted_ns(profile.base, profile.operators[system][role], run) / run.worked_ns - 1
         for system, roles in observed.items()
         for role, runs in roles.items()
         for run in runs
         if run.worked_ns
     ]
-    return float(np.median(np.abs(missed)))
+    return float(np.median(np.abs(errors)))
 
 
 def _counts(base: CostProfile, run: Served) -> list[float]:
     """Return messages, tuples, and work in nanoseconds of the profile's, by group."""
-    everything = {unit: 0 for units in GROUPS.values() for unit in units}
-    alone = [{unit: getattr(base, unit) for unit in units} for units in GROUPS.values()]
-    work = [replace(base, **(everything | units)).work_ns(run.work) for units in alone]
+    free = {unit: 0 for units in GROUPS.values() for unit in units}
+    priced = [{unit: getattr(base, unit) for unit in units} for units in GROUPS.values()]
+    work = [replace(base, **(free | units)).work_ns(run.work) for units in priced]
     return [run.messages, run.rows, *work]
 
 
 def _relative_fit(
     counts: np.ndarray, took: np.ndarray, near_one: np.ndarray | None = None
 ) -> list[int]:
-    """Return picoseconds of each column's unit; runs that took no time say nothing.
+    """Return picoseconds of each column's unit; runs that took no time are ignored.
 
     Rows of *near_one*, times the units' seconds, are pulled towards 1.
     """
@@ -143,13 +141,16 @@ def _relative_fit(
         wanted = np.append(wanted, np.full(len(near_one), _PULL))
     scale = np.linalg.norm(rows, axis=0)  # a message and a comparison are far apart
     scale[scale == 0] = 1.0
+    # Only here: importing scipy takes a while, and most commands fit nothing.
+    from scipy.optimize import nnls
+
     costs, _ = nnls(rows / scale, wanted)
     return [round(cost * _PS_PER_S) for cost in (costs / scale).tolist()]
 
 
-def write(profile: Calibrated, path: Path, told: str) -> None:
-    """Write *profile* as a TOML file, *told* as its first line."""
-    lines = [f"# {told}", *(f"{name} = {getattr(profile.base, name)}" for name in COSTS)]
+def write_profile(profile: Calibrated, path: Path, comment: str) -> None:
+    """Write *profile* as a TOML file, *comment* as its first line."""
+    lines = [f"# {comment}", *(f"{name} = {getattr(profile.base, name)}" for name in COSTS)]
     tables = {TRANSPORT: profile.transport} | {
         f'{OPERATORS}.{system}."{role}"': cost
         for system, roles in profile.operators.items()

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from actors.context import RecordingContext
-from actors.panjoin.chain import Chain, ChainRule
-from actors.panjoin.choice import LARGE_BATCH, LARGE_SELECTIVITY, Choice
-from actors.panjoin.manager import Manager
+from actors.panjoin.chain import LARGE_BATCH, LARGE_SELECTIVITY, Chain, ChainRule, Choice
+from actors.panjoin.manager import Manager, Prefilter
 from actors.panjoin.payloads import Commands, Expire, Feedback
-from actors.panjoin.prefilter import Prefilter
 from actors.panjoin.worker import Worker
 from actors.protocol import Message
 from actors.source import Fed
@@ -64,7 +62,12 @@ class System:
     timers: list[tuple[int, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        common = {"query": QUERY, "schemas": SCHEMAS, "shapes": (SHAPE, SHAPE), "pairs": True}
+        common: dict[str, Any] = {
+            "query": QUERY,
+            "schemas": SCHEMAS,
+            "shapes": (SHAPE, SHAPE),
+            "pairs": True,
+        }
         rules = tuple(
             ChainRule(
                 capacity=CAPACITY,
@@ -211,6 +214,7 @@ def test_a_table_gets_the_splitters_of_the_last_one_that_was_filled() -> None:
     first, second = (create for _, told in system.commanded for create in told.create)
     assert first.splitters is None
     sampled = [f.status[0].splitters for f in system.heard if f.status[0].splitters is not None]
+    assert second.splitters is not None
     assert second.splitters.tolist() == sampled[0].tolist()
 
 
@@ -282,11 +286,11 @@ def test_the_choice_follows_the_papers_strategy() -> None:
     def chosen(batches: list[np.ndarray], *, matches: int = 0) -> str:
         choice = Choice()
         for batch in batches:
-            choice.store(np.sort(batch))
+            choice.measure_batch(np.sort(batch))
         choice.choose()  # the subwindow before: its quantiles are now known
         for batch in batches:
-            choice.store(np.sort(batch))
-        choice.hear(10, 10 * matches)
+            choice.measure_batch(np.sort(batch))
+        choice.measure_probes(10, 10 * matches)
         return choice.choose()
 
     even = [rng.integers(0, 1_000, 512) for _ in range(8)]
@@ -295,7 +299,7 @@ def test_the_choice_follows_the_papers_strategy() -> None:
     assert chosen([rng.integers(0, 1_000, LARGE_BATCH)]) == "bi_sort"
     rising = Choice()
     for begin in range(0, 4_096, 512):
-        rising.store(np.arange(begin, begin + 512))
+        rising.measure_batch(np.arange(begin, begin + 512))
         if begin == 2_048:
             assert rising.choose() == "wib_tree"  # nothing known before the first
     assert rising.choose() == "wib_tree"  # everything lies past the last quantile

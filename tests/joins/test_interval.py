@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.hashing import mix
-from joins.indexes.interval.buffer import IntervalBuffer
-from joins.indexes.interval.key_groups import group_by_key
-from joins.indexes.interval.probe import first_from
+from joins.indexes.interval import IntervalBuffer, first_from
+from joins.indexes.key_groups import group_by_key
 from joins.interval_join import IntervalJoin, join_keys
 from joins.machine.lanes import LOOKAHEAD
 from joins.matches import Matches

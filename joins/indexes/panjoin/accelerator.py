@@ -1,12 +1,12 @@
 """BI-Sort on an FPGA (section IV): what its parts take for what a BI-Sort does.
 
-The answers are a BI-Sort's; only the time is the board's. Its units take a tuple a clock, and work
-as a pipeline on what the memory streams: the slowest of them, of the memory and of the link to the
-host is what a batch takes.
+The answers are a BI-Sort's; only the time is the board's. Its units process a tuple a clock, and
+work as a pipeline on what the memory streams: a batch takes as long as the slowest of the units,
+the memory and the link to the host.
 
 The paper gives the clock (Table I), eight mergers and eight probers, and two channels of DDR3-1066;
 eight mergers would need 32 GB/s, which is why it finds that more are of no use. It does not say how
-many partitioners there are, nor how fast the link is: taken are one per prober, and the board's
+many partitioners there are, nor how fast the link is: assumed are one per prober, and the board's
 eight lanes of PCI Express 3.
 """
 
@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joins.indexes.panjoin.bi_sort import BiSort
-from joins.indexes.panjoin.records import Records
+from joins.indexes.panjoin.bi_sort import BiSort, Records
 from joins.work import Work
 
 TUPLE_BYTES = 8
@@ -47,8 +46,8 @@ class Accelerator:
     memory_bps: int = 2 * 1066 * 8 * 10**6
     link_bps: int = 7_877 * 10**6
 
-    def insertion(self, tuples: int, work: Work) -> Work:
-        """Return what the board takes to insert so many *tuples*, which cost a BI-Sort *work*.
+    def insertion_time(self, tuples: int, work: Work) -> Work:
+        """Return the time to insert so many *tuples*, whose insertion cost a BI-Sort *work*.
 
         A tuple merged is read from one stream and written to another.
         """
@@ -58,17 +57,17 @@ class Accelerator:
             link=TUPLE_BYTES * tuples,
         )
 
-    def probing(self, held: BiSort, records: Records) -> Work:
-        """Return what the board takes to find *records* in a BI-Sort.
+    def probing_time(self, bi_sort: BiSort, records: Records) -> Work:
+        """Return the time to find *records* in a BI-Sort.
 
         The partitioners go through the index array and the probes, the probers through the ends of
         ranges and the partitions that these fall into: each of them once, as probes are in order.
         """
-        width, samples = held.partitioning
-        ranges = records.ranges
-        bands, _, probes = ranges.shape
-        entered = np.unique(ranges[:, :2] // width) if held.sizes[0] else ranges[:0]
-        read = len(entered) * width + held.sizes[1]
+        width, samples = bi_sort.partitioning
+        bands, _, probes = records.places.shape
+        in_main = records.places[:, :2]
+        entered = np.unique(in_main // width) if bi_sort.sizes[0] else in_main[:0]
+        read = len(entered) * width + bi_sort.sizes[1]
         ends = 2 * bands * probes
         return self._slowest(
             [(self.partitioners, samples + ends), (self.probers, read + ends)],
@@ -79,7 +78,7 @@ class Accelerator:
     def _slowest(self, tuples: list[tuple[int, int]], *, memory: int, link: int) -> Work:
         """Return the time of the slowest of units, memory and link.
 
-        *tuples* has per kind of unit how many there are, and how many tuples they take together.
+        *tuples* has per kind of unit how many there are, and how many tuples they process together.
         """
         spent_ns = [
             memory * _BILLION // self.memory_bps,

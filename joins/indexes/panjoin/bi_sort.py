@@ -1,35 +1,140 @@
-"""BI-Sort: Buffered Indexed Sort (section III-D).
+"""BI-Sort: Buffered Indexed Sort (section III-D), and the records it answers with.
 
-The subwindow is one sorted array, the main array. A small insertion buffer keeps most insertions
-from moving it, and an index array of every so many keys keeps most searches out of it.
+The subwindow is one sorted array, the main array. A small insertion buffer spares most insertions
+from moving it, and an index array of every so many keys spares most searches from reading it.
 
 Two things differ from the paper. Its buffer is unsorted and scanned by every probe; batches come
 sorted, so that merging them into a sorted buffer costs next to nothing, and a probe then searches
 the buffer as it does the main array: the buffer may be large, and a range in it is a record too.
 And inside a partition the paper goes through tuples and probes in one merging loop; here each probe
 counts the keys of its partition that are less, eight in an instruction and without a branch to
-guess. The tuples read are the same ones. Where matches are counted, a range's end is not searched
+predict. The tuples read are the same ones. Where matches are counted, a range's end is not searched
 for: it is counted beside the beginning, and if it lies beyond the partition, keys are compared from
 there on, sixteen at a time.
+
+In order of appearance: the arrays, the structure, records, and the kernels that search the arrays,
+count what is in a range, and list it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from joins.indexes.panjoin.answering import Output, Probes, Stored, new_counters, work_of
-from joins.indexes.panjoin.bi_sort_matches import make_ranges, probe_runs, report_ranges
-from joins.indexes.panjoin.bi_sort_runs import fits, make_runs, merge, sample, widest
-from joins.indexes.panjoin.bi_sort_search import search_runs
-from joins.work import MOVES, Work
+from joins.hashing import splitmix64
+from joins.indexes.index import EncodedRanges
+from joins.indexes.panjoin.lookup import (
+    BLOCK,
+    Lookup,
+    match_places,
+    new_counters,
+    sees_nothing,
+)
+from joins.indexes.sorted_array import (
+    AT_ONCE,
+    SortedRun,
+    merge,
+    nearest_key,
+    rebound,
+    rebound_all,
+)
+from joins.machine.compiling import inlined, kernel, part_of
+from joins.machine.instructions import prefetch_entry
+from joins.machine.lanes import LANES, lanes_less
+from joins.machine.memory import aligned
+from joins.work import COMPARISONS, MATCHES, MOVES, Work
 
 BUFFER_SHARE = 32
 BUFFER_MOST = 32_768
 """The insertion buffer has room for this part of a subwindow, and for no more than so many tuples:
 measured with windows of 2^20 tuples (benchmarks/panjoin.py), where merging a batch into the buffer
 and the buffer into the main array then cost about the same."""
+
+CHUNK = LANES
+"""Keys that a scan compares without a branch in between; partitions are whole numbers of them."""
+
+_NARROW = np.iinfo(np.int32)
+_GREATEST = np.int64(0x7FFFFFFFFFFFFFFF)
+_SCANNED = 4 * CHUNK
+"""Keys of a partition that are scanned; a wider one is first narrowed down by halving."""
+_LINE = 16
+"""Keys or places of 32 bits in a cache line."""
+_AHEAD = 8
+"""Probes whose partitions are prefetched: prefetching all at once would lose most requests."""
+_LIKELY = 4
+"""Tuples that a range is assumed to have when its places are prefetched."""
+_FEW = 8
+"""Tuples of a range that are looked at without a branch."""
+_RARE = 8
+"""Fewer than one match in so many probes: most ranges are empty, which a branch then predicts."""
+
+
+class Arrays(NamedTuple):
+    """The sorted arrays of a BI-Sort.
+
+    Behind the last tuple the keys of both runs are the greatest integer, in the main array at least
+    one partition of them, so that scans need not look for the end. Keys are int32 while all of them
+    fit (`_fit`), which halves what is read, else int64.
+
+    Attributes
+    ----------
+    main, buffer
+        The main array and the insertion buffer.
+    sampled
+        Shape (1, P), the index array: the key of every *step*-th tuple of the main array.
+    step
+        Tuples in a partition, a multiple of `CHUNK`.
+    partitions
+        Entries of the index array in use.
+    """
+
+    main: SortedRun
+    buffer: SortedRun
+    sampled: np.ndarray
+    step: int
+    partitions: int
+
+
+class Spans(NamedTuple):
+    """Where the ranges of probes lie in the arrays, int64 columns; ends are exclusive."""
+
+    main_begin: np.ndarray
+    main_end: np.ndarray
+    buffer_begin: np.ndarray
+    buffer_end: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """⟨start, end⟩ records: the answer of a BI-Sort without its tuples.
+
+    A record is a run of places in a sorted array, so that its size does not depend on how many
+    tuples match. A mirror, which has the same arrays, can turn it back into tuples.
+
+    Attributes
+    ----------
+    places
+        int32, shape (bands, 4, probes): the `Spans` of each band of the join condition. A tuple in
+        two bands is in the record of one of them.
+    negated
+        The label *not*: the answer is what lies in none of the records.
+    """
+
+    places: np.ndarray
+    negated: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes: the records, and a bit for the label."""
+        return self.places.nbytes + 1
+
+    @property
+    def lengths(self) -> int:
+        """Tuples in all records together."""
+        return int((self.places[:, 1::2] - self.places[:, ::2]).sum(dtype=np.int64))
 
 
 class BiSort:
@@ -48,144 +153,484 @@ class BiSort:
     def __init__(self, capacity: int, partitions: int, buffer: int | None = None) -> None:
         if buffer is None:
             buffer = min(max(1, capacity // BUFFER_SHARE), BUFFER_MOST)
-        self._runs = make_runs(capacity, partitions, buffer, np.dtype(np.int32))
+        self._made_of = capacity, partitions, buffer
+        self._arrays = _make_arrays(*self._made_of, np.dtype(np.int32))
 
     def __len__(self) -> int:
-        return self._runs.size + self._runs.buffered
+        return sum(self.sizes)
 
     @property
     def nbytes(self) -> int:
         """Bytes that its arrays occupy."""
-        return sum(part.nbytes for part in self._runs if isinstance(part, np.ndarray))
+        main, buffer, sampled, *_ = self._arrays
+        runs = main.keys, main.places, buffer.keys, buffer.places
+        return sampled.nbytes + sum(array.nbytes for array in runs)
 
     @property
     def sizes(self) -> tuple[int, int]:
         """Tuples in the main array and in the buffer."""
-        return self._runs.size, self._runs.buffered
+        return self._arrays.main.size, self._arrays.buffer.size
 
     @property
     def partitioning(self) -> tuple[int, int]:
         """How many tuples wide a partition of the main array is, and how many there are."""
-        return self._runs.step, self._runs.samples
+        return self._arrays.step, self._arrays.partitions
 
     @property
     def index_bytes(self) -> int:
         """Bytes of the index array."""
-        return self._runs.sampled.nbytes
+        return self._arrays.sampled.nbytes
 
     def insert(self, codes: np.ndarray, places: np.ndarray) -> Work:
-        """Take a batch in ascending order: into the buffer if it fits, else into the main array.
+        """Insert a batch in ascending order: into the buffer if it fits, else the main array.
 
         Both are merges, counted as the keys that they compare and the entries that they move.
         """
         counters = new_counters()
-        if not fits(codes, self._runs.keys.dtype):
+        if not _fit(codes, self._arrays.main.keys.dtype):
             self._fill(self.snapshot(), np.dtype(np.int64), counters)
             counters[MOVES] += len(self)
-        runs = self._runs
-        room = runs.buffer_places.shape[1]
-        if runs.buffered + len(codes) > room:
+        *_, room = self._made_of
+        if self._arrays.buffer.size + len(codes) > room:
             self._empty_buffer(counters)
-            runs = self._runs
-        new = (
-            codes.reshape(1, -1).astype(runs.keys.dtype, copy=False),
-            places.reshape(1, -1),
-            len(codes),
-        )
+        main, buffer = self._arrays.main, self._arrays.buffer
+        keys = codes.reshape(1, -1).astype(main.keys.dtype, copy=False)
+        batch = SortedRun(keys, places.reshape(1, -1), len(codes))
         if len(codes) > room:
-            self._merge_into_main(*new, counters)
+            self._merge_into_main(batch, counters)
         else:
-            merge(runs.buffer_keys, runs.buffer_places, runs.buffered, *new, counters)
-            self._runs = runs._replace(buffered=runs.buffered + len(codes))
-        return work_of(counters)
+            merge(buffer, batch, counters)
+            longer = buffer._replace(size=buffer.size + batch.size)
+            self._arrays = self._arrays._replace(buffer=longer)
+        return Work.from_counters(counters)
 
     def seal(self) -> Work:
         """Merge the buffer into the main array."""
         counters = new_counters()
         self._empty_buffer(counters)
-        return work_of(counters)
+        return Work.from_counters(counters)
 
-    def answer(
-        self, probes: Probes, stored: Stored, begin: int, end: int, output: Output
-    ) -> np.ndarray:
-        """Answer probes *begin* to *end*; return the counters."""
-        counters = new_counters()
-        probe_runs(self._runs, make_ranges(), probes, stored, begin, end, output, counters)
-        return counters
+    def answer(self, lookup: Lookup, begin: int, end: int) -> None:
+        """Answer probes *begin* to *end*."""
+        _answer(self._arrays, lookup, _new_spans(BLOCK), begin, end)
 
-    def search(self, probes: Probes) -> tuple[np.ndarray, Work]:
-        """Return each probe's ranges of places without looking at the tuples in them.
+    def find_records(self, bands: Sequence[EncodedRanges]) -> tuple[Records, Work]:
+        """Return the records of probes with one or more *bands*: the same probes, other ranges.
 
-        Returns
-        -------
-        ranges
-            int64, shape (4, probes): begin and end in the main array, begin and end in the buffer.
-        work
-            What it cost, whatever the number of matches.
+        A condition of several bands is satisfied in any one of them. The work does not depend on
+        how many tuples match.
         """
-        ranges = np.empty((4, len(probes.low)), np.int64)
         counters = new_counters()
-        search_runs(self._runs, probes, 0, len(probes.low), ranges, counters)
-        return ranges, work_of(counters)
+        count = bands[0].low.shape[1]
+        places = np.empty((len(bands), len(Spans._fields), count), np.int64)
+        for band, spans in zip(bands, places, strict=True):
+            _search(self._arrays, band, 0, count, Spans(*spans), counters)
+        for run in (places[:, :2], places[:, 2:]):
+            order = np.argsort(run[:, :1], axis=0, kind="stable")
+            run[:] = np.take_along_axis(run, order, axis=0)
+            reached = np.maximum.accumulate(run[:, 1], axis=0)
+            run[1:, 0] = np.maximum(run[1:, 0], reached[:-1])
+            run[:, 1] = np.maximum(run[:, 1], run[:, 0])
+        records = Records(places.astype(np.int32), bool(bands[0].negated[0]))
+        return records, Work.from_counters(counters)
 
-    def report(
-        self, ranges: np.ndarray, probes: Probes, stored: Stored, output: Output
-    ) -> np.ndarray:
-        """Turn what `search` returned into matches; return the counters."""
-        counters = new_counters()
-        report_ranges(self._runs, ranges, 0, probes, stored, 0, len(probes.low), output, counters)
-        return counters
+    def read_records(self, records: Records, lookup: Lookup) -> None:
+        """Find the tuples that *records* of a BI-Sort with the same arrays mean.
+
+        Windows and further predicates are those of the lookup's probes; their first ranges are not
+        looked at.
+        """
+        places = records.places.astype(np.int64)
+        if records.negated:
+            places = _gaps(places, self.sizes)
+        negated = lookup.ranges.negated.copy()
+        negated[0] = False
+        lookup = lookup._replace(ranges=lookup.ranges._replace(negated=negated))
+        for spans in places:
+            _match_spans(self._arrays, lookup, Spans(*spans), 0, 0, places.shape[2])
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers."""
-        runs = self._runs
+        runs = {"": self._arrays.main, "buffer_": self._arrays.buffer}
         return {
-            "capacity": runs.places.shape[1],
-            "partitions": runs.sampled.shape[1],
-            "buffer": runs.buffer_places.shape[1],
-            "keys": runs.keys[0, : runs.size].copy(),
-            "places": runs.places[0, : runs.size].copy(),
-            "buffer_keys": runs.buffer_keys[0, : runs.buffered].copy(),
-            "buffer_places": runs.buffer_places[0, : runs.buffered].copy(),
+            "made_of": list(self._made_of),
+            **{f"{name}keys": run.keys[0, : run.size].copy() for name, run in runs.items()},
+            **{f"{name}places": run.places[0, : run.size].copy() for name, run in runs.items()},
         }
 
     @classmethod
     def restore(cls, snapshot: dict[str, Any]) -> BiSort:
         """Return the structure that `snapshot` described."""
-        held = cls(snapshot["capacity"], snapshot["partitions"], snapshot["buffer"])
-        held._fill(snapshot, snapshot["keys"].dtype, new_counters())
-        return held
+        bi_sort = cls(*snapshot["made_of"])
+        bi_sort._fill(snapshot, snapshot["keys"].dtype, new_counters())
+        return bi_sort
 
     def _fill(self, snapshot: dict[str, Any], dtype: np.dtype, counters: np.ndarray) -> None:
-        """Take over a snapshot, into arrays with keys of *dtype*."""
-        made_of = snapshot["capacity"], snapshot["partitions"], snapshot["buffer"]
-        runs = make_runs(*made_of, dtype)
-        size, buffered = len(snapshot["keys"]), len(snapshot["buffer_keys"])
-        runs.keys[0, :size] = snapshot["keys"]
-        runs.places[0, :size] = snapshot["places"]
-        runs.buffer_keys[0, :buffered] = snapshot["buffer_keys"]
-        runs.buffer_places[0, :buffered] = snapshot["buffer_places"]
-        self._runs = runs._replace(size=size, buffered=buffered)
+        """Replace the arrays by ones with keys of *dtype* that contain a snapshot."""
+        arrays = _make_arrays(*self._made_of, dtype)
+        main = _filled(arrays.main, snapshot["keys"], snapshot["places"])
+        buffer = _filled(arrays.buffer, snapshot["buffer_keys"], snapshot["buffer_places"])
+        self._arrays = arrays._replace(main=main, buffer=buffer)
         self._sample(counters)
 
     def _empty_buffer(self, counters: np.ndarray) -> None:
-        runs = self._runs
-        if runs.buffered:
-            self._merge_into_main(runs.buffer_keys, runs.buffer_places, runs.buffered, counters)
-            runs.buffer_keys[:, : runs.buffered] = np.iinfo(runs.keys.dtype).max
-            self._runs = self._runs._replace(buffered=0)
+        buffer = self._arrays.buffer
+        if buffer.size:
+            self._merge_into_main(buffer, counters)
+            buffer.keys[:, : buffer.size] = np.iinfo(buffer.keys.dtype).max
+            self._arrays = self._arrays._replace(buffer=buffer._replace(size=0))
 
-    def _merge_into_main(
-        self, keys: np.ndarray, places: np.ndarray, new: int, counters: np.ndarray
-    ) -> None:
-        runs = self._runs
-        merge(runs.keys, runs.places, runs.size, keys, places, new, counters)
-        self._runs = runs._replace(size=runs.size + new)
+    def _merge_into_main(self, batch: SortedRun, counters: np.ndarray) -> None:
+        main = self._arrays.main
+        merge(main, batch, counters)
+        self._arrays = self._arrays._replace(main=main._replace(size=main.size + batch.size))
         self._sample(counters)
 
     def _sample(self, counters: np.ndarray) -> None:
-        """Sample every M/P-th key anew."""
-        runs = self._runs
-        step = widest(runs.size, runs.sampled.shape[1])
-        sample(runs.keys, runs.size, step, runs.sampled, counters)
-        self._runs = runs._replace(step=step, samples=-(-runs.size // step))
+        """Fill in the index array."""
+        main, sampled = self._arrays.main, self._arrays.sampled
+        step = _widest_partition(main.size, sampled.shape[1])
+        partitions = -(-main.size // step)
+        sampled[0, :partitions] = main.keys[0, : main.size : step]
+        counters[MOVES] += partitions
+        self._arrays = self._arrays._replace(step=step, partitions=partitions)
+
+
+def _make_arrays(capacity: int, partitions: int, buffer: int, dtype: np.dtype) -> Arrays:
+    """Return empty arrays with keys of *dtype*."""
+    behind, greatest = _widest_partition(capacity, partitions), np.iinfo(dtype).max
+    return Arrays(
+        main=SortedRun(
+            aligned((1, capacity + behind), dtype, greatest), aligned((1, capacity), "int32"), 0
+        ),
+        buffer=SortedRun(
+            aligned((1, buffer + CHUNK), dtype, greatest), np.empty((1, buffer), np.int32), 0
+        ),
+        sampled=np.empty((1, partitions), dtype),
+        step=CHUNK,
+        partitions=0,
+    )
+
+
+def _filled(run: SortedRun, keys: np.ndarray, places: np.ndarray) -> SortedRun:
+    run.keys[0, : len(keys)], run.places[0, : len(keys)] = keys, places
+    return run._replace(size=len(keys))
+
+
+def _new_spans(probes: int) -> Spans:
+    return Spans(*np.empty((len(Spans._fields), probes), np.int64))
+
+
+def _widest_partition(tuples: int, partitions: int) -> int:
+    """Return how wide at most *partitions* partitions of so many tuples are."""
+    return max(1, -(-tuples // (partitions * CHUNK))) * CHUNK
+
+
+def _fit(codes: np.ndarray, dtype: np.dtype) -> bool:
+    """Return whether ascending int64 *codes* can be keys of *dtype*.
+
+    The greatest int32 is no key, but represents all codes beyond: none that is stored is as great.
+    """
+    return (
+        dtype == np.int64
+        or not len(codes)
+        or bool(_NARROW.min <= codes[0] and codes[-1] < _NARROW.max)
+    )
+
+
+def _gaps(places: np.ndarray, sizes: tuple[int, int]) -> np.ndarray:
+    """Return what lies between, before and after the ranges of *places* in each array."""
+    bands, _, probes = places.shape
+    gaps = np.zeros((bands + 1, 4, probes), np.int64)
+    for run, size in zip((0, 2), sizes, strict=True):
+        # An empty range may be anywhere; the one before it decides where its gap begins.
+        gaps[1:, run] = np.maximum.accumulate(places[:, run + 1], axis=0)
+        gaps[:-1, run + 1] = places[:, run]
+        gaps[-1, run + 1] = size
+    return gaps
+
+
+# Searching: which places of the arrays the ranges of probes take.
+
+
+@inlined
+def _partition_to_scan(arrays: Arrays, partition: int, target: int) -> tuple[int, int, int]:
+    """Return where to scan for *target*, how many keys, and the comparisons of it all.
+
+    So many entries of the index array as *partition* says are less than the target. The paper scans
+    the partition; of a wide one a binary search first leaves a few chunks.
+    """
+    place, size, halvings = max(partition - 1, 0) * arrays.step, arrays.step, 0
+    while size > _SCANNED:
+        half = size // (2 * CHUNK) * CHUNK
+        halvings += 1
+        if arrays.main.keys[0, np.uint64(place + half)] < target:
+            place += half
+            size -= half
+        else:
+            size = half
+    # Counting has no branch to predict, and takes several keys in an instruction.
+    return place, size, halvings + size // AT_ONCE
+
+
+@inlined
+def _first_place(arrays: Arrays, partition: int, target: int, counters: np.ndarray) -> int:
+    """Return the first place with a key of at least *target*; see `_partition_to_scan`."""
+    place, size, compared = _partition_to_scan(arrays, partition, target)
+    counters[COMPARISONS] += compared
+    first = place
+    for chunk in range(place, place + size, CHUNK):
+        first += lanes_less(arrays.main.keys, 0, chunk, target)
+    return first
+
+
+@inlined
+def _prefetch_partition(
+    arrays: Arrays, partitions: np.ndarray, column: int | np.int64, count: int
+) -> None:
+    """Prefetch the keys that `_partition_to_scan` will return `_AHEAD` columns on.
+
+    *partitions* has *count* columns. The first one prefetches those until then as well.
+    """
+    for ahead in range(column + _AHEAD if column else 0, min(column + _AHEAD + 1, count)):
+        place = max(partitions[ahead] - 1, 0) * arrays.step
+        for line in range(0, min(arrays.step, _SCANNED), _LINE):
+            prefetch_entry(arrays.main.keys, 0, place + line)
+
+
+@kernel
+def _find_begins(
+    arrays: Arrays, ranges: EncodedRanges, begin: int, end: int, spans: Spans, counters: np.ndarray
+) -> None:
+    """Fill in where the ranges of probes *begin* to *end* (one block) begin.
+
+    Column 0 of *spans* is that of probe *begin*.
+    """
+    main, buffer, low = arrays.main, arrays.buffer, ranges.low[0]
+    begins = spans.main_begin
+    rebound_all(arrays.sampled, arrays.partitions, low, begin, end, begins, counters)
+    count = end - begin
+    for column in range(count):
+        _prefetch_partition(arrays, begins, column, count)
+        target = nearest_key(main.keys, low[begin + column])
+        begins[column] = _first_place(arrays, begins[column], target, counters)
+        prefetch_entry(main.places, 0, begins[column])
+        prefetch_entry(main.places, 0, begins[column] + _LIKELY)  # It may be in the next line.
+    # Without anything in the buffer all of these are 0.
+    rebound_all(buffer.keys, buffer.size, low, begin, end, spans.buffer_begin, counters)
+
+
+@kernel
+def _find_ends(
+    arrays: Arrays, ranges: EncodedRanges, begin: int, end: int, spans: Spans, counters: np.ndarray
+) -> None:
+    """Fill in where the ranges end whose beginnings `_find_begins` has filled in."""
+    main, buffer = arrays.main, arrays.buffer
+    for row in range(begin, end):
+        column, high = row - begin, ranges.high[0, row]
+        if ranges.low[0, row] > high:
+            spans.main_begin[column] = spans.main_end[column] = 0
+            spans.buffer_begin[column] = spans.buffer_end[column] = 0
+        elif high == _GREATEST:
+            spans.main_end[column], spans.buffer_end[column] = main.size, buffer.size
+        else:
+            past = high + 1
+            hint = min(spans.main_begin[column] // arrays.step, arrays.partitions)
+            partition = rebound(arrays.sampled, arrays.partitions, hint, past, counters)
+            target = nearest_key(main.keys, past)
+            spans.main_end[column] = _first_place(arrays, partition, target, counters)
+            spans.buffer_end[column] = rebound(
+                buffer.keys, buffer.size, spans.buffer_begin[column], past, counters
+            )
+
+
+@part_of
+def _spans_from(spans: Spans, column: int) -> Spans:
+    """Return the columns of *spans* from one on."""
+    return Spans(
+        spans.main_begin[column:],
+        spans.main_end[column:],
+        spans.buffer_begin[column:],
+        spans.buffer_end[column:],
+    )
+
+
+@kernel
+def _search(
+    arrays: Arrays, ranges: EncodedRanges, begin: int, end: int, spans: Spans, counters: np.ndarray
+) -> None:
+    """Fill in the spans of probes *begin* to *end*; *begin* is a multiple of `BLOCK`."""
+    for block in range(begin, end, BLOCK):
+        block_end, columns = min(block + BLOCK, end), _spans_from(spans, block)
+        _find_begins(arrays, ranges, block, block_end, columns, counters)
+        _find_ends(arrays, ranges, block, block_end, columns, counters)
+
+
+# Counting, where ranges and windows are all there is. In a batch that is small beside the window
+# each probe waits for cache lines that no other reads. So they are prefetched, and none is touched
+# but those of a range: both its ends are counted in the keys of one partition, and its places are
+# looked at within one line.
+
+
+@inlined
+def _first_above(run: SortedRun, place: int, high: int) -> int:
+    """Return the first place, from *place* on, with a key above *high*."""
+    if high == _GREATEST:
+        return run.size
+    target = nearest_key(run.keys, high + 1)
+    less = LANES
+    while less == LANES and place < run.size:
+        less = lanes_less(run.keys, 0, place, target)
+        place += less
+    return min(place, run.size)
+
+
+@kernel
+def _find_in_main(
+    arrays: Arrays, ranges: EncodedRanges, begin: int, end: int, spans: Spans, counters: np.ndarray
+) -> None:
+    """Fill in the spans of a block of probes in the main array.
+
+    Both ends are counted in the keys of one partition; few ranges reach beyond it.
+    """
+    main, low = arrays.main, ranges.low[0]
+    begins, ends = spans.main_begin, spans.main_end
+    rebound_all(arrays.sampled, arrays.partitions, low, begin, end, begins, counters)
+    count, compared = end - begin, 0
+    for column in range(np.uint64(count)):
+        _prefetch_partition(arrays, begins, np.int64(column), count)
+        high = ranges.high[0, np.uint64(begin) + column]
+        first = nearest_key(main.keys, low[np.uint64(begin) + column])
+        past = nearest_key(main.keys, min(high, _GREATEST - 1) + 1)
+        scanned, size, steps = _partition_to_scan(arrays, begins[column], first)
+        start = stop = chunk = scanned
+        while chunk < scanned + size:
+            start += lanes_less(main.keys, 0, chunk, first)
+            stop += lanes_less(main.keys, 0, chunk, past)
+            chunk += CHUNK
+        if stop == scanned + size or high == _GREATEST:
+            stop = _first_above(main, stop, high)
+        prefetch_entry(main.places, 0, start)
+        prefetch_entry(main.places, 0, max(stop - 1, start))
+        begins[column], ends[column] = start, stop
+        compared += steps
+    counters[COMPARISONS] += compared
+
+
+@kernel
+def _find_in_buffer(
+    arrays: Arrays, ranges: EncodedRanges, begin: int, end: int, spans: Spans, counters: np.ndarray
+) -> None:
+    """Fill in the spans of a block of probes in the insertion buffer."""
+    buffer, begins = arrays.buffer, spans.buffer_begin
+    rebound_all(buffer.keys, buffer.size, ranges.low[0], begin, end, begins, counters)
+    for column in range(np.uint64(end - begin)):
+        high = ranges.high[0, np.uint64(begin) + column]
+        spans.buffer_end[column] = _first_above(buffer, begins[column], high)
+
+
+@kernel
+def _count_span(
+    places: np.ndarray,
+    begins: np.ndarray,
+    ends: np.ndarray,
+    lookup: Lookup,
+    begin: int,
+    end: int,
+) -> None:
+    """Count the matches in the ranges of a block of ranges.
+
+    How many tuples are in a short range no branch predicts. So `_FEW` are looked at for each,
+    several in an instruction, and those that do not count are masked. They begin where they stay
+    within a cache line if the range does. Keys are not compared any more: what this takes is in
+    what matches cost.
+    """
+    ranges, stored, buffer = lookup.ranges, lookup.stored, lookup.buffer
+    read = 0
+    for column in range(np.uint64(end - begin)):
+        read += max(ends[column] - begins[column], 0)
+    rare = read * _RARE < end - begin
+    # A number that the compiler does not know: else it would unroll the loop over it.
+    few = min(_FEW, places.shape[1])
+    last, total = places.shape[1] - few, np.int64(0)
+    for column in range(np.uint64(end - begin)):
+        first, count = begins[column], max(ends[column] - begins[column], 0)
+        if rare and count == 0:
+            continue
+        row = np.uint64(begin) + column
+        if count > few:
+            match_places(lookup, int(row), places, 0, first, first + count)
+            continue
+        line = first & -_LINE
+        inside_line = min(first, line + _LINE - _FEW)
+        base = min(inside_line if first + count <= line + _LINE else first, last)
+        skipped, past = np.uint64(first - base), np.uint64(first - base + count)
+        start, stop = ranges.start[row], ranges.stop[row]
+        matches, fingerprint = np.uint64(0), np.uint64(0)
+        for i in range(np.uint64(few)):
+            position = stored.first + places[0, np.uint64(base) + i]
+            inside = np.uint64(i >= skipped) & np.uint64(i < past)
+            seen = inside & np.uint64(position >= start) & np.uint64(position < stop)
+            matches += seen
+            fingerprint += splitmix64(position) & (np.uint64(0) - seen)
+        buffer.matches[row] += np.int64(matches)
+        buffer.fingerprint[row] += fingerprint
+        total += np.int64(matches)
+    lookup.counters[MATCHES] += total
+
+
+@kernel
+def _count_block(arrays: Arrays, lookup: Lookup, spans: Spans, begin: int, end: int) -> None:
+    """Count the matches of a block of probes without further predicates."""
+    main, buffer = arrays.main, arrays.buffer
+    _find_in_main(arrays, lookup.ranges, begin, end, spans, lookup.counters)
+    _count_span(main.places, spans.main_begin, spans.main_end, lookup, begin, end)
+    if buffer.size:
+        _find_in_buffer(arrays, lookup.ranges, begin, end, spans, lookup.counters)
+        _count_span(buffer.places, spans.buffer_begin, spans.buffer_end, lookup, begin, end)
+
+
+# Matching tuple by tuple.
+
+
+@inlined
+def _match_run(run: SortedRun, lookup: Lookup, row: int, first: int, last: int) -> None:
+    """Add to a probe's matches what lies in a range of places, or outside if that is wanted."""
+    if not lookup.ranges.negated[0]:
+        match_places(lookup, row, run.places, 0, first, last)
+    else:
+        match_places(lookup, row, run.places, 0, 0, first)
+        match_places(lookup, row, run.places, 0, last, run.size)
+
+
+@kernel
+def _match_spans(
+    arrays: Arrays, lookup: Lookup, spans: Spans, base: int, begin: int, end: int
+) -> None:
+    """Turn the spans of probes *begin* to *end* into matches.
+
+    Column 0 of *spans* is that of probe *base*.
+    """
+    for row in range(begin, end):
+        if sees_nothing(lookup, row):
+            continue
+        column = row - base
+        first, last = spans.main_begin[column], spans.main_end[column]
+        _match_run(arrays.main, lookup, row, first, last)
+        first, last = spans.buffer_begin[column], spans.buffer_end[column]
+        _match_run(arrays.buffer, lookup, row, first, last)
+
+
+@kernel
+def _answer(arrays: Arrays, lookup: Lookup, spans: Spans, begin: int, end: int) -> None:
+    """Answer probes *begin* to *end*; *spans* is working memory for a block."""
+    ranges = lookup.ranges
+    is_counted = len(ranges.negated) == 1 and not ranges.negated[0]
+    for block in range(begin, end, BLOCK):
+        block_end = min(block + BLOCK, end)
+        if is_counted and len(lookup.next_id) == 0:
+            _count_block(arrays, lookup, spans, block, block_end)
+        else:
+            _find_begins(arrays, ranges, block, block_end, spans, lookup.counters)
+            _find_ends(arrays, ranges, block, block_end, spans, lookup.counters)
+            _match_spans(arrays, lookup, spans, block, block, block_end)

@@ -1,4 +1,4 @@
-"""RaP-Table: the Range Partition Table (section III-B).
+"""RaP-Table: the Range Partition Table (section III-B), over its table of linked entries, LLAT.
 
 P partitions between splitters, their tuples unsorted in an LLAT. The splitters come from what was
 sampled in the subwindow before (`RapTable.sampled`), so that they adapt to the values but trail
@@ -11,20 +11,241 @@ the greatest value of the first batch.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from joins.indexes.panjoin.answering import Output, Probes, Stored, new_counters, work_of
-from joins.indexes.panjoin.llat import PTR_G, Llat, append, make_llat, scan_partitions
-from joins.indexes.panjoin.rebound import rebound
-from joins.indexes.panjoin.splitters import adjust, even_splitters
-from joins.indexes.panjoin.threads import BLOCK
+from joins.indexes.columns import decode, encode
+from joins.indexes.panjoin.lookup import (
+    BLOCK,
+    Lookup,
+    match_entries,
+    match_places,
+    new_counters,
+    sees_nothing,
+)
+from joins.indexes.sorted_array import rebound
 from joins.machine.compiling import kernel
 from joins.work import INSERTS, NO_WORK, Work
 
-COUNT, LEAST, GREATEST = range(3)
-"""Rows of the histograms."""
+NONE = -1
+
+_INT64_ENDS = (-(2.0**63), 2.0**63 - 1024)
+"""The least and the greatest float that an int64 can be read from."""
+
+
+class Llat(NamedTuple):
+    """The Linked List Adaptive Table (section III-B2), which WiB+-Tree uses too; rows are entries.
+
+    Room for the unsorted tuples of partitions whose sizes nobody knows beforehand: 2P entries of
+    equal capacity, (N_Sub / P)·σ tuples each, of which a partition has one, and as many more,
+    linked to it, as its tuples fill. A partition is identified by its first entry.
+
+    An entry is linked when a tuple needs it; the paper links it as soon as the one before is full,
+    which may leave it empty. There is no deletion (section III-G1), and so no tail pointer.
+
+    Attributes
+    ----------
+    keys, places
+        int64 and int32, shape (2P, capacity of an entry).
+    size
+        int32, tuples in each entry: the paper's *Head*.
+    next
+        int32, the entry linked to it, or `NONE`.
+    last
+        int32, of a partition's first entry: its last one.
+    follow
+        int32, of a partition's first entry: the partition after it in the order of values.
+    used
+        int32, shape (1,): entries in use, and so the first free one, the paper's *PtrG*.
+    """
+
+    keys: np.ndarray
+    places: np.ndarray
+    size: np.ndarray
+    next: np.ndarray
+    last: np.ndarray
+    follow: np.ndarray
+    used: np.ndarray
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        """Return what is in use, as plain arrays."""
+        used = int(self.used[0])
+        widest = int(self.size[:used].max(initial=0))
+        return {
+            name: (array[:used, :widest] if array.ndim == 2 else array[:used]).copy()
+            for name, array in self._asdict().items()
+        } | {"used": self.used.copy()}
+
+    def restore(self, snapshot: dict[str, np.ndarray]) -> None:
+        """Become the table that `snapshot` described; this one is of the same size and empty."""
+        for name, array in snapshot.items():
+            getattr(self, name)[tuple(slice(length) for length in array.shape)] = array
+
+
+def new_llat(capacity: int, partitions: int, sigma: float) -> Llat:
+    """Return an empty table for *capacity* tuples in about *partitions* partitions.
+
+    (N_Sub / P)·σ is rounded up to an even number, because WiB+-Tree splits an entry into halves.
+    """
+    entries = 2 * partitions
+    room = 2 * max(1, int(np.ceil(capacity * sigma / entries)))
+    return Llat(
+        keys=np.empty((entries, room), np.int64),
+        places=np.empty((entries, room), np.int32),
+        size=np.zeros(entries, np.int32),
+        next=np.full(entries, NONE, np.int32),
+        last=np.arange(entries, dtype=np.int32),
+        follow=np.full(entries, NONE, np.int32),
+        used=np.zeros(1, np.int32),
+    )
+
+
+@kernel
+def use_entry(llat: Llat) -> int:
+    """Return a free entry, which is in use from now on."""
+    entry = llat.used[0]
+    llat.used[0] += 1
+    return int(entry)
+
+
+@kernel
+def append(llat: Llat, partition: int, key: int, place: int) -> None:
+    """Add a tuple to a partition."""
+    entry = llat.last[partition]
+    if llat.size[entry] == llat.keys.shape[1]:
+        linked = use_entry(llat)
+        llat.next[entry] = linked
+        llat.last[partition] = linked
+        entry = linked
+    at = llat.size[entry]
+    llat.keys[entry, at] = key
+    llat.places[entry, at] = place
+    llat.size[entry] = at + 1
+
+
+@kernel
+def _match_tuples(llat: Llat, partition: int, lookup: Lookup, row: int) -> None:
+    """Match a partition tuple by tuple, as at an end of the range."""
+    entry = partition
+    while entry != NONE:
+        match_entries(lookup, row, llat.keys, llat.places, entry, llat.size[entry])
+        entry = llat.next[entry]
+
+
+@kernel
+def _match_whole(llat: Llat, partition: int, lookup: Lookup, row: int) -> None:
+    """Match a partition all of whose keys are as the probe wants them."""
+    entry = partition
+    while entry != NONE:
+        match_places(lookup, row, llat.places, entry, 0, llat.size[entry])
+        entry = llat.next[entry]
+
+
+@kernel
+def match_partitions(llat: Llat, lookup: Lookup, row: int, first: int, last: int) -> None:
+    """Answer probe *row*, the ends of whose range fall into partitions *first* and *last*.
+
+    The paper scans a partition tuple by tuple and in it goes through the probes that share it, so
+    that the partition is read once. Here probes take turns: they are sorted, so the partition is in
+    the nearest cache when the next probe reads it, and a probe's matches are found together.
+    """
+    if sees_nothing(lookup, row):
+        return
+    empty = lookup.ranges.low[0, row] > lookup.ranges.high[0, row]
+    if not lookup.ranges.negated[0]:
+        partition = NONE if empty else first
+        while partition != NONE:
+            if partition in (first, last):
+                _match_tuples(llat, partition, lookup, row)
+            else:
+                _match_whole(llat, partition, lookup, row)
+            partition = NONE if partition == last else llat.follow[partition]
+        return
+    partition = 0  # The leftmost: splitting a partition moves its upper part.
+    between = False
+    while partition != NONE:
+        if not empty and partition in (first, last):
+            _match_tuples(llat, partition, lookup, row)
+            between = partition != last
+        elif not between:
+            _match_whole(llat, partition, lookup, row)
+        partition = llat.follow[partition]
+
+
+class Histogram(NamedTuple):
+    """What was sampled of each partition, int64: the paper's histogram.
+
+    Attributes
+    ----------
+    tuples
+        How many it has.
+    least, greatest
+        Codes; of no meaning where there are no tuples.
+    """
+
+    tuples: np.ndarray
+    least: np.ndarray
+    greatest: np.ndarray
+
+
+def adjust_splitters(histogram: Histogram, dtype: str = "int64") -> np.ndarray:
+    """Return the splitters that would have cut the sampled tuples into equal parts (Algorithm 1).
+
+    Line 7 of the algorithm reads (bal - sum) / count · (max - min): that is a distance from the
+    least value of the partition, which it leaves out; it is added here. Line 2 sets j to 0 where
+    bal_1 is the first in use; j counts from 1 here. bal_j = j·N/P is compared without dividing.
+    The last splitter would be the greatest value of all; a partition without an upper end needs
+    none, so there are P - 1.
+
+    Parameters
+    ----------
+    histogram
+        P partitions with at least one tuple in all.
+    dtype
+        The values', in which they are taken to be evenly spread.
+
+    Returns
+    -------
+    splitters
+        int64 codes, ascending: partition j has what is above splitter j - 1 and at most splitter j.
+    """
+    source = np.empty(max(0, len(histogram.tuples) - 1), np.int64)
+    share = np.empty(len(source), np.float64)
+    _scan_histogram(histogram.tuples, source, share)
+    least, greatest = histogram.least[source], histogram.greatest[source]
+    low, high = (decode(ends, dtype).astype(np.float64) for ends in (least, greatest))
+    with np.errstate(invalid="ignore", over="ignore"):  # Between infinities any value will do.
+        values = low + share * (high - low)
+    if dtype == "int64":
+        values = np.clip(values, *_INT64_ENDS).astype(np.int64)
+    # Rounding may leave the partition's own values, and with it the order.
+    return np.maximum.accumulate(np.clip(encode(values), least, greatest))
+
+
+def even_splitters(least: int, greatest: int, partitions: int, dtype: str = "int64") -> np.ndarray:
+    """Return splitters for values evenly spread between two codes."""
+    histogram = Histogram(*np.zeros((3, partitions), np.int64))
+    for column, value in zip(histogram, (partitions, least, greatest), strict=True):
+        column[0] = value
+    return adjust_splitters(histogram, dtype)
+
+
+@kernel
+def _scan_histogram(count: np.ndarray, source: np.ndarray, share: np.ndarray) -> None:
+    """Find for each splitter the partition it falls into, and at which share of its tuples."""
+    partitions = len(count)
+    total = 0
+    for i in range(partitions):
+        total += count[i]
+    before, j = 0, 1
+    for i in range(partitions):
+        until = before + count[i]
+        while j < partitions and j * total <= until * partitions and count[i] > 0:
+            source[j - 1] = i
+            share[j - 1] = (j * total / partitions - before) / count[i]
+            j += 1
+        before = until
 
 
 class RapTable:
@@ -55,70 +276,64 @@ class RapTable:
         self._made_of = (capacity, partitions, sigma, dtype)
         self._dtype = dtype
         self._splitters = None if splitters is None else splitters.reshape(1, -1).copy()
-        self.llat = make_llat(capacity, partitions, sigma)
-        self.llat.state[PTR_G] = partitions
+        self.llat = new_llat(capacity, partitions, sigma)
+        self.llat.used[0] = partitions
         self.llat.follow[: partitions - 1] = np.arange(1, partitions)
         bounds = np.iinfo(np.int64)
-        self._histograms = np.empty((3, partitions), np.int64)
-        self._histograms[:] = np.array([[0], [bounds.max], [bounds.min]])
+        self._histogram = Histogram(
+            np.zeros(partitions, np.int64),
+            np.full(partitions, bounds.max),
+            np.full(partitions, bounds.min),
+        )
 
     def __len__(self) -> int:
-        return int(self._histograms[COUNT].sum())
+        return int(self._histogram.tuples.sum())
 
     @property
     def nbytes(self) -> int:
         """Bytes that its arrays occupy."""
-        splitters = 0 if self._splitters is None else self._splitters.nbytes
-        return splitters + self._histograms.nbytes + sum(array.nbytes for array in self.llat)
+        splitters = [] if self._splitters is None else [self._splitters]
+        return sum(array.nbytes for array in (*splitters, *self._histogram, *self.llat))
 
     @property
     def counts(self) -> np.ndarray:
         """Tuples in each partition, int64."""
-        return self._histograms[COUNT].copy()
+        return self._histogram.tuples.copy()
 
     @property
     def sampled(self) -> np.ndarray | None:
-        """Splitters for the next subwindow; None while nothing is known."""
+        """Splitters for the next subwindow; None before the first tuple of all."""
         if not len(self):
             return None if self._splitters is None else self._splitters[0].copy()
-        return adjust(
-            self._histograms[COUNT],
-            self._histograms[LEAST],
-            self._histograms[GREATEST],
-            self._dtype,
-        )
+        return adjust_splitters(self._histogram, self._dtype)
 
     def insert(self, codes: np.ndarray, places: np.ndarray) -> Work:
-        """Take a batch in ascending order of *codes*."""
+        """Insert a batch in ascending order of *codes*."""
         if not len(codes):
             return NO_WORK
         if self._splitters is None:
-            partitions = self._histograms.shape[1]
             ends = int(codes[0]), int(codes[-1])
+            partitions = len(self._histogram.tuples)
             self._splitters = even_splitters(*ends, partitions, self._dtype).reshape(1, -1)
         counters = new_counters()
-        _insert(self.llat, self._splitters, self._histograms, codes, places, counters)
-        return work_of(counters)
+        _insert(self.llat, self._splitters, self._histogram, codes, places, counters)
+        return Work.from_counters(counters)
 
     def seal(self) -> Work:
         """Do nothing: partitions stay unsorted."""
         return NO_WORK
 
-    def answer(
-        self, probes: Probes, stored: Stored, begin: int, end: int, output: Output
-    ) -> np.ndarray:
-        """Answer probes *begin* to *end*; return the counters."""
-        counters = new_counters()
+    def answer(self, lookup: Lookup, begin: int, end: int) -> None:
+        """Answer probes *begin* to *end*."""
         if self._splitters is not None:
-            _answer(self.llat, self._splitters, probes, stored, begin, end, output, counters)
-        return counters
+            _answer(self.llat, self._splitters, lookup, begin, end)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers."""
         return {
             "made_of": list(self._made_of),
             "splitters": None if self._splitters is None else self._splitters[0].copy(),
-            "histograms": self._histograms.copy(),
+            "histogram": np.array(self._histogram),
             "llat": self.llat.snapshot(),
         }
 
@@ -126,17 +341,17 @@ class RapTable:
     def restore(cls, snapshot: dict[str, Any]) -> RapTable:
         """Return the structure that `snapshot` described."""
         capacity, partitions, sigma, dtype = snapshot["made_of"]
-        held = cls(capacity, partitions, sigma, dtype, snapshot["splitters"])
-        held._histograms[:] = snapshot["histograms"]
-        held.llat.take_over(snapshot["llat"])
-        return held
+        table = cls(capacity, partitions, sigma, dtype, snapshot["splitters"])
+        table._histogram = Histogram(*snapshot["histogram"].copy())
+        table.llat.restore(snapshot["llat"])
+        return table
 
 
 @kernel
 def _insert(
     llat: Llat,
     splitters: np.ndarray,
-    histograms: np.ndarray,
+    histogram: Histogram,
     codes: np.ndarray,
     places: np.ndarray,
     counters: np.ndarray,
@@ -144,30 +359,21 @@ def _insert(
     partition = 0
     for i in range(len(codes)):
         code = codes[i]
-        partition = rebound(splitters, 0, splitters.shape[1], partition, code, counters)
+        partition = rebound(splitters, splitters.shape[1], partition, code, counters)
         append(llat, partition, code, places[i])
-        histograms[COUNT, partition] += 1
-        histograms[LEAST, partition] = min(histograms[LEAST, partition], code)
-        histograms[GREATEST, partition] = max(histograms[GREATEST, partition], code)
+        histogram.tuples[partition] += 1
+        histogram.least[partition] = min(histogram.least[partition], code)
+        histogram.greatest[partition] = max(histogram.greatest[partition], code)
     counters[INSERTS] += len(codes)
 
 
 @kernel
-def _answer(
-    llat: Llat,
-    splitters: np.ndarray,
-    probes: Probes,
-    stored: Stored,
-    begin: int,
-    end: int,
-    output: Output,
-    counters: np.ndarray,
-) -> None:
-    size = splitters.shape[1]
+def _answer(llat: Llat, splitters: np.ndarray, lookup: Lookup, begin: int, end: int) -> None:
+    size, ranges, counters = splitters.shape[1], lookup.ranges, lookup.counters
     first = last = 0
     for row in range(begin, end):
         if row % BLOCK == 0:
             first = last = 0
-        first = rebound(splitters, 0, size, first, probes.low[row], counters)
-        last = rebound(splitters, 0, size, max(first, last), probes.high[row], counters)
-        scan_partitions(llat, 0, first, last, probes, stored, row, output, counters)
+        first = rebound(splitters, size, first, ranges.low[0, row], counters)
+        last = rebound(splitters, size, max(first, last), ranges.high[0, row], counters)
+        match_partitions(llat, lookup, row, first, last)

@@ -1,26 +1,40 @@
-"""A subwindow: a run of a stream's tuples, filled, probed, and let go of as a whole (III-A).
+"""Subwindows: runs of a stream's tuples, each filled, probed, and discarded as a whole (III-A).
 
-One field is indexed, the first predicate's; the others are kept beside it, by place, and filter
-what the index finds.
+One field is indexed, the first predicate's; the others are stored beside the structure, by place,
+and filter what the structure finds. Several subwindows are probed together, by several threads if
+there are (section III-G3). A subwindow of a stream that arrives out of order also has event times,
+and a buffer for what comes late (section III-G2).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 
-from joins.indexes.columns import column
-from joins.indexes.panjoin.answering import Output, Probes, Stored
-from joins.indexes.panjoin.bi_sort import BiSort
-from joins.indexes.panjoin.codes import encode_columns
+from joins.event_time import Candidates
+from joins.indexes.columns import column, encode
+from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
+from joins.indexes.panjoin.bi_sort import BiSort, Records
+from joins.indexes.panjoin.lookup import (
+    BLOCK,
+    Lookup,
+    Stored,
+    Structure,
+    StructureName,
+    new_counters,
+)
 from joins.indexes.panjoin.rap_table import RapTable
-from joins.indexes.panjoin.records import Records, find_records, read_records
-from joins.indexes.panjoin.structure import Structure, StructureName
 from joins.indexes.panjoin.wib_tree import WibTree
+from joins.indexes.windows.nested_loop import NestedLoop
 from joins.machine.compiling import kernel
+from joins.machine.memory import own_lines
+from joins.matches import MatchBuffer, MatchList, ProbeResult
+from joins.state import Stateful
+from joins.threads import side_by_side
 from joins.work import Work
 
 STRUCTURES: dict[str, type[Any]] = {"bi_sort": BiSort, "rap_table": RapTable, "wib_tree": WibTree}
@@ -28,6 +42,12 @@ STRUCTURES: dict[str, type[Any]] = {"bi_sort": BiSort, "rap_table": RapTable, "w
 
 CAPACITY_MOST = 2**31 - 1
 """Tuples of a subwindow: a place in it is an int32."""
+
+_BLOCKS_LEAST = 8
+"""Blocks of a thread's share: for fewer, calling a kernel takes too long beside what it does. With
+fewer than two shares a thread, waking one takes longer than what it would do."""
+
+_IN_ORDER, _UNSORTED, _GAPS = range(3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +85,6 @@ class SubwindowShape:
             raise ValueError(f"sigma is {self.sigma}, must be above 1")
 
 
-_RIGHT, _UNSORTED, _GAPS = range(3)
-
-
 class Subwindow:
     """Tuples *first*, *first* + 1, ... of a stream.
 
@@ -75,7 +92,7 @@ class Subwindow:
     ----------
     shape
         What it has in common with its neighbours.
-    structure
+    kind
         Key of `STRUCTURES`.
     first
         Stream position of its first tuple.
@@ -86,18 +103,18 @@ class Subwindow:
     def __init__(
         self,
         shape: SubwindowShape,
-        structure: StructureName,
+        kind: StructureName,
         *,
         first: int,
         splitters: np.ndarray | None = None,
     ) -> None:
         self.shape = shape
-        self.kind = structure
+        self.kind = kind
         self._stored = Stored(first, 0, np.empty((len(shape.dtypes) - 1, shape.capacity), np.int64))
         self.structure: Structure
-        if structure == "bi_sort":
+        if kind == "bi_sort":
             self.structure = BiSort(shape.capacity, shape.partitions, shape.buffer)
-        elif structure == "wib_tree":
+        elif kind == "wib_tree":
             self.structure = WibTree(shape.capacity, shape.partitions, shape.sigma)
         else:
             self.structure = RapTable(
@@ -123,6 +140,12 @@ class Subwindow:
         return self.structure.nbytes + self._stored.columns.nbytes
 
     @property
+    def bi_sort(self) -> BiSort:
+        """The structure of a subwindow that is known to be a BI-Sort."""
+        assert isinstance(self.structure, BiSort)
+        return self.structure
+
+    @property
     def sampled(self) -> np.ndarray | None:
         """Splitters for the next subwindow's RaP-Table; None when this one does not sample."""
         return self.structure.sampled if isinstance(self.structure, RapTable) else None
@@ -135,27 +158,29 @@ class Subwindow:
         columns
             Per predicate the tuples' values.
         positions
-            int64, where the tuples stand in their stream.
+            int64, the tuples' positions in their stream.
 
         Raises
         ------
         ValueError
             When the batch does not fit, leaves out a position, or is not sorted.
+        TypeError
+            When a column is of another dtype than its predicate.
         """
-        codes = encode_columns(columns, self.shape.dtypes)
+        codes = self._encode(columns)
         positions = column(positions, np.int64, "positions", len(codes[0]))
         size, new = self._stored.size, len(positions)
         if size + new > self.shape.capacity:
             raise ValueError(
-                f"{new} tuples do not fit: the subwindow holds {size} of {self.shape.capacity}"
+                f"{new} tuples do not fit: the subwindow has {size} of {self.shape.capacity}"
             )
         places = np.empty(new, np.int32)
-        wrong = _place(codes[0], positions, self.first, size, np.zeros(new, np.bool_), places)
-        if wrong == _UNSORTED:
+        order = _find_places(codes[0], positions, self.first, size, np.zeros(new, np.bool_), places)
+        if order == _UNSORTED:
             raise ValueError("the batch is not in ascending order of the indexed field")
-        if wrong == _GAPS:
+        if order == _GAPS:
             raise ValueError(
-                f"the batch does not hold every position from {self.stop} to {self.stop + new - 1}"
+                f"the batch does not have every position from {self.stop} to {self.stop + new - 1}"
             )
         for row, others in zip(self._stored.columns, codes[1:], strict=True):
             row[places] = others
@@ -163,33 +188,28 @@ class Subwindow:
         return self.structure.insert(codes[0], places)
 
     def seal(self) -> Work:
-        """Make ready for a life without insertions."""
+        """Prepare for a life without insertions."""
         return self.structure.seal()
 
-    def answer(self, probes: Probes, begin: int, end: int, output: Output) -> np.ndarray:
-        """Add the matches of encoded probes *begin* to *end* to *output*; return the counters.
+    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
+        """Return for every probe the tuples that satisfy all predicates and lie in its window."""
+        encoded = encode_ranges(ranges, self.shape.dtypes)
+        return probe_subwindows([self], encoded, enumerate=enumerate)
 
-        Calls for different probes may run side by side, see `Structure.answer`.
-        """
-        return self.structure.answer(probes, self._stored, begin, end, output)
-
-    def records(self, *bands: Probes) -> tuple[Records, Work]:
-        """Return records in place of matches (see `find_records`); only for a BI-Sort."""
-        assert isinstance(self.structure, BiSort)
-        return find_records(self.structure, bands)
-
-    def read(self, records: Records, probes: Probes, output: Output) -> Work:
-        """Add to *output* what records of a subwindow with the same tuples mean."""
-        assert isinstance(self.structure, BiSort)
-        return read_records(self.structure, records, probes, self._stored, output)
+    def lookup(
+        self,
+        ranges: EncodedRanges,
+        buffer: MatchBuffer,
+        next_id: np.ndarray,
+        counters: np.ndarray,
+    ) -> Lookup:
+        """Return what a kernel needs to look up *ranges* in this subwindow."""
+        return Lookup(ranges, self._stored, buffer, next_id, counters)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers."""
         return {
-            "dtypes": list(self.shape.dtypes),
-            "capacity": self.shape.capacity,
-            "partitions": self.shape.partitions,
-            "sigma": self.shape.sigma,
+            "shape": asdict(self.shape) | {"dtypes": list(self.shape.dtypes)},
             "kind": self.kind,
             "first": self.first,
             "columns": self._stored.columns[:, : len(self)].copy(),
@@ -198,23 +218,25 @@ class Subwindow:
         }
 
     @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> Subwindow:
+    def restore(cls, snapshot: dict[str, Any]) -> Self:
         """Return the subwindow that `snapshot` described."""
-        shape = SubwindowShape(
-            dtypes=tuple(snapshot["dtypes"]),
-            capacity=snapshot["capacity"],
-            partitions=snapshot["partitions"],
-            sigma=snapshot["sigma"],
-        )
-        held = cls(shape, snapshot["kind"], first=snapshot["first"])
-        held._stored.columns[:, : snapshot["size"]] = snapshot["columns"]
-        held._stored = held._stored._replace(size=snapshot["size"])
-        held.structure = STRUCTURES[held.kind].restore(snapshot["structure"])
-        return held
+        shape = snapshot["shape"] | {"dtypes": tuple(snapshot["shape"]["dtypes"])}
+        subwindow = cls(SubwindowShape(**shape), snapshot["kind"], first=snapshot["first"])
+        stored = subwindow._stored._replace(size=snapshot["size"])
+        stored.columns[:, : stored.size] = snapshot["columns"]
+        subwindow._stored = stored
+        subwindow.structure = STRUCTURES[subwindow.kind].restore(snapshot["structure"])
+        return subwindow
+
+    def _encode(self, columns: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [
+            encode(column(values, dtype, f"values of predicate {i}", len(columns[0])))
+            for i, (values, dtype) in enumerate(zip(columns, self.shape.dtypes, strict=True))
+        ]
 
 
 @kernel
-def _place(
+def _find_places(
     codes: np.ndarray,
     positions: np.ndarray,
     first: int,
@@ -222,7 +244,10 @@ def _place(
     seen: np.ndarray,
     places: np.ndarray,
 ) -> int:
-    """Fill in the places of a batch that is to follow *size* tuples; say what is wrong with it."""
+    """Fill in the places of a batch that is to follow *size* tuples; return what is wrong with it.
+
+    *seen* has a flag for each tuple of the batch, none of them set.
+    """
     for i in range(len(codes)):
         if i > 0 and codes[i] < codes[i - 1]:
             return _UNSORTED
@@ -232,4 +257,237 @@ def _place(
             return _GAPS
         seen[new] = True
         places[i] = place
-    return _RIGHT
+    return _IN_ORDER
+
+
+def probe_subwindows(
+    subwindows: Sequence[Subwindow],
+    ranges: EncodedRanges,
+    *,
+    enumerate: bool = False,
+    threads: int = 1,
+) -> ProbeResult:
+    """Return for every probe the matches in any of *subwindows*.
+
+    Probes are answered fastest in ascending order of their first ranges, and correctly in any. A
+    thread takes its share of the probes through all subwindows: threads wake up once, not once per
+    subwindow.
+    """
+    probed = [subwindow for subwindow in subwindows if len(subwindow)]
+
+    def add_matches(buffer: MatchBuffer, next_id: np.ndarray) -> np.ndarray:
+        def answer(begin: int, end: int) -> np.ndarray:
+            own, counters = buffer._replace(listed=own_lines(1)), new_counters()
+            for subwindow in probed:
+                lookup = subwindow.lookup(ranges, own, next_id, counters)
+                subwindow.structure.answer(lookup, begin, end)
+            return counters
+
+        return in_threads(answer, len(ranges.start), threads)
+
+    return _count_then_list(add_matches, len(ranges.start), enumerate=enumerate)
+
+
+def read_records(
+    found: Sequence[tuple[Subwindow, Records]], ranges: EncodedRanges, *, enumerate: bool = False
+) -> ProbeResult:
+    """Return the tuples that the records of subwindows with the same tuples mean."""
+
+    def add_matches(buffer: MatchBuffer, next_id: np.ndarray) -> np.ndarray:
+        counters = new_counters()
+        for subwindow, records in found:
+            lookup = subwindow.lookup(ranges, buffer, next_id, counters)
+            subwindow.bi_sort.read_records(records, lookup)
+        return counters
+
+    return _count_then_list(add_matches, len(ranges.start), enumerate=enumerate)
+
+
+def _count_then_list(
+    add_matches: Callable[[MatchBuffer, np.ndarray], np.ndarray], probes: int, *, enumerate: bool
+) -> ProbeResult:
+    """Return the matches of *probes* probes, counted in one pass and listed in another (`Lookup`).
+
+    *add_matches* makes a pass: it takes `Lookup.buffer` and `Lookup.next_id`, and returns its work
+    counters.
+    """
+    matches = MatchList(probes, enumerate=False)
+    counters = add_matches(matches.buffer, np.empty(0, np.int64))
+    result = matches.result(Work.from_counters(counters))
+    if not enumerate:
+        return result
+    ends = np.cumsum(result.count)
+    match_id = np.empty(ends[-1] if probes else 0, np.int64)
+    add_matches(matches.buffer._replace(match_id=match_id), ends - result.count)
+    return replace(result, match_id=match_id)
+
+
+def in_threads(answer: Callable[[int, int], np.ndarray], probes: int, threads: int) -> np.ndarray:
+    """Answer *probes* probes in several threads; return the sum of the counters.
+
+    Probes are sorted, so a run of consecutive ones goes to a run of consecutive partitions: that is
+    how the work is divided. *answer* is called with begin and end of a run, in whole blocks.
+
+    A share is a part of what is left: few calls for most of it, and at the end no thread waits long
+    for another, though where ranges are wider a share takes longer.
+    """
+    blocks = -(-probes // BLOCK)
+    if threads == 1 or blocks < 2 * threads * _BLOCKS_LEAST:
+        return answer(0, probes)
+    cuts = [0]
+    while cuts[-1] < blocks:
+        cuts.append(
+            min(blocks, cuts[-1] + max(_BLOCKS_LEAST, (blocks - cuts[-1]) // (2 * threads)))
+        )
+    shares = list(pairwise(min(cut * BLOCK, probes) for cut in cuts))
+    counters: np.ndarray = np.sum(
+        side_by_side(lambda share: answer(*share), shares, threads), axis=0
+    )
+    return counters
+
+
+class OutOfOrderSubwindow(Subwindow):
+    """Tuples of a stretch of event time; what it takes for positions are places as they arrive.
+
+    What arrives while the subwindow is the newest one goes into its structure, in any order of
+    event times. What arrives later, though it is no newer than a tuple in it, goes into a small
+    buffer beside the structure, so that a structure that is full is left alone. Structure and
+    buffer each know their oldest and newest event time: a probe looks into neither of them if its
+    window does not reach it. "A small buffer" is all that the paper says of its form; it is scanned
+    from end to end.
+    """
+
+    def __init__(
+        self,
+        shape: SubwindowShape,
+        kind: StructureName,
+        *,
+        first: int = 0,
+        splitters: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(shape, kind, first=0, splitters=splitters)
+        self._buffer = NestedLoop(["int64"] * len(shape.dtypes))
+        self._times, self._buffer_times = _Times(), _Times()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that its arrays occupy."""
+        parts = self._buffer, self._times, self._buffer_times
+        return super().nbytes + sum(part.nbytes for part in parts)
+
+    def begin_batch(self) -> None:
+        """Begin a new batch."""
+        for times in (self._times, self._buffer_times):
+            times.before_batch = len(times)
+
+    def insert_timed(self, columns: Sequence[np.ndarray], ids: np.ndarray, ts: np.ndarray) -> Work:
+        """Insert a batch into the structure, in ascending order of the first column.
+
+        Parameters
+        ----------
+        columns
+            Per predicate the tuples' values.
+        ids, ts
+            int64, their positions in the stream and event times.
+        """
+        order = np.argsort(ids)
+        places = np.empty(len(ids), np.int64)
+        places[order] = np.arange(len(self._times), len(self._times) + len(ids))
+        self._times.append(ids[order], ts[order])
+        return self.insert(columns, places)
+
+    def insert_late(self, columns: Sequence[np.ndarray], ids: np.ndarray, ts: np.ndarray) -> Work:
+        """Insert a batch into the buffer; the parameters are those of `insert_timed`."""
+        places = np.arange(len(self._buffer_times), len(self._buffer_times) + len(ids))
+        self._buffer_times.append(ids, ts)
+        return self._buffer.insert(self._encode(columns), places)
+
+    def find_candidates(
+        self, ranges: EncodedRanges, start: np.ndarray, stop: np.ndarray, threads: int
+    ) -> tuple[list[Candidates], Work]:
+        """Return what satisfies the predicates where a probe's range of event time reaches.
+
+        Parameters
+        ----------
+        ranges
+            The positions that they see are not looked at.
+        start, stop
+            int64, the event times each can pair with, *stop* exclusive.
+        """
+        candidates, work = [], Work(comparisons=2 * len(start))
+        rows = self._times.reached(start, stop)
+        if len(rows):
+            reaching = _rows_of(ranges, rows)
+            found = probe_subwindows([self], reaching, enumerate=True, threads=threads)
+            candidates.append(self._times.candidates(rows, found))
+            work += found.work
+        rows = self._buffer_times.reached(start, stop)
+        if len(rows):
+            low, high, negated, *_ = _rows_of(ranges, rows)
+            found = self._buffer.probe(Ranges(list(low), list(high), list(negated)), enumerate=True)
+            candidates.append(self._buffer_times.candidates(rows, found))
+            work += found.work
+        return candidates, work
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as plain arrays and numbers."""
+        return super().snapshot() | {
+            "buffer": self._buffer.snapshot(),
+            "times": self._times.snapshot(),
+            "buffer_times": self._buffer_times.snapshot(),
+        }
+
+    @classmethod
+    def restore(cls, snapshot: dict[str, Any]) -> Self:
+        """Return the subwindow that `snapshot` described."""
+        subwindow = super().restore(snapshot)
+        subwindow._buffer = NestedLoop.restore(snapshot["buffer"])
+        subwindow._times.restore(snapshot["times"])
+        subwindow._buffer_times.restore(snapshot["buffer_times"])
+        return subwindow
+
+
+class _Times(Stateful):
+    """Positions and event times of tuples in the order of their arrival.
+
+    Attributes
+    ----------
+    before_batch
+        How many came in batches before the present one.
+    """
+
+    state = ("id", "ts", "before_batch")
+
+    def __init__(self) -> None:
+        self.id, self.ts = np.empty((2, 0), np.int64)
+        self.before_batch = 0
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def append(self, ids: np.ndarray, ts: np.ndarray) -> None:
+        self.id, self.ts = np.concatenate([self.id, ids]), np.concatenate([self.ts, ts])
+
+    def reached(self, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+        """Return the rows of probes whose ranges of event time reach one of the tuples."""
+        if not len(self):
+            return np.empty(0, np.int64)
+        return np.flatnonzero((start <= self.ts.max()) & (stop > self.ts.min()))
+
+    def candidates(self, rows: np.ndarray, found: ProbeResult) -> Candidates:
+        place = found.match_id
+        assert place is not None
+        fresh = place >= self.before_batch
+        return Candidates(np.repeat(rows, found.count), self.id[place], self.ts[place], fresh)
+
+
+def _rows_of(ranges: EncodedRanges, rows: np.ndarray) -> EncodedRanges:
+    """Return some of the probes, which see every position."""
+    bounds = np.iinfo(np.int64)
+    return EncodedRanges(
+        ranges.low[:, rows],
+        ranges.high[:, rows],
+        ranges.negated,
+        np.full(len(rows), bounds.min),
+        np.full(len(rows), bounds.max),
+    )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.panjoin.bi_sort_runs import merge
+from joins.indexes.sorted_array import SortedRun, merge
 from joins.machine.compiling import kernel
 from joins.window_join.batches.run_merge import merge_words
 from joins.window_join.batches.run_stacks import (
@@ -103,7 +103,8 @@ def _merge_into(
     if is_narrow(stacks):
         merge_words(words, places, held, upper.words, new, upper.carried, counters)
     else:
-        merge(words, places, held, upper.words, upper.places, new, counters)
+        older = SortedRun(words, places, held)
+        merge(older, SortedRun(upper.words, upper.places, new), counters)
     stacks.runs[side, run, ENTRIES] = held + new
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.panjoin.bi_sort_runs import merge
+from joins.indexes.sorted_array import SortedRun, merge
 from joins.machine.compiling import kernel
 from joins.machine.lanes import LANES
 from joins.machine.sorted_lanes import choose_lanes, load_lanes, merge_lanes, store_lanes
@@ -60,6 +60,6 @@ def merge_words(
         moved = size + new - (i + j + LANES)
         counters[MOVES] += moved
         counters[COMPARISONS] += moved
-        merge(words, places, i, carried, places, LANES, counters)
+        merge(SortedRun(words, places, i), SortedRun(carried, places, LANES), counters)
         i += LANES
-    merge(words, places, i, new_words, places, j, counters)
+    merge(SortedRun(words, places, i), SortedRun(new_words, places, j), counters)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.panjoin.rebound import AT_ONCE, rebound_all
+from joins.indexes.sorted_array import AT_ONCE, rebound_all
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import prefetch_entry
 from joins.machine.lanes import lanes_less

@@ -16,9 +16,9 @@ from scenarios.calibration.fit import (
     fit_operator,
     fitted_ns,
     misfit,
-    write,
+    write_profile,
 )
-from scenarios.calibration.transport import Carried
+from scenarios.calibration.live_runs import Carried
 
 LOCAL_PS, MESSAGE_PS, BYTE_PS = 30_000_000, 130_000_000, 400
 SENT_PS, SENT_BYTE_PS = 90_000_000, 200
@@ -113,7 +113,7 @@ def test_the_misfit_is_how_far_the_median_run_is_from_what_was_fitted() -> None:
 
 def test_a_profile_is_read_back_as_written(tmp_path: Path) -> None:
     path, written = tmp_path / "mine.toml", calibrated(np.random.default_rng(5))
-    write(written, path, "for a test")
+    write_profile(written, path, "for a test")
     base = load_profile(path)
     assert [getattr(base, name) for name in COSTS] == [getattr(written.base, c) for c in COSTS]
     joiner = operator_profiles(path, "split_join")["joiner"]

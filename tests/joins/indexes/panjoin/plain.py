@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.hashing import mix
+from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
 from joins.indexes.panjoin.subwindow import Subwindow
 from joins.matches import ProbeResult
 
@@ -33,3 +34,16 @@ def assert_found(found: ProbeResult, expected: list[np.ndarray]) -> None:
         assert len(found.match_id) == (ends[-1] if len(ends) else 0)
         for begin, end, positions in zip(ends - found.count, ends, expected, strict=True):
             assert sorted(found.match_id[begin:end].tolist()) == positions.tolist()
+
+
+def encode_probes(
+    dtypes: Sequence[str],
+    low: Sequence[np.ndarray],
+    high: Sequence[np.ndarray],
+    *,
+    negated: Sequence[bool],
+    start: np.ndarray | None = None,
+    stop: np.ndarray | None = None,
+) -> EncodedRanges:
+    """Return probes as subwindows take them."""
+    return encode_ranges(Ranges(low, high, negated, start, stop), dtypes)

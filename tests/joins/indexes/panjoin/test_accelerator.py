@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from joins.indexes.panjoin.accelerator import Accelerator
-from joins.indexes.panjoin.bi_sort import BiSort
-from joins.indexes.panjoin.probing import encode_probes
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
 from joins.work import Work
+from tests.joins.indexes.panjoin.plain import encode_probes
 
 BOARD = Accelerator()
 TUPLES = 65_536
@@ -24,20 +23,21 @@ def probing_ns(values: np.ndarray, reach: int = 0, board: Accelerator = BOARD) -
     subwindow = Subwindow(SHAPE, "bi_sort", first=0)
     subwindow.insert([np.arange(TUPLES)], np.arange(TUPLES))
     subwindow.seal()
-    assert isinstance(subwindow.structure, BiSort)
     probes = encode_probes(("int64",), [values - reach], [values + reach], negated=[False])
-    return board.probing(subwindow.structure, subwindow.records(probes)[0]).elapsed_ns
+    return board.probing_time(
+        subwindow.bi_sort, subwindow.bi_sort.find_records([probes])[0]
+    ).elapsed_ns
 
 
 def test_memory_bounds_insertion_so_that_more_mergers_are_of_no_use() -> None:
-    spent_ns = BOARD.insertion(*MERGED).elapsed_ns
+    spent_ns = BOARD.insertion_time(*MERGED).elapsed_ns
     assert spent_ns == pytest.approx((8 << 20) * 16 / 17.056, rel=1e-6)  # 17.056 GB/s
-    assert replace(BOARD, mergers=16).insertion(*MERGED).elapsed_ns == spent_ns
-    assert replace(BOARD, mergers=2).insertion(*MERGED).elapsed_ns > 2 * spent_ns
+    assert replace(BOARD, mergers=16).insertion_time(*MERGED).elapsed_ns == spent_ns
+    assert replace(BOARD, mergers=2).insertion_time(*MERGED).elapsed_ns > 2 * spent_ns
 
 
 def test_a_faster_memory_leaves_the_mergers_to_bound_insertion() -> None:
-    spent_ns = replace(BOARD, memory_bps=10**12).insertion(*MERGED).elapsed_ns
+    spent_ns = replace(BOARD, memory_bps=10**12).insertion_time(*MERGED).elapsed_ns
     assert spent_ns == pytest.approx((8 << 20) / (8 * 0.2527), rel=1e-6)
 
 
@@ -57,11 +57,10 @@ def test_what_lies_between_the_ends_of_a_range_is_not_read() -> None:
 def test_probing_a_subwindow_without_a_main_array_reads_the_buffer() -> None:
     subwindow = Subwindow(SHAPE, "bi_sort", first=0)
     subwindow.insert([np.arange(1_000)], np.arange(1_000))
-    assert isinstance(subwindow.structure, BiSort)
-    assert subwindow.structure.sizes == (0, 1_000)
+    assert subwindow.bi_sort.sizes == (0, 1_000)
     probes = encode_probes(("int64",), [np.array([5])], [np.array([7])], negated=[False])
-    records, _ = subwindow.records(probes)
+    records, _ = subwindow.bi_sort.find_records([probes])
     assert records.lengths == 3
     # 1,000 tuples and two ends, by eight probers.
-    spent_ns = BOARD.probing(subwindow.structure, records).elapsed_ns
+    spent_ns = BOARD.probing_time(subwindow.bi_sort, records).elapsed_ns
     assert spent_ns == int(1_002 / (8 * 0.2527))

@@ -8,8 +8,8 @@ from typing import Any, cast
 from netsim.cost import load_profile
 from netsim.operator_cost import GROUPS, OperatorCost, Transport
 from scenarios import scenario_files
-from scenarios.calibration.fit import Calibrated, write
-from scenarios.calibration.observe import observe
+from scenarios.calibration.fit import Calibrated, write_profile
+from scenarios.calibration.live_runs import observe
 from scenarios.config import RunConfig
 from scenarios.plan import make_plan
 from scenarios.run import simulate
@@ -42,7 +42,7 @@ def virtual_ns(
     cost = OperatorCost(message_ps=0, row_ps=row_ps, **dict.fromkeys(GROUPS, 0))
     operators = {"split_join": {"source": cost}}
     measured = Calibrated(base=load_profile(), transport=transport, operators=operators)
-    write(measured, path, "for a test")
+    write_profile(measured, path, "for a test")
     plan = make_plan(config.model_copy(update={"profile": str(path)}))
     return simulate(plan, directory, pairs=False).outcome.virtual_ns
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.indexes.panjoin.rap_table import RapTable
-from joins.indexes.panjoin.splitters import adjust, even_splitters
+from joins.indexes.panjoin.rap_table import Histogram, RapTable, adjust_splitters, even_splitters
 
 
 def fill(keys: np.ndarray, partitions: int, splitters: np.ndarray | None) -> RapTable:
@@ -24,7 +23,7 @@ def test_it_counts_from_the_least_value_of_a_partition() -> None:
     least, greatest = np.array([0, 10, 20, 30]), np.array([9, 19, 29, 39])
     # Tuple 4 is the second of three in [10, 19], 8 the third of five in [20, 29], 12 the second of
     # six in [30, 39].
-    assert adjust(count, least, greatest).tolist() == [16, 25, 33]
+    assert adjust_splitters(Histogram(count, least, greatest)).tolist() == [16, 25, 33]
 
 
 @given(data=st.data(), partitions=st.integers(1, 20))
@@ -35,6 +34,7 @@ def test_splitters_ascend_and_stay_among_the_values(data: st.DataObject, partiti
     table = fill(keys, partitions, None)
     assert table.counts.sum() == len(keys)
     splitters = table.sampled
+    assert splitters is not None
     assert len(splitters) == partitions - 1
     assert (np.diff(splitters.astype(object)) >= 0).all()
     assert all(keys.min() <= s <= keys.max() for s in splitters)
@@ -52,7 +52,7 @@ def test_three_adjustments_balance_common_distributions(shape: str, partitions: 
         "rank-size": rng.lognormal(0, 1.5, 200_000) / 1e3,
     }[shape]
     keys = (keys.clip(0, 1) * 2**32).astype(np.int64)
-    splitters = even_splitters(0, 2**32, partitions)
+    splitters: np.ndarray | None = even_splitters(0, 2**32, partitions)
     errors = []
     for _ in range(4):
         table = fill(keys, partitions, splitters)
@@ -71,7 +71,7 @@ def test_tails_as_heavy_as_those_of_views_take_no_more_rounds_than_digits(
     The paper finds three; with how many partitions, it does not say.
     """
     rng = np.random.default_rng(1)
-    splitters = even_splitters(-(2**31), 2**31, partitions)
+    splitters: np.ndarray | None = even_splitters(-(2**31), 2**31, partitions)
     errors = []
     for _ in range(7):
         # Half of YouTube's videos have 2,710 views at most, a hundredth 3.4 million and more.
@@ -89,7 +89,7 @@ def test_the_worst_case_of_figure_4_ends_after_as_many_rounds_as_the_values_have
 ) -> None:
     keys = 2**32 // partitions ** np.arange(40, dtype=np.float64)
     keys = np.unique(keys.astype(np.int64))
-    splitters = even_splitters(0, 2**32, partitions)
+    splitters: np.ndarray | None = even_splitters(0, 2**32, partitions)
     rounds = 0
     while True:
         table = fill(keys, partitions, splitters)

@@ -1,4 +1,4 @@
-"""A subwindow with a late buffer: what is found does not depend on where a tuple is."""
+"""Subwindows with a late buffer, and how probes are dealt out to threads."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from joins.indexes.panjoin.out_of_order import OutOfOrderSubwindow
-from joins.indexes.panjoin.probing import encode_probes
-from joins.indexes.panjoin.subwindow import SubwindowShape
+from joins.indexes.panjoin.lookup import BLOCK
+from joins.indexes.panjoin.subwindow import OutOfOrderSubwindow, SubwindowShape, in_threads
+from tests.joins.indexes.panjoin.plain import encode_probes
 
 SHAPE = SubwindowShape(dtypes=("float64", "int64"), capacity=64, partitions=4, sigma=1.25)
 IDS = np.array([7, 3, 9, 30, 12, 5, 40, 8])
@@ -22,7 +24,7 @@ def filled(kind: Any, late: np.ndarray, batches: int = 2) -> OutOfOrderSubwindow
     """Insert the tuples in batches, those that the mask *late* names into the buffer."""
     subwindow = OutOfOrderSubwindow(SHAPE, kind)
     for rows in np.array_split(np.arange(len(IDS)), batches):
-        subwindow.settle()
+        subwindow.begin_batch()
         for is_late, store in (
             (False, subwindow.insert_timed),
             (True, subwindow.insert_late),
@@ -42,7 +44,7 @@ def found(subwindow: OutOfOrderSubwindow) -> list[tuple[int, int, int, bool]]:
         [np.array([0.4, 1.0]), np.array([7, 7])],
         negated=[False, False],
     )
-    candidates, _ = subwindow.find(probes, np.array([0, 70]), np.array([1_000, 100]), 1)
+    candidates, _ = subwindow.find_candidates(probes, np.array([0, 70]), np.array([1_000, 100]), 1)
     pairs = [row for part in candidates for row in zip(*(c.tolist() for c in part), strict=True)]
     # Whoever looks into a structure or a buffer has all of its times to ask for still.
     return sorted(pair for pair in pairs if pair[0] == 0 or 70 <= pair[2] < 100)
@@ -57,7 +59,7 @@ def test_structure_and_buffer_find_the_same(kind: str, late: list[int]) -> None:
     assert found(subwindow) == by_value + by_time
     restored = OutOfOrderSubwindow.restore(subwindow.snapshot())
     assert found(restored) == found(subwindow)
-    restored.settle()
+    restored.begin_batch()
     assert not any(fresh for *_, fresh in found(restored))
 
 
@@ -69,8 +71,22 @@ def test_what_no_window_reaches_is_not_looked_into() -> None:
         [np.array([1.0]), np.array([9])],
         negated=[False, False],
     )
-    only_buffer, near = subwindow.find(probes, np.array([0]), np.array([40]), 1)
-    everything, far = subwindow.find(probes, np.array([0]), np.array([1_000]), 1)
+    only_buffer, near = subwindow.find_candidates(probes, np.array([0]), np.array([40]), 1)
+    everything, far = subwindow.find_candidates(probes, np.array([0]), np.array([1_000]), 1)
     assert [part.id.tolist() for part in only_buffer] == [[3]]
     assert len(everything) == 2
     assert near.comparisons < far.comparisons
+
+
+@given(probes=st.integers(0, 300 * BLOCK), threads=st.integers(1, 4))
+def test_every_probe_is_answered_once_in_runs_of_whole_blocks(probes: int, threads: int) -> None:
+    answered = np.zeros(probes, np.int64)
+
+    def answer(begin: int, end: int) -> np.ndarray:
+        assert begin % BLOCK == 0
+        answered[begin:end] += 1
+        return np.array([end - begin, 1])
+
+    total, _ = in_threads(answer, probes, threads)
+    assert total == probes
+    assert (answered == 1).all()

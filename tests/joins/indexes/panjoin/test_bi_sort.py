@@ -1,16 +1,70 @@
-"""Records of a BI-Sort, read by another BI-Sort with the same tuples."""
+"""A BI-Sort's counted ranges, and its records, against numpy."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.panjoin.answering import listing, new_output
 from joins.indexes.panjoin.bi_sort import BiSort
-from joins.indexes.panjoin.probing import encode_probes
-from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
-from tests.joins.indexes.panjoin.plain import fits
+from joins.indexes.panjoin.subwindow import (
+    Subwindow,
+    SubwindowShape,
+    probe_subwindows,
+    read_records,
+)
+from tests.joins.indexes.panjoin.plain import assert_found, encode_probes, fits, insert_in_order
+
+INT64 = np.iinfo(np.int64)
+SPREADS = {"int32": 10_000, "int64": 1 << 40}
+"""Least and greatest of values, by the type of key that they need."""
+
+
+@pytest.mark.parametrize("keys", list(SPREADS))
+@given(
+    held=st.integers(1, 900),
+    partitions=st.sampled_from([1, 4, 40]),
+    reach=st.sampled_from([0, 1, 3, 100]),
+    sealed=st.booleans(),
+    seed=st.integers(0, 999),
+)
+def test_what_is_counted_is_what_numpy_finds(
+    keys: str, held: int, partitions: int, reach: int, sealed: bool, seed: int
+) -> None:
+    rng, spread = np.random.default_rng(seed), SPREADS[keys]
+    shape = SubwindowShape(
+        dtypes=("int64",), capacity=held, partitions=min(partitions, held), sigma=1.25
+    )
+    subwindow = Subwindow(shape, "bi_sort", first=50)
+    subwindow.structure = BiSort(held, shape.partitions, buffer=held // 3 + 1)
+    values = rng.integers(-spread, spread, held) // rng.integers(1, 100)
+    near = rng.choice(values, 80)
+    if keys == "int64":
+        values[rng.random(held) < 0.2] = INT64.max
+    for batch in np.array_split(values, 5):
+        insert_in_order(subwindow, [batch])
+    if sealed:
+        subwindow.seal()
+    low = np.sort(near + rng.integers(-2, 2, len(near)))
+    high = low + rng.integers(-1, 2, len(low)) + reach * (spread // max(held, 1))
+    low[:3], high[-3:] = INT64.min, INT64.max
+    start, stop = np.sort(rng.integers(0, held + 100, (2, len(low))), axis=0)
+    probes = encode_probes(("int64",), [low], [high], negated=[False], start=start, stop=stop)
+    found = probe_subwindows([subwindow], probes)
+    positions = np.arange(50, 50 + held)
+    expected = [
+        positions[
+            (low[i] <= values)
+            & (values <= high[i])
+            & (start[i] <= positions)
+            & (positions < stop[i])
+        ]
+        for i in range(len(low))
+    ]
+    assert_found(found, expected)
+    assert found.work.matches == sum(len(matches) for matches in expected)
+
 
 SHAPE = SubwindowShape(dtypes=("int64", "int64"), capacity=80, partitions=3, sigma=1.25)
 KEYS = st.integers(-9, 9)
@@ -59,12 +113,8 @@ def test_a_mirror_reads_from_records_what_the_bands_mean(
         )
         for band in range(bands)
     ]
-    records, _ = worker.records(*probes)
-    output = new_output(len(rows))
-    mirror.read(records, probes[0], output)
-    listed = listing(output)
-    if len(listed.match_id):
-        mirror.read(records, probes[0], listed)
+    records, _ = worker.bi_sort.find_records(probes)
+    read = read_records([(mirror, records)], probes[0], enumerate=True)
 
     keys = np.array([key for batch in batches for key in batch], np.int64)
     positions = 30 + np.arange(len(keys))
@@ -75,10 +125,7 @@ def test_a_mirror_reads_from_records_what_the_bands_mean(
             inside |= fits(keys, low, high, negated=False)
         seen = (window[0] <= positions) & (positions < window[1]) & (positions % 3 == wanted)
         expected.append(positions[(inside != negated) & seen])
-    assert output.matches.tolist() == [len(matches) for matches in expected]
-    cuts = np.cumsum(output.matches)[:-1]
-    for found, matches in zip(np.split(listed.match_id, cuts), expected, strict=False):
-        assert sorted(found.tolist()) == matches.tolist()
+    assert_found(read, expected)
 
 
 def test_records_reach_the_greatest_integer() -> None:
@@ -92,8 +139,8 @@ def test_records_reach_the_greatest_integer() -> None:
         [np.array([END]), any_value[1]],
         negated=[False, False],
     )
-    records, _ = subwindow.records(probes)
-    assert records.ranges[0, :, 0].tolist() == [2, 5, 0, 0]
+    records, _ = subwindow.bi_sort.find_records([probes])
+    assert records.places[0, :, 0].tolist() == [2, 5, 0, 0]
     assert records.lengths == 3
 
 
@@ -108,7 +155,7 @@ def test_their_size_and_their_cost_do_not_grow_with_the_matches() -> None:
     sizes, costs = [], []
     for width in (1, 2000):
         probes = encode_probes(("int64",), [low], [low + width - 1], negated=[False])
-        records, work = subwindow.records(probes)
+        records, work = subwindow.bi_sort.find_records([probes])
         assert records.lengths == width * len(low)
         sizes.append(records.nbytes)
         costs.append(work.comparisons)

@@ -1,24 +1,21 @@
-"""The rebounding binary search and the codes of values, against numpy."""
+"""Searching sorted arrays and merging into them, against numpy."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
-from joins.indexes.columns import decode, encode
-from joins.indexes.panjoin.answering import new_counters
-from joins.indexes.panjoin.rebound import rebound, rebound_all
-from joins.indexes.panjoin.sorting import sort_codes
+from joins.indexes.panjoin.lookup import new_counters
+from joins.indexes.sorted_array import SortedRun, merge, rebound, rebound_all
 from joins.machine.compiling import kernel
-
-VALUES = st.floats(allow_nan=False) | st.integers(-3, 3).map(float)
+from joins.work import MOVES
 
 
 @kernel
 def search(keys, size, hint, target, counters):  # type: ignore[no-untyped-def]
-    return rebound(keys, 0, size, hint, target, counters)
+    return rebound(keys, size, hint, target, counters)
 
 
 @given(data=st.data(), keys=st.lists(st.integers(-9, 9), max_size=70).map(sorted))
@@ -48,13 +45,6 @@ def test_all_at_once_find_what_each_alone_finds(
     assert places.tolist() == [*found, *[-1] * begin]
 
 
-@given(codes=hnp.arrays(np.int64, st.integers(0, 300)))
-def test_a_batch_is_sorted_and_equal_codes_keep_their_order(codes: np.ndarray) -> None:
-    ordered, order, _ = sort_codes(codes)
-    assert (ordered == np.sort(codes)).all()
-    assert (order == np.argsort(codes, kind="stable")).all()
-
-
 def test_it_costs_less_from_nearby_than_from_afar() -> None:
     line = np.arange(100_000).reshape(1, -1)
     near, far = new_counters(), new_counters()
@@ -63,16 +53,29 @@ def test_it_costs_less_from_nearby_than_from_afar() -> None:
     assert near[0] < far[0] / 2
 
 
-@given(values=hnp.arrays(np.float64, 8, elements=VALUES))
-def test_codes_have_the_order_and_the_equalities_of_the_values(values: np.ndarray) -> None:
-    codes = encode(values)
-    assert ((codes[:, None] < codes) == (values[:, None] < values)).all()
-    assert ((codes[:, None] == codes) == (values[:, None] == values)).all()
-    assert (decode(codes, "float64") == values).all()
-
-
-def test_no_range_reaches_a_nan() -> None:
-    ends = encode(np.array([-np.inf, np.inf]))
-    for nan in (np.nan, -np.nan):
-        code = encode(np.array([nan]))[0]
-        assert not ends[0] <= code <= ends[1]
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@given(
+    held=st.integers(0, 150),
+    new=st.integers(1, 60),
+    spread=st.sampled_from([1, 20, 10_000]),
+    seed=st.integers(0, 99),
+)
+def test_entries_are_merged_in_order_and_equal_ones_stay_behind_older(
+    dtype: str, held: int, new: int, spread: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(-spread, spread, held + new).astype(dtype)
+    keys[:held].sort()
+    keys[held:].sort()
+    if dtype == "int64":
+        keys[-1] = np.iinfo(dtype).max
+    places = np.arange(held + new, dtype=np.int32)
+    order = np.argsort(keys, kind="stable")
+    merged, moved = keys.reshape(1, -1).copy(), places.reshape(1, -1).copy()
+    counters = new_counters()
+    added = SortedRun(keys[held:].reshape(1, -1), places[held:].reshape(1, -1), new)
+    merge(SortedRun(merged, moved, held), added, counters)
+    assert merged[0].tolist() == keys[order].tolist()
+    assert moved[0].tolist() == order.tolist()
+    before_all = int(np.searchsorted(keys[:held], keys[held], "right"))
+    assert counters[MOVES] == held - before_all + new

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from joins.hashing import mix
-from joins.indexes.interval.buffer import IntervalBuffer, Partners
-from joins.indexes.interval.key_groups import KeyGroups, group_by_key
-from joins.indexes.interval.probe import Probes, first_from
+from joins.indexes.index import EncodedRanges
+from joins.indexes.interval import IntervalBuffer, Partners, Reach, first_from
+from joins.indexes.key_groups import KeyGroups, group_by_key
 from joins.machine.lanes import LOOKAHEAD
 from joins.work import COUNTERS
 
@@ -37,14 +37,15 @@ def grouped(rows: list[Stored]) -> KeyGroups:
 
 def as_pairs(found: Partners) -> list[tuple[int, int]]:
     """Return (id of the row, id of its match); check that count, sum and match ids agree."""
-    match_id = found.match_id
+    result = found.result
+    match_id = result.match_id
     assert match_id is not None
-    ends = np.cumsum(found.count)
-    assert (found.count > 0).all()
-    assert found.work.matches == len(match_id) == found.count.sum()
+    ends = np.cumsum(result.count)
+    assert (result.count > 0).all()
+    assert result.work.matches == len(match_id) == result.count.sum()
     pairs = []
     for one, end, count, fingerprint in zip(
-        found.ids.tolist(), ends, found.count, found.fingerprint, strict=True
+        found.ids.tolist(), ends, result.count, result.fingerprint, strict=True
     ):
         mine = match_id[end - count : end]
         assert fingerprint == mix(mine).sum(dtype=np.uint64)
@@ -113,7 +114,9 @@ class Buffer(RuleBasedStateMachine):
         groups = grouped(probing)
         values = self.values(probing)
         negated = np.zeros(self.conditions, np.bool_)
-        probes = Probes(lower, upper + 1, values - 1, values + 1, negated)
+        nothing = np.empty(0, np.int64)
+        ranges = EncodedRanges(values - 1, values + 1, negated, nothing, nothing)
+        reach = Reach(lower, upper + 1, ranges)
         expected = sorted(
             (p.id, s.id)
             for p in probing
@@ -122,10 +125,10 @@ class Buffer(RuleBasedStateMachine):
             and lower <= s.ts - p.ts <= upper
             and (not self.conditions or abs(p.value - s.value) <= 1)
         )
-        found = self.buffer.probe(groups, probes, enumerate=True)
+        found = self.buffer.probe(groups, reach, enumerate=True)
         assert sorted(as_pairs(found)) == expected
         assert [probing[i].id for i in found.row] == found.ids.tolist()
-        turned = self.buffer.probe_stored(groups, probes, enumerate=True)
+        turned = self.buffer.probe_stored(groups, reach, enumerate=True)
         pairs = as_pairs(turned)
         assert sorted((p, s) for s, p in pairs) == expected
         ts = {p.id: p.ts for p in probing}

@@ -1,1 +1,0 @@
-"""What a replica of an interval join keeps."""

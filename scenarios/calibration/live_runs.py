@@ -1,0 +1,282 @@
+"""Live runs of every system on each kind of join: what a profile is fitted to and compared with.
+
+What an operator takes is measured where predictions are about it: in a process beside others, which
+share caches and memory with it, and with arrays that another process has just sent. Alone it takes
+less, and how much less differs from one operator to the next.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from actors.hosting.live.parcels import Served
+from scenarios import scenario_files
+from scenarios.many_runs import Preparation
+from scenarios.plan import Plan, make_plan
+from scenarios.run import Report, execute, homes, prepare_live
+from topologies import TOPOLOGIES, TopologyError
+
+if TYPE_CHECKING:
+    from actors.hosting.ray_processes import RayProcesses
+
+_QUERIES = {
+    "inequality": "WHERE A.x < B.x AND A.y > B.y WINDOW AS (SLIDE INTERVAL 'S' ON 'W')",
+    "equality": "WHERE A.key = B.key WINDOW AS (SLIDE INTERVAL 'S' ON 'W')",
+    "interval": "WHERE A.key = B.key "
+    "AND B.ts BETWEEN A.ts - INTERVAL '100 ms' AND A.ts + INTERVAL '100 ms'",
+}
+_FIELDS = {"key": "uniform(0, 49)", "x": "uniform(0, 99999)", "y": "uniform(0, 999)"}
+_LOADS = ((500, 1_000, 4_000), (4_000, 1_000, 4_000), (2_000, 2_500, 10_000))
+"""Tuples a message, slide, and window."""
+_REPEATS = 3
+"""How often the first plan of a system and query is run: where a machine has neighbours its speed
+changes within minutes, and what is predicted from one run should not depend on its luck."""
+_SENDER, _RECEIVER, _NBYTES = 0, 1, 4
+"""Columns of a live trace, see `actors.hosting.live.shard`."""
+
+
+def calibration_plans(
+    rows: int,
+    prepare: Preparation,
+    *,
+    topologies: Sequence[str] = tuple(TOPOLOGIES),
+) -> Iterator[Plan]:
+    """Yield a plan for every system, kind of join it can evaluate, and load.
+
+    Parameters
+    ----------
+    rows
+        Tuples of each of the two streams; they are synthetic, equal on every machine.
+    prepare
+        Prepares them.
+    topologies
+        Names of the systems.
+    """
+    for topology in topologies:
+        for kind, where in _QUERIES.items():
+            for batch_rows, slide, length in _LOADS:
+                values = {
+                    "name": f"calibrate-{kind}",
+                    "query": f"SELECT * FROM A, B {where}",
+                    "bind": {"S": slide, "W": length} if "WINDOW" in where else {},
+                    "topology": topology,
+                    "streams": [_stream(1, rows, "0 s"), _stream(11, rows, "501 us")],
+                    "feeding": {"batch_rows": batch_rows},
+                    "network": {"preset": "same-host"},
+                }
+                config = scenario_files.build(values, where="calibration")
+                try:
+                    yield make_plan(config, prepare=prepare)
+                except TopologyError:
+                    break
+
+
+def _stream(seed: int, rows: int, start: str) -> dict[str, Any]:
+    return {"synthetic": {"rows": rows, "seed": seed, "start": start, "fields": _FIELDS}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """The messages that one process of a live run passed on.
+
+    Attributes
+    ----------
+    seconds
+        Its processor time outside the actors.
+    local
+        Messages and timers that stayed in it.
+    received, received_bytes
+        Messages from other processes, and their bytes.
+    sent, sent_bytes
+        Messages to other processes, and their bytes.
+    """
+
+    seconds: float
+    local: int
+    received: int
+    received_bytes: int
+    sent: int
+    sent_bytes: int
+
+    @property
+    def counts(self) -> np.ndarray:
+        """What its seconds consist of: messages served, of them remote ones, bytes; sent, bytes."""
+        served = self.local + self.received
+        received = (self.received, self.received_bytes)
+        return np.array([served, *received, self.sent, self.sent_bytes], np.float64)
+
+
+def _carried_by(process: int, seconds: float, trace: np.ndarray, homes_: np.ndarray) -> Carried:
+    """Return what *process* passed on, which took it *seconds*.
+
+    *trace* has the messages and timers of the whole run, a row each; *homes_* an actor's process,
+    by the actor's number in the trace.
+    """
+    sends, receives = homes_[trace[:, _SENDER]] == process, homes_[trace[:, _RECEIVER]] == process
+    nbytes = trace[:, _NBYTES]
+    return Carried(
+        seconds=seconds,
+        local=int((sends & receives).sum()),
+        received=int((receives & ~sends).sum()),
+        received_bytes=int(nbytes[receives & ~sends].sum()),
+        sent=int((sends & ~receives).sum()),
+        sent_bytes=int(nbytes[sends & ~receives].sum()),
+    )
+
+
+def observe(plan: Plan, processes: RayProcesses) -> tuple[dict[str, Served], list[Carried]]:
+    """Run *plan* live in *processes*, which serve this run and no other; discard its results.
+
+    Returns
+    -------
+    tuple
+        Operator to what serving its actors came to, and what each process passed on.
+    """
+    graph = plan.graph(pairs=False)
+    run = prepare_live(plan, graph, processes)
+    measured = run.run(lambda count: None)
+    trace = np.concatenate([entry for entry in run.entries() if isinstance(entry, np.ndarray)])
+    home_of = homes(graph, processes.count)
+    operators: dict[str, Served] = defaultdict(Served)
+    outside_ns = dict(measured.processor_ns)
+    for name, role in graph.nodes(data="role"):
+        served = measured.served[name]
+        operators[role].add(served)
+        outside_ns[home_of[name]] -= served.worked_ns
+    by_number = np.array([home_of[name] for name in graph])
+    return dict(operators), [
+        _carried_by(process, ns / 1e9, trace, by_number) for process, ns in outside_ns.items()
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Live:
+    """What repeated live runs of one plan came to.
+
+    Attributes
+    ----------
+    throughput_tps
+        Tuples a second, the runs' median.
+    latency_ms
+        Median latency of tuples, ms, the runs' median; None without any.
+    exact
+        Whether all runs were exactly right, or do not claim to be.
+    """
+
+    throughput_tps: float
+    latency_ms: float | None
+    exact: bool
+
+    @classmethod
+    def of(cls, runs: Sequence[Report]) -> Live:
+        """Return what *runs* of one plan came to; at least one."""
+        latencies = [ms for ms in map(median_latency_ms, runs) if ms is not None]
+        return cls(
+            throughput_tps=statistics.median(map(throughput_tps, runs)),
+            latency_ms=statistics.median(latencies) if latencies else None,
+            exact=all(run.verdict.passed is not False for run in runs),
+        )
+
+
+@dataclass
+class Watched:
+    """What was seen of live runs.
+
+    Attributes
+    ----------
+    runs
+        How many were watched for what their operators took.
+    operators
+        System to operator to its part in each of them.
+    carried
+        What processes of these runs passed on.
+    live
+        Plans, and what they came to when they were run as a whole.
+    """
+
+    runs: int = 0
+    operators: dict[str, dict[str, list[Served]]] = field(default_factory=dict)
+    carried: list[Carried] = field(default_factory=list)
+    live: list[tuple[Plan, Live]] = field(default_factory=list)
+
+    def _observe(self, plan: Plan, processes: RayProcesses) -> None:
+        operators, carried = observe(plan, processes)
+        roles = self.operators.setdefault(plan.topology.name, {})
+        for role, served in operators.items():
+            roles.setdefault(role, []).append(served)
+        self.carried += carried
+        self.runs += 1
+
+
+def watch(
+    plans: Sequence[Plan],
+    *,
+    processes: int,
+    observing: bool,
+    measuring: bool,
+    note: Callable[[str], None],
+) -> Watched:
+    """Run *plans* live, one after the other, in so many Ray *processes*.
+
+    Parameters
+    ----------
+    observing
+        Whether all are watched for what their operators take.
+    measuring
+        Whether the first of each system and query is measured as a whole, too: each time right
+        after it was watched, so that both had the same neighbours.
+    note
+        Called with a description of what is run next.
+
+    Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`, and
+    :exc:`actors.hosting.errors.RayUnavailableError` where Ray has no room for the processes.
+    """
+    # Only here: importing Ray takes a second that other commands need not spend.
+    from actors.hosting.ray_cluster import ray_cluster
+    from actors.hosting.ray_processes import RayProcesses
+
+    watched = Watched()
+    first = {(plan.topology.name, plan.config.name): plan for plan in reversed(plans)}
+    live = {"backend": "ray", "clock": "live", "processes": processes}
+    with ray_cluster(processes=processes):
+        for plan in plans:
+            system, query = plan.topology.name, plan.config.name
+            is_first = plan is first[system, query]
+            if observing or (measuring and is_first):
+                note(f"{system}, {query}, {plan.feeding.batch_rows:,} tuples a message")
+            runs = []
+            for _ in range(_REPEATS if is_first else 1):
+                if observing:
+                    with RayProcesses(processes) as places:
+                        watched._observe(plan, places)
+                if measuring and is_first:
+                    runs.append(run_changed(plan, live))
+            if runs:
+                watched.live.append((plan, Live.of(runs)))
+    return watched
+
+
+def run_changed(plan: Plan, settings: dict[str, Any]) -> Report:
+    """Run *plan* with *settings* of its configuration changed; leave no files."""
+    changed = replace(plan, config=plan.config.model_copy(update=settings))
+    with tempfile.TemporaryDirectory(prefix="joinsim-") as folder:
+        return execute(changed, Path(folder))
+
+
+def throughput_tps(run: Report) -> float:
+    """Return a run's tuples per second of its clock."""
+    return run.outcome.tuples * 1e9 / run.outcome.virtual_ns
+
+
+def median_latency_ms(run: Report) -> float | None:
+    """Return the median latency of a run's tuples, ms; None without any."""
+    latency_ns = run.latencies.percentile(50)
+    return None if latency_ns is None else latency_ns / 1e6

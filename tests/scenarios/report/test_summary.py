@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scenarios.report.summary import summary_html, summary_rows
+from scenarios.report.tables import Cell, Table, checks_table, offenders_table
+from scenarios.run import Report
+from scenarios.terminal.views import summary_text
+from scenarios.verdict import Check
+from tests.scenarios.toy_run import failed_verdict, toy_config, toy_report
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return toy_report(tmp_path_factory.mktemp("run"), [range(900)])
+
+
+def test_the_main_figures_of_a_run_are_named(report: Report) -> None:
+    rows = dict(summary_rows(report))
+    assert list(rows) == ["tuples", "throughput", "latency", "network", "wall time", "peak memory"]
+    assert rows["tuples"].startswith("900 in ")
+    assert rows["throughput"].endswith("tuples/s (virtual)")
+    assert [rows["latency"].count(p) for p in ("p50 ", "p99 ", "max ")] == [1, 1, 1]
+    assert rows["network"].startswith(f"{report.outcome.messages:,} messages, ")
+    assert rows["peak memory"] == "123 MB"
+
+
+def test_a_summary_has_the_verdict_and_every_main_figure(report: Report) -> None:
+    text, html = summary_text(report), summary_html(report)
+    expected = f"Exactly the {report.verdict.expected:,} expected pairs came out, each once."
+    assert f"PASS: {expected}" in text
+    assert f"<b>PASS</b>: {expected}" in html
+    for name, value in summary_rows(report):
+        assert any(line.split("  ", 1)[0] == name and value in line for line in text.split("\n"))
+        assert f"<tr><th>{name}</th><td>{value}</td></tr>" in html
+
+
+def test_a_failed_run_says_so(report: Report) -> None:
+    failed = replace(report, verdict=failed_verdict())
+    assert "FAIL: 5 pairs were expected, 4 came out: 1 missing." in summary_text(failed)
+    (row,) = offenders_table(failed).rows
+    assert row == ["missing", "T", "77", "41", "router 1.250, joiner.1 2.500"]
+
+
+def test_names_are_text_and_never_markup(report: Report) -> None:
+    verdict = failed_verdict()
+    verdict.checks.append(Check(name="<b>odd</b>", passed=None, detail="a & b"))
+    config = toy_config(name="<i>mine</i>")
+    odd = replace(report, verdict=verdict, plan=replace(report.plan, config=config))
+    assert "<i>" not in summary_html(odd)
+    html = checks_table(odd.verdict).html()
+    assert "<b>" not in html
+    assert "&lt;b&gt;odd" in html
+    assert '<td class="word UNKNOWN">UNKNOWN</td>' in html
+    assert "a &amp; b" in html
+
+
+def test_a_short_row_fills_its_table() -> None:
+    table = Table(columns=("a", "b", "c", "d"), rows=[["x", Cell("failed", "FAIL")]])
+    assert '<td class="word FAIL" colspan="3">failed</td>' in table.html()
+    assert table.html().count('class="number"') == 3  # the headings of all but the first
+
+
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("scenarios.report.pages", ["matplotlib", "scipy.optimize", "jinja2", "rich"]),
+        ("scenarios.terminal.views", ["matplotlib", "scipy.optimize", "jinja2", "ray"]),
+    ],
+)
+def test_libraries_that_take_long_to_load_wait_until_they_are_needed(
+    module: str, unwanted: list[str], tmp_path: Path
+) -> None:
+    program = f"import sys, {module}; print(*[m for m in {unwanted} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
