@@ -6,19 +6,12 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from scenarios.engines.comparison import EngineComparison as _EnginesCompared
-from scenarios.report.pages import (
-    write_comparison_page,
-    write_engines_page,
-    write_report,
-    write_study_page,
-)
-from scenarios.report.summary import summary_html
+from scenarios.report.summary import summary_html, summary_text
 from scenarios.results import late_path, pairs_path, summary_path
 from scenarios.run import Report
 from scenarios.run_json import summary
@@ -26,8 +19,10 @@ from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
 from scenarios.system_comparison import Comparison as _Compared
 from scenarios.tables import TableStream
-from scenarios.terminal.views import summary_text
 from scenarios.verdict import Verdict
+
+if TYPE_CHECKING:
+    from scenarios.engines.comparison import EngineComparison as _EnginesCompared
 
 
 class Run:
@@ -139,6 +134,8 @@ class Run:
 
     def report(self, path: str | Path) -> Path:
         """Write the run's report, one HTML page that works offline, to *path*; return it."""
+        from scenarios.report.pages import write_report
+
         write_report(self._report, Path(path), self.replay)
         return Path(path)
 
@@ -198,6 +195,8 @@ class StudyRun:
 
     def report(self, folder: str | Path) -> Path:
         """Write ``study.html`` and ``study.png`` into *folder*; return the page's path."""
+        from scenarios.report.pages import write_study_page
+
         write_study_page(self.findings, Path(folder), self.replay)
         return Path(folder) / "study.html"
 
@@ -270,6 +269,8 @@ class Comparison:
 
     def report(self, folder: str | Path) -> Path:
         """Write ``compare.html`` and ``compare.png`` into *folder*; return the page's path."""
+        from scenarios.report.pages import write_comparison_page
+
         write_comparison_page(self.compared, Path(folder), self.replay)
         return Path(folder) / "compare.html"
 
@@ -311,6 +312,8 @@ class EngineComparison:
 
     def report(self, folder: str | Path) -> Path:
         """Write ``compare.html`` and ``compare.png`` into *folder*; return the page's path."""
+        from scenarios.report.pages import write_engines_page
+
         write_engines_page(self.compared, Path(folder), self.replay)
         return Path(folder) / "compare.html"
 

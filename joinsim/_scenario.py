@@ -8,27 +8,15 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from joins.queries.query import JoinQuery
 from joinsim._outcomes import Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
 from scenarios.config import RunConfig
-from scenarios.engines.comparison import EngineComparison as _EnginesCompared
-from scenarios.engines.comparison import compare_engines
-from scenarios.engines.registry import find_engines
 from scenarios.many_runs import Preparation
 from scenarios.plan import Plan, make_plan
-from scenarios.planning.planner import Planner, Proposal
-from scenarios.planning.semijoin import SemijoinPlanner
-from scenarios.planning.window_join import WindowJoinPlanner
-from scenarios.report.pages import (
-    write_comparison_page,
-    write_engines_page,
-    write_report,
-    write_study_page,
-)
 from scenarios.run import OnRun, execute
 from scenarios.run_directory import new_run_directory
 from scenarios.run_json import write_run_json
@@ -40,8 +28,12 @@ from scenarios.system_comparison import candidates, plan_all, run_all
 from spark_bridge.prepared import PreparedStream
 from topologies import Topology, find_topology
 
-PLANNERS: dict[str, Planner] = {"semijoin": SemijoinPlanner(), "ibwj": WindowJoinPlanner()}
-"""Topology to what plans for it; the first plans a query that comes without a topology."""
+if TYPE_CHECKING:
+    from scenarios.engines.comparison import EngineComparison as _EnginesCompared
+    from scenarios.planning.planner import Planner, Proposal
+
+PLANNED = ("semijoin", "ibwj")
+"""Topologies that plan; the first plans a query that comes without a topology."""
 
 _CONNECT_S = 5.0
 """Seconds for a cluster to answer; one that takes longer is of no use to a run."""
@@ -248,6 +240,8 @@ class Scenario:
                 replay=replay_alone or (lambda config: replay),
             )
         compared.write_json(directory, replay)
+        from scenarios.report.pages import write_comparison_page
+
         write_comparison_page(compared, directory, replay)
         return Comparison(compared, directory, replay, folder)
 
@@ -278,6 +272,10 @@ class Scenario:
         ConfigError
             There is no such engine.
         """
+        from scenarios.engines.comparison import compare_engines
+        from scenarios.engines.registry import find_engines
+        from scenarios.report.pages import write_engines_page
+
         shown: Observer = observer or _Silent()
         chosen = find_engines(engines)
         plan = self.prepare(observer=observer)
@@ -324,11 +322,7 @@ class Scenario:
                 f"{config.name} is a survey, which has no query to plan for: joinsim run "
                 f"{config.name} takes it"
             )
-        planner = PLANNERS.get(config.topology)
-        if planner is None:
-            raise ConfigError(
-                f"{config.topology} has nothing to plan; the topology can be {', '.join(PLANNERS)}"
-            )
+        planner = _planner(config.topology)
         left = self.with_settings(planner.left_to_it(config.parameters))
         plan = left.prepare(observer=observer)
         proposal = planner.propose(plan)
@@ -382,6 +376,8 @@ class Scenario:
             )
         replay = self._replay(replay)
         findings.write_json(directory, replay)
+        from scenarios.report.pages import write_study_page
+
         write_study_page(findings, directory, replay)
         return StudyRun(findings, directory, replay, folder)
 
@@ -399,6 +395,18 @@ class _Prepared:
 
     def __call__(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
         return self._streams
+
+
+def _planner(topology: str) -> Planner:
+    """Return what plans for *topology*. Raise :exc:`ConfigError` where it has nothing to plan."""
+    from scenarios.planning.semijoin import SemijoinPlanner
+    from scenarios.planning.window_join import WindowJoinPlanner
+
+    if topology not in PLANNED:
+        raise ConfigError(
+            f"{topology} has nothing to plan; the topology can be {', '.join(PLANNED)}"
+        )
+    return SemijoinPlanner() if topology == "semijoin" else WindowJoinPlanner()
 
 
 def find(topology: str | type[Topology[Any]] | Topology[Any]) -> Topology[Any]:
@@ -427,6 +435,8 @@ def run_plan(
         report = execute(plan, directory, on_run=display.on_run, on_judge=display.on_judge)
     write_run_json(report, replay)
     if folder is None:
+        from scenarios.report.pages import write_report
+
         write_report(report, directory / "report.html", replay)
     return Run(report, replay, folder)
 

@@ -321,11 +321,11 @@ def plan(
     ] = True,
 ) -> int:
     """Explain how a system will go about a join, and what that should cost."""
-    from joinsim._scenario import PLANNERS
+    from joinsim._scenario import PLANNED
     from scenarios.terminal.views import show_proposal, show_report
 
     if options.query is not None and topology is None:
-        topology = next(iter(PLANNERS))
+        topology = PLANNED[0]
     chosen = _scenario(options, scenario, {"topology": topology})
     terminal = _terminal(options.json_output)
     replay = _replay(chosen.config.seed)

@@ -70,6 +70,16 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
     return rows
 
 
+def summary_text(report: Report) -> str:
+    """Return a run as a few lines of plain text: its verdict and main figures."""
+    rows = summary_rows(report)
+    width = max(len(name) for name, _ in rows)
+    verdict = f"{VERDICT_WORDS[report.verdict.passed]}: {describe_verdict(report.verdict)}"
+    config = report.plan.config
+    opening = f"{config.name} on {config.topology}, seed {config.seed}"
+    return "\n".join([opening, verdict, *(f"{name:<{width}}  {text}" for name, text in rows)])
+
+
 def summary_html(report: Report) -> str:
     """Return a run as a few lines of HTML for a notebook: what ran, its verdict, main figures."""
     config, verdict = report.plan.config, report.verdict

@@ -21,7 +21,7 @@ from scenarios.engines.comparison import EngineComparison
 from scenarios.formatting import VERDICT_WORDS, format_value
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Proposal
-from scenarios.report.summary import describe_verdict, summary_rows
+from scenarios.report.summary import summary_rows
 from scenarios.report.tables import (
     HOLDS_WORDS,
     Cell,
@@ -46,16 +46,6 @@ from topologies.actor_graph import ActorGraph
 from topologies.parameters import describe
 
 _STYLES = {"PASS": "bold green", "FAIL": "bold red", "UNKNOWN": "yellow"}
-
-
-def summary_text(report: Report) -> str:
-    """Return a run as a few lines of plain text: its verdict and main figures."""
-    rows = summary_rows(report)
-    width = max(len(name) for name, _ in rows)
-    verdict = f"{VERDICT_WORDS[report.verdict.passed]}: {describe_verdict(report.verdict)}"
-    config = report.plan.config
-    opening = f"{config.name} on {config.topology}, seed {config.seed}"
-    return "\n".join([opening, verdict, *(f"{name:<{width}}  {text}" for name, text in rows)])
 
 
 def print_table(out: Console, table: Table) -> None:

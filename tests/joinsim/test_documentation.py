@@ -1,0 +1,51 @@
+"""Every public name is documented, and the examples in docstrings and in the README run."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import joinsim
+
+README = Path(__file__).parents[2] / "README.md"
+MODULES = (
+    "joinsim",
+    "joinsim.checks",
+    "joinsim._calibration",
+    "joinsim._catalog",
+    "joinsim._joining",
+    "joinsim._outcomes",
+    "joinsim._scenario",
+    "joinsim._streams",
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_run(name: str) -> None:
+    module = import_module(name)
+    globals_ = {"js": joinsim}
+    for test in doctest.DocTestFinder(exclude_empty=True).find(module, extraglobs=globals_):
+        runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+        runner.run(test)
+        assert runner.summarize(verbose=False).failed == 0, test.name
+
+
+@pytest.mark.parametrize("name", joinsim.__all__)
+def test_every_public_name_is_documented(name: str) -> None:
+    value = getattr(joinsim, name)
+    assert inspect.getdoc(value)
+    is_call = inspect.isfunction(value)
+    assert not is_call or ">>>" in (value.__doc__ or ""), f"{name} has no example"
+
+
+def test_python_in_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    for block in blocks:
+        exec(compile(block, str(README), "exec"), {})

@@ -1,0 +1,201 @@
+"""`joinsim.run` over tables in memory: any kind of table, the same pairs; no file and no Java."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import joinsim as js
+
+QUERY = "SELECT * FROM R, S WHERE R.x < S.x AND R.y = S.y WINDOW AS (SLIDE INTERVAL '1' ON '50')"
+KINDS = ("arrow", "pandas", "polars", "duckdb", "parquet", "columns", "records")
+
+
+@pytest.fixture(scope="module")
+def columns() -> dict[str, dict[str, np.ndarray]]:
+    rng = np.random.default_rng(3)
+    return {
+        name: {
+            "ts": np.arange(300) * 10 + shift,
+            "x": rng.integers(0, 40, 300) / 4,
+            "y": rng.integers(0, 5, 300),
+        }
+        for name, shift in (("R", 0), ("S", 5))
+    }
+
+
+def as_kind(kind: str, name: str, columns: dict[str, np.ndarray], folder: Path) -> Any:
+    table = pa.table(columns)
+    if kind == "parquet":
+        pq.write_table(table, folder / f"{name}.parquet")
+        return folder / f"{name}.parquet"
+    if kind == "records":
+        dtype = [(field, column.dtype) for field, column in columns.items()]
+        records = np.empty(len(columns["ts"]), dtype)
+        for field, column in columns.items():
+            records[field] = column
+        return records
+    make = {
+        "arrow": lambda: table,
+        "pandas": lambda: pd.DataFrame(columns),
+        "polars": lambda: pl.DataFrame(columns),
+        "duckdb": lambda: duckdb.from_arrow(table),
+        "columns": lambda: columns,
+    }
+    return make[kind]()
+
+
+def pairs_of(run: js.Run) -> list[tuple[int, int, int]]:
+    return sorted(tuple(row.values()) for row in run.pairs.to_pylist())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_table_gives_the_pairs_of_a_nested_loop(
+    kind: str, columns: dict[str, dict[str, np.ndarray]], tmp_path: Path
+) -> None:
+    """Expected pairs are computed here, tuple by tuple, from what the window means."""
+    streams = {name: as_kind(kind, name, each, tmp_path) for name, each in columns.items()}
+    run = js.run(QUERY, streams, topology="split_join", pes=2)
+    r, s = columns["R"], columns["S"]
+    expected = []
+    for i in range(300):
+        # R's tuple i comes after k = i tuples of S, S's after k = i + 1 of R. A count window of 50
+        # that slides by 1 begins at position k - 49.
+        for j in range(max(0, i - 49), i):
+            if r["x"][i] < s["x"][j] and r["y"][i] == s["y"][j]:
+                expected.append((0, i, j))
+        for j in range(max(0, i + 1 - 49), i + 1):
+            if r["x"][j] < s["x"][i] and r["y"][j] == s["y"][i]:
+                expected.append((1, i, j))
+    assert pairs_of(run) == sorted(expected)
+    assert run.verdict.passed
+    assert run.verdict.produced == len(expected) > 500
+
+
+def test_rows_come_in_the_order_of_their_time_and_keep_their_place() -> None:
+    texts = pa.array(["2026-03-01T10:00:02Z", "2026-03-01T10:00:01Z"])
+    times = texts.cast(pa.timestamp("ms", "UTC"))
+    table = pa.table({"at": times, "x": [1.5, 2.5]})
+    run = js.run(
+        "SELECT * FROM T WHERE T.x1 < T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '5')",
+        {"T": table},
+        topology="nested_loop",
+    )
+    assert run.streams["T"]["row"].to_pylist() == [1, 0]
+    assert run.streams["T"]["ts"].to_pylist() == [1772359201 * 10**9, 1772359202 * 10**9]
+    assert pairs_of(run) == [(0, 1, 0)]
+
+
+def test_rows_that_are_not_valid_are_rejected_by_name_and_the_others_joined() -> None:
+    table = {"x": pa.array([1.0, None, float("nan"), float("inf"), 2.0])}
+    run = js.run(
+        "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '5')",
+        {"T": table},
+        topology="nested_loop",
+    )
+    (stream,) = run.summary["streams"]
+    assert (stream["rows"], stream["rejected"]) == (2, 3)
+    assert pairs_of(run) == [(0, 1, 0)]
+    notes = " ".join(run.finished.plan.streams[0].notes)
+    assert "3 rows rejected, the first is row 1" in notes
+    for reason in ("x is null (1)", "x is NaN (1)", "x is infinite (1)"):
+        assert reason in notes
+
+
+def test_texts_are_equal_where_they_are_equal_across_streams() -> None:
+    left = pa.table({"who": ["b", "a", None, "c"]})
+    right = pa.table({"who": pa.array(["c", "x", "a"]).dictionary_encode()})
+    run = js.run(
+        "SELECT * FROM L, R WHERE L.who = R.who WINDOW AS (SLIDE INTERVAL '1' ON '10')",
+        {"L": left, "R": right},
+        topology="hash_join",
+    )
+    found = set()
+    for probe_stream, probe, match in pairs_of(run):
+        left_id, right_id = (probe, match) if probe_stream == 0 else (match, probe)
+        found.add((left_id, right_id))
+    # The null of the left stream is rejected, so "c" is its tuple 2.
+    assert found == {(1, 2), (2, 0)}
+
+
+def test_the_same_seed_has_the_same_digest_and_a_query_picks_a_system() -> None:
+    streams = {"T": {"x": np.arange(50) % 7}}
+    query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    runs = [js.run(query, streams, seed=4) for _ in range(2)]
+    assert runs[0].digest == runs[1].digest
+    assert runs[0].summary["topology"] == "spo_join"
+    interval = "SELECT * FROM A, B WHERE A.ts BETWEEN B.ts - INTERVAL '1 ns' AND B.ts"
+    chosen = js.run(interval, {"A": {"ts": [1, 2]}, "B": {"ts": [2, 3]}})
+    assert chosen.summary["topology"] == "hp_oij"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"streams": {"R": {}}}, js.ConfigError, "no data for S"),
+        ({"streams": {"R": {}, "S": {}, "T": {}}}, js.ConfigError, "knows no T"),
+        ({"streams": {"R": {"y": [1]}, "S": {}}}, js.DataError, "no column 'x'; there are y"),
+        ({"streams": {"R": 7, "S": 7}}, js.DataError, "a int is not a table"),
+        ({"streams": {"R": "none.parquet", "S": {}}}, js.DataError, "none.parquet"),
+        ({"topology": "splitjoin"}, js.TopologyError, "did you mean 'split_join'"),
+        ({"topology": "split_join", "pse": 3}, js.ConfigError, "did you mean 'pes'"),
+        ({"network": "moon"}, js.ConfigError, "network.preset"),
+        ({"query": "SELECT * FROM"}, js.QueryError, "FROM"),
+        ({"rows": -5}, js.ConfigError, "rows = -5"),
+        ({"time": "when"}, js.DataError, "no column 'when'"),
+    ],
+)
+def test_a_mistake_is_an_error_with_the_message_of_the_command_line(
+    arguments: dict[str, Any],
+    error: type[Exception],
+    words: str,
+    columns: dict[str, dict[str, np.ndarray]],
+) -> None:
+    whole = {"query": QUERY, "streams": columns} | arguments
+    with pytest.raises(error, match=words) as raised:
+        js.run(**whole)
+    assert isinstance(raised.value, js.JoinsimError)
+
+
+def test_a_run_shows_itself_and_writes_its_report(
+    columns: dict[str, dict[str, np.ndarray]], tmp_path: Path
+) -> None:
+    run = js.run(QUERY, columns, topology="hash_join")
+    assert "PASS" in repr(run)
+    assert "PASS" in run._repr_html_()
+    page = run.report(tmp_path / "run.html").read_text()
+    assert run.digest in page
+    assert run.network["messages"].to_pylist()
+    assert len(run.latency) >= 600
+    assert run.late.num_rows == 0
+    folder = run.directory
+    assert (folder / "run.json").is_file()
+    del run
+    assert not folder.exists()
+
+
+def test_tables_need_no_java_and_a_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys, joinsim as js; "
+        "js.run(\"SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '5')\", "
+        "{'T': {'x': [1, 2]}}); "
+        "assert not {'pyspark', 'ray', 'matplotlib', 'rich'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+    code = (
+        "import sys; sys.argv = ['joinsim', '--help']\n"
+        "from joinsim.cli import main\n"
+        "try: main()\nexcept SystemExit as end: assert end.code == 0\n"
+        "assert not {'numpy', 'numba', 'pyarrow', 'scipy', 'rich'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
