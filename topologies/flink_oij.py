@@ -1,4 +1,4 @@
-"""Flink's keyed interval join, as PPOIJ compares with it: KP-OIJ with tuples handed over singly.
+"""Flink's keyed interval join, as PPOIJ compares with it: KP-OIJ with every tuple a message.
 
 What is Flink's here is the pattern: a key has one parallel instance, and every tuple is a record of
 its own on the wire. The kernels and what they cost are those of the other patterns, so no virtual
@@ -24,7 +24,3 @@ class FlinkOij(OijPattern[KeyedParameters]):
     def emitter(self, parameters: KeyedParameters) -> tuple[type[Emitter], dict[str, Any]]:
         """Return emitters that distribute point to point."""
         return Emitter, {"distribution": ByKey(parameters.homes)}
-
-    def batching(self, parameters: KeyedParameters) -> dict[str, int]:
-        """Return batches of one tuple."""
-        return {"batch_rows": 1, "linger_turns": 0}

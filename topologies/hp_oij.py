@@ -16,8 +16,7 @@ from actors.interval_join.distribution import BySplitKey
 from actors.interval_join.emitter import Emitter
 from actors.protocol import FEEDBACK
 from topologies.actor_graph import ActorGraph
-from topologies.dp_oij import CollectedPattern
-from topologies.interval_join import CollectedParameters, KeyedParameters
+from topologies.interval_join import CollectedParameters, KeyedParameters, OijPattern
 from topologies.topology import STRICT, Pes
 
 Threshold = Annotated[float, Interval(ge=1, le=1000)]
@@ -53,7 +52,7 @@ class HpOijParameters(CollectedParameters, KeyedParameters):
     max_splitting: Pes | None = None
 
 
-class HpOij(CollectedPattern[HpOijParameters]):
+class HpOij(OijPattern[HpOijParameters]):
     """Partial multicast, batches of one key, and watermarks of keys."""
 
     name = "hp_oij"

@@ -44,6 +44,11 @@ class OijParameters:
     base_emitters: Pes = 1
     probe_emitters: Pes = 1
 
+    @property
+    def batching(self) -> dict[str, int]:
+        """How emitters gather tuples in batches: not at all, each tuple is a message."""
+        return {"batch_rows": 1, "linger_turns": 0}
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class KeyedParameters(OijParameters):
@@ -79,10 +84,15 @@ class BatchingParameters(OijParameters):
     batch_rows: BatchRows = 32
     linger_turns: Turns = 2
 
+    @property
+    def batching(self) -> dict[str, int]:
+        """How emitters gather tuples in batches."""
+        return {"batch_rows": self.batch_rows, "linger_turns": self.linger_turns}
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CollectedParameters(BatchingParameters):
-    """What a person may set of a pattern that depends on its collector.
+    """What a person may set of a pattern in which a tuple may reach several replicas.
 
     Attributes
     ----------
@@ -108,55 +118,58 @@ OijP = TypeVar("OijP", bound=OijParameters)
 
 
 class OijPattern(IntervalJoinTopology[OijP]):
-    """One pattern of interval join."""
+    """One pattern of interval join; where a tuple reaches one replica, collectors are naive."""
 
     paper = "PPOIJ: Shared-Nothing Parallel Patterns for Efficient Online Interval Joins"
 
+    def claims_exact(self, parameters: OijP) -> bool:
+        """Return whether collectors are as the pattern needs them."""
+        return not isinstance(parameters, CollectedParameters) or parameters.collector == "ordered"
+
     def assemble(self, job: Job, parameters: OijP) -> ActorGraph:
         """Return Figure 7 for *job*."""
-        query, p = job.query, parameters
+        p = parameters
         graph = ActorGraph()
-        actor, of_pattern = self.emitter(p)
-        emitters = add_emitters(graph, job, p, actor, of_pattern | self.batching(p))
-        replicas = [
-            graph.add(
-                "oij",
-                f"oij.{replica}",
-                Replica,
-                query=query,
-                schemas=tuple(file.schema for file in job.files),
-                replica=replica,
-                channels=len(emitters),
-                collector=self.collector(p),
-                pairs=job.pairs,
-            )
-            for replica in range(p.replicas)
-        ]
+        actor, arguments = self.emitter(p)
+        emitters = add_emitters(graph, job, p, actor, arguments | p.batching)
+        collector = p.collector if isinstance(p, CollectedParameters) else "naive"
+        replicas = add_replicas(graph, job, p.replicas, channels=len(emitters), collector=collector)
         sink = graph.add("sink", "sink", Sink, only_emits=True)
         for emitter in emitters:
             graph.connect(emitter, "replicas", *replicas)
-        for one in replicas:
-            graph.connect(one, "sink", sink)
+        for replica in replicas:
+            graph.connect(replica, "sink", sink)
         self.add_feedback(graph, emitters, replicas, p)
         return graph
 
     @abstractmethod
     def emitter(self, parameters: OijP) -> tuple[type[Emitter], dict[str, Any]]:
-        """Return what emitters are, and their arguments of this pattern alone."""
+        """Return the class of emitters, and their arguments beside those of `add_emitters`."""
 
     def add_feedback(
         self, graph: ActorGraph, emitters: list[str], replicas: list[str], parameters: OijP
     ) -> None:
-        """Add what tells emitters how to split keys: nothing, by default."""
+        """Add the actors that control emitters, if any."""
 
-    def collector(self, parameters: OijP) -> Order:
-        """Return how collectors gather them."""
-        return "naive"
 
-    def batching(self, parameters: OijP) -> dict[str, int]:
-        """Return how emitters gather tuples in batches: as the parameters say."""
-        assert isinstance(parameters, BatchingParameters)
-        return {"batch_rows": parameters.batch_rows, "linger_turns": parameters.linger_turns}
+def add_replicas(
+    graph: ActorGraph, job: Job, replicas: int, *, channels: int, collector: Order
+) -> list[str]:
+    """Add the replicas of the join."""
+    return [
+        graph.add(
+            "oij",
+            f"oij.{replica}",
+            Replica,
+            query=job.query,
+            schemas=tuple(file.schema for file in job.files),
+            replica=replica,
+            channels=channels,
+            collector=collector,
+            pairs=job.pairs,
+        )
+        for replica in range(replicas)
+    ]
 
 
 def add_emitters(
@@ -166,9 +179,9 @@ def add_emitters(
     actor: type[Emitter],
     arguments: dict[str, Any],
 ) -> list[str]:
-    """Add each source with its emitter; return the emitters in the order of their channels.
+    """Add each source with its emitter, an *actor* with *arguments* beside those that all have.
 
-    Emitters are of class *actor*, and get *arguments* beside those that all have.
+    Return the emitters in the order of their channels.
     """
     query, p = job.query, parameters
     replicas = [p.probe_emitters, p.probe_emitters]

@@ -7,21 +7,20 @@ their own distribute the tuples and collect the results::
     source -+-> sequencer -> (distributors) -+-> oij -+-> (collectors) -> sink
     source -+                                +-> oij -+
 
-The original's input is in order to begin with. Here the sequencer puts it in order, by holding
-tuples back until the watermark has passed them; it hands what is late to the sink itself. The
-original stores tuples in turns; here, as in DP-OIJ, a hash of a tuple's position chooses.
+The original's input is in order to begin with. Here the sequencer puts it in order, by delaying
+tuples until the watermark has passed them; it reports late ones to the sink itself. The original
+stores tuples in turns; here, as in DP-OIJ, a hash of a tuple's position chooses the replica.
 """
 
 from __future__ import annotations
 
 from pydantic.dataclasses import dataclass
 
-from actors.interval_join.replica import Replica
 from actors.interval_join.sequencer import Sequencer
 from actors.results import Sink
 from actors.window_join.router import Relay
 from topologies.actor_graph import ActorGraph
-from topologies.interval_join import BatchRows, IntervalJoinTopology
+from topologies.interval_join import BatchRows, IntervalJoinTopology, add_replicas
 from topologies.split_join import SplitJoin
 from topologies.stream_sources import add_stream_sources
 from topologies.topology import STRICT, Job, Pes
@@ -57,8 +56,7 @@ class SplitOij(IntervalJoinTopology[SplitOijParameters]):
 
     def assemble(self, job: Job, parameters: SplitOijParameters) -> ActorGraph:
         """Return sources, sequencer, trees and replicas for *job*."""
-        query, p = job.query, parameters
-        schemas = tuple(file.schema for file in job.files)
+        p = parameters
         graph = ActorGraph()
 
         sources = add_stream_sources(job, graph.add)
@@ -66,26 +64,13 @@ class SplitOij(IntervalJoinTopology[SplitOijParameters]):
             "sequencer",
             "sequencer",
             Sequencer,
-            query=query,
-            schemas=schemas,
+            query=job.query,
+            schemas=tuple(file.schema for file in job.files),
             sources=tuple(sources),
             replicas=p.replicas,
             batch_rows=p.batch_rows,
         )
-        replicas = [
-            graph.add(
-                "oij",
-                f"oij.{number}",
-                Replica,
-                query=query,
-                schemas=schemas,
-                replica=number,
-                channels=1,
-                collector="naive",
-                pairs=job.pairs,
-            )
-            for number in range(p.replicas)
-        ]
+        replicas = add_replicas(graph, job, p.replicas, channels=1, collector="naive")
         heads, spread = grow_tree(
             replicas,
             p.fanout,
