@@ -16,7 +16,6 @@ import numpy as np
 from actors.semijoins.execution import FOREVER
 from actors.semijoins.one_way import (
     DestinationHalf,
-    Filter,
     OneWayStep,
     PartialTuples,
     Shipment,
@@ -215,7 +214,7 @@ class SmS1Source(AskingSource):
             self.ask(self._question(values), new, site)
         self._join_ready(self.wait(_Waiting(new, values, answered=not some)), site)
 
-    def _question(self, values: tuple[np.ndarray, ...]) -> PartialTuples | Filter:
+    def _question(self, values: tuple[np.ndarray, ...]) -> PartialTuples | BloomFilter:
         """Return what asks for matches of some values."""
         return PartialTuples(values)
 
@@ -277,9 +276,9 @@ class SmS1Destination(DestinationHalf):
 class BloomSSource(SmS1Source):
     """Asks with a filter."""
 
-    def _question(self, values: tuple[np.ndarray, ...]) -> Filter:
+    def _question(self, values: tuple[np.ndarray, ...]) -> BloomFilter:
         """Return a filter of the values that equalities compare."""
-        return Filter.of(self.step.attributes.probe_keys(values))
+        return BloomFilter.of(self.step.attributes.probe_keys(values))
 
 
 class BloomSDestination(SmS1Destination):
@@ -289,7 +288,7 @@ class BloomSDestination(SmS1Destination):
         """Return the rows of W_2 that may match."""
         attributes = self.step.attributes
         stored = attributes.stored_keys(attributes.of_stored(self.window.tuples))
-        return np.flatnonzero(question.bloom.may_contain(stored))
+        return np.flatnonzero(question.may_contain(stored))
 
 
 # SM-S2: two-step semijoin at the source (Algorithm 4). N_1 stores M_2: the distinct join attribute
@@ -432,22 +431,19 @@ class BloomDSource(SourceHalf):
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)
-        self._bloom: BloomFilter | None = None
+        self._bloom = BloomFilter.of([np.empty(0, np.int64)])
 
     def start(self, new: StepOutput, site: SiteContext) -> None:
         """Reduce B_1 and ship it."""
         attributes, rows = self.step.attributes, new.combinations
-        passing = np.zeros(len(rows), np.bool_)
-        if self._bloom is not None:
-            keys = attributes.probe_keys(attributes.of_combinations(rows))
-            passing = self._bloom.may_contain(keys)
+        passing = self._bloom.may_contain(attributes.probe_keys(attributes.of_combinations(rows)))
         self.ship_tuples(new, rows.take(passing), site)
 
     def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
         """Store the filter of an interval."""
-        assert isinstance(shipment.content, Filter)
+        assert isinstance(shipment.content, BloomFilter)
         self.heard = shipment.tick
-        self._bloom = shipment.content.bloom
+        self._bloom = shipment.content
 
 
 class BloomDDestination(DestinationHalf):
@@ -461,7 +457,7 @@ class BloomDDestination(DestinationHalf):
         attributes = self.step.attributes
         keys = attributes.stored_keys(attributes.of_stored(self.window.tuples))
         first, _ = distinct(keys)
-        self.announce(Filter.of([column[first] for column in keys]), tick, site)
+        self.announce(BloomFilter.of([column[first] for column in keys]), tick, site)
 
 
 # SM-D2: two-step semijoin at the destination (Algorithm 6). N_1 asks with K_1, N_2 answers K'_1,

@@ -9,7 +9,6 @@ and interval is *final*.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -95,28 +94,6 @@ class PartialTuples:
         return sum(column.nbytes for column in self.values)
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """A Bloom filter of *values* join attribute values, in place of these; None of no value."""
-
-    bloom: BloomFilter | None
-    values: int
-
-    @classmethod
-    def of(cls, keys: Sequence[np.ndarray]) -> Filter:
-        """Return the filter of distinct values, a column each."""
-        values = len(keys[0])
-        return cls(BloomFilter.of(keys) if values else None, values)
-
-    def __len__(self) -> int:
-        return self.values
-
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return self.bloom.nbytes if self.bloom else 0
-
-
 def _no_positions() -> np.ndarray:
     return np.empty(0, np.int64)
 
@@ -160,7 +137,7 @@ class WindowUpdate:
         return values + tuples + self.ts.nbytes
 
 
-Content = Combinations | Batch | PartialTuples | Filter | WindowUpdate
+Content = Combinations | Batch | PartialTuples | BloomFilter | WindowUpdate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,7 +281,9 @@ class SourceHalf(Half):
         """Refuse the message: an algorithm whose destination ships anything overrides this."""
         raise ValueError(f"the source of a step by {self.step.algorithm} was sent {shipment}")
 
-    def ask(self, question: PartialTuples | Filter, new: StepOutput, site: SiteContext) -> None:
+    def ask(
+        self, question: PartialTuples | BloomFilter, new: StepOutput, site: SiteContext
+    ) -> None:
         """Ask N_2 on behalf of new tuples."""
         site.ship(self.step.destination, self._shipment(question, new.tick, final=new.final))
 
@@ -364,7 +343,9 @@ class DestinationHalf(Half):
             what |= {"ids": batch.id, "ts": batch.ts}
         return WindowUpdate(keep_from=keep_from, **what)
 
-    def announce(self, change: Batch | Filter | WindowUpdate, tick: int, site: SiteContext) -> None:
+    def announce(
+        self, change: Batch | BloomFilter | WindowUpdate, tick: int, site: SiteContext
+    ) -> None:
         """Send N_1 what happened to the window in an interval."""
         site.ship(self.step.source, self._shipment(change, tick, final=True))
 

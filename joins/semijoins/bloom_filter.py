@@ -30,13 +30,19 @@ class BloomFilter:
     Attributes
     ----------
     bits
-        bool, one per bit, whole bytes of them.
+        bool, one per bit, whole bytes of them; none where there is no value.
     hashes
         Hashes per value.
+    values
+        How many values are in it.
     """
 
     bits: np.ndarray
     hashes: int
+    values: int
+
+    def __len__(self) -> int:
+        return self.values
 
     @property
     def nbytes(self) -> int:
@@ -46,13 +52,17 @@ class BloomFilter:
     @classmethod
     def of(cls, columns: Sequence[np.ndarray], bits_per_value: int = BITS_PER_VALUE) -> BloomFilter:
         """Return the filter of distinct values, a column per join attribute."""
-        size = -(-max(1, len(columns[0])) * bits_per_value // 8) * 8
-        bloom = cls(np.zeros(size, np.bool_), hashes_for(bits_per_value))
-        bloom.bits[bloom._places(columns)] = True
+        values = len(columns[0])
+        size = -(-values * bits_per_value // 8) * 8
+        bloom = cls(np.zeros(size, np.bool_), hashes_for(bits_per_value), values)
+        if values:
+            bloom.bits[bloom._places(columns)] = True
         return bloom
 
     def may_contain(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """Return for each value whether it may be in the set; False is certain."""
+        if not self.values:
+            return np.zeros(len(columns[0]), np.bool_)
         passing: np.ndarray = self.bits[self._places(columns)].all(axis=0)
         return passing
 

@@ -129,7 +129,7 @@ def _by_filter(keys: list[str], values: list[np.ndarray]) -> tuple[Reducer, int]
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = [batch[name].to_numpy(zero_copy_only=False) for name in keys]
-            yield batch.filter(pa.array(bloom.may_hold(columns)))
+            yield batch.filter(pa.array(bloom.may_contain(columns)))
 
     return keep, bloom.nbytes
 

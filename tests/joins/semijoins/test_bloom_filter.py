@@ -26,3 +26,9 @@ def test_a_bloom_filter_lets_few_others_through() -> None:
     bloom = BloomFilter.of([np.arange(1000)], 8)
     assert bloom.nbytes == 1000
     assert bloom.may_contain([np.arange(1000, 11_000)]).mean() < 0.04
+
+
+def test_a_bloom_filter_of_nothing_takes_no_bytes_and_lets_nothing_through() -> None:
+    bloom = BloomFilter.of([np.empty(0, np.int64)])
+    assert len(bloom) == bloom.nbytes == 0
+    assert not bloom.may_contain([np.arange(100)]).any()
