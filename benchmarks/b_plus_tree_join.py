@@ -20,9 +20,14 @@ import numpy as np
 
 from joins.hashing import mix, splitmix64
 from joins.indexes.b_plus.b_plus_tree import NODE_ENTRIES, BPlusTree
-from joins.indexes.b_plus.nodes import NONE, Nodes, prefetch_leaf
-from joins.indexes.b_plus.probe import find_first
-from joins.indexes.b_plus.update import delete_entry, insert_entry
+from joins.indexes.b_plus.nodes import (
+    NONE,
+    Nodes,
+    delete_entry,
+    find_first,
+    insert_entry,
+    prefetch_leaf,
+)
 from joins.machine.compiling import kernel
 from joins.work import COUNTERS
 

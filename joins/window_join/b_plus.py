@@ -11,9 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from joins.indexes.b_plus.b_plus_tree import NODE_ENTRIES, BPlusTree
-from joins.indexes.b_plus.nodes import NONE, Nodes, has_room, prefetch_leaf
-from joins.indexes.b_plus.probe import find_first
-from joins.indexes.b_plus.update import delete_entry, insert_entry
+from joins.indexes.b_plus.nodes import (
+    NONE,
+    Nodes,
+    delete_entry,
+    find_first,
+    has_room,
+    insert_entry,
+    prefetch_leaf,
+)
 from joins.machine.compiling import inlined
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, NO_ROOM

@@ -1,39 +1,40 @@
 """The mutable component's index: a B+-tree with linked leaves (SPO-Join, section 3.2).
 
-It is inserted into and probed tuple by tuple, and its linked leaves give the sorted order from
+It is inserted into and probed tuple by tuple, and its linked leaves yield the sorted order from
 which the immutable component is built (section 3.3), so that nothing is sorted at a merge.
 
-The tree maps keys to stream positions, duplicates allowed, and holds one field of one stream. It
-lives in a few arrays (see `joins.indexes.b_plus.nodes`) and grows by half when they are full.
+The tree maps keys to stream positions, duplicates allowed, for one field of one stream. It is
+stored in a few arrays (see `joins.indexes.b_plus.nodes`) and grows by half when they are full.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from joins.bit_array import words_for
 from joins.indexes.b_plus.nodes import (
     ENTRIES,
+    FIRST_LEAF,
     INNER_HIGH,
     INNER_LIVE,
     LEAF_HIGH,
     LEAF_LIVE,
+    NONE,
+    Nodes,
+    delete_entries,
+    find_first,
+    find_leaf_of_key,
+    insert_entries,
     make_nodes,
     reset,
 )
-from joins.indexes.b_plus.probe import (
-    all_within,
-    copy_entries,
-    mark_all,
-    mark_ranges,
-    probe_ranges,
-)
-from joins.indexes.b_plus.update import delete_entries, insert_entries
 from joins.indexes.columns import column, key_dtype, keys_column, window_columns
-from joins.matches import ProbeResult
-from joins.work import COUNTERS, Work
+from joins.indexes.search import lower_bound, upper_bound
+from joins.machine.compiling import inlined, kernel
+from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
+from joins.work import BITS, COMPARISONS, COUNTERS, Work
 
 NODE_ENTRIES = 128
 """Entries per node. Measured with two sliding windows of 2^20 tuples (`--sweep` in
@@ -44,6 +45,20 @@ _NODE_ENTRIES_MIN = (
     8  # A quarter of a node must be two children, or a node could have no neighbour.
 )
 _ENTRY_BYTES = 16
+
+_WORD_SHIFT = np.uint64(6)
+_BIT_MASK = np.uint64(63)
+_ONE = np.uint64(1)
+
+
+class KeyRanges(NamedTuple):
+    """What a batch of probes asks of a tree: see `BPlusTree.probe`."""
+
+    low: np.ndarray
+    high: np.ndarray
+    negated: bool
+    start: np.ndarray
+    stop: np.ndarray
 
 
 class BPlusTree:
@@ -118,7 +133,7 @@ class BPlusTree:
         lo, hi
             The ranges' ends, both inclusive; a range with lo > hi is empty.
         base, bits
-            Bit b of a row stands for position base + b, 0 <= b < bits.
+            Bit b of a row is that of position base + b, 0 <= b < bits.
         negated
             Mark the stored keys outside the range instead.
 
@@ -132,14 +147,14 @@ class BPlusTree:
         Raises
         ------
         ValueError
-            When the tree holds a position that has no bit.
+            When the tree has a position that has no bit.
         """
         lo = column(lo, self.dtype, "lo")
         hi = column(hi, self.dtype, "hi", len(lo))
         counters = np.zeros(len(COUNTERS), np.int64)
         if not all_within(self.nodes, base, bits):
             raise ValueError(
-                f"the tree holds positions outside {base} to {base + bits - 1}, "
+                f"the tree has positions outside {base} to {base + bits - 1}, "
                 f"which {bits} bits from {base} on can mark"
             )
         everything = np.zeros((1, words_for(bits)), np.uint64)
@@ -160,7 +175,7 @@ class BPlusTree:
         negated: bool = False,
         enumerate: bool = False,
     ) -> ProbeResult:
-        """Find for every probe the entries whose key is in its range and position in its window.
+        """Return for every probe the entries with a key in its range and a position in its window.
 
         Parameters
         ----------
@@ -169,29 +184,18 @@ class BPlusTree:
         start, stop
             int64, probe i sees positions start[i] to stop[i] - 1; None sees all.
         negated
-            Find the stored keys outside the range instead.
+            Return the stored keys outside the range instead.
         enumerate
-            List the positions found too, in key order.
+            List the positions too, in key order.
         """
         lo = column(lo, self.dtype, "lo")
         hi = column(hi, self.dtype, "hi", len(lo))
-        start, stop = window_columns(start, stop, len(lo))
-        count = np.zeros(len(lo), np.int64)
-        fingerprint = np.zeros(len(lo), np.uint64)
-        match_id = np.empty(0, np.int64)
-        counters = np.zeros(len(COUNTERS), np.int64)
-        ranges = (self.nodes, lo, hi, negated, start, stop, count, fingerprint)
-        probe_ranges(*ranges, match_id, counters)
-        if enumerate:
-            # Walking twice is cheaper than growing a list of unknown length.
-            match_id = np.empty(int(count.sum()), np.int64)
-            probe_ranges(*ranges, match_id, np.zeros_like(counters))
-        return ProbeResult(
-            count=count,
-            fingerprint=fingerprint,
-            match_id=match_id if enumerate else None,
-            work=Work.from_counters(counters),
-        )
+        ranges = KeyRanges(lo, hi, negated, *window_columns(start, stop, len(lo)))
+
+        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
+            return _probe(self.nodes, ranges, row, buffer, counters)
+
+        return find_matches(step, len(lo), enumerate=enumerate)
 
     def scan(self) -> tuple[np.ndarray, np.ndarray, Work]:
         """Return all keys in order, their positions, and what copying them cost."""
@@ -201,7 +205,7 @@ class BPlusTree:
         return keys, positions, Work(bytes_copied=_ENTRY_BYTES * len(self))
 
     def clear(self) -> None:
-        """Delete all entries; the memory is kept for the next epoch."""
+        """Delete all entries; the memory stays for the next epoch."""
         reset(self.nodes)
 
     def reserve(self, entries: int) -> None:
@@ -253,3 +257,157 @@ class BPlusTree:
         )
         for name, array in old._asdict().items():
             getattr(self.nodes, name)[: len(array)] = array
+
+
+# Marking and matching: each finds the leaf of the range's lower end and walks the linked leaves
+# from there, once per probe.
+
+
+@kernel
+def all_within(nodes: Nodes, base: int, bits: int) -> bool:
+    """Return whether every position has a bit, being less than *bits* from *base* on.
+
+    Once for many probes this costs less than a test of every bit that they mark.
+    """
+    outside = 0
+    leaf = FIRST_LEAF
+    while leaf != NONE:
+        for i in range(np.uint64(nodes.leaf_size[leaf])):
+            # Unsigned, a position before the base is a huge number, too.
+            bit = np.uint64(nodes.leaf_positions[np.uint64(leaf), i] - base)
+            outside += int(bit >= np.uint64(bits))
+        leaf = nodes.leaf_next[leaf]
+    return outside == 0
+
+
+@kernel
+def mark_all(nodes: Nodes, base: int, rows: np.ndarray, counters: np.ndarray) -> None:
+    """Flip in row 0 the bit of every entry, counted from position *base* on."""
+    leaf = FIRST_LEAF
+    while leaf != NONE:
+        _flip(nodes, leaf, 0, nodes.leaf_size[leaf], base, rows, 0, counters)
+        leaf = nodes.leaf_next[leaf]
+
+
+@kernel
+def mark_ranges(
+    nodes: Nodes,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    base: int,
+    rows: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    """Flip in row i the bit of every entry with ``lo[i] <= key <= hi[i]``.
+
+    Only the two leaves where the range begins and ends are searched, by bisection; of one between
+    them the last key is compared, and all its entries are marked without a look at theirs.
+    """
+    for row in range(len(lo)):
+        key_max = hi[row]
+        if not lo[row] <= key_max:  # written so that a NaN bound makes an empty range
+            continue
+        leaf = find_leaf_of_key(nodes, lo[row], counters)
+        size = nodes.leaf_size[leaf]
+        begin = lower_bound(nodes.leaf_keys[leaf], 0, size, lo[row], counters)
+        goes_on = True
+        while goes_on and leaf != NONE:
+            end = nodes.leaf_size[leaf]
+            goes_on = end > 0 and nodes.leaf_keys[leaf, end - 1] <= key_max
+            counters[COMPARISONS] += 1
+            if not goes_on:
+                end = upper_bound(nodes.leaf_keys[leaf], begin, end, key_max, counters)
+            _flip(nodes, leaf, begin, end, base, rows, row, counters)
+            leaf, begin = nodes.leaf_next[leaf], 0
+
+
+@inlined
+def _flip(
+    nodes: Nodes,
+    leaf: int,
+    begin: int,
+    end: int,
+    base: int,
+    rows: np.ndarray,
+    row: int,
+    counters: np.ndarray,
+) -> None:
+    """Flip the bits of a leaf's entries *begin* to *end* - 1."""
+    # Unsigned, or every index would be tested for counting from the end: 1.4 times as slow.
+    for i in range(np.uint64(begin), np.uint64(end)):
+        bit = np.uint64(nodes.leaf_positions[np.uint64(leaf), i] - base)
+        rows[np.uint64(row), bit >> _WORD_SHIFT] ^= _ONE << (bit & _BIT_MASK)
+    counters[BITS] += end - begin
+
+
+@kernel
+def _probe(
+    nodes: Nodes,
+    ranges: KeyRanges,
+    begin: int,
+    buffer: MatchBuffer,
+    counters: np.ndarray,
+) -> int:
+    """Add the matches of the probes from *begin* on until the buffer is full; return the next."""
+    for row in range(begin, len(ranges.low)):
+        begin_row(buffer, counters)
+        if ranges.negated:
+            _match_outside(nodes, ranges, row, buffer, counters)
+        else:
+            _match_inside(nodes, ranges, row, buffer, counters)
+        if not commit_row(buffer, row, counters):
+            return row
+    return len(ranges.low)
+
+
+@inlined
+def _match_inside(
+    nodes: Nodes, ranges: KeyRanges, row: int, buffer: MatchBuffer, counters: np.ndarray
+) -> None:
+    low, high = ranges.low[row], ranges.high[row]
+    if not low <= high:
+        return
+    start, stop = ranges.start[row], ranges.stop[row]
+    leaf, i = find_first(nodes, low, counters)
+    while leaf != NONE:
+        begin, size = i, nodes.leaf_size[leaf]
+        while i < size and nodes.leaf_keys[leaf, i] <= high:
+            position = nodes.leaf_positions[leaf, i]
+            if start <= position < stop:
+                add_match(buffer, row, position)
+            i += 1
+        counters[COMPARISONS] += i - begin + (i < size)
+        if i < size:
+            return
+        leaf, i = nodes.leaf_next[leaf], 0
+
+
+@inlined
+def _match_outside(
+    nodes: Nodes, ranges: KeyRanges, row: int, buffer: MatchBuffer, counters: np.ndarray
+) -> None:
+    low, high = ranges.low[row], ranges.high[row]
+    start, stop = ranges.start[row], ranges.stop[row]
+    leaf = FIRST_LEAF
+    while leaf != NONE:
+        size = nodes.leaf_size[leaf]
+        for i in range(size):
+            position = nodes.leaf_positions[leaf, i]
+            inside = low <= nodes.leaf_keys[leaf, i] <= high
+            if not inside and start <= position < stop:
+                add_match(buffer, row, position)
+        counters[COMPARISONS] += size
+        leaf = nodes.leaf_next[leaf]
+
+
+@kernel
+def copy_entries(nodes: Nodes, keys: np.ndarray, positions: np.ndarray) -> None:
+    """Copy all entries in order by walking the linked leaves."""
+    at = 0
+    leaf = FIRST_LEAF
+    while leaf != NONE:
+        for i in range(nodes.leaf_size[leaf]):
+            keys[at] = nodes.leaf_keys[leaf, i]
+            positions[at] = nodes.leaf_positions[leaf, i]
+            at += 1
+        leaf = nodes.leaf_next[leaf]
