@@ -154,7 +154,9 @@ class BiSort:
         if buffer is None:
             buffer = min(max(1, capacity // BUFFER_SHARE), BUFFER_MOST)
         self._made_of = capacity, partitions, buffer
-        self._arrays = _make_arrays(*self._made_of, np.dtype(np.int32))
+        self._main: SortedRun
+        self._buffer: SortedRun
+        self._allocate(np.dtype(np.int32))
 
     def __len__(self) -> int:
         return sum(self.sizes)
@@ -162,24 +164,23 @@ class BiSort:
     @property
     def nbytes(self) -> int:
         """Bytes that its arrays occupy."""
-        main, buffer, sampled, *_ = self._arrays
-        runs = main.keys, main.places, buffer.keys, buffer.places
-        return sampled.nbytes + sum(array.nbytes for array in runs)
+        runs = self._main, self._buffer
+        return self._sampled.nbytes + sum(run.keys.nbytes + run.places.nbytes for run in runs)
 
     @property
     def sizes(self) -> tuple[int, int]:
         """Tuples in the main array and in the buffer."""
-        return self._arrays.main.size, self._arrays.buffer.size
+        return self._main.size, self._buffer.size
 
     @property
     def partitioning(self) -> tuple[int, int]:
         """How many tuples wide a partition of the main array is, and how many there are."""
-        return self._arrays.step, self._arrays.partitions
+        return self._step, self._partitions
 
     @property
     def index_bytes(self) -> int:
         """Bytes of the index array."""
-        return self._arrays.sampled.nbytes
+        return self._sampled.nbytes
 
     def insert(self, codes: np.ndarray, places: np.ndarray) -> Work:
         """Insert a batch in ascending order: into the buffer if it fits, else the main array.
@@ -187,21 +188,20 @@ class BiSort:
         Both are merges, counted as the keys that they compare and the entries that they move.
         """
         counters = new_counters()
-        if not _fit(codes, self._arrays.main.keys.dtype):
+        if not _fit(codes, self._main.keys.dtype):
             self._fill(self.snapshot(), np.dtype(np.int64), counters)
             counters[MOVES] += len(self)
         *_, room = self._made_of
-        if self._arrays.buffer.size + len(codes) > room:
+        new = len(codes)
+        if self._buffer.size + new > room:
             self._empty_buffer(counters)
-        main, buffer = self._arrays.main, self._arrays.buffer
-        keys = codes.reshape(1, -1).astype(main.keys.dtype, copy=False)
-        batch = SortedRun(keys, places.reshape(1, -1), len(codes))
-        if len(codes) > room:
+        keys = codes.reshape(1, -1).astype(self._main.keys.dtype, copy=False)
+        batch = SortedRun(keys, places.reshape(1, -1), new)
+        if new > room:
             self._merge_into_main(batch, counters)
         else:
-            merge(buffer, batch, counters)
-            longer = buffer._replace(size=buffer.size + batch.size)
-            self._arrays = self._arrays._replace(buffer=longer)
+            merge(self._buffer, batch, counters)
+            self._buffer = self._buffer.resized(self._buffer.size + new)
         return Work.from_counters(counters)
 
     def seal(self) -> Work:
@@ -212,7 +212,7 @@ class BiSort:
 
     def answer(self, lookup: Lookup, begin: int, end: int) -> None:
         """Answer probes *begin* to *end*."""
-        _answer(self._arrays, lookup, _new_spans(BLOCK), begin, end)
+        _answer(self._arrays, lookup, np.empty((len(Spans._fields), BLOCK), np.int64), begin, end)
 
     def find_records(self, bands: Sequence[EncodedRanges]) -> tuple[Records, Work]:
         """Return the records of probes with one or more *bands*: the same probes, other ranges.
@@ -251,7 +251,7 @@ class BiSort:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers."""
-        runs = {"": self._arrays.main, "buffer_": self._arrays.buffer}
+        runs = {"": self._main, "buffer_": self._buffer}
         return {
             "made_of": list(self._made_of),
             **{f"{name}keys": run.keys[0, : run.size].copy() for name, run in runs.items()},
@@ -265,60 +265,52 @@ class BiSort:
         bi_sort._fill(snapshot, snapshot["keys"].dtype, new_counters())
         return bi_sort
 
+    @property
+    def _arrays(self) -> Arrays:
+        return Arrays(self._main, self._buffer, self._sampled, self._step, self._partitions)
+
+    def _allocate(self, dtype: np.dtype) -> None:
+        """Replace the arrays by empty ones with keys of *dtype*."""
+        capacity, partitions, buffer = self._made_of
+        behind, greatest = _widest_partition(capacity, partitions), np.iinfo(dtype).max
+        keys = aligned((1, capacity + behind), dtype, greatest)
+        self._main = SortedRun(keys, aligned((1, capacity), "int32"), 0)
+        keys = aligned((1, buffer + CHUNK), dtype, greatest)
+        self._buffer = SortedRun(keys, np.empty((1, buffer), np.int32), 0)
+        self._sampled = np.empty((1, partitions), dtype)
+        self._step, self._partitions = CHUNK, 0
+
     def _fill(self, snapshot: dict[str, Any], dtype: np.dtype, counters: np.ndarray) -> None:
         """Replace the arrays by ones with keys of *dtype* that contain a snapshot."""
-        arrays = _make_arrays(*self._made_of, dtype)
-        main = _filled(arrays.main, snapshot["keys"], snapshot["places"])
-        buffer = _filled(arrays.buffer, snapshot["buffer_keys"], snapshot["buffer_places"])
-        self._arrays = arrays._replace(main=main, buffer=buffer)
+        self._allocate(dtype)
+        self._main = _filled(self._main, snapshot["keys"], snapshot["places"])
+        self._buffer = _filled(self._buffer, snapshot["buffer_keys"], snapshot["buffer_places"])
         self._sample(counters)
 
     def _empty_buffer(self, counters: np.ndarray) -> None:
-        buffer = self._arrays.buffer
+        buffer = self._buffer
         if buffer.size:
             self._merge_into_main(buffer, counters)
             buffer.keys[:, : buffer.size] = np.iinfo(buffer.keys.dtype).max
-            self._arrays = self._arrays._replace(buffer=buffer._replace(size=0))
+            self._buffer = buffer.resized(0)
 
     def _merge_into_main(self, batch: SortedRun, counters: np.ndarray) -> None:
-        main = self._arrays.main
-        merge(main, batch, counters)
-        self._arrays = self._arrays._replace(main=main._replace(size=main.size + batch.size))
+        merge(self._main, batch, counters)
+        self._main = self._main.resized(self._main.size + batch.size)
         self._sample(counters)
 
     def _sample(self, counters: np.ndarray) -> None:
         """Fill in the index array."""
-        main, sampled = self._arrays.main, self._arrays.sampled
-        step = _widest_partition(main.size, sampled.shape[1])
-        partitions = -(-main.size // step)
-        sampled[0, :partitions] = main.keys[0, : main.size : step]
-        counters[MOVES] += partitions
-        self._arrays = self._arrays._replace(step=step, partitions=partitions)
-
-
-def _make_arrays(capacity: int, partitions: int, buffer: int, dtype: np.dtype) -> Arrays:
-    """Return empty arrays with keys of *dtype*."""
-    behind, greatest = _widest_partition(capacity, partitions), np.iinfo(dtype).max
-    return Arrays(
-        main=SortedRun(
-            aligned((1, capacity + behind), dtype, greatest), aligned((1, capacity), "int32"), 0
-        ),
-        buffer=SortedRun(
-            aligned((1, buffer + CHUNK), dtype, greatest), np.empty((1, buffer), np.int32), 0
-        ),
-        sampled=np.empty((1, partitions), dtype),
-        step=CHUNK,
-        partitions=0,
-    )
+        size = self._main.size
+        self._step = _widest_partition(size, self._sampled.shape[1])
+        self._partitions = -(-size // self._step)
+        self._sampled[0, : self._partitions] = self._main.keys[0, : size : self._step]
+        counters[MOVES] += self._partitions
 
 
 def _filled(run: SortedRun, keys: np.ndarray, places: np.ndarray) -> SortedRun:
     run.keys[0, : len(keys)], run.places[0, : len(keys)] = keys, places
-    return run._replace(size=len(keys))
-
-
-def _new_spans(probes: int) -> Spans:
-    return Spans(*np.empty((len(Spans._fields), probes), np.int64))
+    return run.resized(len(keys))
 
 
 def _widest_partition(tuples: int, partitions: int) -> int:
@@ -622,8 +614,9 @@ def _match_spans(
 
 
 @kernel
-def _answer(arrays: Arrays, lookup: Lookup, spans: Spans, begin: int, end: int) -> None:
-    """Answer probes *begin* to *end*; *spans* is working memory for a block."""
+def _answer(arrays: Arrays, lookup: Lookup, room: np.ndarray, begin: int, end: int) -> None:
+    """Answer probes *begin* to *end*; *room* is for the spans of a block, a row per column."""
+    spans = Spans(room[0], room[1], room[2], room[3])
     ranges = lookup.ranges
     is_counted = len(ranges.negated) == 1 and not ranges.negated[0]
     for block in range(begin, end, BLOCK):

@@ -9,7 +9,7 @@ and a buffer for what comes late (section III-G2).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Self
 
@@ -32,7 +32,7 @@ from joins.indexes.panjoin.wib_tree import WibTree
 from joins.indexes.windows.nested_loop import NestedLoop
 from joins.machine.compiling import kernel
 from joins.machine.memory import own_lines
-from joins.matches import MatchBuffer, MatchList, ProbeResult
+from joins.matches import MatchBuffer, ProbeResult
 from joins.state import Stateful
 from joins.threads import side_by_side
 from joins.work import Work
@@ -277,7 +277,9 @@ def probe_subwindows(
 
     def add_matches(buffer: MatchBuffer, next_id: np.ndarray) -> np.ndarray:
         def answer(begin: int, end: int) -> np.ndarray:
-            own, counters = buffer._replace(listed=own_lines(1)), new_counters()
+            counters = new_counters()
+            # Threads share the totals, each row of which is one thread's, but not the count of all.
+            own = buffer if threads == 1 else buffer._replace(listed=own_lines(1))
             for subwindow in probed:
                 lookup = subwindow.lookup(ranges, own, next_id, counters)
                 subwindow.structure.answer(lookup, begin, end)
@@ -311,15 +313,20 @@ def _count_then_list(
     *add_matches* makes a pass: it takes `Lookup.buffer` and `Lookup.next_id`, and returns its work
     counters.
     """
-    matches = MatchList(probes, enumerate=False)
-    counters = add_matches(matches.buffer, np.empty(0, np.int64))
-    result = matches.result(Work.from_counters(counters))
-    if not enumerate:
-        return result
-    ends = np.cumsum(result.count)
-    match_id = np.empty(ends[-1] if probes else 0, np.int64)
-    add_matches(matches.buffer._replace(match_id=match_id), ends - result.count)
-    return replace(result, match_id=match_id)
+    count, fingerprint = np.zeros(probes, np.int64), np.zeros(probes, np.uint64)
+    match_id = next_id = np.empty(0, np.int64)
+    buffer = MatchBuffer(count, fingerprint, match_id, np.zeros(1, np.int64), new_counters(), 0)
+    counters = add_matches(buffer, next_id)
+    if enumerate:
+        ends = np.cumsum(count)
+        match_id = np.empty(ends[-1] if probes else 0, np.int64)
+        add_matches(buffer._replace(match_id=match_id), ends - count)
+    return ProbeResult(
+        count=count,
+        fingerprint=fingerprint,
+        match_id=match_id if enumerate else None,
+        work=Work.from_counters(counters),
+    )
 
 
 def in_threads(answer: Callable[[int, int], np.ndarray], probes: int, threads: int) -> np.ndarray:
