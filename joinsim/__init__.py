@@ -26,7 +26,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from actors.hosting.errors import RayUnavailableError
+    from actors.hosting.processes import RayUnavailableError
     from joins.errors import JoinsimError
     from joins.queries.query import QueryError
     from joinsim import checks
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "joins.errors": ("JoinsimError",),
     "joins.queries.query": ("QueryError",),
-    "actors.hosting.errors": ("RayUnavailableError",),
+    "actors.hosting.processes": ("RayUnavailableError",),
     "netsim.network": ("NetworkError",),
     "topologies.topology": ("Topology", "TopologyError"),
     "spark_bridge.errors": ("DataError", "EngineUnavailable"),

@@ -179,7 +179,7 @@ class RunConfig(Section):
     measured: tuple[Annotated[int, Field(ge=0)], Count] | None = None
     backend: Literal["inline", "ray"] = "inline"
     clock: Literal["virtual", "live"] = "virtual"
-    processes: Count = 2
+    processes: Count | Literal["each"] = 2
     seed: int = Field(default=1, ge=0, le=_MAX_SEED)
     pairs: bool = False
     survey: AnySurvey | None = None

@@ -12,7 +12,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from actors.disorder import Disorder
 from actors.feed import StreamData, StreamFile, StreamTable
-from actors.hosting.packing import pack
 from actors.source import Feeding
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
@@ -75,7 +74,7 @@ class Plan:
         return self.topology.notes(self.job(pairs=False), self.parameters)
 
     @property
-    def rehearsal(self) -> tuple[Topology, Any, Job]:
+    def rehearsal(self) -> tuple[Topology[Any], Any, Job]:
         """The arguments of a rehearsal of this run."""
         return self.topology, self.parameters, self.job(pairs=self.config.pairs)
 
@@ -83,7 +82,7 @@ class Plan:
         """Return the actors of the run."""
         graph = self.topology.build(self.job(pairs=pairs), self.parameters)
         if self.config.network.sites == "processes":
-            homes = pack(dict(graph.nodes(data="role")), graph.placement, self.config.processes)
+            homes = graph.homes(self.config.processes)
             nx.set_node_attributes(
                 graph, {name: f"process.{home}" for name, home in homes.items()}, "site"
             )

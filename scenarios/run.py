@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,8 +19,8 @@ import numpy as np
 from actors.hosting.inline import InlineHost
 from actors.hosting.live.parcels import Count, Measured
 from actors.hosting.live.run import LiveRun
-from actors.hosting.packing import pack
 from actors.hosting.process_host import ProcessHost
+from actors.hosting.processes import EACH, label_processes
 from actors.protocol import Host, Reply
 from actors.source import Feeding
 from joins.queries.windows import WindowClause
@@ -38,6 +38,9 @@ from scenarios.verdict import Verdict, judge
 from scenarios.verdict.approximation import Approximated, approximated
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job, Topology
+
+if TYPE_CHECKING:
+    from actors.hosting.ray_processes import RayProcesses
 
 _ROWS = 96
 _WINDOW = WindowClause(slide="8", length="32")
@@ -177,16 +180,28 @@ def _host(plan: Plan, graph: ActorGraph) -> Iterator[tuple[Host, Callable[[], in
     if config.backend == "inline":
         yield TimedHost(InlineHost(graph.specs, graph.wiring, config.seed)), own_peak_bytes
         return
+    homes = graph.homes(config.processes)
+    with _started(plan, graph, homes) as processes:
+        processes.everywhere(rehearse, *plan.rehearsal)
+        host = ProcessHost(processes, graph.specs, graph.wiring, config.seed, homes=homes)
+        yield host, lambda: own_peak_bytes() + sum(host.peak_bytes())
+
+
+@contextmanager
+def _started(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Iterator[RayProcesses]:
+    """Yield Ray processes for the actors of *graph*; *homes* is actor name to process."""
     # Only here: importing Ray takes a second that inline runs need not spend.
     from actors.hosting.ray_cluster import ray_cluster
     from actors.hosting.ray_processes import RayProcesses
 
-    count = min(config.processes, len(graph))
-    homes = pack(dict(graph.nodes(data="role")), graph.placement, count)
-    with ray_cluster(plan.address, processes=count), RayProcesses(count) as processes:
-        processes.everywhere(rehearse, *plan.rehearsal)
-        host = ProcessHost(processes, graph.specs, graph.wiring, config.seed, homes=homes)
-        yield host, lambda: own_peak_bytes() + sum(host.peak_bytes())
+    labels = label_processes(plan.topology.name, graph.specs, homes)
+    # Where each actor has a process most are idle: a core for each would reserve too many.
+    cores = 0 if plan.config.processes == EACH else 1
+    with (
+        ray_cluster(plan.address, processes=len(labels)),
+        RayProcesses(labels, run=plan.config.name, cores=cores) as processes,
+    ):
+        yield processes
 
 
 def own_peak_bytes() -> int:
@@ -194,23 +209,15 @@ def own_peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-if TYPE_CHECKING:
-    from actors.hosting.ray_processes import RayProcesses
-
-
 def run_live(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None = None) -> Simulated:
     """Run *plan* once, its trace and results into *directory*; all times are measured.
 
     Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
     """
-    # Only here: importing Ray takes a second that inline runs need not spend.
-    from actors.hosting.ray_cluster import ray_cluster
-    from actors.hosting.ray_processes import RayProcesses
-
-    graph = plan.graph(pairs=pairs)
-    count = min(plan.config.processes, len(graph))
-    with ray_cluster(plan.address, processes=count), RayProcesses(count) as processes:
-        run = prepare_live(plan, graph, processes)
+    config, graph = plan.config, plan.graph(pairs=pairs)
+    homes = graph.homes(config.processes)
+    with _started(plan, graph, homes) as processes:
+        run = prepare_live(plan, graph, processes, homes)
         measured = run.run(_telling(on_run))
         names = trace_names(graph.wiring)
         _write_down(run, names, directory, streams=plan.query.streams, pairs=pairs)
@@ -219,12 +226,17 @@ def run_live(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None =
         wall_seconds=measured.ended_ns / 1e9,
         memory_bytes=measured.peak_bytes + own_peak_bytes(),
         kernel_seconds={name: one.worked_ns / 1e9 for name, one in measured.served.items()},
-        state_bytes=measured.held_bytes,
+        state_bytes=measured.state_bytes,
     )
 
 
-def prepare_live(plan: Plan, graph: ActorGraph, processes: RayProcesses) -> LiveRun:
-    """Return a live run of *graph*, made from *plan*, in *processes* that have been rehearsed."""
+def prepare_live(
+    plan: Plan, graph: ActorGraph, processes: RayProcesses, homes: Mapping[str, int]
+) -> LiveRun:
+    """Return a live run of *graph*, made from *plan*, in *processes* that have been rehearsed.
+
+    *homes* is actor name to process.
+    """
     processes.everywhere(rehearse, *plan.rehearsal)
     names = trace_names(graph.wiring)
     return LiveRun(
@@ -232,15 +244,10 @@ def prepare_live(plan: Plan, graph: ActorGraph, processes: RayProcesses) -> Live
         graph.specs,
         graph.wiring,
         plan.config.seed,
-        homes=homes(graph, processes.count),
+        homes=homes,
         room=plan.config.network.inbox_messages,
         codes={name: code for code, name in enumerate(names) if code >= len(graph)},
     )
-
-
-def homes(graph: ActorGraph, processes: int) -> dict[str, int]:
-    """Return which of *processes* each actor of *graph* lives in."""
-    return pack(dict(graph.nodes(data="role")), graph.placement, processes)
 
 
 def _telling(on_run: OnRun | None) -> Callable[[Count], None]:

@@ -14,8 +14,8 @@ SIMULATED = ("joins", "actors", "netsim", "topologies")
 """Packages that run inside virtual time."""
 
 HOSTS_OWN = {
-    ROOT / "actors" / "hosting" / "live" / "clock.py",
-    ROOT / "actors" / "hosting" / "ray_head.py",
+    ROOT / "actors" / "hosting" / "live" / "journal.py",
+    ROOT / "actors" / "hosting" / "ray_cluster.py",
     ROOT / "actors" / "hosting" / "ray_processes.py",
 }
 """What actors never see: a live run's time, how long a cluster has been silent, and the secret by

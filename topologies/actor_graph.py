@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 
+from actors.hosting.processes import ProcessCount, pack
 from actors.protocol import Actor, ActorSpec, Wiring
 
 
@@ -52,6 +53,10 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
     def placement(self) -> dict[str, str]:
         """Actor name to site."""
         return dict(self.nodes(data="site"))
+
+    def homes(self, processes: ProcessCount) -> dict[str, int]:
+        """Return the process of each actor, as `actors.hosting.processes.pack` spreads them."""
+        return pack(dict(self.nodes(data="role")), self.placement, processes)
 
     @property
     def wiring(self) -> Wiring:

@@ -1,22 +1,24 @@
-"""A mesh: processes that are connected each with each, and send each other frames.
+"""A mesh: processes that are connected each with each, and send each other objects.
 
-Connections are TCP, within a machine as between machines: one way for both. A member that must not
-wait reads all the same: a thread per connection takes what comes, so that two members that send to
-each other at one time never wait for each other. How much may be under way is for those that send
-to bound.
+Connections are TCP, within a machine as between machines. An object travels as one frame: pickled,
+with the bytes of its arrays beside it, not copied; the arrays that arrive are views of the frame. A
+thread per connection reads what arrives, so that two members that send to each other at one time
+never wait for each other. How much may be under way is for the senders to bound.
 """
 
 from __future__ import annotations
 
 import hmac
+import pickle
 import socket
+import struct
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from actors.hosting import frames
+import numpy as np
 
 Address = tuple[str, int]
 """Host and port."""
@@ -25,8 +27,16 @@ _CONNECT_S = 20.0
 _BUFFER_BYTES = 4 * 2**20
 _SILENT_S = 5
 _SILENCES = 3
-"""A machine that is gone says nothing: after this many unanswered probes, so many seconds apart,
-its connections are."""
+"""A machine that is gone sends nothing: after this many unanswered probes, so many seconds apart,
+its connections are closed."""
+
+_LENGTH = struct.Struct("<Q")
+_ALIGNED = 64
+"""Arrays begin at multiples of this many bytes, as numpy's own do: kernels expect it."""
+_PARTS_AT_ONCE = 512  # the system takes 1,024 at most
+
+Frame = tuple[memoryview, list[memoryview]]
+"""What `read_frame` returned and `open_frame` turns into the object again."""
 
 
 class MemberLostError(Exception):
@@ -72,9 +82,9 @@ class Door:
         while len(links) < members - 1:
             link, _ = self._listener.accept()
             link.settimeout(_CONNECT_S)
-            told = _read(link, len(token) + 2)
-            if hmac.compare_digest(told[2:], token):
-                links[int.from_bytes(told[:2])] = link
+            greeting = _read_greeting(link, len(token) + 2)
+            if hmac.compare_digest(greeting[2:], token):
+                links[int.from_bytes(greeting[:2])] = link
             else:
                 link.close()
         self._listener.close()
@@ -104,10 +114,10 @@ class Mesh:
         self.member, self.driver = member, len(links)
         self._links = links
         self._lost: set[int] = set()
-        self._arrived: SimpleQueue[tuple[int, frames.Frame | None]] = SimpleQueue()
+        self._arrived: SimpleQueue[tuple[int, Frame | None]] = SimpleQueue()
         for peer, link in links.items():
             _prepare(link)
-            reader = threading.Thread(target=self._take_all, args=(peer, link), daemon=True)
+            reader = threading.Thread(target=self._read_all, args=(peer, link), daemon=True)
             reader.start()
 
     def __enter__(self) -> Mesh:
@@ -124,7 +134,7 @@ class Mesh:
     def send(self, peer: int, value: Any) -> None:
         """Send *value* to *peer*; raise :exc:`MemberLostError` when it is gone."""
         try:
-            frames.send(self._links[peer], value)
+            send_frame(self._links[peer], value)
         except OSError:
             raise MemberLostError(peer) from None
 
@@ -139,7 +149,7 @@ class Mesh:
             return None
         if frame is None:
             raise MemberLostError(peer)
-        return peer, frames.opened(frame)
+        return peer, open_frame(frame)
 
     def has(self, peer: int) -> bool:
         """Return whether *peer* is still connected; what it sent may be waiting all the same."""
@@ -150,10 +160,10 @@ class Mesh:
         """Whether a frame has arrived that has not been received."""
         return not self._arrived.empty()
 
-    def _take_all(self, peer: int, link: socket.socket) -> None:
+    def _read_all(self, peer: int, link: socket.socket) -> None:
         try:
             while True:
-                self._arrived.put((peer, frames.read(link)))
+                self._arrived.put((peer, read_frame(link)))
         except (OSError, EOFError):
             self._lost.add(peer)
             self._arrived.put((peer, None))
@@ -183,8 +193,64 @@ def _prepare(link: socket.socket) -> None:
             link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _read(link: socket.socket, nbytes: int) -> bytes:
-    told = b""
-    while len(told) < nbytes and (more := link.recv(nbytes - len(told))):
-        told += more
-    return told.ljust(nbytes, b"\0")
+def _read_greeting(link: socket.socket, nbytes: int) -> bytes:
+    greeting = b""
+    while len(greeting) < nbytes and (more := link.recv(nbytes - len(greeting))):
+        greeting += more
+    return greeting.ljust(nbytes, b"\0")
+
+
+def send_frame(link: socket.socket, value: Any) -> None:
+    """Send *value* down *link*; raise :exc:`OSError` when the other end is gone."""
+    buffers: list[memoryview] = []
+    data = pickle.dumps(
+        value, protocol=5, buffer_callback=lambda buffer: buffers.append(buffer.raw())
+    )
+    lengths = [len(data), *(part.nbytes for part in buffers)]
+    parts: list[Any] = [_LENGTH.pack(len(lengths)), *map(_LENGTH.pack, lengths)]
+    for part in (data, *buffers):
+        parts += (part, bytes(-len(part) % _ALIGNED))
+    _send_all(link, [part for part in parts if len(part)])
+
+
+def _send_all(link: socket.socket, parts: Sequence[Any]) -> None:
+    waiting = [memoryview(part) for part in parts]
+    begin = 0
+    while begin < len(waiting):
+        sent = link.sendmsg(waiting[begin : begin + _PARTS_AT_ONCE])
+        while begin < len(waiting) and sent >= len(waiting[begin]):
+            sent -= len(waiting[begin])
+            begin += 1
+        if sent:
+            waiting[begin] = waiting[begin][sent:]
+
+
+def read_frame(link: socket.socket) -> Frame:
+    """Wait for the next frame; raise :exc:`EOFError` when the other end has closed."""
+    (count,) = _LENGTH.unpack(_read_exactly(link, _LENGTH.size))
+    sizes = _read_exactly(link, count * _LENGTH.size)
+    lengths = [length for (length,) in _LENGTH.iter_unpack(sizes)]
+    whole = _read_exactly(link, sum(length + -length % _ALIGNED for length in lengths))
+    parts, begin = [], 0
+    for length in lengths:
+        parts.append(whole[begin : begin + length])
+        begin += length + -length % _ALIGNED
+    return parts[0], parts[1:]
+
+
+def open_frame(frame: Frame) -> Any:
+    """Return the object that was sent; its arrays are views of the frame."""
+    data, buffers = frame
+    return pickle.loads(data, buffers=buffers)
+
+
+def _read_exactly(link: socket.socket, nbytes: int) -> memoryview:
+    # Not a bytearray: that would be filled with zeros first, and its bytes begin anywhere.
+    room = np.empty(-(-nbytes // 8), np.int64).data.cast("B")[:nbytes]
+    filled = 0
+    while filled < nbytes:
+        got = link.recv_into(room[filled:])
+        if not got:
+            raise EOFError("the other end has closed")
+        filled += got
+    return room

@@ -1,25 +1,41 @@
-"""The host that runs actors in other processes, in virtual time.
+"""The host that runs actors in other processes, in virtual time: both of its ends.
 
-A process gets what has arrived for it as soon as it has nothing else to do; the rest goes out in
-one frame when the kernel must wait for a reply. Then the processes work side by side.
+`ProcessHost` is where virtual time is kept, and says in which order messages are received. A
+process gets what has arrived for it as soon as it has nothing else to do; the rest goes out in one
+frame when the kernel must wait for a reply. Then the processes work side by side.
+
+`Shard` is a process's share of the actors. Payloads go straight from the process that made them to
+those that will read them, ahead of any request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import resource
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from actors.hosting import shard
+from actors.hosting.inline import Cell
+from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes
-from actors.protocol import ActorSpec, Reply, Wiring
+from actors.protocol import ActorSpec, Reply, Sent, Wiring
+
+Handle = tuple[int, int]
+"""How a payload is named: the process that made it, and its serial there."""
+
+Letter = tuple[int, str, str, str, Handle | None, int]
+"""Ticket, actor, sender, port, payload, virtual time."""
+
+Answer = tuple[int, Reply, int]
+"""Ticket, what followed from the letter, and the peak memory of the process in bytes."""
 
 
 @dataclass(slots=True)
 class _Process:
     """What one process is to receive next, and how many replies it owes."""
 
-    pending: list[shard.Letter] = field(default_factory=list)
+    pending: list[Letter] = field(default_factory=list)
     owed: int = 0
     peak_bytes: int = 0
 
@@ -50,12 +66,12 @@ class ProcessHost:
         self._homes = homes
         self._replies: dict[int, Reply] = {}
         self._states = [_Process() for _ in range(processes.count)]
-        processes.serve(shard.serve, dict(homes), dict(specs), dict(wiring), seed)
+        processes.serve(serve, dict(homes), dict(specs), dict(wiring), seed)
 
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
     ) -> None:
-        """Send the message to its actor's process if that is idle, or keep it for later."""
+        """Send the message to its actor's process if that is idle, else with the next frame."""
         home = self._homes[actor]
         state = self._states[home]
         state.pending.append((ticket, actor, sender, port, handle, now))
@@ -77,7 +93,7 @@ class ProcessHost:
         return self._replies.pop(ticket)
 
     def peak_bytes(self) -> list[int]:
-        """Return the most memory each process has held, in bytes, as of its last reply."""
+        """Return each process's peak memory in bytes, as of its last reply."""
         return [state.peak_bytes for state in self._states]
 
     def _flush(self, home: int) -> None:
@@ -94,3 +110,94 @@ class ProcessHost:
         state.owed -= 1
         state.peak_bytes = peak_bytes
         self._replies[ticket] = reply
+
+
+def serve(
+    mesh: Mesh, homes: Mapping[str, int], specs: Mapping[str, ActorSpec],
+    wiring: Wiring, seed: int,
+) -> None:  # fmt: skip
+    """Run the actors whose home this member of *mesh* is, until a member leaves it.
+
+    The driver keeps virtual time; *homes* is actor name to member.
+    """
+    Shard(mesh, homes, specs, wiring, seed).run()
+
+
+class Shard:
+    """Runs the actors whose home it is; parameters as for `serve`."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        homes: Mapping[str, int],
+        specs: Mapping[str, ActorSpec],
+        wiring: Wiring,
+        seed: int,
+    ) -> None:
+        self._mesh, self._homes = mesh, homes
+        self._cells = {
+            name: Cell(name, spec, wiring, seed)
+            for name, spec in specs.items()
+            if homes[name] == mesh.member
+        }
+        self._serial = 0
+        self._letters: deque[Sequence[Letter]] = deque()
+        self._unread: dict[Handle, list[Any]] = {}
+        """Payload, and how many actors here have yet to read it."""
+
+    def run(self) -> None:
+        """Deliver letters in the order they come; raise :exc:`MemberLostError` at the end."""
+        while True:
+            while not self._letters:
+                self._receive_frame()
+            for letter in self._letters.popleft():
+                self._deliver(letter)
+
+    def _receive_frame(self) -> None:
+        received = self._mesh.receive()
+        assert received is not None
+        peer, value = received
+        if peer == self._mesh.driver:
+            self._letters.append(value)
+            return
+        for serial, payload, readers in value:
+            self._unread[peer, serial] = [payload, readers]
+
+    def _deliver(self, letter: Letter) -> None:
+        ticket, actor, sender, port, handle, now = letter
+        reply = self._cells[actor].deliver(sender, port, self._open(handle), now)
+        parcels: dict[int, list[tuple[int, Any, int]]] = {}
+        for sent in reply.sends:
+            self._pack(sent, parcels)
+        answer: Answer = (ticket, reply, peak_bytes())
+        self._mesh.send(self._mesh.driver, answer)
+        for home, parcel in parcels.items():
+            self._mesh.send(home, parcel)
+
+    def _open(self, handle: Handle | None) -> Any:
+        if handle is None:
+            return None
+        while handle not in self._unread:
+            self._receive_frame()
+        unread = self._unread[handle]
+        unread[1] -= 1
+        if not unread[1]:
+            del self._unread[handle]
+        return unread[0]
+
+    def _pack(self, sent: Sent, parcels: dict[int, list[tuple[int, Any, int]]]) -> None:
+        """Put what is *sent* where it will be read, and its name in its place."""
+        self._serial += 1
+        homes = [self._homes[receiver] for receiver in sent.receivers]
+        here = self._mesh.member
+        for home in dict.fromkeys(homes):
+            if home == here:
+                self._unread[here, self._serial] = [sent.handle, homes.count(home)]
+            else:
+                parcels.setdefault(home, []).append((self._serial, sent.handle, homes.count(home)))
+        sent.handle = (here, self._serial)
+
+
+def peak_bytes() -> int:
+    """Return the peak memory of this process in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,13 +1,32 @@
-"""Processes as hosts see them: a number of them, in a mesh with the one that asked for them."""
+"""Processes that actors live in: what hosts need of them, who lives where, and their names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from actors.protocol import ActorSpec
+from joins.errors import JoinsimError
+
+EACH: Literal["each"] = "each"
+"""In place of a number of processes: every actor has a process of its own."""
+
+ProcessCount = int | Literal["each"]
+"""A number of processes, or `EACH`."""
+
+_NAMED_ACTORS = 4
+"""A process that has more actors is named after the first of them: names are for lists on a
+terminal."""
+
+
+class RayUnavailableError(JoinsimError):
+    """Ray could not be started or reached, or went away; says where and what to do."""
 
 
 class Processes(Protocol):
-    """Where actors can live; `actors.hosting.ray_processes.RayProcesses` is one kind.
+    """Some processes in a mesh with this one; `actors.hosting.ray_processes` has one kind.
 
     Attributes
     ----------
@@ -26,6 +45,78 @@ class Processes(Protocol):
     def receive(self, timeout_s: float | None = None) -> tuple[int, Any] | None:
         """Return the number of a process and the next frame it sent here; None if none in time.
 
-        Raise :exc:`ActorError` when an actor in a process raised, and what it means here that a
-        process is gone.
+        Raise :exc:`ActorError` when an actor in a process raised, and an error of the kind of
+        process when one of them is gone.
         """
+
+
+def pack(
+    roles: Mapping[str, str], sites: Mapping[str, str], processes: ProcessCount
+) -> dict[str, int]:
+    """Return the process of each actor: sites stay whole, and operators are spread evenly.
+
+    A site goes where the fewest PEs of its first actor's operator are, and of such processes where
+    the fewest actors are. So PEs that are neighbours in rank, which get their messages one after
+    the other, work side by side.
+
+    Parameters
+    ----------
+    roles
+        Actor name to operator, in the order of rank.
+    sites
+        Actor name to the machine it lives on.
+    processes
+        How many processes to use at the most; `EACH` gives every actor one of its own.
+    """
+    if processes == EACH:
+        return {actor: place for place, actor in enumerate(roles)}
+    residents: dict[str, list[str]] = {}
+    for actor in roles:
+        residents.setdefault(sites[actor], []).append(actor)
+    operators: list[Counter[str]] = [Counter() for _ in range(min(processes, len(roles)))]
+    homes: dict[str, int] = {}
+    for actors in residents.values():
+        operator = roles[actors[0]]
+        home = min(
+            range(len(operators)), key=lambda i: (operators[i][operator], operators[i].total())
+        )
+        operators[home].update(roles[actor] for actor in actors)
+        homes |= dict.fromkeys(actors, home)
+    return homes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Label:
+    """How a process is listed, for instance by ``ray list actors``.
+
+    Attributes
+    ----------
+    kind
+        The classes of its actors, such as ``PoJoinPE``.
+    name
+        The system and its actors, such as ``spo_join/po_join.2``.
+    """
+
+    kind: str
+    name: str
+
+
+def label_processes(
+    system: str, specs: Mapping[str, ActorSpec], homes: Mapping[str, int]
+) -> list[Label]:
+    """Return the label of each process; *homes* is actor name to process."""
+    residents: list[list[str]] = [[] for _ in range(max(homes.values()) + 1)]
+    for actor in specs:
+        residents[homes[actor]].append(actor)
+    return [
+        Label(
+            kind=_join(list(dict.fromkeys(specs[actor].actor.__name__ for actor in actors))),
+            name=f"{system}/{_join(actors)}",
+        )
+        for actors in residents
+    ]
+
+
+def _join(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED_ACTORS
+    return "+".join([*names[:_NAMED_ACTORS], *([f"{more} more"] if more > 0 else [])])

@@ -1,10 +1,22 @@
-"""Starting, reaching and stopping Ray; together with `ray_processes` the only user of Ray."""
+"""Starting, reaching and stopping Ray, and noticing that the head of its cluster is gone.
+
+Together with `ray_processes` the only user of Ray.
+
+Without the head Ray gives up, in its own way: a driver that misses it for a minute is ended by Ray
+from within, whatever it is doing, and nothing of ours is called then; the processes it started stay
+until their nodes give up as well. So `Head` looks whether it is there, to stop before that and say
+why. A head that is started again meanwhile is the same to Ray, and so it is here. One that is there
+and hangs cannot be told from a busy one: what is tested is whether its machine takes a connection
+for it.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+import socket
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,10 +28,10 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 # On, SIGTERM aborts a process that uses Ray, whatever handles it in Python.
 os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
 
-import ray
+import ray as ray  # for others: whoever imports it from here has it with these settings
 
 from actors.hosting.descendants import ending_with
-from actors.hosting.errors import RayUnavailableError
+from actors.hosting.processes import RayUnavailableError
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 SHIPPED = {
@@ -101,3 +113,67 @@ def _start(address: str | None, processes: int) -> None:
             f"no Ray {where}: {reason}. Give --address HOST:PORT of a running cluster "
             "(`ray start --head` prints it), or leave it out to start Ray here"
         ) from None
+
+
+_LOOK_S = 2.0
+_CONNECT_S = 1.0
+_GONE_S = 12.0
+"""For so long a head may be missing: one that is started again is back by then, and what stops for
+it has stopped within half a minute."""
+_LOOKS_ALONE = 3
+"""So many times in turn a process that nobody needs must miss the head. It may be less patient than
+its driver, which has gone before it because it missed the head."""
+
+
+class Head:
+    """The head at *address*, ``HOST:PORT``, looked at now and then."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._seen = self._looked = time.monotonic()
+        # From outside the cluster, through Ray's proxy, it may never be seen: nobody misses it.
+        self._in_reach = self.answers()
+
+    def answers(self) -> bool:
+        """Return whether it takes a connection now."""
+        host, _, port = self.address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+        except OSError:
+            return False
+        return True
+
+    def look(self) -> None:
+        """Look whether it is there, unless that was just done.
+
+        Raise :exc:`RayUnavailableError` when it has been missing for too long.
+        """
+        now = time.monotonic()
+        if not self._in_reach or now - self._looked < _LOOK_S:
+            return
+        self._looked = now
+        if self.answers():
+            self._seen = now
+        elif now - self._seen > _GONE_S:
+            raise RayUnavailableError(
+                f"the head of the Ray cluster at {self.address} is gone: it has not answered for "
+                f"{now - self._seen:.0f} s. Nothing of this run is left; start it again when there "
+                "is a cluster"
+            )
+
+    def wait(self) -> None:
+        """Return when it is there; raise :exc:`RayUnavailableError` when it has been away too long.
+
+        For a process that belongs to the cluster, and so is in reach of the head.
+        """
+        self._in_reach = True
+        while not self.answers():
+            self.look()
+            time.sleep(_LOOK_S)
+
+    def wait_until_alone(self, needed: Callable[[], bool]) -> None:
+        """Return when this process is not *needed* and the head is not there to end it."""
+        missed = 0
+        while missed < _LOOKS_ALONE:
+            time.sleep(_LOOK_S)
+            missed = 0 if needed() or self.answers() else missed + 1

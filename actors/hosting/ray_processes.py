@@ -1,8 +1,10 @@
 """Processes that Ray places and starts, joined in a mesh with the one that asked for them.
 
-Ray says where they live and keeps watch over them; what they tell each other goes straight from one
-to the other. A call by way of Ray takes a millisecond here and a payload by way of its object store
-several; down a connection of their own it is a tenth.
+Each is a Ray actor that carries what lives in it: ``ray list actors`` shows the classes of its
+actors and their names, in a namespace of the run. Ray places the processes and watches over them;
+what they send each other goes straight from one to the other. A call by way of Ray takes a
+millisecond here and a payload by way of its object store several; down a connection of their own it
+is a tenth.
 """
 
 from __future__ import annotations
@@ -11,32 +13,32 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util import get_node_ip_address
 
-from actors.hosting.errors import RayUnavailableError
 from actors.hosting.mesh import Address, Door, MemberLostError, Mesh, join_last
-from actors.hosting.ray_cluster import ray
-from actors.hosting.ray_head import Head
+from actors.hosting.processes import Label, RayUnavailableError
+from actors.hosting.ray_cluster import Head, ray
 from actors.protocol import ActorError
 from joins.machine.memory import keep_freed_memory
 
 _START_S = 60.0
 _LOOK_S = 2.0
-"""For so long Ray may take to say what became of a process; a cluster that is gone says nothing.
-Also how often to look around while nothing comes."""
+"""How long Ray may take to report what became of a process; a cluster that is gone reports nothing.
+Also how often to look for the head while nothing arrives."""
 _TOKEN_BYTES = 16
+_NAMESPACE_BYTES = 4
 
 Server = Callable[..., None]
 """An importable function that serves as a member of a mesh, which it is given first."""
 
 
 class _RayProcess:
-    """One process, as a Ray actor."""
+    """One process, as a Ray actor; every label has a subclass of its own (`_labelled`)."""
 
     def __init__(self) -> None:
         keep_freed_memory()
@@ -56,8 +58,8 @@ class _RayProcess:
 
     def serve(self, server: Server, *arguments: Any) -> None:
         assert self._mesh
-        # Whatever happens, the others are to see that nobody serves here any more. Who misses
-        # another has nothing to say: that one has, or the driver is done.
+        # Whatever happens, the others must see that nobody serves here any more. A member that
+        # misses another has no error of its own: that one has, or the driver is done.
         with self._mesh, suppress(MemberLostError):
             server(self._mesh, *arguments)
 
@@ -68,10 +70,24 @@ class _RayProcess:
         os._exit(1)
 
 
+def _labelled(kind: str) -> type[_RayProcess]:
+    """Return the class of a process that Ray lists as *kind*."""
+    return type(kind, (_RayProcess,), {})
+
+
 class RayProcesses:
-    """So many processes, spread over the nodes of the cluster; a context manager that ends them.
+    """Processes spread over the nodes of the cluster; a context manager that ends them.
 
     Ray must be up (`actors.hosting.ray_cluster`).
+
+    Parameters
+    ----------
+    labels
+        How each process is listed.
+    run
+        Begins the namespace that they are listed in, which no other run has.
+    cores
+        Of the cluster, reserved for each.
 
     Attributes
     ----------
@@ -79,6 +95,8 @@ class RayProcesses:
         How many they are; they are the first members of the mesh.
     mesh
         Of the processes and this one, which is the last member.
+    namespace
+        That they are listed in.
 
     Raises
     ------
@@ -87,22 +105,28 @@ class RayProcesses:
         here.
     """
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, labels: Sequence[Label], *, run: str = "joinsim", cores: float = 1) -> None:
+        self.count = len(labels)
+        self.namespace = f"{run}-{secrets.token_hex(_NAMESPACE_BYTES)}"
         self._serving: list[Any] = []
         self._head = Head(ray.get_runtime_context().gcs_address)
         if not ray.util.client.ray.is_connected():
             self._head.wait()  # asked for processes without it, Ray ends this one after a minute
-        self._processes = self._start(count)
+        self._processes = self._start(labels, cores)
         try:
             self.mesh = self._join()
         except BaseException:
             self._end()
             raise
 
-    def _start(self, count: int) -> list[Any]:
-        process: Any = ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(_RayProcess)
-        return [process.remote() for _ in range(count)]
+    def _start(self, labels: Sequence[Label], cores: float) -> list[Any]:
+        remote = ray.remote(num_cpus=cores, scheduling_strategy="SPREAD")
+        return [
+            remote(_labelled(label.kind))
+            .options(name=label.name, namespace=self.namespace)
+            .remote()
+            for label in labels
+        ]
 
     def _join(self) -> Mesh:
         token = secrets.token_bytes(_TOKEN_BYTES)
@@ -117,7 +141,7 @@ class RayProcesses:
         except GetTimeoutError:
             cores = int(ray.cluster_resources().get("CPU", 0))
             raise RayUnavailableError(
-                f"Ray did not start {self.count} processes within {_START_S:.0f} s, one core each; "
+                f"Ray did not start {self.count} processes within {_START_S:.0f} s; "
                 f"the cluster has {cores} cores in all. Take fewer --processes, or wait until "
                 "others are done"
             ) from None
@@ -137,7 +161,8 @@ class RayProcesses:
         while True:
             self._head.look()
             try:
-                return ray.get(calls, timeout=_LOOK_S)
+                results: list[Any] = ray.get(calls, timeout=_LOOK_S)
+                return results
             except GetTimeoutError:
                 if time.monotonic() > until:
                     raise
@@ -161,9 +186,10 @@ class RayProcesses:
         while len(ray.wait(calls, num_returns=self.count, timeout=_LOOK_S)[0]) < self.count:
             self._head.look()
             if self.mesh.waiting:
-                self.receive()  # nobody has anything to say yet, but that it is gone
+                self.receive()  # raises: before they serve, they only send that they are gone
         try:
-            return ray.get(calls)
+            results: list[Any] = ray.get(calls)
+            return results
         except RayTaskError as error:
             raise ActorError(str(error.cause)) from None
         except RayError as error:

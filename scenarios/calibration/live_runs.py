@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from actors.hosting.live.parcels import Served
+from actors.hosting.processes import label_processes
 from scenarios import scenario_files
 from scenarios.many_runs import Preparation
 from scenarios.plan import Plan, make_plan
-from scenarios.run import Report, execute, homes, prepare_live
+from scenarios.run import Report, execute, prepare_live
 from topologies import TOPOLOGIES, TopologyError
 
 if TYPE_CHECKING:
@@ -141,10 +142,10 @@ def observe(plan: Plan, processes: RayProcesses) -> tuple[dict[str, Served], lis
         Operator to what serving its actors came to, and what each process passed on.
     """
     graph = plan.graph(pairs=False)
-    run = prepare_live(plan, graph, processes)
+    home_of = graph.homes(processes.count)
+    run = prepare_live(plan, graph, processes, home_of)
     measured = run.run(lambda count: None)
     trace = np.concatenate([entry for entry in run.entries() if isinstance(entry, np.ndarray)])
-    home_of = homes(graph, processes.count)
     operators: dict[str, Served] = defaultdict(Served)
     outside_ns = dict(measured.processor_ns)
     for name, role in graph.nodes(data="role"):
@@ -237,7 +238,7 @@ def watch(
         Called with a description of what is run next.
 
     Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`, and
-    :exc:`actors.hosting.errors.RayUnavailableError` where Ray has no room for the processes.
+    :exc:`actors.hosting.processes.RayUnavailableError` where Ray has no room for the processes.
     """
     # Only here: importing Ray takes a second that other commands need not spend.
     from actors.hosting.ray_cluster import ray_cluster
@@ -255,7 +256,9 @@ def watch(
             runs = []
             for _ in range(_REPEATS if is_first else 1):
                 if observing:
-                    with RayProcesses(processes) as places:
+                    graph = plan.graph(pairs=False)
+                    labels = label_processes(system, graph.specs, graph.homes(processes))
+                    with RayProcesses(labels) as places:
                         watched._observe(plan, places)
                 if measuring and is_first:
                     runs.append(run_changed(plan, live))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from actors.hosting.errors import RayUnavailableError
+from actors.hosting.processes import RayUnavailableError
 from actors.protocol import ActorError
 from scenarios.engines.engine import Engine, Measured
 from scenarios.engines.processes import alone

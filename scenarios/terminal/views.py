@@ -17,6 +17,7 @@ from netsim.cost import CostProfile, load_profile
 from netsim.operator_cost import GROUPS
 from scenarios.calibration.fidelity import Prediction
 from scenarios.calibration.fit import COSTS, Calibrated
+from scenarios.config import RunConfig
 from scenarios.engines.comparison import EngineComparison
 from scenarios.formatting import VERDICT_WORDS, format_value
 from scenarios.plan import Plan
@@ -64,6 +65,11 @@ def print_table(out: Console, table: Table) -> None:
     out.print(shown)
 
 
+def _processes(config: RunConfig) -> str:
+    each = config.processes == "each"
+    return "a process for each actor" if each else f"{config.processes} processes"
+
+
 def show_plan(out: Console, plan: Plan) -> None:
     """Print before the first event what will run: seed, versions, every option."""
     config = plan.config
@@ -72,7 +78,7 @@ def show_plan(out: Console, plan: Plan) -> None:
             (config.name, "bold"),
             f"  {plan.topology.name}  seed {config.seed}  {config.backend}",
             " live" if config.clock == "live" else "",
-            f" ({config.processes} processes)" if config.backend == "ray" else "",
+            f" ({_processes(config)})" if config.backend == "ray" else "",
         )
     )
     out.print("  " + " ".join(str(plan.query).split()), style="dim")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
-from actors.hosting.cell import Cell
+from actors.hosting.inline import Cell
 from actors.protocol import TIMER, ActorSpec, Wiring
 from actors.source import TakesArrivals
 from joins.state import State

@@ -17,6 +17,7 @@ from actors.hosting.live.run import LiveRun
 from actors.hosting.ray_cluster import ray, ray_cluster
 from actors.hosting.ray_processes import RayProcesses
 from actors.protocol import TIMER, ActorSpec
+from tests.actors.meshes import labels
 from tests.toys import Recorder, Sender, Worker
 
 
@@ -42,7 +43,7 @@ def main() -> None:
     wiring = {"source": {"out": ("worker",)}, "worker": {"on": ("recorder",)}, "recorder": {}}
     homes = {name: place % processes for place, name in enumerate(specs)}
     codes = {port: code for code, port in enumerate(["out", "on", "start", TIMER])}
-    with ray_cluster(address, processes=processes), RayProcesses(processes) as started:
+    with ray_cluster(address, processes=processes), RayProcesses(labels(processes)) as started:
         nodes, pids = zip(*started.everywhere(whereabouts), strict=True)
         print("nodes", len(set(nodes)), flush=True)
         print("pids", *pids, flush=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from actors.hosting import ray_cluster, ray_processes
 from actors.hosting.mesh import Door, MemberLostError, Mesh, join_last
+from actors.hosting.processes import Label
 from actors.protocol import ActorError
 
 TOKEN = b"only for tests .."
@@ -45,12 +46,17 @@ def use_threads(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ray_processes, "RayProcesses", Threads)
 
 
+def labels(count: int) -> list[Label]:
+    """Return labels for so many processes."""
+    return [Label(kind="Process", name=f"test/process.{i}") for i in range(count)]
+
+
 class Threads:
     """Has the interface of `actors.hosting.ray_processes.RayProcesses`; starts in no time."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
-        *self._meshes, self.mesh = meshes(count)
+    def __init__(self, labels: Sequence[Label], **options: Any) -> None:
+        self.count = len(labels)
+        *self._meshes, self.mesh = meshes(self.count)
         self._faults: list[str] = []
         self._threads: list[threading.Thread] = []
 

@@ -13,15 +13,18 @@ from hypothesis import strategies as st
 
 from actors.hosting.inline import InlineHost
 from actors.hosting.mesh import MemberLostError
-from actors.hosting.packing import pack
-from actors.hosting.process_host import ProcessHost
+from actors.hosting.process_host import ProcessHost, Shard
+from actors.hosting.processes import EACH, label_processes, pack
+from actors.hosting.ray_cluster import ray
 from actors.hosting.ray_processes import RayProcesses
-from actors.hosting.shard import Shard
 from actors.protocol import ActorError, ActorSpec, Host, Wiring
 from netsim.network import full_mesh
-from tests.actors.meshes import Threads, meshes
+from tests.actors.meshes import Threads, labels, meshes
 from tests.netsim.simulate import Simulated, link, simulate
 from tests.toys import Parcel, Recorder, Sender, Worker
+from topologies import find_topology
+from topologies.actor_graph import ActorGraph
+from topologies.spo_join import SpoJoinParameters
 
 
 def system(senders: int, workers: int, gap_ns: int) -> tuple[dict[str, ActorSpec], Wiring]:
@@ -40,7 +43,13 @@ def system(senders: int, workers: int, gap_ns: int) -> tuple[dict[str, ActorSpec
     return specs, wiring
 
 
-def run_on(host: Host | None, system_: tuple, path: Path, seed: int, spread_ns: int) -> Simulated:
+def run_on(
+    host: Host | None,
+    system_: tuple[dict[str, ActorSpec], Wiring],
+    path: Path,
+    seed: int,
+    spread_ns: int,
+) -> Simulated:
     specs, wiring = system_
     mesh = full_mesh(specs, link(2_000, kind="uniform", spread_ns=spread_ns))
     return simulate(specs, wiring, path=path, network=mesh, seed=seed, host=host, inbox_messages=4)
@@ -66,14 +75,16 @@ def test_other_processes_and_inline_have_one_digest_and_one_output(
     gap_ns: int,
     spread_ns: int,
 ) -> None:
-    check_one_digest(Threads(processes), tmp_path, seed, senders, workers, gap_ns, spread_ns)
+    check_one_digest(
+        Threads(labels(processes)), tmp_path, seed, senders, workers, gap_ns, spread_ns
+    )
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_ray_and_inline_have_one_digest_and_one_output(
     ray_running: None, tmp_path: Path, processes: int
 ) -> None:
-    check_one_digest(RayProcesses(processes), tmp_path, 7, 2, 4, 1_000, 900)
+    check_one_digest(RayProcesses(labels(processes)), tmp_path, 7, 2, 4, 1_000, 900)
 
 
 def check_one_digest(
@@ -104,7 +115,7 @@ def test_a_fault_in_a_ray_process_is_told_as_inline_tells_it(
     }
     actors = (specs, {"a": {"out": ("w",)}, "w": {}})
     told = []
-    with RayProcesses(2) as processes:
+    with RayProcesses(labels(2)) as processes:
         on_ray = ProcessHost(processes, *actors, 1, homes={"a": 0, "w": 1})
         for host in (InlineHost(*actors, 1), on_ray):
             with pytest.raises(ActorError) as raised:
@@ -128,7 +139,8 @@ def test_a_payload_goes_where_it_will_be_read_and_is_kept_only_until_it_is() -> 
         thread = threading.Thread(target=run)
         thread.start()
         driver.send(0, [(0, "s0", "s0", "start", None, 0)])
-        _, (ticket, reply, peak_bytes) = driver.receive(10) or (0, (0, 0, 0))
+        received: Any = driver.receive(10)
+        _, (ticket, reply, peak_bytes) = received
         (sent,) = reply.sends
         assert ticket == 0
         assert peak_bytes > 0
@@ -136,11 +148,11 @@ def test_a_payload_goes_where_it_will_be_read_and_is_kept_only_until_it_is() -> 
         _, ((serial, payload, readers),) = there.receive(10) or (0, ((0, 0, 0),))
         assert (sent.handle, readers) == ((0, serial), 1)
         assert isinstance(payload, Parcel)
-        assert sent.handle in shard._kept
+        assert sent.handle in shard._unread
         driver.send(0, [(1, "w0", "s0", "out", sent.handle, 5)])
         driver.receive(10)
         # The worker has passed it on to a recorder of its own shard; the original is gone.
-        assert sent.handle not in shard._kept
+        assert sent.handle not in shard._unread
     thread.join(10)
     assert not thread.is_alive()
 
@@ -158,3 +170,38 @@ def test_packing_spreads_sites_that_hold_a_bit_of_everything() -> None:
     roles = {"source": "source", "router": "router", "join0": "join", "sink": "sink"}
     sites = {"source": "a", "router": "b", "join0": "c", "sink": "d"}
     assert sorted(pack(roles, sites, 2).values()) == [0, 0, 1, 1]
+
+
+def spo_join_graph() -> ActorGraph:
+    system = find_topology("spo_join")
+    return system.build(system.example(), SpoJoinParameters())
+
+
+def test_ray_lists_processes_by_the_classes_and_the_names_of_their_actors(
+    ray_running: None,
+) -> None:
+    """As `ray list actors` shows them: what lives there, in a namespace of the run."""
+    graph = spo_join_graph()
+    shown = label_processes("spo_join", graph.specs, graph.homes(EACH) | {"sink": 0})[:3]
+    with RayProcesses(shown, run="spo-q3", cores=0) as processes:
+        named = ray.util.list_named_actors(all_namespaces=True)
+        listed = {one["name"] for one in named if one["namespace"] == processes.namespace}
+        table = ray._private.state.state.actor_table(None, None, None)
+        kinds = {one["Name"]: one["ActorClassName"] for one in table.values()}
+    assert processes.namespace.startswith("spo-q3-")
+    assert listed == {"spo_join/source+sink", "spo_join/router", "spo_join/predicate.0.0"}
+    assert kinds["spo_join/source+sink"] == "Source+Sink"
+    assert kinds["spo_join/router"] == "Router"
+    assert kinds["spo_join/predicate.0.0"] == "PredicatePE"
+
+
+def test_each_actor_has_a_process_of_its_own_and_packed_ones_are_named_after_the_first() -> None:
+    graph = spo_join_graph()
+    each = label_processes("spo_join", graph.specs, graph.homes(EACH))
+    assert [label.name for label in each] == [f"spo_join/{name}" for name in graph]
+    assert "PoJoinPE" in {label.kind for label in each}
+    (packed,) = label_processes("spo_join", graph.specs, graph.homes(1))
+    assert packed.kind == "Source+Router+PredicatePE+LogicalPE+3 more"
+    assert packed.name == (
+        f"spo_join/source+router+predicate.0.0+predicate.1.0+{len(graph) - 4} more"
+    )

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.hosting.live.components import components_of
+from actors.hosting.live.endings import components_of
 from actors.hosting.live.parcels import Measured, Report
 from actors.hosting.live.run import LiveRun
 from actors.protocol import FEEDBACK, TIMER, Actor, ActorError, ActorSpec, Context, Message
 from joins.state import State
-from tests.actors.meshes import Threads
+from tests.actors.meshes import Threads, labels
 from tests.toys import Parcel, Recorder, Sender, Worker
 
 PORTS = {port: code for code, port in enumerate(["out", "on", "back", FEEDBACK, "start", TIMER])}
@@ -58,7 +58,7 @@ def run_live(
     specs: dict[str, ActorSpec], wiring: Any, homes: dict[str, int], *, room: int = 16
 ) -> tuple[Measured, list[Any], np.ndarray]:
     """Run a system; return what was measured, what was emitted, and the trace."""
-    with Threads(max(homes.values()) + 1) as processes:
+    with Threads(labels(max(homes.values()) + 1)) as processes:
         run = LiveRun(processes, specs, wiring, 1, homes=homes, room=room, codes=PORTS)
         measured = run.run(lambda count: None)
         emitted, rows = [], [np.empty((0, 13), np.int64)]

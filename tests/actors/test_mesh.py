@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.hosting import frames
-from actors.hosting.mesh import Door, MemberLostError
+from actors.hosting.mesh import Door, MemberLostError, open_frame, read_frame, send_frame
 from tests.actors.meshes import TOKEN, meshes
 
 ARRAYS = st.lists(
@@ -28,8 +27,8 @@ def test_a_frame_brings_what_was_sent_and_its_arrays_where_kernels_expect_them(
     sent = [np.arange(size).astype(dtype) for dtype, size in arrays]
     here, there = socket.socketpair()
     with here, there:
-        frames.send(here, (text, sent))
-        told, received = frames.opened(frames.read(there))
+        send_frame(here, (text, sent))
+        told, received = open_frame(read_frame(there))
     assert told == text
     assert len(received) == len(sent)
     for one, other in zip(received, sent, strict=True):

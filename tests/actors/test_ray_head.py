@@ -7,24 +7,24 @@ from types import SimpleNamespace
 
 import pytest
 
-from actors.hosting import ray_head
-from actors.hosting.errors import RayUnavailableError
-from actors.hosting.ray_cluster import ray
-from actors.hosting.ray_head import Head
+from actors.hosting import ray_cluster
+from actors.hosting.processes import RayUnavailableError
+from actors.hosting.ray_cluster import Head, ray
 from actors.hosting.ray_processes import RayProcesses
+from tests.actors.meshes import labels
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_head, "_LOOK_S", 0.0)
-    monkeypatch.setattr(ray_head, "_GONE_S", 0.0)
+    monkeypatch.setattr(ray_cluster, "_LOOK_S", 0.0)
+    monkeypatch.setattr(ray_cluster, "_GONE_S", 0.0)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Give the clock that a missing head is timed by; it is set by hand."""
     clock = SimpleNamespace(at=0.0, monotonic=lambda: clock.at)
-    monkeypatch.setattr(ray_head, "time", clock)
+    monkeypatch.setattr(ray_cluster, "time", clock)
     return clock
 
 
@@ -78,7 +78,7 @@ def test_processes_of_a_cluster_whose_head_is_gone_are_not_asked_for(
 ) -> None:
     monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(gcs_address=nobody))
     with pytest.raises(RayUnavailableError, match=f"cluster at {nobody} is gone"):
-        RayProcesses(1)
+        RayProcesses(labels(1))
 
 
 def test_a_process_whose_driver_has_left_stays_while_the_head_is_there(

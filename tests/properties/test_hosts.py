@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from actors.hosting import ray_processes
+from actors.hosting.processes import Label
+from actors.hosting.ray_cluster import ray
 from actors.hosting.ray_processes import RayProcesses
 from joinsim._random_runs import RandomJob, on_jobs
 from tests.actors.meshes import use_threads
@@ -35,9 +38,9 @@ class KeptProcesses(RayProcesses):
 
     kept: ClassVar[list[Any]] = []
 
-    def _start(self, count: int) -> list[Any]:
-        self.kept.extend(super()._start(count - len(self.kept)))
-        return self.kept[:count]
+    def _start(self, labels: Sequence[Label], cores: float) -> list[Any]:
+        self.kept.extend(super()._start(labels[len(self.kept) :], cores))
+        return self.kept[: len(labels)]
 
     def _end(self) -> None:
         pass
@@ -54,7 +57,7 @@ def test_ray_has_the_digest_the_pairs_and_the_verdict_of_inline(
 
     check()
     for process in KeptProcesses.kept:
-        ray_processes.ray.kill(process)
+        ray.kill(process)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,17 +1,170 @@
-"""Ends a process's actors when nothing more can come to them, and tells those behind them."""
+"""The actors and channels of a live process, and when they have ended.
+
+Punctuation ends an actor: when on every channel to it nothing more will come, and nothing is left
+to do, it sends the same down its own channels. Actors on a cycle would wait for each other for
+ever. So they end together, as one *component* (strongly connected, of the graph of actors), when
+every channel into it has ended, none of its actors has anything left to do, and nothing is under
+way between them.
+
+The last is detected by counting channels (Mattern, Algorithms for distributed termination
+detection, 1987, section 6): each process reports, whenever it is at rest, what it has sent and
+received on each channel. If for all channels the two are equal in the latest reports of all
+processes, all are at rest for ever: the first to wake after its report would have to get a message
+that was sent before some other's report, and that one counts as sent but not as received.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 
-from actors.hosting.live.components import Component
-from actors.hosting.live.parcels import Channel, Report
-from actors.hosting.live.post import Post
-from actors.hosting.live.seat import Outlet, Seat
+import networkx as nx
+
+from actors.hosting.inline import Cell
+from actors.hosting.live.parcels import Channel, Parcel, Post, Report, Served
+from actors.protocol import Wiring
+
+
+class Seat:
+    """One actor that lives here.
+
+    Attributes
+    ----------
+    inbox
+        Messages and timers to be served, in the order they arrived.
+    waits
+        Messages it has sent that have no room at their receiver yet; until all have, it starts
+        nothing.
+    timers
+        Timers set that have not fired; *delayed_timers*, of them, are set when it no longer waits.
+    open_inputs
+        Channels from outside its component on which more may come.
+    received
+        Messages so far by channel.
+    is_source
+        Whether no channel leads to it.
+    in_turn
+        Whether it is among those that take turns.
+    served
+        What serving it has come to so far.
+    """
+
+    __slots__ = (
+        "_seq", "cell", "delayed_timers", "in_turn", "inbox", "is_source", "name", "open_inputs",
+        "received", "served", "timers", "waits",
+    )  # fmt: skip
+
+    def __init__(self, name: str, cell: Cell) -> None:
+        self.name, self.cell = name, cell
+        self.inbox: deque[Parcel] = deque()
+        self.delayed_timers: list[tuple[int, str]] = []
+        self.received: dict[Channel, int] = {}
+        self.waits = self.timers = self.open_inputs = self._seq = 0
+        self.served = Served()
+        self.is_source, self.in_turn = True, False
+
+    def next_seq(self) -> int:
+        """Return the number of the next message or timer of this actor."""
+        self._seq += 1
+        return self._seq - 1
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is left to do, and nothing can come from outside its component."""
+        return not (self.inbox or self.waits or self.timers or self.open_inputs)
+
+
+class Outlet:
+    """The end of a channel at its sender: how much room the receiver has left for it.
+
+    Attributes
+    ----------
+    home
+        The receiver's process.
+    room
+        Messages that may leave before the receiver has begun with one of those that left.
+    waiting
+        Those that have no room yet.
+    sent
+        Messages so far, waiting ones included.
+    """
+
+    __slots__ = ("home", "room", "sent", "waiting")
+
+    def __init__(self, home: int, room: int) -> None:
+        self.home, self.room = home, room
+        self.waiting: deque[Parcel] = deque()
+        self.sent = 0
+
+
+class Component:
+    """Actors that end together; most often one actor alone.
+
+    Attributes
+    ----------
+    number
+        Components are numbered by the rank of their first actor.
+    members
+        The actors, in the order of rank.
+    homes
+        The processes they live in, ascending; the first of them gathers the reports.
+    inside
+        Channels between members.
+    """
+
+    def __init__(
+        self, number: int, members: list[str], inside: list[Channel], homes: Mapping[str, int]
+    ) -> None:
+        self.number = number
+        self.members = members
+        self.inside = inside
+        self.homes = sorted({homes[member] for member in members})
+        self._reports: dict[int, Report] = {}
+
+    def at_rest(self, process: int, report: Report) -> bool:
+        """Add a process's report; return whether nothing can happen in the component any more."""
+        self._reports[process] = report
+        if len(self._reports) < len(self.homes):
+            return False
+        sent: dict[Channel, int] = {}
+        received: dict[Channel, int] = {}
+        for latest in self._reports.values():
+            sent |= latest.sent
+            received |= latest.received
+        return sent == received
+
+
+def channels(wiring: Wiring) -> list[Channel]:
+    """Return all channels, each once, in the order of wiring."""
+    return list(
+        dict.fromkeys(
+            (sender, receiver)
+            for sender, ports in wiring.items()
+            for receivers in ports.values()
+            for receiver in receivers
+        )
+    )
+
+
+def components_of(wiring: Wiring, homes: Mapping[str, int]) -> list[Component]:
+    """Return the components of a system; *homes* is actor name to process."""
+    graph = nx.DiGraph(channels(wiring))
+    graph.add_nodes_from(wiring)
+    rank = {name: place for place, name in enumerate(wiring)}
+    parts = [sorted(part, key=rank.__getitem__) for part in nx.strongly_connected_components(graph)]
+    parts.sort(key=lambda members: rank[members[0]])
+    number_of = {name: number for number, members in enumerate(parts) for name in members}
+    inside: list[list[Channel]] = [[] for _ in parts]
+    for sender, receiver in graph.edges:
+        if number_of[sender] == number_of[receiver]:
+            inside[number_of[sender]].append((sender, receiver))
+    return [
+        Component(number, members, inside[number], homes) for number, members in enumerate(parts)
+    ]
 
 
 class Endings:
-    """Knows which components still live; see `actors.hosting.live.components`.
+    """Ends this process's actors when nothing more can come to them, and informs those behind.
 
     Parameters
     ----------
@@ -44,7 +197,7 @@ class Endings:
         """Whether every actor here has ended."""
         return not self._alive
 
-    def look_at(self, actor: str) -> None:
+    def end_if_done(self, actor: str) -> None:
         """End the component of *actor* if nothing is left to do in it, here and elsewhere."""
         component = self._component_of[actor]
         if component.number not in self._alive:
@@ -52,26 +205,26 @@ class Endings:
         if not all(seat.at_rest for seat in self._members(component)):
             return
         if len(component.homes) == 1:
-            self.settled(component.number)
+            self.settle(component.number)
             return
         report = self._report(component)
         if report != self._reported.get(component.number):
             self._reported[component.number] = report
             if component.homes[0] == self._here:
-                self.heard(self._here, report)
+                self.on_report(self._here, report)
             else:
                 self._post.to(component.homes[0]).reports.append(report)
 
-    def heard(self, process: int, report: Report) -> None:
-        """Take what a process says of a component whose reports are gathered here."""
+    def on_report(self, process: int, report: Report) -> None:
+        """Add another process's report on a component whose reports are gathered here."""
         component = self._components[report.component]
         if component.at_rest(process, report):
             for home in component.homes[1:]:
                 self._post.to(home).settled.append(component.number)
-            self.settled(component.number)
+            self.settle(component.number)
 
-    def settled(self, number: int) -> None:
-        """End a component's actors that live here: say so on the channels that lead out of it."""
+    def settle(self, number: int) -> None:
+        """End a component's actors that live here, and the channels that lead out of it."""
         self._alive.discard(number)
         component = self._components[number]
         inside = set(component.inside)
@@ -79,14 +232,14 @@ class Endings:
             if self._component_of[channel[0]] is not component or channel in inside:
                 continue
             if outlet.home == self._here:
-                self.ended(channel)
+                self.end_channel(channel)
             else:
                 self._post.to(outlet.home).ends.append(channel)
 
-    def ended(self, channel: Channel) -> None:
-        """Take the punctuation: on *channel* no more will come."""
+    def end_channel(self, channel: Channel) -> None:
+        """Handle the punctuation: on *channel* no more will come."""
         self._seats[channel[1]].open_inputs -= 1
-        self.look_at(channel[1])
+        self.end_if_done(channel[1])
 
     def _members(self, component: Component) -> Iterator[Seat]:
         return (self._seats[name] for name in component.members if name in self._seats)

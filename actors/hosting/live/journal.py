@@ -1,13 +1,18 @@
-"""What a process writes down while it runs: results and the trace, to be fetched afterwards.
+"""What a process of a live run measures time by, and what it writes down.
 
-Nothing of a live run goes through the process that started it. What leaves the system is written
-here, on the machine where it left, and read by others only when all clocks have stopped.
+A live run has no virtual time. All processes count from one moment. On one machine their clocks
+agree to the microsecond; between machines as well as the machines' own clocks do, so that latencies
+across them are as good as those.
+
+Results and the trace do not go through the process that started the run. They are written down on
+the machine where they arise, and read by others only when all clocks have stopped.
 """
 
 from __future__ import annotations
 
 import pickle
 import tempfile
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +24,38 @@ _ENTRY_ROWS = 16_384
 Entry = list[Any] | np.ndarray
 """Results in the order they left; or rows of the trace, int64, in the order of service, by columns
 as `netsim.trace` has them."""
+
+
+def moment_ns() -> int:
+    """Return the present, for other processes to count from."""
+    return time.time_ns()
+
+
+class Clock:
+    """Nanoseconds since the run began, never going back.
+
+    Parameters
+    ----------
+    began_ns
+        When that was, as `moment_ns` says.
+    """
+
+    def __init__(self, began_ns: int) -> None:
+        self._zero_ns = time.monotonic_ns() - (time.time_ns() - began_ns)
+
+    def now(self) -> int:
+        """Return the nanoseconds since the run began."""
+        return time.monotonic_ns() - self._zero_ns
+
+    @staticmethod
+    def processor_ns() -> int:
+        """Return the processor time that all threads of this process have used."""
+        return time.process_time_ns()
+
+    @staticmethod
+    def worked_ns() -> int:
+        """Return the processor time that this thread has used."""
+        return time.thread_time_ns()
 
 
 class Journal:

@@ -1,15 +1,21 @@
-"""What processes of a live run send each other."""
+"""What processes of a live run send each other, and the post that bundles it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
+from actors.hosting.live.journal import Clock
+from actors.hosting.mesh import Mesh
 from actors.protocol import NO_SPAN
 from joins.work import NO_WORK, Work
 
 Channel = tuple[str, str]
 """Sender and receiver."""
+
+_FULL_BYTES = 2**18
+_LINGER_NS = 500_000
+"""A frame costs some ten microseconds at either end: what gathers for so long pays for it."""
 
 
 @dataclass(slots=True)
@@ -140,7 +146,7 @@ class Measured:
         Most memory of the process.
     processor_ns
         Process to the processor time it used while it served.
-    served, held_bytes
+    served, state_bytes
         Actor name to what serving it came to, and to the bytes of the arrays it holds.
     """
 
@@ -152,7 +158,7 @@ class Measured:
     peak_bytes: int = 0
     processor_ns: dict[int, int] = field(default_factory=dict)
     served: dict[str, Served] = field(default_factory=dict)
-    held_bytes: dict[str, int] = field(default_factory=dict)
+    state_bytes: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Measured) -> None:
         """Take in what another process measured."""
@@ -164,4 +170,39 @@ class Measured:
         self.peak_bytes += other.peak_bytes
         self.processor_ns |= other.processor_ns
         self.served |= other.served
-        self.held_bytes |= other.held_bytes
+        self.state_bytes |= other.state_bytes
+
+
+class Post:
+    """Bundles for each of the other processes."""
+
+    def __init__(self, mesh: Mesh, clock: Clock) -> None:
+        self._mesh, self._clock = mesh, clock
+        self._bundles: dict[int, Bundle] = {}
+
+    def to(self, home: int) -> Bundle:
+        """Return the bundle for a process, to add to."""
+        bundle = self._bundles.get(home)
+        if bundle is None:
+            bundle = self._bundles[home] = Bundle(since_ns=self._clock.now())
+        return bundle
+
+    def add(self, home: int, parcel: Parcel) -> None:
+        """Put a message into the bundle for a process."""
+        bundle = self.to(home)
+        bundle.parcels.append(parcel)
+        bundle.nbytes += parcel.nbytes
+
+    def send_due(self) -> None:
+        """Send the bundles that are full, or have gathered for long."""
+        if self._bundles:
+            since_ns = self._clock.now() - _LINGER_NS
+            for home, bundle in list(self._bundles.items()):
+                if bundle.nbytes >= _FULL_BYTES or bundle.since_ns <= since_ns:
+                    self._mesh.send(home, self._bundles.pop(home))
+
+    def send_all(self) -> None:
+        """Send all bundles."""
+        while self._bundles:
+            home, bundle = self._bundles.popitem()
+            self._mesh.send(home, bundle)

@@ -13,15 +13,11 @@ from collections import deque
 from collections.abc import Mapping
 from heapq import heappop, heappush
 
-from actors.hosting.live.clock import Clock
-from actors.hosting.live.components import channels, components_of
-from actors.hosting.live.endings import Endings
-from actors.hosting.live.journal import Journal
-from actors.hosting.live.parcels import Bundle, Channel, Count, Measured, Parcel, Served
-from actors.hosting.live.post import Post
-from actors.hosting.live.seat import Outlet, Seat
+from actors.hosting.live.endings import Endings, Outlet, Seat, channels, components_of
+from actors.hosting.live.journal import Clock, Journal
+from actors.hosting.live.parcels import Bundle, Channel, Count, Measured, Parcel, Post, Served
 from actors.hosting.mesh import Mesh
-from actors.hosting.shard import peak_bytes
+from actors.hosting.process_host import peak_bytes
 from actors.protocol import FEEDBACK, START, TIMER, Sent, Wiring
 from joins.state import array_bytes
 
@@ -35,7 +31,7 @@ class LiveShard:
     Parameters
     ----------
     mesh
-        The processes; the driver is told how far this one is.
+        The processes; the driver is sent how far this one is.
     homes
         Actor name to member of the mesh.
     seats
@@ -87,26 +83,26 @@ class LiveShard:
         for seat in self._seats.values():
             if seat.is_source:
                 self._arrive(seat, Parcel(seat.name, seat.name, START, seat.next_seq(), None, 0))
-            self._endings.look_at(seat.name)
+            self._endings.end_if_done(seat.name)
         while not self._endings.all_ended:
-            self._take_frame()
+            self._receive_frame()
             self._fire_timers()
             if self._turns:
                 self._serve(self._turns.popleft())
             self._post.send_due()
-            self._tell_count()
+            self._send_count()
         self._post.send_all()
         measured = self._measured
         measured.peak_bytes = peak_bytes()
         measured.processor_ns = {self._mesh.member: self._clock.processor_ns() - began_ns}
         measured.served = {name: seat.served for name, seat in self._seats.items()}
-        measured.held_bytes = {
+        measured.state_bytes = {
             name: array_bytes(seat.cell.actor) for name, seat in self._seats.items()
         }
         return measured
 
-    def take_bundle(self, process: int, bundle: Bundle) -> None:
-        """Take what another process sent."""
+    def open_bundle(self, process: int, bundle: Bundle) -> None:
+        """Handle what another process sent."""
         now = self._clock.now()
         for parcel in bundle.parcels:
             parcel.arrived_ns = now
@@ -114,14 +110,14 @@ class LiveShard:
         for channel in bundle.room:
             self._has_room(channel)
         for channel in bundle.ends:
-            self._endings.ended(channel)
+            self._endings.end_channel(channel)
         for report in bundle.reports:
-            self._endings.heard(process, report)
+            self._endings.on_report(process, report)
         for number in bundle.settled:
-            self._endings.settled(number)
+            self._endings.settle(number)
 
-    def _take_frame(self) -> None:
-        """Take a frame if one has come; if nothing else is to be done, wait for it."""
+    def _receive_frame(self) -> None:
+        """Handle a frame if one has arrived; if nothing else is to be done, wait for one."""
         wait_s: float | None = 0.0
         if not self._turns:
             self._post.send_all()
@@ -132,7 +128,7 @@ class LiveShard:
             return
         received = self._mesh.receive(wait_s)
         if received is not None:
-            self.take_bundle(*received)
+            self.open_bundle(*received)
 
     def _arrive(self, seat: Seat, parcel: Parcel) -> None:
         if parcel.sender != seat.name:
@@ -140,9 +136,9 @@ class LiveShard:
             seat.received[channel] = seat.received.get(channel, 0) + 1
             self._measured.received += 1
         seat.inbox.append(parcel)
-        self._give_turn(seat)
+        self._queue_turn(seat)
 
-    def _give_turn(self, seat: Seat) -> None:
+    def _queue_turn(self, seat: Seat) -> None:
         if seat.inbox and not seat.waits and not seat.in_turn:
             seat.in_turn = True
             self._turns.append(seat)
@@ -169,11 +165,11 @@ class LiveShard:
         for sent in reply.sends:
             self._send(seat, sent, done_ns)
         seat.timers += len(reply.timers)
-        seat.held_timers += reply.timers
+        seat.delayed_timers += reply.timers
         self._set_timers(seat)
         self._record(parcel, started_ns, done_ns)
-        self._give_turn(seat)
-        self._endings.look_at(seat.name)
+        self._queue_turn(seat)
+        self._endings.end_if_done(seat.name)
 
     def _send(self, seat: Seat, sent: Sent, now: int) -> None:
         if seat.is_source:
@@ -213,20 +209,20 @@ class LiveShard:
         seat = self._seats[channel[0]]
         seat.waits -= 1
         self._set_timers(seat)
-        self._give_turn(seat)
-        self._endings.look_at(seat.name)
+        self._queue_turn(seat)
+        self._endings.end_if_done(seat.name)
 
     def _set_timers(self, seat: Seat) -> None:
         """Set the timers that the actor asked for, unless it waits: its clock waits with it."""
         if seat.waits:
             return
         now = self._clock.now()
-        for at_ns, name in seat.held_timers:
+        for at_ns, name in seat.delayed_timers:
             timer = Parcel(seat.name, seat.name, TIMER + name, seat.next_seq(), None, now)
             timer.left_ns = now
             self._timers_set += 1
             heappush(self._timers, (max(at_ns, now), self._timers_set, timer))
-        seat.held_timers = []
+        seat.delayed_timers = []
 
     def _fire_timers(self) -> None:
         if not self._timers:
@@ -258,7 +254,7 @@ class LiveShard:
             )
         )
 
-    def _tell_count(self) -> None:
+    def _send_count(self) -> None:
         now = self._clock.now()
         if now - self._counted_ns >= _COUNT_NS:
             self._counted_ns = now

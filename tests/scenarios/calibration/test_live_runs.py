@@ -13,12 +13,12 @@ from scenarios.calibration.live_runs import observe
 from scenarios.config import RunConfig
 from scenarios.plan import make_plan
 from scenarios.run import simulate
-from tests.actors.meshes import Threads
+from tests.actors.meshes import Threads, labels
 from tests.scenarios.calibration.conftest import BATCH, ROWS
 
 
 def test_every_operator_is_watched(split_join: RunConfig) -> None:
-    with Threads(2) as processes:
+    with Threads(labels(2)) as processes:
         operators, carried = observe(make_plan(split_join), cast(Any, processes))
     assert set(operators) == {"source", "router", "joiner", "sink"}
     assert operators["source"].rows == ROWS, "what a source sends"
