@@ -11,7 +11,6 @@ from actors.source import Fed
 from joins.batch import Schema
 from joins.matches import Matches, ProbeResult
 from joins.queries.query import JoinQuery
-from joins.state import State
 from joins.window_join.registry import Making
 from joins.window_join.rows import RowMaker, Rows
 from joins.work import Work
@@ -30,6 +29,8 @@ class Machine(Actor):
         What a unit of each counter of work takes: the join's simulated cores wait for each other
         for as long as that. None has its threads be real.
     """
+
+    state = ("_rows", "_residual", "_join")
 
     def __init__(
         self,
@@ -76,20 +77,6 @@ class Machine(Actor):
             checked.append(matches)
         self._residual.expire(self._rows.horizon)
         return checked
-
-    def snapshot(self) -> State:
-        """Return the windows."""
-        return {
-            "rows": self._rows.snapshot(),
-            "residual": self._residual.snapshot(),
-            "join": self._join.snapshot(),
-        }
-
-    def restore(self, state: State) -> None:
-        """Take over a snapshot."""
-        self._rows.restore(state["rows"])
-        self._residual.restore(state["residual"])
-        self._join.restore(state["join"])
 
 
 def _spent(work: Work) -> Work:

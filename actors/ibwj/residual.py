@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from joins.arrivals import Arrivals
@@ -11,13 +9,14 @@ from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
+from joins.state import Stateful
 from joins.work import Work
 
 _PAIR_BYTES = 16
 """What is copied to compare two values: they are gathered from all over both streams."""
 
 
-class Residual:
+class Residual(Stateful):
     """Keeps the fields of the windows that the other predicates compare, and checks matches.
 
     Parameters
@@ -27,6 +26,8 @@ class Residual:
     indexed
         The predicate that needs no check; None checks all.
     """
+
+    state = ("_first", "_columns")
 
     def __init__(self, query: JoinQuery, schemas: tuple[Schema, ...], indexed: int | None) -> None:
         streams = range(len(query.streams))
@@ -84,13 +85,3 @@ class Residual:
             self._first[stream] += gone
             # Copies, for a view would hold on to what is gone.
             self._columns[stream] = [kept[gone:].copy() for kept in self._columns[stream]]
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return what is kept."""
-        columns = [[kept.copy() for kept in columns] for columns in self._columns]
-        return {"first": list(self._first), "columns": columns}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a snapshot."""
-        self._first = list(state["first"])
-        self._columns = [[np.asarray(kept) for kept in columns] for columns in state["columns"]]

@@ -17,8 +17,8 @@ from joins.machine.compiling import intrinsic, kernel
 
 _WORD = 8
 _SPINS = 64
-"""Tries before a waiting thread offers its core to others: with more threads than cores, whoever
-holds the lock may not be running."""
+"""Tries before a waiting thread offers its core to others: with more threads than cores, the
+thread that has the lock may not be running."""
 
 
 def _word(context: Any, builder: Any, array_type: Any, array: Any, row: Any, column: Any) -> Any:
@@ -75,7 +75,7 @@ def compare_and_swap(typing_context, rows, row, column, old, new):  # type: igno
 
 @intrinsic
 def try_lock(typing_context, rows, row, column):  # type: ignore[no-untyped-def]
-    """Test and set: take the lock at ``rows[row, column]`` if nobody has it; tell whether."""
+    """Test and set: take the lock at ``rows[row, column]`` if it is free; tell whether."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = _word(context, builder, signature.args[0], *args)
@@ -102,7 +102,7 @@ def offer_core(typing_context):  # type: ignore[no-untyped-def]
 
 @kernel
 def lock(rows: np.ndarray, row: int, column: int) -> None:
-    """Take the lock at ``rows[row, column]``, waiting for whoever has it."""
+    """Take the lock at ``rows[row, column]``, waiting until it is free."""
     tries = 0
     while not try_lock(rows, row, column):
         while load(rows, row, column) != 0:
@@ -113,23 +113,5 @@ def lock(rows: np.ndarray, row: int, column: int) -> None:
 
 @kernel
 def unlock(rows: np.ndarray, row: int, column: int) -> None:
-    """Give back the lock at ``rows[row, column]``."""
+    """Release the lock at ``rows[row, column]``."""
     store(rows, row, column, 0)
-
-
-@kernel
-def offer_now_and_then(pauses: int, words: np.ndarray, at: int) -> None:
-    """Let others run in one of *pauses* cases, where a test wants to see every interleaving.
-
-    At 0 never. ``words[at]``, not 0, is the state of what is drawn.
-    """
-    if pauses == 0:
-        return
-    state = np.uint64(words[at])
-    state ^= state << np.uint64(13)
-    state ^= state >> np.uint64(7)
-    state ^= state << np.uint64(17)
-    words[at] = np.int64(state)
-    if state % np.uint64(pauses) == 0:
-        for _ in range((state >> np.uint64(32)) & np.uint64(63)):
-            offer_core()

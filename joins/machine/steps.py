@@ -20,7 +20,7 @@ from joins.machine.compiling import inlined
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_OPTIONS = {"nogil": True, "_nrt": False, "forceinline": True}
+_OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}
 _implementations: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
 
 

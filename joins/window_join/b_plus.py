@@ -6,7 +6,7 @@ do without.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class BPlusTreeJoin(WindowJoin):
         Entries per leaf and children per node.
     """
 
+    state = ("_trees", "_window")
+
     def __init__(self, *, self_join: bool = False, node_entries: int = NODE_ENTRIES) -> None:
         sides = 1 if self_join else 2
         self._trees = [
@@ -65,21 +67,6 @@ class BPlusTreeJoin(WindowJoin):
         if not has_room(tree.nodes):
             tree._grow()
         return NO_WORK
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the trees and the windows' keys."""
-        trees = [tree.snapshot() for tree in self._trees]
-        return {"trees": trees, "window": self._window.snapshot()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a snapshot's state."""
-        self._trees = [BPlusTree.restore(tree) for tree in state["trees"]]
-        self._window.restore(state["window"])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the trees and the windows' keys occupy."""
-        return sum(tree.nbytes for tree in self._trees) + self._window.nbytes
 
 
 class BPlusWindows(NamedTuple):

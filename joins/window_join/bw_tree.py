@@ -18,9 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from joins.indexes.bw_tree.bw_tree import CHAIN, WIDTH, BwTree
-from joins.indexes.bw_tree.pages import DELETED, INSERTED, PAGE, Pages
-from joins.indexes.bw_tree.search import probe_range
-from joins.indexes.bw_tree.update import begin_change, change, is_changing, prepare, swap
+from joins.indexes.bw_tree.pages import (
+    DELETED,
+    INSERTED,
+    Pages,
+    begin_change,
+    change,
+    is_changing,
+    prepare,
+    probe_range,
+    swap,
+)
 from joins.machine.atomics import compare_and_swap, fetch_add, load, store
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import LINE, aligned
@@ -103,6 +111,8 @@ class BwTreeWindows(SharedIndex):
         See `joins.indexes.bw_tree.bw_tree.BwTree`.
     """
 
+    state = ("_trees", "_window")
+
     def __init__(self, sides: int, *, workers: int, width: int = WIDTH, chain: int = CHAIN) -> None:
         self.sides = sides
         self._trees = [BwTree(width=width, chain=chain, threads=workers) for _ in range(sides)]
@@ -145,21 +155,6 @@ class BwTreeWindows(SharedIndex):
             _expire_all(index, batch, side, counters)
             self._window.ends[side, 0] = batch.words[SIDES + side, EXPIRED]
         return Work.from_counters(counters)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the trees and the windows' keys occupy."""
-        return sum(tree.nbytes for tree in self._trees) + self._window.nbytes
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the trees and the windows' keys."""
-        trees = [tree.snapshot() for tree in self._trees]
-        return {"trees": trees, "window": self._window.snapshot()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a snapshot's state."""
-        self._trees = [BwTree.restore(tree) for tree in state["trees"]]
-        self._window.restore(state["window"])
 
 
 @implements(is_over, SharedPages)
@@ -250,7 +245,7 @@ def _changed(index: SharedPages, batch: Batch, scheduler: Any, worker: int) -> i
 @inlined
 def _publish(index: SharedPages, tree: Pages, side: int, scheduler: Any, worker: int) -> bool:
     """Swap in what has been prepared, or fail to; tell whether that completes the change."""
-    line = tree.own[worker, PAGE] // LINE
+    line = tree.own[worker].page // LINE
     wait_for(scheduler, worker, index.free_at[side], line)
     swap(tree, worker, scheduler.counters)
     leave(scheduler, worker, index.free_at[side], line)

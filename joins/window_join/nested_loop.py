@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,8 @@ class NestedLoopJoin(WindowJoin):
         Whether the one stream is joined with itself.
     """
 
+    state = ("_window",)
+
     def __init__(self, *, self_join: bool = False) -> None:
         self._window = WindowKeys(1 if self_join else 2)
 
@@ -34,19 +36,6 @@ class NestedLoopJoin(WindowJoin):
     def _mend(self, side: int, why: int) -> Work:
         self._window.grow()
         return NO_WORK
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the windows."""
-        return self._window.snapshot()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a snapshot's state."""
-        self._window.restore(state)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the windows occupy."""
-        return self._window.nbytes
 
 
 class PlainWindows(NamedTuple):

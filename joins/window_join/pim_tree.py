@@ -127,6 +127,8 @@ class ForestJoin(WindowJoin):
         `PimTree`, `ImTree` or `Chain`, with two sides; with one for a self join.
     """
 
+    state = ("index",)
+
     def __init__(self, index: ForestIndex) -> None:
         self.index = index
         self._places = make_places(index.forest, BLOCK)
@@ -142,19 +144,6 @@ class ForestJoin(WindowJoin):
 
     def _mend(self, side: int, why: int) -> Work:
         return self.index.mend(side, why)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the index."""
-        return {"index": self.index.snapshot()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a snapshot's state."""
-        self.index = type(self.index).restore(state["index"])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the indexes occupy; they are the windows too."""
-        return self.index.nbytes
 
 
 class OwnForest(NamedTuple):
@@ -286,6 +275,8 @@ class PimTreeWindows(SharedIndex):
         Whether workers go on joining while one of them merges.
     """
 
+    state = ("index", "_words", "_tails", "_merge")
+
     def __init__(self, index: PimTree, *, nonblocking: bool = True) -> None:
         self.index = index
         self.sides = len(index.forest.sides)
@@ -349,27 +340,6 @@ class PimTreeWindows(SharedIndex):
             rest = slice(begin - batch.base[side], end - batch.base[side])
             self._tails[side] = np.stack([batch.keys[side, rest], batch.indexed[side, rest]])
         return NO_WORK
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the indexes occupy, which are the windows too, and what is not in them."""
-        return self.index.nbytes + sum(tail.nbytes for tail in self._tails)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain data."""
-        return {
-            "index": self.index.snapshot(),
-            "words": self._words.copy(),
-            "tails": [tail.copy() for tail in self._tails],
-            "merge": self._merge.view(np.int64).copy(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a snapshot's state."""
-        self.index = type(self.index).restore(state["index"])
-        self._words[...] = state["words"]
-        self._tails = [np.array(tail, np.int64) for tail in state["tails"]]
-        self._merge.view(np.int64)[:] = state["merge"]
 
 
 def _with_spare(entries: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from joins.indexes.pim_tree.layout import INF, ordered
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds
+from joins.state import Stateful
 
 
 class Rows(NamedTuple):
@@ -89,7 +90,7 @@ def make_rows(
     return rows
 
 
-class RowMaker:
+class RowMaker(Stateful):
     """Turns the arrivals of a query into rows, chunk by chunk.
 
     The rows are those of one predicate, the first that is a range of keys. Whoever joins them has
@@ -100,6 +101,8 @@ class RowMaker:
     indexed
         Which predicate; None when all of them are ``!=``: the rows then look for every key.
     """
+
+    state = ("_bounds",)
 
     def __init__(self, query: JoinQuery, schemas: Sequence[Schema]) -> None:
         streams = range(len(query.streams))
@@ -137,14 +140,6 @@ class RowMaker:
     def horizon(self) -> tuple[int, ...]:
         """Per side the least position that any later arrival can see."""
         return self._bounds.horizon
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return where the windows are."""
-        return self._bounds.snapshot()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over a snapshot."""
-        self._bounds.restore(state)
 
 
 def _keys(values: np.ndarray) -> np.ndarray:

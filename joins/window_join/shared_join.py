@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from joins.machine.memory import aligned, own_lines
 from joins.machine.steps import step
 from joins.machine.stops import DONE, NO_OUTPUT
 from joins.matches import MatchBuffer, MatchList, ProbeResult
+from joins.state import Stateful
 from joins.threads import side_by_side
 from joins.window_join.rows import Rows
 from joins.window_join.schedulers import (
@@ -70,7 +71,7 @@ class Tasks:
         return n + self.rows if self.simulated else self.slack + (self.workers + 1) * self.rows
 
 
-class SharedIndex(ABC):
+class SharedIndex(Stateful, ABC):
     """An index that workers share, with the windows of both sides.
 
     Its record implements the steps `take_step`, `joins.window_join.schedulers.is_over` and
@@ -86,19 +87,6 @@ class SharedIndex(ABC):
     @abstractmethod
     def close(self, index: Any, batch: Batch) -> Work:
         """Store what the next batch needs of this one, of which every row has been joined."""
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Bytes that the windows and their indexes occupy."""
-
-    @abstractmethod
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state between two batches as plain data."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a snapshot's state."""
 
 
 @step
@@ -118,27 +106,16 @@ def run_steps(index: Any, batch: Batch, scheduler: Any, output: MatchBuffer) -> 
     return DONE
 
 
-class SharedJoin(ABC):
+class SharedJoin(Stateful, ABC):
     """Joins batches of arrivals with workers side by side."""
+
+    state: ClassVar[tuple[str, ...]] = ("windows",)
 
     windows: SharedIndex
 
     @abstractmethod
     def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the windows and their indexes occupy."""
-        return self.windows.nbytes
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state between two batches as plain data."""
-        return {"windows": self.windows.snapshot()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a snapshot's state."""
-        self.windows.restore(state["windows"])
 
 
 class ThreadsJoin(SharedJoin):
@@ -155,6 +132,8 @@ class ThreadsJoin(SharedJoin):
     slack
         Tuples that may be joined and not yet be indexed, per side.
     """
+
+    state: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -212,6 +191,8 @@ class CoresJoin(SharedJoin):
         Task size: tuples that a thread takes at a time.
     """
 
+    state: ClassVar[tuple[str, ...]] = ("_cores",)
+
     def __init__(
         self,
         windows: SharedIndex,
@@ -257,14 +238,3 @@ class CoresJoin(SharedJoin):
         """Return what each core takes for its share of *work*."""
         counters = np.array([getattr(work, name) for name in COUNTERS], np.int64)
         return int(counters @ self._cores.unit_ps) // len(self._cores.clock)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the windows, and what the cores are at."""
-        cores = {"stage": self._cores.workers["stage"].copy(), "clock": self._cores.clock.copy()}
-        return super().snapshot() | {"cores": cores}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a snapshot's state."""
-        super().restore(state)
-        self._cores.workers["stage"] = state["cores"]["stage"]
-        self._cores.clock[:] = state["cores"]["clock"]

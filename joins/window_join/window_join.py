@@ -15,6 +15,7 @@ from joins.machine.compiling import kernel
 from joins.machine.steps import step
 from joins.machine.stops import DONE, NO_OUTPUT
 from joins.matches import MatchBuffer, MatchList, ProbeResult, begin_row, commit_row
+from joins.state import Stateful
 from joins.window_join.rows import Rows
 from joins.work import COUNTERS, MATCHES, NO_WORK, Work
 
@@ -55,7 +56,7 @@ def join_rows(
     return len(rows.side), DONE
 
 
-class WindowJoin(ABC):
+class WindowJoin(Stateful, ABC):
     """Joins tuples in the order in which they arrive, each with the window that it sees."""
 
     def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
@@ -80,16 +81,3 @@ class WindowJoin(ABC):
     @abstractmethod
     def _mend(self, side: int, why: int) -> Work:
         """Do what the kernel stopped for."""
-
-    @abstractmethod
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain data."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to the state that `snapshot` returned, of a join with the same options."""
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Bytes that the windows and their indexes occupy."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from joins.state import Stateful
 
 _FIRST_KEYS = 64
 
 
-class WindowKeys:
+class WindowKeys(Stateful):
     """Per side a ring of keys: that of position p is at ``keys[side, p & (length - 1)]``.
 
     Attributes
@@ -20,23 +20,11 @@ class WindowKeys:
         int64, shape (sides, 2): the first position in the ring and the one after the last.
     """
 
+    state = ("keys", "ends")
+
     def __init__(self, sides: int) -> None:
         self.keys = np.zeros((sides, _FIRST_KEYS), np.int64)
         self.ends = np.zeros((sides, 2), np.int64)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the ring."""
-        return self.keys.nbytes
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the ring and its ends."""
-        return {"keys": self.keys.copy(), "ends": self.ends.copy()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a snapshot's state."""
-        self.keys = np.array(state["keys"], np.int64)
-        self.ends = np.array(state["ends"], np.int64)
 
     def append(self, side: int, keys: np.ndarray) -> None:
         """Store the keys of the next positions of a side."""

@@ -1,7 +1,7 @@
 """The Bw-Tree (Levandoski, Lomet and Sengupta, ICDE 2013): PIM-Tree's parallel baseline.
 
 Any number of threads insert, delete and search at once, without a lock (see
-`joins.indexes.bw_tree.update`). What they replace is kept until none of them is in the tree: the
+`joins.indexes.bw_tree.pages`). What they replace is kept until none of them is in the tree: the
 paper's epochs end when a thread leaves, here one ends where the caller says so, with `reserve`.
 Then a tree whose memory has been used up is built anew from its entries, which also does for pages
 that deletions have emptied what the paper's merges do.
@@ -9,17 +9,23 @@ that deletions have emptied what the paper's merges do.
 
 from __future__ import annotations
 
-from typing import Any, Self
-
 import numpy as np
 
-from joins.indexes.bw_tree.build import build, collect
-from joins.indexes.bw_tree.pages import DELETED, DELTAS, INSERTED, Pages, make_pages
-from joins.indexes.bw_tree.search import probe_range
-from joins.indexes.bw_tree.update import change
+from joins.indexes.bw_tree.pages import (
+    DELETED,
+    DELTAS,
+    INSERTED,
+    Pages,
+    build,
+    change,
+    collect,
+    make_pages,
+    probe_range,
+)
 from joins.indexes.columns import column, window_columns
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, begin_row, commit_row, find_matches
+from joins.state import Stateful
 from joins.work import COUNTERS, NO_WORK, Work
 
 WIDTH = 32
@@ -34,7 +40,7 @@ CHANGES_PER_ENTRY = 4
 change."""
 
 
-class BwTree:
+class BwTree(Stateful):
     """Entries of an int64 key and a position, each pair at most once.
 
     Parameters
@@ -45,9 +51,9 @@ class BwTree:
         Deltas at which a page is consolidated, at least 3.
     threads
         How many may change the tree at once.
-    pauses, seed
-        For tests: a thread pauses before one of *pauses* compare-and-swaps, at random.
     """
+
+    state = ("pages", "_built", "_changes_left")
 
     def __init__(
         self,
@@ -55,8 +61,6 @@ class BwTree:
         width: int = WIDTH,
         chain: int = CHAIN,
         threads: int = 1,
-        pauses: int = 0,
-        seed: int = 0,
     ) -> None:
         for name, value, least in (("chain", chain, 3), ("threads", threads, 1)):
             if value < least:
@@ -65,7 +69,6 @@ class BwTree:
             # Half of a full node and a full chain must not be too much for one node again.
             raise ValueError(f"width is {width}, must be at least 4 and at least chain, {chain}")
         self._options = {"width": width, "chain": chain, "threads": threads}
-        self._options |= {"pauses": pauses, "seed": seed}
         self._built = 0
         self.pages: Pages
         nothing = np.empty(0, np.int64)
@@ -74,7 +77,7 @@ class BwTree:
     def _build(
         self, keys: np.ndarray, positions: np.ndarray, changes: int, counters: np.ndarray
     ) -> None:
-        """Take over sorted entries, with room for so many changes of leaves."""
+        """Build the tree from sorted entries, with room for so many changes of leaves."""
         width, chain, threads = (self._options[name] for name in ("width", "chain", "threads"))
         # Each chain that is consolidated has had *chain* deltas, and becomes two nodes at the most.
         # So there is a separator to post for each of *chain* deltas, the separators' included.
@@ -140,30 +143,6 @@ class BwTree:
             return _probe_all(self.pages, low, high, start, stop, row, buffer, counters)
 
         return find_matches(step, len(low), enumerate=True)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the arrays occupy, room that is not used yet included."""
-        return sum(array.nbytes for array in self.pages)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the arrays and what the tree was made with."""
-        return {
-            "options": dict(self._options),
-            "built": self._built,
-            "changes_left": self._changes_left,
-            "pages": {name: array.copy() for name, array in self.pages._asdict().items()},
-        }
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> Self:
-        """Return the tree that `snapshot` described."""
-        tree = cls(**snapshot["options"])
-        tree._built = int(snapshot["built"])
-        tree._changes_left = int(snapshot["changes_left"])
-        arrays = {name: np.array(values, np.int64) for name, values in snapshot["pages"].items()}
-        tree.pages = Pages(**arrays)
-        return tree
 
 
 @kernel

@@ -1,9 +1,25 @@
-"""The memory of a Bw-Tree: the mapping table, base nodes and delta records, as matrices of int64.
+"""The kernels of a Bw-Tree (Levandoski, Lomet and Sengupta, ICDE 2013, sections III and IV).
 
-A page is named by its place in the mapping table. There stands the address of its newest delta
-record, or of its base node when it has no deltas: delta i has address i, node j has -1 - j. A
-record never changes once it can be reached, and its row is not used again while any thread is in
-the tree; so an address that is still in the table stands for what it stood for before.
+**Memory.** A page is named by its place in the mapping table. The table has the address of its
+newest delta record, or of its base node when it has no deltas: delta i has address i, node j has
+-1 - j. A record never changes once it can be reached, and its row is not used again while any
+thread is in the tree; so an address that is still in the table means what it meant before.
+
+**Searching.** A reader loads the address of a page once and then sees a chain that nobody changes.
+Where a page has been split and its parent has no separator for that yet, the link to the right
+leads on. Words of the mapping table and deltas lie in lines of memory that other threads have
+written: each that is read is counted as an atomic operation.
+
+**Changing.** A change is a delta record put in front of its page's chain. A chain that has its full
+length is consolidated first, by any thread that comes: into a base node, or two if there are too
+many entries for one. A split is thus visible as soon as the left half is in the table, whose link
+leads to the right one; its separator is posted to the parent afterwards, and by the thread that
+split alone, because no search needs it. A thread's step is made ready where no other sees it
+(`prepare`) and becomes visible to all at once (`swap`); a thread that loses a race discards nothing
+that could be reached, and begins anew.
+
+The paper's split is a delta record of its own, and consolidation comes later; here both are one
+compare-and-swap, and chains of splits and entries need no distinction.
 """
 
 from __future__ import annotations
@@ -12,7 +28,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.machine.atomics import compare_and_swap, fetch_add, load, store
+from joins.machine.compiling import kernel
+from joins.machine.instructions import move_entries
 from joins.machine.memory import LINE, aligned
+from joins.matches import MatchBuffer, add_match
+from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 
 ROOT = 0
 """The page that is always the root."""
@@ -20,43 +41,37 @@ NONE = -1
 LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 LEVEL, SIZE, RIGHT, HIGH_KEY, HIGH_POSITION, ENTRIES = range(6)
-"""A base node: 0 for a leaf, entries held, the page to its right, and the entry before which its
-own end. From `ENTRIES` on come keys, then positions, then children, each `Pages.room` wide."""
+"""A base node: 0 for a leaf, its entries, the page to its right, and the entry before which its own
+end. From `ENTRIES` on come keys, then positions, then children, each with the node's room."""
 
-KIND, KEY, POSITION, CHILD, NEXT, LENGTH, BASE = range(7)
-"""A delta: what it does to entry (key, position), the record below it, how many deltas the chain
-has with it, and the chain's base node. One cache line."""
-DELTA_WORDS = 8
 INSERTED, DELETED = 0, 1
-"""Kinds. A child's separator in an inner page is inserted as a leaf's entry is."""
+"""Kinds of deltas. A child's separator in an inner page is inserted as a leaf's entry is."""
 
 NODES, DELTAS, PAGES = range(3)
-"""Rows of `Pages.used`, a cache line each: how many of them have been given away."""
+"""Rows of `Pages.used`, a cache line each: how many of them are in use."""
 
-(
-    SPARE_DELTA,
-    SPARE_NODE,
-    SPARE_RIGHT,
-    SPARE_TOP,
-    SPARE_PAGE,
-    SPARE_LEFT,
-    STEP,
-    PAGE,
-    SEEN,
-    NEW,
-    PENDING,
-    RANDOM,
-    SCRATCH,
-) = range(13)
-"""A thread's own row: records and pages that it was given and has not published; its next
-compare-and-swap, see `PUT`, of a page, from the address it saw to a new one; how many changes it
-still has to publish; and the state of its pauses. From `SCRATCH` on come these changes (level,
-kind, key, position and child, the next one last), `PENDING_MAX` at the most, and room for the
-deltas of a chain."""
-PENDING_MAX, PENDING_WORDS = 32, 5
+SPARE_DELTA, SPARE_NODE, SPARE_RIGHT, SPARE_TOP, SPARE_PAGE, SPARE_LEFT = range(6)
+"""Columns of `Pages.spare`: records and pages that a thread owns and has not published."""
+_PENDING_MAX = 32
 PUT, CONSOLIDATE, SPLIT, GROW = range(4)
 """Steps: a delta before the chain; a base node in the chain's place, or two; or two below the root.
 """
+
+
+def _record(*names: str, words: int) -> np.dtype:
+    offsets = [8 * place for place in range(len(names))]
+    formats = ["i8"] * len(names)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": 8 * words})
+
+
+DELTA = _record("kind", "key", "position", "child", "next", "length", "base", words=LINE)
+"""A delta: what it does to entry (key, position), the record below it, how many deltas the chain
+has with it, and the chain's base node."""
+CHANGE = _record("level", "kind", "key", "position", "child", words=LINE)
+"""A change that a thread still has to publish; the child is that of a separator."""
+OWN = _record("step", "page", "seen", "new", "pending", words=2 * LINE)
+"""A thread's next compare-and-swap, of a page, from the address it saw to a new one; and how many
+changes it still has to publish."""
 
 
 class Pages(NamedTuple):
@@ -66,15 +81,20 @@ class Pages(NamedTuple):
     ----------
     mapping
         Shape (pages, 1): addresses.
-    nodes, deltas
-        A record per row.
+    nodes
+        A base node per row, see `LEVEL`.
+    deltas
+        `DELTA`.
     used
         See `NODES`.
-    own
+    own, changes
+        For each thread `OWN`, and the `CHANGE` it has to publish, the next one last.
+    spare
         A row per thread, see `SPARE_DELTA`.
-    limits
-        Shape (3,): entries beyond which a node is split, deltas at which a chain is consolidated,
-        and for tests, in one of how many cases a thread pauses (`joins.machine.atomics`).
+    path
+        A row per thread: room for the deltas of a chain.
+    width, chain
+        Entries beyond which a node is split, and deltas at which a chain is consolidated.
     """
 
     mapping: np.ndarray
@@ -82,34 +102,417 @@ class Pages(NamedTuple):
     deltas: np.ndarray
     used: np.ndarray
     own: np.ndarray
-    limits: np.ndarray
-
-
-def node_room(width: int, chain: int) -> int:
-    """Return the entries that a node has room for: all it may hold before it is split."""
-    return width + chain
+    changes: np.ndarray
+    spare: np.ndarray
+    path: np.ndarray
+    width: int
+    chain: int
 
 
 def make_pages(
-    *,
-    pages: int,
-    nodes: int,
-    deltas: int,
-    threads: int,
-    width: int,
-    chain: int,
-    pauses: int,
-    seed: int,
+    *, pages: int, nodes: int, deltas: int, threads: int, width: int, chain: int
 ) -> Pages:
     """Return memory of which nothing is used."""
-    own = np.full((threads, SCRATCH + PENDING_MAX * PENDING_WORDS + chain), NONE, np.int64)
-    own[:, PENDING] = 0
-    own[:, RANDOM] = seed * threads + np.arange(1, threads + 1)
+    room = width + chain  # All that a node may have before it is split.
     return Pages(
         mapping=np.zeros((pages, 1), np.int64),
-        nodes=np.zeros((nodes, ENTRIES + 3 * node_room(width, chain)), np.int64),
-        deltas=np.zeros((deltas, DELTA_WORDS), np.int64),
+        nodes=np.zeros((nodes, ENTRIES + 3 * room), np.int64),
+        deltas=np.zeros(deltas, DELTA),
         used=aligned((3, LINE)),
-        own=own,
-        limits=np.array([width, chain, pauses], np.int64),
+        own=aligned((threads,), OWN),
+        changes=aligned((threads, _PENDING_MAX), CHANGE),
+        spare=aligned((threads, 2 * LINE), fill=NONE),
+        path=aligned((threads, -(-chain // LINE) * LINE)),
+        width=width,
+        chain=chain,
     )
+
+
+@kernel
+def base_of(pages: Pages, address: int) -> int:
+    """Return the base node of a chain."""
+    return -1 - address if address < 0 else pages.deltas[address].base
+
+
+@kernel
+def chain_length(pages: Pages, address: int) -> int:
+    """Return how many deltas a chain has."""
+    return 0 if address < 0 else pages.deltas[address].length
+
+
+@kernel
+def room_of(pages: Pages) -> int:
+    """Return the entries that a node has room for."""
+    return (pages.nodes.shape[1] - ENTRIES) // 3
+
+
+@kernel
+def is_before(key: int, position: int, other_key: int, other_position: int) -> bool:
+    """Tell whether entry (key, position) comes before the other."""
+    return key < other_key or (key == other_key and position < other_position)
+
+
+@kernel
+def count_before(pages: Pages, node: int, key: int, position: int) -> int:
+    """Return how many entries of a base node come before (key, position)."""
+    row, nodes = np.uint64(node), pages.nodes
+    size, at = nodes[node, SIZE], 0
+    for i in range(np.uint64(ENTRIES), np.uint64(ENTRIES + size)):
+        at += nodes[row, i] < key
+    positions = ENTRIES + room_of(pages)
+    while at < size and nodes[node, ENTRIES + at] == key and nodes[node, positions + at] < position:
+        at += 1
+    return at
+
+
+@kernel
+def _child(pages: Pages, address: int, key: int, position: int, counters: np.ndarray) -> int:
+    """Return the child whose entries (key, position) belongs to: the last not after it."""
+    node, room = base_of(pages, address), room_of(pages)
+    at = count_before(pages, node, key, position)
+    nodes, deltas = pages.nodes, pages.deltas
+    if at == nodes[node, SIZE] or is_before(
+        key, position, nodes[node, ENTRIES + at], nodes[node, ENTRIES + room + at]
+    ):
+        at -= 1
+    best_key, best_position = nodes[node, ENTRIES + at], nodes[node, ENTRIES + room + at]
+    child = nodes[node, ENTRIES + 2 * room + at]
+    counters[COMPARISONS] += nodes[node, SIZE] + chain_length(pages, address)
+    counters[ATOMICS] += chain_length(pages, address)
+    while address >= 0:
+        delta_key, delta_position = deltas[address].key, deltas[address].position
+        after = is_before(key, position, delta_key, delta_position)
+        if not after and is_before(best_key, best_position, delta_key, delta_position):
+            best_key, best_position = delta_key, delta_position
+            child = deltas[address].child
+        address = deltas[address].next
+    return child
+
+
+@kernel
+def find_page(
+    pages: Pages, level: int, key: int, position: int, counters: np.ndarray
+) -> tuple[int, int]:
+    """Return the page of a level that (key, position) belongs to, and its address."""
+    page, nodes = ROOT, pages.nodes
+    while True:
+        address = load(pages.mapping, page, 0)
+        node = base_of(pages, address)
+        counters[ATOMICS] += 1 + (address >= 0)
+        counters[COMPARISONS] += 1
+        if not is_before(key, position, nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]):
+            page = nodes[node, RIGHT]
+        elif nodes[node, LEVEL] == level:
+            return page, address
+        else:
+            page = _child(pages, address, key, position, counters)
+
+
+@kernel
+def _is_overruled(
+    pages: Pages, newest: int, until: int, key: int, position: int, counters: np.ndarray
+) -> bool:
+    """Tell whether a delta from *newest* on, before address *until*, is about an entry."""
+    address, deltas = newest, pages.deltas
+    while address >= 0 and address != until:
+        counters[COMPARISONS] += 1
+        if deltas[address].key == key and deltas[address].position == position:
+            return True
+        address = deltas[address].next
+    return False
+
+
+@kernel
+def probe_range(
+    pages: Pages,
+    low: int,
+    high: int,
+    start: int,
+    stop: int,
+    row: int,
+    output: MatchBuffer,
+    counters: np.ndarray,
+) -> None:
+    """Report the entries with keys from *low* to *high* and positions *start* to *stop* - 1."""
+    nodes, deltas, room = pages.nodes, pages.deltas, room_of(pages)
+    page, newest = find_page(pages, 0, low, LEAST, counters)
+    while True:
+        node, address = base_of(pages, newest), newest
+        counters[COMPARISONS] += chain_length(pages, newest)
+        counters[ATOMICS] += chain_length(pages, newest)
+        while address >= 0:
+            key, position = deltas[address].key, deltas[address].position
+            if (
+                deltas[address].kind == INSERTED
+                and low <= key <= high
+                and start <= position < stop
+                and not _is_overruled(pages, newest, address, key, position, counters)
+            ):
+                add_match(output, row, position)
+            address = deltas[address].next
+        at, size = count_before(pages, node, low, LEAST), nodes[node, SIZE]
+        counters[COMPARISONS] += size
+        while at < size and nodes[node, ENTRIES + at] <= high:
+            key, position = nodes[node, ENTRIES + at], nodes[node, ENTRIES + room + at]
+            if start <= position < stop and not _is_overruled(
+                pages, newest, NONE, key, position, counters
+            ):
+                add_match(output, row, position)
+            at += 1
+        counters[COMPARISONS] += 1
+        if is_before(high, GREATEST, nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]):
+            return
+        page = nodes[node, RIGHT]
+        if page == NONE:
+            return
+        newest = load(pages.mapping, page, 0)
+        counters[ATOMICS] += 1
+
+
+@kernel
+def change(
+    pages: Pages, thread: int, kind: int, key: int, position: int, counters: np.ndarray
+) -> None:
+    """Insert or delete an entry, and post the separators of what was split on the way."""
+    begin_change(pages, thread, kind, key, position, counters)
+    while is_changing(pages, thread):
+        prepare(pages, thread, counters)
+        swap(pages, thread, counters)
+
+
+@kernel
+def begin_change(
+    pages: Pages, thread: int, kind: int, key: int, position: int, counters: np.ndarray
+) -> None:
+    """Let a thread have an entry to insert or delete: by `prepare` and `swap` until it is done."""
+    _owe(pages, thread, 0, kind, key, position, NONE)
+    counters[INSERTS] += kind == INSERTED
+
+
+@kernel
+def is_changing(pages: Pages, thread: int) -> bool:
+    """Tell whether a thread has something left to publish."""
+    return pages.own[thread].pending > 0
+
+
+@kernel
+def _owe(
+    pages: Pages, thread: int, level: int, kind: int, key: int, position: int, child: int
+) -> None:
+    change = pages.changes[thread, pages.own[thread].pending]
+    change.level, change.kind = level, kind
+    change.key, change.position, change.child = key, position, child
+    pages.own[thread].pending += 1
+
+
+@kernel
+def prepare(pages: Pages, thread: int, counters: np.ndarray) -> None:
+    """Make what a thread's next compare-and-swap publishes, where no other thread sees it yet."""
+    own = pages.own[thread]
+    change = pages.changes[thread, own.pending - 1]
+    page, address = find_page(pages, change.level, change.key, change.position, counters)
+    own.page, own.seen = page, address
+    if chain_length(pages, address) >= pages.chain:
+        _consolidate(pages, thread, counters)
+        return
+    number = take_spare(pages, thread, SPARE_DELTA, DELTAS, counters)
+    delta = pages.deltas[number]
+    delta.kind, delta.key = change.kind, change.key
+    delta.position, delta.child = change.position, change.child
+    delta.next, delta.length = address, chain_length(pages, address) + 1
+    delta.base = base_of(pages, address)
+    own.step, own.new = PUT, number
+
+
+@kernel
+def swap(pages: Pages, thread: int, counters: np.ndarray) -> None:
+    """Publish what `prepare` made, unless the page has changed since."""
+    own, spare = pages.own[thread], pages.spare
+    counters[ATOMICS] += 1
+    if not compare_and_swap(pages.mapping, own.page, 0, own.seen, own.new):
+        return
+    if own.step == PUT:
+        spare[thread, SPARE_DELTA] = NONE
+        own.pending -= 1
+        return
+    node = spare[thread, SPARE_NODE]
+    spare[thread, SPARE_NODE] = NONE
+    if own.step == CONSOLIDATE:
+        return
+    spare[thread, SPARE_RIGHT] = spare[thread, SPARE_PAGE] = NONE
+    if own.step == GROW:
+        spare[thread, SPARE_LEFT] = spare[thread, SPARE_TOP] = NONE
+        return
+    nodes = pages.nodes
+    level, key, position = nodes[node, LEVEL], nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]
+    _owe(pages, thread, level + 1, INSERTED, key, position, nodes[node, RIGHT])
+
+
+@kernel
+def take_spare(pages: Pages, thread: int, place: int, what: int, counters: np.ndarray) -> int:
+    """Return a record or page that the thread has for itself, a new one if it has none."""
+    if pages.spare[thread, place] == NONE:
+        pages.spare[thread, place] = fetch_add(pages.used, what, 0, 1)
+        counters[ATOMICS] += 1
+    return pages.spare[thread, place]
+
+
+@kernel
+def merge_chain(pages: Pages, thread: int, address: int, target: int, counters: np.ndarray) -> None:
+    """Write what a page holds into node *target*: its base with its deltas, oldest first."""
+    nodes, deltas, path, room = pages.nodes, pages.deltas, pages.path, room_of(pages)
+    source, length = base_of(pages, address), chain_length(pages, address)
+    size = nodes[source, SIZE]
+    for i in range(ENTRIES):
+        nodes[target, i] = nodes[source, i]
+    for column in range(ENTRIES, ENTRIES + 3 * room, room):
+        move_entries(nodes, source, column, target, column, size)
+    for i in range(length):
+        path[thread, i] = address
+        address = deltas[address].next
+    counters[MOVES] += size + length
+    counters[ATOMICS] += length
+    for i in range(length - 1, -1, -1):
+        _apply(pages, path[thread, i], target, counters)
+
+
+@kernel
+def _apply(pages: Pages, delta: int, node: int, counters: np.ndarray) -> None:
+    nodes, deltas, room = pages.nodes, pages.deltas, room_of(pages)
+    key, position = deltas[delta].key, deltas[delta].position
+    at, size = count_before(pages, node, key, position), nodes[node, SIZE]
+    held = (
+        at < size
+        and nodes[node, ENTRIES + at] == key
+        and nodes[node, ENTRIES + room + at] == position
+    )
+    if held == (deltas[delta].kind == INSERTED):
+        return
+    step = -1 if held else 1
+    begin = at + 1 if held else at
+    for column in range(ENTRIES, ENTRIES + 3 * room, room):
+        move_entries(nodes, node, column + begin, node, column + begin + step, size - begin)
+    nodes[node, SIZE] = size + step
+    counters[MOVES] += size - begin
+    if not held:
+        nodes[node, ENTRIES + at] = key
+        nodes[node, ENTRIES + room + at] = position
+        nodes[node, ENTRIES + 2 * room + at] = deltas[delta].child
+
+
+@kernel
+def _consolidate(pages: Pages, thread: int, counters: np.ndarray) -> None:
+    """Prepare a base node, or two, for the place of a chain."""
+    own = pages.own[thread]
+    node = take_spare(pages, thread, SPARE_NODE, NODES, counters)
+    merge_chain(pages, thread, own.seen, node, counters)
+    own.step, own.new = CONSOLIDATE, -1 - node
+    if pages.nodes[node, SIZE] > pages.width:
+        _split(pages, thread, node, counters)
+
+
+@kernel
+def _split(pages: Pages, thread: int, node: int, counters: np.ndarray) -> None:
+    """Prepare two nodes; the root stays where it is, above two new pages."""
+    nodes, own, room = pages.nodes, pages.own[thread], room_of(pages)
+    right = take_spare(pages, thread, SPARE_RIGHT, NODES, counters)
+    right_page = take_spare(pages, thread, SPARE_PAGE, PAGES, counters)
+    size = nodes[node, SIZE]
+    keep = size // 2
+    for i in range(ENTRIES):
+        nodes[right, i] = nodes[node, i]
+    for column in range(ENTRIES, ENTRIES + 3 * room, room):
+        move_entries(nodes, node, column + keep, right, column, size - keep)
+    nodes[right, SIZE], nodes[node, SIZE] = size - keep, keep
+    key, position = nodes[right, ENTRIES], nodes[right, ENTRIES + room]
+    nodes[node, RIGHT] = right_page
+    nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION] = key, position
+    store(pages.mapping, right_page, 0, -1 - right)
+    counters[MOVES] += size - keep
+    own.step = SPLIT
+    if own.page != ROOT:
+        return
+    left_page = take_spare(pages, thread, SPARE_LEFT, PAGES, counters)
+    top = take_spare(pages, thread, SPARE_TOP, NODES, counters)
+    store(pages.mapping, left_page, 0, -1 - node)
+    nodes[top, LEVEL], nodes[top, SIZE], nodes[top, RIGHT] = nodes[node, LEVEL] + 1, 2, NONE
+    nodes[top, HIGH_KEY] = nodes[top, HIGH_POSITION] = GREATEST
+    nodes[top, ENTRIES], nodes[top, ENTRIES + 1] = LEAST, key
+    nodes[top, ENTRIES + room], nodes[top, ENTRIES + room + 1] = LEAST, position
+    nodes[top, ENTRIES + 2 * room] = left_page
+    nodes[top, ENTRIES + 2 * room + 1] = right_page
+    own.step, own.new = GROW, -1 - top
+
+
+@kernel
+def collect(pages: Pages, keys: np.ndarray, positions: np.ndarray, counters: np.ndarray) -> int:
+    """Write all entries in order and return how many there are; no thread may be in the tree."""
+    nodes, room = pages.nodes, room_of(pages)
+    node = take_spare(pages, 0, SPARE_NODE, NODES, counters)
+    page, address = find_page(pages, 0, LEAST, LEAST, counters)
+    n = 0
+    while True:
+        merge_chain(pages, 0, address, node, counters)
+        for i in range(nodes[node, SIZE]):
+            keys[n], positions[n] = nodes[node, ENTRIES + i], nodes[node, ENTRIES + room + i]
+            n += 1
+        page = nodes[node, RIGHT]
+        if page == NONE:
+            return n
+        address = load(pages.mapping, page, 0)
+
+
+@kernel
+def build(pages: Pages, keys: np.ndarray, positions: np.ndarray, counters: np.ndarray) -> None:
+    """Fill empty *pages* with sorted entries, nodes three quarters full, level by level."""
+    nodes, room = pages.nodes, room_of(pages)
+    fill = pages.width - pages.width // 4
+    pages.used[PAGES, 0] = 1
+    level, begin, count = 0, 0, len(keys)
+    while True:
+        # Below the root every level is cut evenly, so that none of its nodes is nearly empty.
+        parts = 1 if count <= pages.width else -(-count // fill)
+        first = pages.used[NODES, 0]
+        for part in range(parts):
+            node = first + part
+            page = ROOT if parts == 1 else pages.used[PAGES, 0]
+            pages.used[PAGES, 0] += parts > 1
+            pages.mapping[page, 0] = -1 - node
+            low, high = count * part // parts, count * (part + 1) // parts
+            nodes[node, LEVEL], nodes[node, SIZE] = level, high - low
+            for i in range(high - low):
+                _copy_entry(pages, level, begin + low + i, node, i, keys, positions)
+            nodes[node, RIGHT] = NONE if part == parts - 1 else page + 1
+            nodes[node, HIGH_KEY] = nodes[node, HIGH_POSITION] = GREATEST
+            if part:
+                nodes[node - 1, HIGH_KEY] = nodes[node, ENTRIES]
+                nodes[node - 1, HIGH_POSITION] = nodes[node, ENTRIES + room]
+        if level and parts:
+            nodes[first, ENTRIES] = nodes[first, ENTRIES + room] = LEAST
+        counters[MOVES] += count
+        pages.used[NODES, 0] += parts
+        if parts == 1:
+            return
+        level, begin, count = level + 1, first, parts
+
+
+@kernel
+def _copy_entry(
+    pages: Pages,
+    level: int,
+    source: int,
+    node: int,
+    at: int,
+    keys: np.ndarray,
+    positions: np.ndarray,
+) -> None:
+    """Write entry *source* of all, or on an inner level the separator of node *source*."""
+    nodes, room = pages.nodes, room_of(pages)
+    if level == 0:
+        nodes[node, ENTRIES + at] = keys[source]
+        nodes[node, ENTRIES + room + at] = positions[source]
+        return
+    nodes[node, ENTRIES + at] = nodes[source, ENTRIES]
+    nodes[node, ENTRIES + room + at] = nodes[source, ENTRIES + room]
+    # Nodes and pages of a level are given away in the same order, the root's page before all.
+    nodes[node, ENTRIES + 2 * room + at] = source + 1

@@ -7,7 +7,7 @@ L - 1 archived trees, so that only they and the active one are ever searched.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from joins.indexes.pim_tree.layout import (
     RING_RUNS,
     RUN_COUNT,
     RUN_FIRST,
-    RUN_WIDTH,
     TREE_COUNT,
     TREE_FIRST,
     nodes_room,
@@ -47,6 +46,8 @@ class Chain(ForestIndex):
     immutable
         Whether trees become immutable when they are archived.
     """
+
+    state: ClassVar[tuple[str, ...]] = ("_newest",)
 
     def __init__(
         self,
@@ -121,22 +122,3 @@ class Chain(ForestIndex):
         forest.sides[side, RUN_COUNT] += 1
         clear_tree(forest, tree, 1, 0)
         return Work.from_counters(counters)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the arrays and what they were made with."""
-        return super().snapshot() | {"newest": [newest.copy() for newest in self._newest]}
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> Chain:
-        """Return the chain that `snapshot` described."""
-        chain = super().restore(snapshot)
-        chain._newest = [np.array(newest, np.int64) for newest in snapshot["newest"]]
-        return chain
-
-    def _options(self) -> dict[str, Any]:
-        return {
-            "length": self._length,
-            "immutable": self._immutable,
-            "run_width": int(self.forest.ring[RUN_WIDTH]),
-            "tree_width": self._tree_width,
-        }

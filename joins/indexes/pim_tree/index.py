@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from joins.indexes.pim_tree.probe import active_tree, run_slot, tree_slot
 from joins.machine.memory import aligned
 from joins.machine.stops import DONE, MAINTAIN
 from joins.matches import MatchBuffer, ProbeResult, find_matches
+from joins.state import State, Stateful
 from joins.work import COUNTERS, NO_WORK, Work
 
 WIDTH = 32
@@ -39,7 +40,7 @@ _FIRST_ENTRIES = 64
 """Entries that there is room for at first; all arrays grow when they must."""
 
 
-class ForestIndex(ABC):
+class ForestIndex(Stateful, ABC):
     """Keys and stream positions of each side of a join, in immutable and mutable trees.
 
     Parameters
@@ -52,6 +53,8 @@ class ForestIndex(ABC):
         Entries per leaf and children per node of the immutable and of the mutable trees, at least
         4; *tree_width* even.
     """
+
+    state: ClassVar[tuple[str, ...]] = ("forest",)
 
     def __init__(
         self,
@@ -109,11 +112,6 @@ class ForestIndex(ABC):
             for k in range(forest.sides[side, TREE_COUNT])
         )
         return int(in_runs + in_trees)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the arrays occupy, room that is not used yet included."""
-        return sum(array.nbytes for array in self.forest)
 
     def live(self, side: int) -> int:
         """Return how many positions of a side have not expired, missing ones included."""
@@ -196,24 +194,10 @@ class ForestIndex(ABC):
             self.forest, run_entries=run_entries, tree_nodes=tree_nodes, subindexes=subindexes
         )
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the arrays and what they were made with."""
-        return {
-            "options": self._options() | {"sides": len(self.forest.sides)},
-            "dtype": self.dtype.name,
-            "forest": {name: array.copy() for name, array in self.forest._asdict().items()},
-        }
-
-    @abstractmethod
-    def _options(self) -> dict[str, Any]:
-        """Return the arguments to make an equal index with."""
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> Self:
-        """Return the index that `snapshot` described."""
-        index = cls(dtype=snapshot["dtype"], **snapshot["options"])
-        index.forest = Forest(**{k: _aligned_copy(v) for k, v in snapshot["forest"].items()})
-        return index
+    def restore(self, state: State) -> None:
+        """Go back to a state that `snapshot` returned; arrays begin at cache lines again."""
+        super().restore(state)
+        self.forest = Forest(*map(_aligned_copy, self.forest))
 
     def active_entries(self, side: int) -> int:
         """Return how many entries the tree holds that takes what is inserted."""

@@ -8,7 +8,7 @@ With insertion depth 0 there is one node and one subindex, an ordinary B+-tree: 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,6 +50,8 @@ class PimTree(ForestIndex):
     insertion_depth
         D_I, from 0. One that is deeper than the tree stands for the deepest inner level.
     """
+
+    state: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -120,17 +122,11 @@ class PimTree(ForestIndex):
         """D_I as it was asked for."""
         return self._insertion_depth
 
-    def _options(self) -> dict[str, Any]:
-        return {
-            "merge_ratio": self._merge_ratio,
-            "insertion_depth": self._insertion_depth,
-            "run_width": int(self.forest.ring[RUN_WIDTH]),
-            "tree_width": self._tree_width,
-        }
-
 
 class ImTree(PimTree):
     """In-memory Merge-Tree: one mutable B+-tree beside the immutable tree (section 3.2)."""
+
+    state: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *, insertion_depth: int = 0, **options: Any) -> None:
         if insertion_depth:

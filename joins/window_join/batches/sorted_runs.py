@@ -8,8 +8,6 @@ arrival, so every tuple sees exactly its window, the earlier tuples of its own b
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from joins.machine.compiling import kernel
@@ -17,6 +15,7 @@ from joins.machine.lanes import LANES
 from joins.machine.memory import aligned
 from joins.matches import ProbeResult
 from joins.radix_sort import COUNTERS_MAX
+from joins.state import State, Stateful
 from joins.window_join.batches.batch_kernels import Scratch, join_batch, list_batch
 from joins.window_join.batches.run_kernels import Upper
 from joins.window_join.batches.run_probe import make_block
@@ -59,7 +58,7 @@ def _extent(stacks: Stacks, keys: np.ndarray, positions: np.ndarray) -> tuple[in
     return top, fit, last
 
 
-class SortedRunsJoin:
+class SortedRunsJoin(Stateful):
     """Joins batches of arrivals by way of sorted runs.
 
     Parameters
@@ -69,6 +68,8 @@ class SortedRunsJoin:
     ratio
         An older run that has at most so many times the entries of the younger is merged with it.
     """
+
+    state = ("_stacks",)
 
     def __init__(self, *, self_join: bool = False, ratio: int = RATIO) -> None:
         if ratio < 1:
@@ -120,18 +121,9 @@ class SortedRunsJoin:
         *columns, upper, block = self._scratch
         return sum(array.nbytes for part in (self._stacks, columns, upper, block) for array in part)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain arrays and numbers."""
-        return {
-            "self_join": self._self_join,
-            "ratio": self._ratio,
-            "stacks": {name: array.copy() for name, array in self._stacks._asdict().items()},
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a snapshot's state."""
-        self._self_join, self._ratio = state["self_join"], state["ratio"]
-        self._stacks = Stacks(**{name: array.copy() for name, array in state["stacks"].items()})
+    def restore(self, state: State) -> None:
+        """Go back to a state that `snapshot` returned."""
+        super().restore(state)
         self._make_scratch(0)
 
     def _make_room(self, rows: Rows) -> None:

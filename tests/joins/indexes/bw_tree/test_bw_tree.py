@@ -10,7 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from joins.hashing import splitmix64
 from joins.indexes.bw_tree.bw_tree import BwTree
+from joins.indexes.bw_tree.pages import (
+    DELETED,
+    INSERTED,
+    begin_change,
+    is_changing,
+    prepare,
+    swap,
+)
+from joins.machine.atomics import offer_core
+from joins.machine.compiling import allocating
+from joins.work import COUNTERS
 
 EXTREME = [np.iinfo(np.int64).min, np.iinfo(np.int64).max]
 KEYS = st.integers(-6, 6) | st.sampled_from(EXTREME)
@@ -26,7 +38,8 @@ class BwTreeMachine(RuleBasedStateMachine):
 
     @initialize(width=st.integers(4, 9), chain=st.integers(3, 4))
     def make(self, width, chain):
-        self.tree = BwTree(width=width, chain=chain)
+        self.options = {"width": width, "chain": chain}
+        self.tree = BwTree(**self.options)
         self.entries = []
 
     @rule(pairs=ENTRIES)
@@ -46,7 +59,9 @@ class BwTreeMachine(RuleBasedStateMachine):
 
     @rule()
     def put_away(self):
-        self.tree = BwTree.restore(self.tree.snapshot())
+        saved = self.tree.snapshot()
+        self.tree = BwTree(**self.options)
+        self.tree.restore(saved)
 
     @rule(low=KEYS, high=KEYS, start=st.integers(0, 40), stop=st.integers(0, 41))
     def probe(self, low, high, start, stop):
@@ -67,6 +82,21 @@ BwTreeMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=
 TestBwTree = BwTreeMachine.TestCase
 
 
+@allocating
+def change_with_pauses(pages, thread, kind, keys, positions, pauses):
+    """Insert or delete, letting others run before one in *pauses* compare-and-swaps, at random."""
+    counters = np.zeros(len(COUNTERS), np.int64)
+    for i in range(len(keys)):
+        begin_change(pages, thread, kind, keys[i], positions[i], counters)
+        while is_changing(pages, thread):
+            prepare(pages, thread, counters)
+            drawn = splitmix64(counters.sum() + positions[i])
+            if pauses and drawn % pauses == 0:
+                for _ in range(drawn >> 32 & 63):
+                    offer_core()
+            swap(pages, thread, counters)
+
+
 @pytest.mark.parametrize("kind", ["width", "chain", "threads"])
 def test_what_cannot_be_is_named(kind):
     with pytest.raises(ValueError, match=f"{kind} is 0, must be at least"):
@@ -82,12 +112,12 @@ def test_what_cannot_be_is_named(kind):
     pauses=st.sampled_from([0, 60, 300]),
     seed=st.integers(0, 10**6),
 )
-def test_threads_lose_nothing_and_see_what_was_there_before(spread, seed, **options):
+def test_threads_lose_nothing_and_see_what_was_there_before(spread, pauses, seed, **options):
     threads = options["threads"]
     rows = 3000
     key = np.random.default_rng(seed).integers(-spread, spread + 1, threads * rows)
     position = np.arange(threads * rows)
-    tree = BwTree(seed=seed, **options)
+    tree = BwTree(**options)
     tree.reserve(2 * threads * rows)
     # There from the beginning and never deleted: whoever searches meanwhile must find all of them.
     tree.insert(key[::4], position[::4])
@@ -97,12 +127,13 @@ def test_threads_lose_nothing_and_see_what_was_there_before(spread, seed, **opti
         mine = (position % threads == thread) & (position % 4 > 0)
         gone = mine & (position % 4 == 1)
         for part in np.array_split(np.flatnonzero(mine), 20):
-            tree.insert(key[part], position[part], thread=thread)
+            change_with_pauses(tree.pages, thread, INSERTED, key[part], position[part], pauses)
             found = tree.probe(least, most).match_id
             assert len(found) == len(set(found.tolist()))
             assert np.isin(position[::4], found).all()
             assert np.isin(part, found).all()
-            tree.delete(key[part[gone[part]]], part[gone[part]], thread=thread)
+            leaving = part[gone[part]]
+            change_with_pauses(tree.pages, thread, DELETED, key[leaving], leaving, pauses)
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, range(threads)))

@@ -149,7 +149,9 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def restart(self):
         kept = self.index.forest
-        self.index = type(self.index).restore(self.index.snapshot())
+        saved = self.index.snapshot()
+        self.index = KINDS[self.kind](sides=self.sides, dtype=self.dtype, run_width=4, tree_width=4)
+        self.index.restore(saved)
         for old, new in zip(kept, self.index.forest, strict=True):
             assert new.dtype == old.dtype
             assert np.array_equal(new, old)
