@@ -166,7 +166,7 @@ def _stages_table(stages: list[OperatorStages]) -> Table:
         )
         for stage in stages
     ]
-    return Table(columns=columns, rows=rows)
+    return Table(columns=columns, rows=rows, text_columns=1)
 
 
 def _streams_table(report: Report) -> Table:

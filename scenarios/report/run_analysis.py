@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.feed import Feed, StreamFile
+from actors.feed import Feed, StreamData
 from actors.source import NS_PER_S
 from scenarios.results import Histogram, RangeReader, read_summary, summary_path
 
@@ -239,7 +239,7 @@ def born_at_rate(bins: TimeBins, rate_tps: int, tuples: int) -> np.ndarray:
     return np.array([min(tuples, number) for number in due], np.int64)
 
 
-def split_by_stream(files: Sequence[StreamFile], arrived: np.ndarray) -> list[np.ndarray]:
+def split_by_stream(files: Sequence[StreamData], arrived: np.ndarray) -> list[np.ndarray]:
     """Return for numbers of tuples, in the order of arrival, how many are of each stream.
 
     *arrived* does not decrease. Several streams are read again, because only their event times say

@@ -49,14 +49,14 @@ class Table:
     rows
         As many cells as columns; the last cell of a shorter row spans the rest.
     text_columns
-        How many columns, from the first, are text; the others are numbers.
+        How many columns, from the first, are text, while the others are numbers; None for all.
     title
         What stands above it, if anything.
     """
 
     columns: tuple[str, ...]
     rows: Sequence[Sequence[str | Cell]]
-    text_columns: int = 1
+    text_columns: int | None = None
     title: str = ""
 
     def html(self) -> str:
@@ -76,8 +76,12 @@ class Table:
             note = f'<br><span class="muted">{escape(cell.note)}</span>' if cell.note else ""
             yield f"<{tag}{look}>{escape(cell.text)}{note}</{tag}>"
 
+    def is_text(self, place: int) -> bool:
+        """Return whether a column is text, not numbers."""
+        return self.text_columns is None or place < self.text_columns
+
     def _align(self, place: int) -> str:
-        return "" if not self.columns or place < self.text_columns else ' class="number"'
+        return "" if self.is_text(place) else ' class="number"'
 
 
 def verdict_cell(passed: bool | None) -> Cell:
@@ -88,7 +92,7 @@ def verdict_cell(passed: bool | None) -> Cell:
 def checks_table(verdict: Verdict) -> Table:
     """Return what each check of a run came to."""
     rows = [(check.name, verdict_cell(check.passed), check.detail) for check in verdict.checks]
-    return Table(columns=("check", "", "finding"), rows=rows, text_columns=3)
+    return Table(columns=("check", "", "finding"), rows=rows)
 
 
 def offenders_table(report: Report) -> Table:
@@ -101,7 +105,7 @@ def offenders_table(report: Report) -> Table:
         pair = (str(one.probe_id), str(one.match_id))
         rows.append([one.kind, streams[one.probe_stream], *pair, reached])
     columns = ("kind", "stream", "tuple", "match", "reached (ms)")
-    return Table(columns=columns, rows=rows, text_columns=5)
+    return Table(columns=columns, rows=rows)
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -201,7 +205,7 @@ def chart_table(findings: Findings, chart: Chart) -> Table:
     names = [chart.axis.name(place) for place in chart.axis.places]
     title = ", ".join(part for part in (chart.panel.name, chart.label) if part)
     rows = list(zip(names, *values.values(), strict=True))
-    return Table(title=title, columns=(chart.axis.label, *values), rows=rows)
+    return Table(title=title, columns=(chart.axis.label, *values), rows=rows, text_columns=1)
 
 
 def claims_table(findings: Findings) -> Table:
@@ -220,7 +224,7 @@ def claims_table(findings: Findings) -> Table:
                 ),
             ]
         )
-    return Table(columns=("", "claim", "here"), rows=rows, text_columns=3)
+    return Table(columns=("", "claim", "here"), rows=rows)
 
 
 def points_table(findings: Findings) -> Table:

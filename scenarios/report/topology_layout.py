@@ -156,17 +156,9 @@ def operator_depths(graph: ActorGraph) -> dict[str, int]:
     roles.add_edges_from((role_of[a], role_of[b]) for a, b in graph.edges() if a != b)
     roles.remove_edges_from([(role, role) for role in roles])
     entries = [role for role, degree in roles.in_degree() if not degree]
-    open_: set[str] = set()
-    met: set[str] = set()
-    for start in [*entries, *roles]:
-        for a, b, kind in list(nx.dfs_labeled_edges(roles, start)) if start not in met else ():
-            if kind == "forward":
-                open_.add(b)
-                met.add(b)
-            elif kind == "reverse":
-                open_.discard(b)
-            elif b in open_:
-                roles.remove_edge(a, b)
+    while not nx.is_directed_acyclic_graph(roles):
+        *_, closing = nx.find_cycle(roles, [*entries, *roles])
+        roles.remove_edge(*closing)
     generations = enumerate(nx.topological_generations(roles))
     return {role: column for column, generation in generations for role in generation}
 

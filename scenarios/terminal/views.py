@@ -56,7 +56,7 @@ def print_table(out: Console, table: Table) -> None:
             box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title=table.title or None, title_justify="left"
         )
         for place, column in enumerate(table.columns):
-            is_text = place < table.text_columns
+            is_text = table.is_text(place)
             shown.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text)
     else:
         shown = rich.Table.grid(padding=(0, 2))
@@ -215,11 +215,11 @@ def show_proposal(out: Console, proposal: Proposal) -> None:
     for line in proposal.plan:
         out.print(line, style="bold")
     for part in proposal.tables:
-        columns = len(part.columns)
-        table = Table(title=part.title, columns=part.columns, rows=part.rows, text_columns=columns)
-        print_table(out, table)
+        print_table(out, Table(title=part.title, columns=part.columns, rows=part.rows))
     costs = ("", "estimated", "simulated", "estimate over simulation")
-    print_table(out, Table(columns=costs, rows=[_cost_row(cost) for cost in proposal.costs]))
+    print_table(
+        out, Table(columns=costs, rows=list(map(_cost_row, proposal.costs)), text_columns=1)
+    )
 
 
 def _cost_row(cost: Cost) -> tuple[str, str, str, str]:
@@ -239,21 +239,23 @@ def show_catalog(
     out: Console, scenarios: Sequence[Mapping[str, Any]], topologies: Sequence[Topology]
 ) -> None:
     """List scenarios and topologies."""
-    table = rich.Table("scenario", "figure", "runs", "topologies", "what it is")
-    for scenario in scenarios:
-        table.add_row(
-            scenario["name"],
-            scenario["figure"] or "",
-            str(scenario["runs"]),
-            ", ".join(scenario["topologies"]),
-            scenario["title"],
+    listed = [
+        (
+            one["name"],
+            one["figure"] or "",
+            f"{one['runs']}",
+            ", ".join(one["topologies"]),
+            one["title"],
         )
-    out.print(table)
-    table = rich.Table("topology", "exact", "what it is", "paper")
-    for topology in topologies:
-        exact = "yes" if topology.exact else "no claim"
-        table.add_row(topology.name, exact, topology.title, topology.paper)
-    out.print(table)
+        for one in scenarios
+    ]
+    columns = ("scenario", "figure", "runs", "topologies", "what it is")
+    print_table(out, Table(columns=columns, rows=listed))
+    systems = [
+        (topology.name, "yes" if topology.exact else "no claim", topology.title, topology.paper)
+        for topology in topologies
+    ]
+    print_table(out, Table(columns=("topology", "exact", "what it is", "paper"), rows=systems))
 
 
 def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> None:
@@ -273,11 +275,11 @@ def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> N
     out.print(tree)
     out.print(f"{len(graph)} actors on {len(set(graph.placement.values()))} sites")
     out.print(f"from: {topology.paper}")
-    table = rich.Table("parameter", "by default", "allowed", "what it is")
-    for parameter in describe(topology):
-        table.add_row(parameter.name, parameter.default, parameter.allowed, Text(parameter.meaning))
-    if table.row_count:
-        out.print(table)
+    rows = [(one.name, one.default, one.allowed, one.meaning) for one in describe(topology)]
+    if rows:
+        print_table(
+            out, Table(columns=("parameter", "by default", "allowed", "what it is"), rows=rows)
+        )
 
 
 def _abbreviated(names: Sequence[str]) -> str:
@@ -316,7 +318,9 @@ def show_profile(out: Console, profile: CostProfile, path: Path) -> None:
         costs = [getattr(one, name) / 1000 for one in (profile, default)]
         unit = name.removesuffix("_ps").replace("_", " ")
         rows.append((unit, *(f"{cost:,.3g}" for cost in costs)))
-    print_table(out, Table(columns=("cost of one", "ns here", "ns by default"), rows=rows))
+    print_table(
+        out, Table(columns=("cost of one", "ns here", "ns by default"), rows=rows, text_columns=1)
+    )
     out.print(f"{path}: for --set profile={path}")
 
 

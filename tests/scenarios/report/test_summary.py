@@ -60,7 +60,9 @@ def test_names_are_text_and_never_markup(report: Report) -> None:
 
 
 def test_a_short_row_fills_its_table() -> None:
-    table = Table(columns=("a", "b", "c", "d"), rows=[["x", Cell("failed", "FAIL")]])
+    table = Table(
+        columns=("a", "b", "c", "d"), rows=[["x", Cell("failed", "FAIL")]], text_columns=1
+    )
     assert '<td class="word FAIL" colspan="3">failed</td>' in table.html()
     assert table.html().count('class="number"') == 3  # the headings of all but the first
 
