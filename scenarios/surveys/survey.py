@@ -1,4 +1,4 @@
-"""What a survey is: something to be found out that needs no query, no network and no run."""
+"""What all surveys have in common."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from netsim.cost import CostProfile
 
 @dataclass(frozen=True, kw_only=True)
 class Surveyed:
-    """What a survey found.
+    """The result of a survey.
 
     Attributes
     ----------
     record
         Figures, as of a run (see `scenarios.measures`).
     checked, passed
-        What must be so if they are right, in words, and whether it is.
+        A condition that must hold if they are right, in words, and whether it does.
     """
 
     record: dict[str, Any]
@@ -29,10 +29,10 @@ class Surveyed:
 
 
 class Survey(BaseModel):
-    """What to find out; ``of`` says which kind it is."""
+    """What to measure without a run; the field ``of`` names the kind."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @abstractmethod
     def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Find it out; *profile* says what work costs in virtual time."""
+        """Return the figures; *profile* is what work costs in virtual time."""

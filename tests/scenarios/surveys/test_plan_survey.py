@@ -9,7 +9,7 @@ from scenarios.many_runs import Preparation
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings, plan_points, run_points
 from scenarios.study.study import load_study
-from scenarios.surveys.plans import PlanSurvey
+from scenarios.surveys.plan_survey import PlanSurvey
 
 
 def test_a_survey_is_the_same_for_the_same_seed() -> None:

@@ -53,8 +53,8 @@ class PlanSurvey(Survey):
     @property
     def values(self) -> QueryValues:
         """What random queries are drawn from."""
-        given = self.model_dump(exclude={"of", "queries"}, exclude_none=True)
-        return QueryValues(**given)
+        values = self.model_dump(exclude={"of", "queries"}, exclude_none=True)
+        return QueryValues(**values)
 
     def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
         """Plan all queries twice; no plan may cost less than the one found exhaustively."""

@@ -1,0 +1,280 @@
+"""Surveys of the PIM-Tree paper: what the steps of a join cost, and how inserts are spread.
+
+`IndexStepsSurvey` is about Figures 9b and 14, `InsertSpreadSurvey` about Figure 13a, and
+`MemoryTrafficSurvey` about Figure 11d.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from joins.hashing import mix
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, ImTree, PimTree
+from joins.matches import ProbeResult
+from joins.window_join.registry import Making
+from joins.window_join.rows import Rows
+from joins.work import NO_WORK, Work
+from netsim.cost import CostProfile
+from scenarios.calibration.window_joins import band_join, band_of, uniform_keys
+from scenarios.surveys.survey import Survey, Surveyed
+from scenarios.synthetic import drifting
+
+_LEAST_BITS = 6
+_BATCH = 4096
+_WINDOWS = 4
+"""Windows of tuples that are inserted to time the steps: memory is new until the third has been
+merged, and only the last one counts."""
+_MERGE_RATIO = 0.5
+"""That of the paper's single thread, as in the other studies."""
+_BEFORE, _DRIFTING = 4, 10
+"""Lengths in windows of the phase in which values keep their mean, and of the one that drifts."""
+_IDLE = 0.1
+"""Share of the mean number of inserts below which a subindex is idle."""
+_KEY_BYTES = 8
+_ENTRY_BYTES = 16
+_FORESTS = {"im_tree": ImTree, "pim_tree": PimTree}
+
+
+class IndexStepsSurvey(Survey):
+    """What the steps of a join take while one full window is replaced, two matches a tuple.
+
+    ``counted_ns`` and ``processor_ns`` are times a tuple, virtual ones of the work that was counted
+    and this processor's: of ``insert``, ``delete``, ``search`` (the way to where a range begins),
+    ``scan`` (what its matches add), ``merge`` and ``total``. ``merges`` likewise has ``counted_ms``
+    and ``processor_ms`` of one merge, ``counted_ns`` and ``processor_ns`` of one entry of the tree
+    that is merged, and what share of all time merging takes, ``counted_percent`` and
+    ``processor_percent``; all 0 where nothing is merged.
+
+    Attributes
+    ----------
+    index, window_bits
+        Of what, and its window: 2^*window_bits* tuples.
+    """
+
+    of: Literal["index steps"] = "index steps"
+    index: Literal["b_plus_tree", "im_tree", "pim_tree"] = "pim_tree"
+    window_bits: Annotated[int, Field(ge=_LEAST_BITS, le=26)] = 16
+
+    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
+        """Take the steps, and compare the last tuples' matches with those of a sorted window."""
+        _Steps(self.index, 1 << _LEAST_BITS).run()  # the first ones compile
+        steps = _Steps(self.index, 1 << self.window_bits)
+        exact = steps.run()
+        counted_ns = {step: float(profile.work_ns(work)) for step, work in steps.work.items()}
+        processor_ns = {step: seconds * 1e9 for step, seconds in steps.seconds.items()}
+        record: dict[str, Any] = {"merges": {}}
+        for kind, spent_ns in (("counted", counted_ns), ("processor", processor_ns)):
+            each_ns = _per_tuple(spent_ns, 1 << self.window_bits)
+            merge_ns = spent_ns.get("merge", 0.0)
+            record[f"{kind}_ns"] = each_ns
+            record["merges"] |= {
+                f"{kind}_ms": merge_ns / 1e6 / max(1, len(steps.merged)),
+                f"{kind}_ns": merge_ns / max(1, sum(steps.merged)),
+                f"{kind}_percent": 100 * each_ns["merge"] / each_ns["total"],
+            }
+        return Surveyed(
+            record=record, checked="the last tuples' matches are those in the window", passed=exact
+        )
+
+
+def _per_tuple(spent_ns: dict[str, float], tuples: int) -> dict[str, float]:
+    """Return all steps' times a tuple; what a scan adds to a search is all that can be measured."""
+    scan_ns = max(0.0, spent_ns["search and scan"] - spent_ns["search"])
+    steps = {step: spent_ns.get(step, 0.0) for step in ("insert", "delete", "search", "merge")}
+    whole = steps | {"scan": scan_ns, "total": sum(steps.values()) + scan_ns}
+    return {step: ns / tuples for step, ns in whole.items()}
+
+
+class _Steps:
+    """Slides a window over an index, a batch at a time, and measures each step.
+
+    Attributes
+    ----------
+    work, seconds
+        Counted work and processor time of the steps.
+    merged
+        Entries of the tree at each merge.
+    """
+
+    def __init__(self, index: str, window: int) -> None:
+        self._window = window
+        self._index: Any = (
+            BPlusTree() if index == "b_plus_tree" else _FORESTS[index](merge_ratio=_MERGE_RATIO)
+        )
+        self._reset()
+
+    def run(self) -> bool:
+        """Replace the window repeatedly, measure the last time, and return whether it is right."""
+        window, band = self._window, band_of(self._window)
+        index = self._index
+        keys = uniform_keys(_WINDOWS * window)
+        index.insert(keys[:window], np.arange(window))
+        if not isinstance(index, BPlusTree):
+            index.maintain(0)
+        batch = min(_BATCH, int(_MERGE_RATIO * window))  # from now on merges are due between them
+        for begin in range(window, len(keys), batch):
+            if begin == len(keys) - window:
+                self._reset()
+            positions, new = np.arange(begin, begin + batch), keys[begin : begin + batch]
+            self._measure("insert", index.insert, new, positions)
+            self._slide(keys, positions - window)
+            nothing = np.zeros(batch, np.int64)
+            self._measure("search", index.probe, new, new, start=nothing, stop=nothing)
+            found = self._measure("search and scan", index.probe, new - band, new + band)
+        stored = np.sort(keys[-window:])
+        right = np.searchsorted(stored, new + band, "right") - np.searchsorted(stored, new - band)
+        return np.array_equal(found.count, right)
+
+    def _slide(self, keys: np.ndarray, expired: np.ndarray) -> None:
+        """Delete the tuples at positions *expired*: at once, or with the next merge."""
+        index = self._index
+        if isinstance(index, BPlusTree):
+            self._measure("delete", index.delete, keys[expired], expired)
+            return
+        index.expire(int(expired[-1]) + 1)
+        if index.active_entries(0) >= index.merge_limit(self._window):
+            self.merged.append(index.entries(0))
+            self._measure("merge", index.maintain, 0)
+
+    def _measure(
+        self, step: str, function: Callable[..., Work | ProbeResult], *args: Any, **options: Any
+    ) -> Any:
+        started = time.thread_time()
+        result = function(*args, **options)
+        self.seconds[step] += time.thread_time() - started
+        self.work[step] += result.work if isinstance(result, ProbeResult) else result
+        return result
+
+    def _reset(self) -> None:
+        self.work: dict[str, Work] = defaultdict(lambda: NO_WORK)
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.merged: list[int] = []
+
+
+class InsertSpreadSurvey(Survey):
+    """How the inserts of the second phase are spread, on average over its windows.
+
+    ``fullest_percent`` of them go to the subindex that gets the most; ``idle_percent`` of the
+    subindexes get a tenth of the mean or less. ``share.10`` ... ``share.100`` are how many percent
+    of the inserts the first 10 to 100 % of the subindexes get, those with the fewest first.
+
+    Attributes
+    ----------
+    shift
+        How far the mean moves over the phase, in standard deviations.
+    window_bits
+        The window holds 2^*window_bits* tuples; so many are inserted from one merge to the next.
+    """
+
+    of: Literal["insert spread"] = "insert spread"
+    shift: Annotated[float, Field(ge=0)] = 0.0
+    window_bits: Annotated[int, Field(ge=6, le=26)] = 14
+
+    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
+        """Insert the first two phases, a window at a time; none may be lost."""
+        window, whole = 1 << self.window_bits, True
+        index = PimTree(dtype="float64", merge_ratio=SHARED_MERGE_RATIO)
+        shares = []
+        for begin in range(0, (_BEFORE + _DRIFTING) * window, window):
+            positions = np.arange(begin, begin + window)
+            keys = self._keys(positions, seed)
+            if begin >= _BEFORE * window:
+                shares.append(np.sort(index.spread(keys)) / window)
+            index.insert(keys, positions)
+            index.expire(begin)
+            index.maintain(0)
+            whole &= index.entries(0) == window
+        return Surveyed(
+            record=_spread(shares), checked="a window of entries after every merge", passed=whole
+        )
+
+    def _keys(self, positions: np.ndarray, seed: int) -> np.ndarray:
+        window = 1 << self.window_bits
+        return drifting(
+            positions,
+            mix((seed << 48) ^ positions),
+            mean=0,
+            deviation=1,
+            shift=self.shift,
+            first=_BEFORE * window,
+            tuples=_DRIFTING * window,
+        )
+
+
+def _spread(shares: list[np.ndarray]) -> dict[str, object]:
+    """Return the record of ascending *shares* of the subindexes, an array a window."""
+    reached = [np.append(0, np.cumsum(share)) for share in shares]
+    tenths = {
+        str(percent): np.mean([100 * r[len(r[1:]) * percent // 100] for r in reached]).item()
+        for percent in range(10, 101, 10)
+    }
+    idle = [100 * np.mean(share <= _IDLE * share.mean()) for share in shares]
+    return {
+        "fullest_percent": np.mean([100 * share[-1] for share in shares]).item(),
+        "idle_percent": np.mean(idle).item(),
+        "share": tenths,
+    }
+
+
+class MemoryTrafficSurvey(Survey):
+    """What the work of a join over full windows comes to in bytes, two matches a tuple.
+
+    ``gb_s`` are gigabytes per virtual second: ``read``, ``written`` and ``total``;
+    ``written_percent`` is the second's share of the last. A comparison reads a key, an insert
+    writes a key and a position, a move does both, a copy as much as it copies.
+
+    Attributes
+    ----------
+    threads, cores
+        That share the index.
+    window_bits
+        The windows hold 2^*window_bits* tuples each.
+    """
+
+    of: Literal["memory traffic"] = "memory traffic"
+    threads: Annotated[int, Field(ge=1, le=1000)] = 16
+    cores: Annotated[int, Field(ge=1)] = 8
+    window_bits: Annotated[int, Field(ge=6, le=26)] = 14
+
+    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
+        """Join both windows' length of tuples, and compare the matches with one thread's."""
+        window = 1 << self.window_bits
+        rows = band_join(uniform_keys(4 * window), band_of(window), window)
+        filling, measured = rows.part(0, 2 * window), rows.part(2 * window, None)
+        found, alone = (
+            self._join(threads, profile, filling, measured) for threads in (self.threads, 0)
+        )
+        return Surveyed(
+            record=_traffic(found.work),
+            checked="every tuple has the matches that one thread finds",
+            passed=np.array_equal(found.count, alone.count),
+        )
+
+    def _join(
+        self, threads: int, profile: CostProfile, filling: Rows, measured: Rows
+    ) -> ProbeResult:
+        making = Making(threads=threads, cores=self.cores, merge_ratio=SHARED_MERGE_RATIO)
+        join = making.make(self_join=False, unit_ps=profile.unit_ps)
+        join.join(filling)
+        return join.join(measured)
+
+
+def _traffic(work: Work) -> dict[str, object]:
+    moved = _ENTRY_BYTES * work.moves + work.bytes_copied
+    read = _KEY_BYTES * work.comparisons + moved
+    written = _ENTRY_BYTES * work.inserts + moved
+    return {
+        "gb_s": {
+            "read": read / work.elapsed_ns,
+            "written": written / work.elapsed_ns,
+            "total": (read + written) / work.elapsed_ns,
+        },
+        "written_percent": 100 * written / (read + written),
+    }
