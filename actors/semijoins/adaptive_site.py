@@ -216,25 +216,25 @@ class AdaptiveSite(Site):
         self._window = ObservedWindow(schema)
         self._intervals = self._tuples = self._epoch_from = 0
 
-    def _handle(self, payload: Any, site: SiteContext, context: Context) -> None:
+    def _handle(self, payload: Any, context: SiteContext) -> None:
         """Handle new tuples, in turn when the plan for them is known; or what others ship."""
         if isinstance(payload, NewTuples):
             self._unplanned.append(payload)
         elif isinstance(payload, Decision):
             self._decisions.append(payload)
         else:
-            self._on_shipment(payload, site)
+            self._on_shipment(payload, context)
         while self._unplanned and self._plan() is not None:
-            self._end_interval(self._unplanned.pop(0), site, context)
-            self._resume(site, context)
+            self._end_interval(self._unplanned.pop(0), context)
+            self._resume(context)
 
-    def _on_shipment(self, payload: Shipment, site: SiteContext) -> None:
+    def _on_shipment(self, payload: Shipment, context: SiteContext) -> None:
         """Handle a shipment, unless it is of a plan that is over: nothing waits for it then."""
         if payload.step >= self._first_step(self._in_force[-1][1]) or self._plan_with(payload.step):
-            super()._on_shipment(payload, site)
+            super()._on_shipment(payload, context)
 
-    def _end_interval(self, new: NewTuples, site: SiteContext, context: Context) -> None:
-        super()._end_interval(new, site, context)
+    def _end_interval(self, new: NewTuples, context: SiteContext) -> None:
+        super()._end_interval(new, context)
         self._intervals += 1
         epoch, rest = divmod(self._intervals, self._replanning.intervals)
         if rest:
@@ -259,7 +259,7 @@ class AdaptiveSite(Site):
         return min(super()._done(stream), self._own.tick)
 
     def _insert(
-        self, stream: int, batch: Batch, tick: int, keep_from: int, site: SiteContext
+        self, stream: int, batch: Batch, tick: int, keep_from: int, context: SiteContext
     ) -> None:
         """Insert an interval's tuples; where the plan changes, all of the window with them."""
         self._tuples += len(batch)
@@ -273,7 +273,7 @@ class AdaptiveSite(Site):
             self._plans[-1].last = self._own.tick
             self._add(name, change + 1)
             batch = self._window.tuples
-        super()._insert(stream, batch, tick, keep_from, site)
+        super()._insert(stream, batch, tick, keep_from, context)
 
     @property
     def _epoch(self) -> int:

@@ -26,7 +26,6 @@ from actors.semijoins.one_way import (
 )
 from joins.batch import Batch
 from joins.semijoins.bloom_filter import BloomFilter
-from joins.semijoins.combinations import Combinations
 from joins.semijoins.distinct_values import DistinctValues, ValueChanges, contained, distinct
 from joins.semijoins.one_way_join import OneWayJoin
 from joins.semijoins.stored_tuples import CopiedValues, MixedWindow
@@ -46,21 +45,21 @@ class SpSSource(SourceHalf):
         self._horizon = Horizon(step.window)
         self._done = -1
 
-    def start(self, new: StepOutput, site: SiteContext) -> None:
+    def start(self, new: StepOutput, context: SiteContext) -> None:
         """Join (line 3)."""
         if new.final:
             self._done = new.tick
-        self.join(new, self._window, self._horizon.line, site)
+        self.join(new, self._window, self._horizon.line, context)
 
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Update W_2@N_1 (line 7)."""
         batch = shipment.content
         assert isinstance(batch, Batch)
         self.heard = shipment.tick
         self._horizon.insert(shipment.tick, batch.id, batch.ts)
-        site.charge(self._window.insert(batch))
-        keep_from = self._horizon.passed(site.execution.may_remove(shipment.tick, self._done))
-        site.charge(self._window.expire(keep_from)[1])
+        context.charge(self._window.insert(batch))
+        keep_from = self._horizon.passed(context.execution.may_remove(shipment.tick, self._done))
+        context.charge(self._window.expire(keep_from)[1])
 
 
 class SpSDestination(DestinationHalf):
@@ -72,12 +71,12 @@ class SpSDestination(DestinationHalf):
         super().__init__(step)
         self.done = FOREVER
 
-    def insert(self, batch: Batch, tick: int, keep_from: int, site: SiteContext) -> None:
+    def insert(self, batch: Batch, tick: int, keep_from: int, context: SiteContext) -> None:
         """Ship B_2 (line 6)."""
-        if len(batch) or site.execution.punctuated:
-            self.announce(batch, tick, site)
+        if len(batch) or context.execution.punctuated:
+            self.announce(batch, tick, context)
 
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Refuse the message: N_1 never asks."""
         raise ValueError(f"the destination of a step by SP-S was sent {shipment}")
 
@@ -89,9 +88,9 @@ class SpSDestination(DestinationHalf):
 class SpDSource(SourceHalf):
     """Ships what comes."""
 
-    def start(self, new: StepOutput, site: SiteContext) -> None:
+    def start(self, new: StepOutput, context: SiteContext) -> None:
         """Ship B_1 (line 3)."""
-        self.ship_tuples(new, new.combinations, site)
+        self.ship_tuples(new, new.combinations, context)
 
 
 # What several semijoins share: N_1 asks and its tuples wait; N_2 announces V_2.
@@ -134,12 +133,6 @@ class AskingSource(SourceHalf):
         """Whether tuples wait here for an answer of N_2."""
         return bool(self._queue)
 
-    def distinct_values(self, combinations: Combinations) -> tuple[np.ndarray, ...]:
-        """Return the distinct values of the join attributes, a column per attribute."""
-        columns = self.step.attributes.of_combinations(combinations)
-        first, _ = distinct(columns)
-        return tuple(column[first] for column in columns)
-
     def wait(self, waiting: _Waiting) -> list[_Waiting]:
         """Append to the queue, and return and remove it at once when it need not wait."""
         self._queue.append(waiting)
@@ -170,16 +163,16 @@ class ValuedDestination(DestinationHalf):
         self._values = DistinctValues([fields[field] for field in step.attributes.stored])
         self._entry = np.empty(0, np.int64)
 
-    def insert(self, batch: Batch, tick: int, keep_from: int, site: SiteContext) -> None:
+    def insert(self, batch: Batch, tick: int, keep_from: int, context: SiteContext) -> None:
         """Update W_2 and V_2, and announce the change."""
-        gone = self.update_window(batch, keep_from, site)
+        gone = self.update_window(batch, keep_from, context)
         changes, entries, flagged = self._values.update(
             self.step.attributes.of_stored(batch), self._entry[:gone]
         )
         self._entry = np.concatenate([self._entry[gone:], entries])
-        if len(batch) or gone or site.execution.punctuated:
+        if len(batch) or gone or context.execution.punctuated:
             shipped = batch.take(flagged)
-            self.announce(self._change(changes, shipped, batch, keep_from), tick, site)
+            self.announce(self._change(changes, shipped, batch, keep_from), tick, context)
 
     @abstractmethod
     def _change(
@@ -206,31 +199,31 @@ class SmS1Source(AskingSource):
         self._window = step.tuple_store()
         self._line = Timeline()
 
-    def start(self, new: StepOutput, site: SiteContext) -> None:
+    def start(self, new: StepOutput, context: SiteContext) -> None:
         """Project the tuples on the join attributes and ship the distinct values (line 3)."""
-        values = self.distinct_values(new.combinations)
+        values = distinct(self.step.attributes.of_combinations(new.combinations))
         some = len(new.combinations) > 0
-        if some or site.execution.punctuated:
-            self.ask(self._question(values), new, site)
-        self._join_ready(self.wait(_Waiting(new, values, answered=not some)), site)
+        if some or context.execution.punctuated:
+            self.ask(self._question(values), new, context)
+        self._join_ready(self.wait(_Waiting(new, values, answered=not some)), context)
 
     def _question(self, values: tuple[np.ndarray, ...]) -> PartialTuples | BloomFilter:
         """Return what asks for matches of some values."""
         return PartialTuples(values)
 
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Insert ΔW'_2 and join (line 6), or remove what expired (line 11, Algorithm 8)."""
         if isinstance(update := shipment.content, WindowUpdate):
-            site.charge(self._window.expire_first(update.expired))
+            context.charge(self._window.expire_first(update.expired))
             _extend(self._line, update)
             return
         assert isinstance(shipment.content, Batch)
-        site.charge(self._window.insert(shipment.content))
-        self._join_ready(self.answered(), site)
+        context.charge(self._window.insert(shipment.content))
+        self._join_ready(self.answered(), context)
 
-    def _join_ready(self, ready: list[_Waiting], site: SiteContext) -> None:
+    def _join_ready(self, ready: list[_Waiting], context: SiteContext) -> None:
         for waiting in ready:
-            self.join(waiting.new, self._window, self._line, site)
+            self.join(waiting.new, self._window, self._line, context)
 
 
 class SmS1Destination(DestinationHalf):
@@ -242,29 +235,29 @@ class SmS1Destination(DestinationHalf):
         super().__init__(step)
         self._shipped = np.empty(0, np.bool_)
 
-    def insert(self, batch: Batch, tick: int, keep_from: int, site: SiteContext) -> None:
+    def insert(self, batch: Batch, tick: int, keep_from: int, context: SiteContext) -> None:
         """Update W_2, and ship how many shipped tuples are gone (lines 9 and 10, Algorithm 8)."""
-        gone = self.update_window(batch, keep_from, site)
+        gone = self.update_window(batch, keep_from, context)
         shipped = np.concatenate([self._shipped, np.zeros(len(batch), np.bool_)])
         expired, self._shipped = int(shipped[:gone].sum()), shipped[gone:]
         update = self.window_update(batch, keep_from, expired=expired)
         if expired or len(update.ts):
-            self.announce(update, tick, site)
+            self.announce(update, tick, context)
 
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Ship the matches that have not been shipped (lines 4 and 5)."""
         if shipment.rows:
-            rows = self._matching_rows(shipment.content, site)
+            rows = self._matching_rows(shipment.content, context)
             new = rows[~self._shipped[rows]]
             self._shipped[new] = True
-            self.answer(self.window.tuples.take(new), shipment, site)
+            self.answer(self.window.tuples.take(new), shipment, context)
         if shipment.final:
             self.done = shipment.tick
 
-    def _matching_rows(self, question: Any, site: SiteContext) -> np.ndarray:
+    def _matching_rows(self, question: Any, context: SiteContext) -> np.ndarray:
         """Return the rows of W_2 that match what N_1 asks with."""
         rows, work = self.window.matching_rows(question.values)
-        site.charge(work)
+        context.charge(work)
         return rows
 
 
@@ -284,7 +277,7 @@ class BloomSSource(SmS1Source):
 class BloomSDestination(SmS1Destination):
     """Ships what the filter lets through and has not been shipped."""
 
-    def _matching_rows(self, question: Any, site: SiteContext) -> np.ndarray:
+    def _matching_rows(self, question: Any, context: SiteContext) -> np.ndarray:
         """Return the rows of W_2 that may match."""
         attributes = self.step.attributes
         stored = attributes.stored_keys(attributes.of_stored(self.window.tuples))
@@ -317,38 +310,38 @@ class SmS2Source(AskingSource):
         )
         self._line = Timeline()
 
-    def start(self, new: StepOutput, site: SiteContext) -> None:
+    def start(self, new: StepOutput, context: SiteContext) -> None:
         """Join with full tuples; ask for those that only match partial ones (lines 3 and 4)."""
         waits, values, work = self._mixed.missing(new.combinations)
-        site.charge(work)
-        if waits.any() or site.execution.punctuated:
-            self.ask(PartialTuples(values), new, site)
+        context.charge(work)
+        if waits.any() or context.execution.punctuated:
+            self.ask(PartialTuples(values), new, context)
         rest = new
         if waits.any() and self.step.is_last:
             rows = new.combinations
-            self._join(replace(new, final=False, combinations=rows.take(~waits)), site)
+            self._join(replace(new, final=False, combinations=rows.take(~waits)), context)
             rest = replace(new, combinations=rows.take(waits))
         for ready in self.wait(_Waiting(rest, values, answered=not waits.any())):
-            self._join(ready.new, site)
+            self._join(ready.new, context)
 
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Repeat a change of W_2 (line 13), or insert ΔW'_2 and join Temp (lines 7 and 8)."""
         if isinstance(update := shipment.content, WindowUpdate):
             self.heard = shipment.tick
             assert update.values is not None
             assert update.tuples is not None
-            site.charge(self._mixed.update(update.values, update.tuples))
+            context.charge(self._mixed.update(update.values, update.tuples))
             _extend(self._line, update)
             return
         assert isinstance(shipment.content, Batch)
         ready = self.answered()
-        site.charge(self._mixed.fetched(ready[0].values, shipment.content))
+        context.charge(self._mixed.fetched(ready[0].values, shipment.content))
         for waiting in ready:
-            self._join(waiting.new, site)
+            self._join(waiting.new, context)
 
-    def _join(self, new: StepOutput, site: SiteContext) -> None:
+    def _join(self, new: StepOutput, context: SiteContext) -> None:
         if len(new.combinations) or new.final:
-            self.join(new, self._mixed.full, self._line, site)
+            self.join(new, self._mixed.full, self._line, context)
 
 
 class SmS2Destination(ValuedDestination):
@@ -359,7 +352,7 @@ class SmS2Destination(ValuedDestination):
     ) -> WindowUpdate:
         return self.window_update(batch, keep_from, values=changes, tuples=shipped)
 
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Ship the tuples of values that have not been shipped (lines 5 and 6)."""
         question = shipment.content
         assert isinstance(question, PartialTuples)
@@ -370,7 +363,7 @@ class SmS2Destination(ValuedDestination):
             new = values.entry[place[~values.flag[place]]]
             values.flag[place] = True
             rows = np.isin(self._entry, new, kind="table")
-            self.answer(self.window.tuples.take(rows), shipment, site)
+            self.answer(self.window.tuples.take(rows), shipment, context)
         if shipment.final:
             self.done = shipment.tick
 
@@ -394,19 +387,19 @@ class SmD1Source(SourceHalf):
         super().__init__(step)
         self._copied = CopiedValues(step.schema, step.attributes)
 
-    def start(self, new: StepOutput, site: SiteContext) -> None:
+    def start(self, new: StepOutput, context: SiteContext) -> None:
         """Reduce B_1 and ship it (lines 3 and 4)."""
         row, _, work = self._copied.matches(new.combinations)
-        site.charge(work)
-        self.ship_tuples(new, new.combinations.take(np.unique(row)), site)
+        context.charge(work)
+        self.ship_tuples(new, new.combinations.take(np.unique(row)), context)
 
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Update V_2@N_1 (line 10)."""
         update = shipment.content
         assert isinstance(update, WindowUpdate)
         assert update.values is not None
         self.heard = shipment.tick
-        site.charge(self._copied.update(update.values))
+        context.charge(self._copied.update(update.values))
 
 
 class SmD1Destination(ValuedDestination):
@@ -433,13 +426,13 @@ class BloomDSource(SourceHalf):
         super().__init__(step)
         self._bloom = BloomFilter.of([np.empty(0, np.int64)])
 
-    def start(self, new: StepOutput, site: SiteContext) -> None:
+    def start(self, new: StepOutput, context: SiteContext) -> None:
         """Reduce B_1 and ship it."""
         attributes, rows = self.step.attributes, new.combinations
         passing = self._bloom.may_contain(attributes.probe_keys(attributes.of_combinations(rows)))
-        self.ship_tuples(new, rows.take(passing), site)
+        self.ship_tuples(new, rows.take(passing), context)
 
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Store the filter of an interval."""
         assert isinstance(shipment.content, BloomFilter)
         self.heard = shipment.tick
@@ -449,15 +442,14 @@ class BloomDSource(SourceHalf):
 class BloomDDestination(DestinationHalf):
     """Ships a filter of its window, and joins what comes."""
 
-    def insert(self, batch: Batch, tick: int, keep_from: int, site: SiteContext) -> None:
+    def insert(self, batch: Batch, tick: int, keep_from: int, context: SiteContext) -> None:
         """Update W_2 and ship the filter of its values."""
-        gone = self.update_window(batch, keep_from, site)
-        if not (len(batch) or gone or site.execution.punctuated):
+        gone = self.update_window(batch, keep_from, context)
+        if not (len(batch) or gone or context.execution.punctuated):
             return
         attributes = self.step.attributes
         keys = attributes.stored_keys(attributes.of_stored(self.window.tuples))
-        first, _ = distinct(keys)
-        self.announce(BloomFilter.of([column[first] for column in keys]), tick, site)
+        self.announce(BloomFilter.of(distinct(keys)), tick, context)
 
 
 # SM-D2: two-step semijoin at the destination (Algorithm 6). N_1 asks with K_1, N_2 answers K'_1,
@@ -468,40 +460,40 @@ class BloomDDestination(DestinationHalf):
 class SmD2Source(AskingSource):
     """Asks which values match, and ships the tuples of those."""
 
-    def start(self, new: StepOutput, site: SiteContext) -> None:
+    def start(self, new: StepOutput, context: SiteContext) -> None:
         """Project the tuples on the join attributes and ship the distinct values (line 3)."""
-        values = self.distinct_values(new.combinations)
+        values = distinct(self.step.attributes.of_combinations(new.combinations))
         some = len(new.combinations) > 0
         if some:
             # This is not the end of the interval for N_2: the tuples themselves will be.
-            self.ask(PartialTuples(values), replace(new, final=False), site)
+            self.ask(PartialTuples(values), replace(new, final=False), context)
         for ready in self.wait(_Waiting(new, values, answered=not some)):
-            self.ship_tuples(ready.new, ready.new.combinations, site)
+            self.ship_tuples(ready.new, ready.new.combinations, context)
 
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Reduce B_1 by K'_1 and ship it (lines 6 and 7)."""
         assert isinstance(shipment.content, PartialTuples)
         waiting, *ready = self.answered()
         rows = waiting.new.combinations
         columns = self.step.attributes.of_combinations(rows)
-        matching = contained(columns, shipment.content.values) >= 0
-        self.ship_tuples(waiting.new, rows.take(matching), site)
+        matching = contained(columns, shipment.content.values)
+        self.ship_tuples(waiting.new, rows.take(matching), context)
         for other in ready:
-            self.ship_tuples(other.new, other.new.combinations, site)
+            self.ship_tuples(other.new, other.new.combinations, context)
 
 
 class SmD2Destination(DestinationHalf):
     """Answers which values match, and joins what then comes (line 8)."""
 
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Ship K'_1 (lines 4 and 5), or join."""
         if not isinstance(question := shipment.content, PartialTuples):
-            super().on_shipment(shipment, site)
+            super().on_shipment(shipment, context)
             return
         matched, work = self.window.have_matches(question.values)
-        site.charge(work)
+        context.charge(work)
         matching = tuple(column[matched] for column in question.values)
-        self.answer(PartialTuples(matching), shipment, site)
+        self.answer(PartialTuples(matching), shipment, context)
 
 
 HALVES: dict[OneWayJoin, tuple[type[SourceHalf], type[DestinationHalf]]] = {

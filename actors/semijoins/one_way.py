@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from actors.protocol import FEEDBACK, HEADER_BYTES, NO_SPAN, Context
+from actors.protocol import FEEDBACK, HEADER_BYTES, NO_SPAN, Context, Payload
 from actors.semijoins.execution import Execution
 from joins.batch import Batch, Schema
 from joins.queries.windows import Window
@@ -227,6 +227,10 @@ class SiteContext:
         """
         self._context.send(FEEDBACK, payload, to=site - (site > self._site))
 
+    def send(self, port: str, payload: Payload) -> None:
+        """Send *payload* from another port."""
+        self._context.send(port, payload)
+
     def charge(self, work: Work) -> None:
         """Add *work* to what the message costs."""
         self._context.charge(work)
@@ -246,7 +250,7 @@ class Half(Stateful, ABC):
         self.step = step
 
     @abstractmethod
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Handle a message from the other site."""
 
     def _shipment(self, content: Content, tick: int, *, final: bool) -> Shipment:
@@ -274,31 +278,31 @@ class SourceHalf(Half):
         return False
 
     @abstractmethod
-    def start(self, new: StepOutput, site: SiteContext) -> None:
+    def start(self, new: StepOutput, context: SiteContext) -> None:
         """Begin the step with an interval's tuples, or some of them, in the order of intervals."""
 
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Refuse the message: an algorithm whose destination ships anything overrides this."""
         raise ValueError(f"the source of a step by {self.step.algorithm} was sent {shipment}")
 
     def ask(
-        self, question: PartialTuples | BloomFilter, new: StepOutput, site: SiteContext
+        self, question: PartialTuples | BloomFilter, new: StepOutput, context: SiteContext
     ) -> None:
         """Ask N_2 on behalf of new tuples."""
-        site.ship(self.step.destination, self._shipment(question, new.tick, final=new.final))
+        context.ship(self.step.destination, self._shipment(question, new.tick, final=new.final))
 
-    def ship_tuples(self, new: StepOutput, reduced: Combinations, site: SiteContext) -> None:
+    def ship_tuples(self, new: StepOutput, reduced: Combinations, context: SiteContext) -> None:
         """Send N_2 what is left of new tuples, if anything or if punctuated."""
-        if len(reduced) or site.execution.punctuated:
-            site.ship(self.step.destination, self._shipment(reduced, new.tick, final=new.final))
+        if len(reduced) or context.execution.punctuated:
+            context.ship(self.step.destination, self._shipment(reduced, new.tick, final=new.final))
 
     def join(
-        self, new: StepOutput, window: StoredTuples, line: Timeline, site: SiteContext
+        self, new: StepOutput, window: StoredTuples, line: Timeline, context: SiteContext
     ) -> None:
         """Join new tuples with what N_1 has of W_2, and pass the results on."""
         joined, work = window.join(new.combinations, self.step.window, line)
-        site.charge(work)
-        site.outputs.append(replace(new, step=self.step.number, combinations=joined))
+        context.charge(work)
+        context.outputs.append(replace(new, step=self.step.number, combinations=joined))
 
 
 class DestinationHalf(Half):
@@ -317,23 +321,23 @@ class DestinationHalf(Half):
         self.window = step.tuple_store()
         self.done = -1
 
-    def insert(self, batch: Batch, tick: int, keep_from: int, site: SiteContext) -> None:
+    def insert(self, batch: Batch, tick: int, keep_from: int, context: SiteContext) -> None:
         """Insert the interval's tuples of S_2, and remove positions below *keep_from*."""
-        self.update_window(batch, keep_from, site)
+        self.update_window(batch, keep_from, context)
 
-    def update_window(self, batch: Batch, keep_from: int, site: SiteContext) -> int:
+    def update_window(self, batch: Batch, keep_from: int, context: SiteContext) -> int:
         """Update W_2 and return how many tuples expired."""
-        site.charge(self.window.insert(batch))
+        context.charge(self.window.insert(batch))
         expired, work = self.window.expire(keep_from)
-        site.charge(work)
+        context.charge(work)
         return expired
 
-    def on_shipment(self, shipment: Shipment, site: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
         """Join full tuples of S_1 with W_2, limited to what each may see."""
         assert isinstance(shipment.content, Combinations)
-        joined, work = self.window.join(shipment.content, self.step.window, site.horizon.line)
-        site.charge(work)
-        site.outputs.append(StepOutput(self.step.number, shipment.tick, shipment.final, joined))
+        joined, work = self.window.join(shipment.content, self.step.window, context.horizon.line)
+        context.charge(work)
+        context.outputs.append(StepOutput(self.step.number, shipment.tick, shipment.final, joined))
         if shipment.final:
             self.done = shipment.tick
 
@@ -344,11 +348,13 @@ class DestinationHalf(Half):
         return WindowUpdate(keep_from=keep_from, **what)
 
     def announce(
-        self, change: Batch | BloomFilter | WindowUpdate, tick: int, site: SiteContext
+        self, change: Batch | BloomFilter | WindowUpdate, tick: int, context: SiteContext
     ) -> None:
         """Send N_1 what happened to the window in an interval."""
-        site.ship(self.step.source, self._shipment(change, tick, final=True))
+        context.ship(self.step.source, self._shipment(change, tick, final=True))
 
-    def answer(self, content: Batch | PartialTuples, question: Shipment, site: SiteContext) -> None:
+    def answer(
+        self, content: Batch | PartialTuples, question: Shipment, context: SiteContext
+    ) -> None:
         """Send N_1 what matches its question."""
-        site.ship(self.step.source, self._shipment(content, question.tick, final=question.final))
+        context.ship(self.step.source, self._shipment(content, question.tick, final=question.final))

@@ -96,9 +96,9 @@ class PlanHalves(Stateful):
         """Return the halves that store a window over a stream at the site."""
         return [half for half in self.destinations.values() if half.step.stored == stream]
 
-    def start(self, waiting: StepOutput, site: SiteContext) -> None:
+    def start(self, waiting: StepOutput, context: SiteContext) -> None:
         """Begin a step with combinations."""
-        self.sources[waiting.step].start(waiting, site)
+        self.sources[waiting.step].start(waiting, context)
         if waiting.final:
             self._begun[waiting.step] = waiting.tick
 
@@ -166,61 +166,61 @@ class Site(Actor):
 
     def receive(self, message: Message, context: Context) -> None:
         """Handle new tuples, a shipment, or the time at which something may go on."""
-        site = SiteContext(context, self._own.stream, self._execution, self._own.horizon)
+        of_site = SiteContext(context, self._own.stream, self._execution, self._own.horizon)
         if not message.port.startswith(TIMER):
-            self._handle(message.payload, site, context)
-        self._resume(site, context)
+            self._handle(message.payload, of_site)
+        self._resume(of_site)
 
-    def _resume(self, site: SiteContext, context: Context) -> None:
+    def _resume(self, context: SiteContext) -> None:
         """Resume every step whose input is complete."""
-        self._start_waiting(site)
-        while site.outputs:
-            self._pass_on(site.outputs.pop(0), site, context)
-            self._start_waiting(site)
+        self._start_waiting(context)
+        while context.outputs:
+            self._pass_on(context.outputs.pop(0), context)
+            self._start_waiting(context)
 
-    def _handle(self, payload: Any, site: SiteContext, context: Context) -> None:
+    def _handle(self, payload: Any, context: SiteContext) -> None:
         if isinstance(payload, NewTuples):
-            self._end_interval(payload, site, context)
+            self._end_interval(payload, context)
         else:
-            self._on_shipment(payload, site)
+            self._on_shipment(payload, context)
 
-    def _on_shipment(self, payload: Shipment, site: SiteContext) -> None:
+    def _on_shipment(self, payload: Shipment, context: SiteContext) -> None:
         plan = self._plan_with(payload.step)
         if plan is None or (
             payload.step in plan.destinations
-            and not self._has_all(plan.halves[payload.step].step.stored, payload.tick, site.now)
+            and not self._has_all(plan.halves[payload.step].step.stored, payload.tick, context.now)
         ):
             self._early.append(payload)
         else:
-            plan.halves[payload.step].on_shipment(payload, site)
+            plan.halves[payload.step].on_shipment(payload, context)
 
     def _has_all(self, stream: int, tick: int, now: int) -> bool:
         """Return whether a stream at this site has all of an interval."""
         return self._own.tick >= tick
 
-    def _end_interval(self, new: NewTuples, site: SiteContext, context: Context) -> None:
+    def _end_interval(self, new: NewTuples, context: SiteContext) -> None:
         if self._kept is not None:
-            site.charge(Work(comparisons=len(new.batch)))
+            context.charge(Work(comparisons=len(new.batch)))
             new = new.take(self._kept.of(new.batch))
-        self._flow_in(self._own, new, site)
+        self._flow_in(self._own, new, context)
 
-    def _flow_in(self, inflow: Inflow, new: NewTuples, site: SiteContext) -> None:
+    def _flow_in(self, inflow: Inflow, new: NewTuples, context: SiteContext) -> None:
         """Take an interval of a stream: into its windows, and to its first one-way join."""
         inflow.horizon.insert(new.tick, new.batch.id, new.batch.ts)
         done = self._execution.may_remove(new.tick, self._done(inflow.stream))
-        self._insert(inflow.stream, new.batch, new.tick, inflow.horizon.passed(done), site)
+        self._insert(inflow.stream, new.batch, new.tick, inflow.horizon.passed(done), context)
         inflow.tick = new.tick
-        self._retry_early(site)
+        self._retry_early(context)
         combinations = Combinations(
             streams=(inflow.stream,), parts=(new.batch,), seq=new.seq, born_ns=new.born_ns
         )
         first = self._plans[-1].first[inflow.stream]
-        self._begin(StepOutput(first, new.tick, True, combinations), site)
+        self._begin(StepOutput(first, new.tick, True, combinations), context)
 
-    def _retry_early(self, site: SiteContext) -> None:
+    def _retry_early(self, context: SiteContext) -> None:
         early, self._early = self._early, []
         for payload in early:
-            self._on_shipment(payload, site)
+            self._on_shipment(payload, context)
 
     def _done(self, stream: int) -> int:
         """Return the latest interval of which all that looks into a stream's windows has come."""
@@ -230,11 +230,11 @@ class Site(Actor):
         )
 
     def _insert(
-        self, stream: int, batch: Batch, tick: int, keep_from: int, site: SiteContext
+        self, stream: int, batch: Batch, tick: int, keep_from: int, context: SiteContext
     ) -> None:
         """Insert an interval's tuples into the windows of the plan in force."""
         for half in self._plans[-1].looking_into(stream):
-            half.insert(batch, tick, keep_from, site)
+            half.insert(batch, tick, keep_from, context)
 
     def _plan_with(self, step: int) -> PlanHalves | None:
         """Return the plan that has a step of this number here."""
@@ -248,15 +248,15 @@ class Site(Actor):
     def _step_of(self, output: StepOutput) -> OneWayStep:
         return self._plan_of(output).halves[output.step].step
 
-    def _pass_on(self, output: StepOutput, site: SiteContext, context: Context) -> None:
+    def _pass_on(self, output: StepOutput, context: SiteContext) -> None:
         """Send what a step made to the next one, or out of the system."""
         following = self._step_of(output).following
         if following is None:
             self._report(self._by_head(output), context)
         else:
-            self._begin(replace(output, step=following), site)
+            self._begin(replace(output, step=following), context)
 
-    def _begin(self, output: StepOutput, site: SiteContext) -> None:
+    def _begin(self, output: StepOutput, context: SiteContext) -> None:
         """Queue combinations before the step they are to go through."""
         if not len(output.combinations) and not self._execution.punctuated:
             return
@@ -264,9 +264,9 @@ class Site(Actor):
         step = self._step_of(output)
         if step.algorithm.delayed:
             late_ns = step.late_ns + self._execution.delta_ns
-            site.wake_at(self._execution.complete_at(output.tick, late_ns), "probe")
+            context.wake_at(self._execution.complete_at(output.tick, late_ns), "probe")
 
-    def _start_waiting(self, site: SiteContext) -> None:
+    def _start_waiting(self, context: SiteContext) -> None:
         """Start steps on what has waited long enough, in the order of its coming.
 
         A copy of another site's window must be complete up to the interval.
@@ -277,9 +277,9 @@ class Site(Actor):
             half = plan.sources[item.step]
             late_ns = half.step.late_ns + self._execution.delta_ns
             if not half.step.algorithm.delayed or self._execution.is_complete(
-                item.tick, late_ns, half.heard, site.now
+                item.tick, late_ns, half.heard, context.now
             ):
-                plan.start(item, site)
+                plan.start(item, context)
             else:
                 self._waiting.append(item)
 
@@ -287,7 +287,7 @@ class Site(Actor):
         """Return results, those of each head stream apart; there are some."""
         return [output.combinations] if len(output.combinations) else []
 
-    def _report(self, results: Sequence[Combinations], context: Context) -> None:
+    def _report(self, results: Sequence[Combinations], context: SiteContext) -> None:
         if not results:
             return
         matches, born_ns, seqs = zip(

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from actors.protocol import Context
 from actors.semijoins.execution import Execution
 from actors.semijoins.one_way import SiteContext, StepOutput
 from actors.semijoins.site import Inflow, Site
@@ -123,17 +122,17 @@ class TreeSite(Site):
             if spec.site == self._own.stream
         }
 
-    def _end_interval(self, new: NewTuples, site: SiteContext, context: Context) -> None:
+    def _end_interval(self, new: NewTuples, context: SiteContext) -> None:
         """Take new tuples with their arrival numbers, by which tuples of a tree are compared."""
-        super()._end_interval(replace(new, batch=replace(new.batch, key=new.seq)), site, context)
+        super()._end_interval(replace(new, batch=replace(new.batch, key=new.seq)), context)
 
-    def _handle(self, payload: Any, site: SiteContext, context: Context) -> None:
-        self._retry_early(site)  # messages of one site are handled in their order
-        super()._handle(payload, site, context)
+    def _handle(self, payload: Any, context: SiteContext) -> None:
+        self._retry_early(context)  # messages of one site are handled in their order
+        super()._handle(payload, context)
         if self._early and self._early[-1] is payload:
             # Look again when the payload may be handled.
             late_ns = self._plans[0].halves[payload.step].step.late_ns
-            site.wake_at(self._execution.complete_at(payload.tick, late_ns), "output")
+            context.wake_at(self._execution.complete_at(payload.tick, late_ns), "output")
 
     def _has_all(self, stream: int, tick: int, now: int) -> bool:
         output = self._outputs.get(stream)
@@ -141,29 +140,29 @@ class TreeSite(Site):
             return super()._has_all(stream, tick, now)
         return output.has_all(tick, self._execution, now)
 
-    def _resume(self, site: SiteContext, context: Context) -> None:
+    def _resume(self, context: SiteContext) -> None:
         """Resume every step whose input is complete, output streams from the bottom up included."""
-        self._retry_early(site)
-        super()._resume(site, context)
-        while (interval := self._next_interval(site)) is not None:
+        self._retry_early(context)
+        super()._resume(context)
+        while (interval := self._next_interval(context)) is not None:
             output, new = interval
-            self._flow_in(output.inflow, new, site)
-            super()._resume(site, context)
+            self._flow_in(output.inflow, new, context)
+            super()._resume(context)
 
-    def _next_interval(self, site: SiteContext) -> tuple[OutputStream, NewTuples] | None:
+    def _next_interval(self, context: SiteContext) -> tuple[OutputStream, NewTuples] | None:
         for output in self._outputs.values():
-            new = output.next_interval(self._execution, site.now)
+            new = output.next_interval(self._execution, context.now)
             if new is not None:
                 return output, new
         return None
 
-    def _pass_on(self, output: StepOutput, site: SiteContext, context: Context) -> None:
+    def _pass_on(self, output: StepOutput, context: SiteContext) -> None:
         """Gather what a step made, or send it out of the system at the root."""
         stream = self._step_of(output).output
         if stream is None:
-            super()._pass_on(output, site, context)
+            super()._pass_on(output, context)
         else:
-            site.wake_at(self._outputs[stream].gather(output, self._execution), "output")
+            context.wake_at(self._outputs[stream].gather(output, self._execution), "output")
 
     def _by_head(self, output: StepOutput) -> list[Combinations]:
         window, rows = self._step_of(output).window, output.combinations

@@ -21,31 +21,20 @@ def value_codes(column: np.ndarray) -> np.ndarray:
     return encode(column if column.dtype == np.int64 else column + 0.0)
 
 
-def distinct(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Assign numbers to the distinct rows of columns in the order of their first appearance.
+def distinct(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Return the distinct rows of *columns* in the order of their first appearance.
 
-    Parameters
-    ----------
-    columns
-        int64 or float64, at least one, of equal length; 0.0 and -0.0 are equal.
-
-    Returns
-    -------
-    tuple
-        The row at which each distinct row appears first, and the number of every row; int64.
+    They are int64 or float64, at least one, of equal length; 0.0 and -0.0 are equal.
     """
-    number, first = ValueTable(len(columns), rows=len(columns[0])).add(columns, 0)
-    return first, number
+    _, first = ValueTable(len(columns), rows=len(columns[0])).add(columns, 0)
+    return tuple(column[first] for column in columns)
 
 
 def contained(columns: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> np.ndarray:
-    """Return for each row of *columns* which row of *values* it equals, int64; -1 for none.
-
-    Rows of *values* are distinct.
-    """
+    """Return whether each row of *columns* is one of the rows of *values*, bool."""
     table = ValueTable(len(values), rows=len(values[0]))
     table.add(values, 0)
-    return table.find(columns)
+    return table.find(columns) >= 0
 
 
 class ValueTable(Stateful):

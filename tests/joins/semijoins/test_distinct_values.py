@@ -46,15 +46,16 @@ def test_values_have_the_same_numbers_until_removed(
         st.tuples(st.integers(-2, 2), st.sampled_from([0.0, -0.0, 0.5, float("inf")])), max_size=40
     )
 )
-def test_distinct_rows_are_numbered_by_first_appearance(rows: list[tuple[int, float]]) -> None:
+def test_distinct_rows_come_in_the_order_they_first_appear(
+    rows: list[tuple[int, float]],
+) -> None:
     """As a dictionary would; 0.0 and -0.0 are one value."""
     columns = [
         np.array([a for a, _ in rows], np.int64),
         np.array([b for _, b in rows], np.float64),
     ]
     order = list(dict.fromkeys(rows))
-    first, number = distinct(columns)
-    assert number.tolist() == [order.index(row) for row in rows]
-    assert first.tolist() == [rows.index(row) for row in order]
-    known = [column[first[:3]] for column in columns]
-    assert contained(columns, known).tolist() == [n if n < 3 else -1 for n in number.tolist()]
+    values = distinct(columns)
+    assert list(zip(*(column.tolist() for column in values), strict=True)) == order
+    known = [column[:3] for column in values]
+    assert contained(columns, known).tolist() == [row in order[:3] for row in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -53,7 +54,7 @@ def alike(
     )
 
 
-def with_stream(statistics: JoinStatistics, at: int, **changed: float) -> JoinStatistics:
+def with_stream(statistics: JoinStatistics, at: int, **changed: Any) -> JoinStatistics:
     """Return *statistics* with the stream at position *at* changed."""
     streams = list(statistics.streams)
     streams[at] = replace(streams[at], **changed)
@@ -69,7 +70,7 @@ def joins(draw: st.DrawFn, streams: int) -> JoinStatistics:
     latency_s = rng.uniform(0.001, 0.05, (streams, streams))
     bandwidth_bps = rng.uniform(1e5, 1e7, (streams, streams))
     others: tuple[OtherPredicate, ...] = ()
-    attributes: tuple[JoinAttribute, ...] = one_attribute(rng.integers(2, 200, streams), 8)
+    attributes: tuple[JoinAttribute, ...] = one_attribute(rng.integers(2, 200, streams).tolist(), 8)
     if draw(st.booleans()):  # one predicate of another kind
         others = (
             OtherPredicate(distinct={0: 50.0, 1: 70.0}, selectivity=float(rng.uniform(1e-3, 1))),
