@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import networkx as nx
 
@@ -64,31 +65,19 @@ def linear_steps(
 
     Raise :exc:`TopologyError` for a Bloom filter where there is no equality.
     """
-    steps = []
-    for number, join in enumerate(plan.one_way_joins):
-        (stored,) = join.stored
-        is_last = len(join.probe) + 1 == len(plan.streams)
-        attributes = JoinAttributes.between(
+    steps = [
+        _one_way_step(
             query,
-            [Operand.of_stream(stream) for stream in join.probe],
-            Operand.of_stream(stored),
             schemas,
+            join,
+            [Operand.of_stream(stream) for stream in join.probe],
+            Operand.of_stream(join.destination),
+            number=number,
+            window=query.windows[join.destination],
+            following=None if len(join.probe) + 1 == len(plan.streams) else number + 1,
         )
-        _check_filter(join, attributes, query.streams[join.probe[-1]], query.streams[stored])
-        steps.append(
-            OneWayStep(
-                number=number,
-                algorithm=join.algorithm,
-                source=join.source,
-                destination=join.destination,
-                streams=join.probe,
-                stored=stored,
-                attributes=attributes,
-                window=query.windows[stored],
-                schema=schemas[stored],
-                following=None if is_last else number + 1,
-            )
-        )
+        for number, join in enumerate(plan.one_way_joins)
+    ]
     return PlanSteps(steps=tuple(steps), removal_ns=_delay_ns(plan.one_way_joins, delta_ns))
 
 
@@ -126,26 +115,20 @@ def tree_steps(
             )
             for probe, stored in ((left, right), (right, left))
         ]
-        for join, window in zip(both, windows, strict=True):
-            probe, stored = window.probe, window.stored
-            attributes = JoinAttributes.between(query, [probe], stored, schemas)
-            schema = stored.schema(schemas)
-            _check_filter(join, attributes, probe.schema(schemas).stream, schema.stream)
-            steps.append(
-                OneWayStep(
-                    number=len(steps),
-                    algorithm=join.algorithm,
-                    source=join.source,
-                    destination=join.destination,
-                    streams=(probe.number,),
-                    stored=stored.number,
-                    attributes=attributes,
-                    window=window,
-                    schema=schema,
-                    output=None if last else operands[streams].number,
-                    late_ns=late_ns[stored.streams],
-                )
+        steps += [
+            _one_way_step(
+                query,
+                schemas,
+                join,
+                [window.probe],
+                window.stored,
+                number=2 * place + direction,
+                window=window,
+                output=None if last else operands[streams].number,
+                late_ns=late_ns[window.stored.streams],
             )
+            for direction, (join, window) in enumerate(zip(both, windows, strict=True))
+        ]
         outputs += [
             OutputSpec(
                 operand=window.stored,
@@ -173,14 +156,32 @@ def _delay_ns(joins: Sequence[PlannedJoin], delta_ns: int) -> int:
     return delta_ns * (2 if any(join.algorithm.delayed for join in joins) else 1)
 
 
-def _check_filter(
-    join: PlannedJoin, attributes: JoinAttributes, source: str, destination: str
-) -> None:
+def _one_way_step(
+    query: JoinQuery,
+    schemas: Sequence[Schema],
+    join: PlannedJoin,
+    joined: Sequence[Operand],
+    stored: Operand,
+    **more: Any,
+) -> OneWayStep:
+    """Return the step that joins what is *joined* so far with *stored*; *more* are its fields."""
+    attributes = JoinAttributes.between(query, joined, stored, schemas)
+    schema = stored.schema(schemas)
     if join.algorithm.startswith("BLOOM") and not attributes.equalities:
         raise TopologyError(
-            f"{join.algorithm} from {source} to {destination}: a Bloom filter needs a predicate "
-            "with ="
+            f"{join.algorithm} from {joined[-1].schema(schemas).stream} to {schema.stream}: a "
+            "Bloom filter needs a predicate with ="
         )
+    return OneWayStep(
+        algorithm=join.algorithm,
+        source=join.source,
+        destination=join.destination,
+        streams=tuple(operand.number for operand in joined),
+        stored=stored.number,
+        attributes=attributes,
+        schema=schema,
+        **more,
+    )
 
 
 def longest_path(
