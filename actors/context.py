@@ -1,4 +1,4 @@
-"""The context a host gives to an actor: it records, and touches nothing."""
+"""The context that a host passes to an actor: it records, and changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from joins.work import Work
 
 
 class RecordingContext:
-    """Records what one actor asks for; `take` hands the record over and starts a new one."""
+    """Records what one actor asks for; `take` returns the record and starts a new one."""
 
     __slots__ = ("_ports", "_reply", "_seed", "name", "now", "rng")
 

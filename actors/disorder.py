@@ -44,10 +44,11 @@ class Disorder:
             delay = drawn % np.uint64(self.delay_ns + 1)
         else:
             delay = -self.delay_ns * np.log1p(-np.minimum(drawn * _UNIT, 1 - 2.0**-53))
-        # Delays are held back from the end of time rather than wrapping round it.
+        # Delays end at the end of time rather than wrap round it.
         room = np.uint64(2**63 - 1) - batch.ts.astype(np.uint64)
         room = np.where(batch.ts < 0, np.uint64(2**63 - 1), room)
-        return batch.ts + np.minimum(delay.astype(np.uint64), room).astype(np.int64)
+        due: np.ndarray = batch.ts + np.minimum(delay.astype(np.uint64), room).astype(np.int64)
+        return due
 
 
 class DisorderedFeed(Stateful):
@@ -57,12 +58,12 @@ class DisorderedFeed(Stateful):
     `actors.feed.Feed`.
     """
 
-    state = ("_feed", "_held", "_due", "_read_to", "_ended", "_number")
+    state = ("_feed", "_delayed", "_due", "_read_to", "_ended", "_number")
 
     def __init__(self, files: tuple[StreamFile, ...], disorder: Disorder) -> None:
         self._feed = Feed(files)
         self._disorder = disorder
-        self._held = [Batch.empty(file.schema) for file in files]
+        self._delayed = [Batch.empty(file.schema) for file in files]
         self._due = [np.empty(0, np.int64) for _ in files]
         self._read_to: int | None = None
         self._ended = False
@@ -74,20 +75,20 @@ class DisorderedFeed(Stateful):
             self._read(rows)
         due = np.concatenate(self._due)
         stream_of = np.repeat(np.arange(len(self._due)), [len(times) for times in self._due])
-        ids = np.concatenate([batch.id for batch in self._held])
+        ids = np.concatenate([batch.id for batch in self._delayed])
         order = np.lexsort((ids, stream_of, due))[:rows]
         if not len(order):
             return None
         parts, numbers = [], []
         begin = 0
-        for stream, batch in enumerate(self._held):
+        for stream, batch in enumerate(self._delayed):
             mine = stream_of[order] == stream
             taken = order[mine] - begin
             begin += len(batch)
             parts.append(batch.take(taken))
             numbers.append(np.flatnonzero(mine) + self._number)
             left = np.setdiff1d(np.arange(len(batch)), taken)
-            self._held[stream], self._due[stream] = batch.take(left), self._due[stream][left]
+            self._delayed[stream], self._due[stream] = batch.take(left), self._due[stream][left]
         self._number += len(order)
         return Arrivals(parts=tuple(parts), seq=tuple(numbers))
 
@@ -103,12 +104,12 @@ class DisorderedFeed(Stateful):
             self._ended = True
             return
         for stream, part in enumerate(arrivals.parts):
-            self._held[stream] = Batch.concat([self._held[stream], part])
+            self._delayed[stream] = Batch.concat([self._delayed[stream], part])
             due = self._disorder.due(stream, part)
             self._due[stream] = np.concatenate([self._due[stream], due])
         self._read_to = max(int(part.ts[-1]) for part in arrivals.parts if len(part))
 
 
 def open_feed(files: tuple[StreamFile, ...], disorder: Disorder | None) -> Feed | DisorderedFeed:
-    """Return the feed of *files*, out of order if *disorder* says so."""
+    """Return the feed of *files*, out of order if there is *disorder*."""
     return DisorderedFeed(files, disorder) if disorder else Feed(files)

@@ -25,7 +25,7 @@ _READ_ROWS = 65_536
 
 
 class StreamData(Protocol):
-    """A prepared stream, wherever it lies: `StreamFile` or `StreamTable`."""
+    """A prepared stream, on disk or in memory: `StreamFile` or `StreamTable`."""
 
     @property
     def schema(self) -> Schema:
@@ -41,7 +41,7 @@ class StreamData(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamFile:
-    """Where a prepared stream lies and what to read of it.
+    """Where a prepared stream is and what to read of it.
 
     Attributes
     ----------
@@ -161,28 +161,30 @@ class Feed(Stateful):
 
 
 class _Reader:
-    """What has been read of a stream and not been taken: some blocks, the first in part."""
+    """The blocks of a stream that were read but not taken yet, the first of them in part."""
 
     def __init__(self, file: StreamFile, start: int) -> None:
         self._blocks = file.batches(start)
-        self._held = deque([Batch.empty(file.schema)])
+        self._unread = deque([Batch.empty(file.schema)])
 
     def times(self, rows: int) -> np.ndarray:
         """Return the event times of the next *rows* tuples, fewer at the very end."""
-        held = sum(map(len, self._held))
-        while held < rows and (block := next(self._blocks, None)) is not None:
-            self._held.append(block)
-            held += len(block)
-        first = self._held[0].ts
-        times = first if len(first) >= rows else np.concatenate([block.ts for block in self._held])
+        unread = sum(map(len, self._unread))
+        while unread < rows and (block := next(self._blocks, None)) is not None:
+            self._unread.append(block)
+            unread += len(block)
+        first = self._unread[0].ts
+        times = (
+            first if len(first) >= rows else np.concatenate([block.ts for block in self._unread])
+        )
         return times[:rows]
 
     def take(self, rows: int) -> Batch:
         """Take the next *rows* tuples, of those whose times have been looked at."""
-        parts = [self._held[0].slice(0, rows)]
+        parts = [self._unread[0].slice(0, rows)]
         while (rows := rows - len(parts[-1])) > 0:
-            self._held.popleft()
-            parts.append(self._held[0].slice(0, rows))
-        block = self._held[0]
-        self._held[0] = block.slice(len(parts[-1]), len(block))
+            self._unread.popleft()
+            parts.append(self._unread[0].slice(0, rows))
+        block = self._unread[0]
+        self._unread[0] = block.slice(len(parts[-1]), len(block))
         return Batch.concat(parts)

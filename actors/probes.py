@@ -53,7 +53,7 @@ class Probes:
         )
 
     def take(self, rows: np.ndarray) -> Probes:
-        """Return the given *rows* (int64 places, or a mask), copied."""
+        """Return some *rows* (int64 places, or a mask), copied."""
         return Probes(self.batch.take(rows), self.start[rows], self.stop[rows], self.born_ns[rows])
 
     @classmethod

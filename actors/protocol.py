@@ -1,6 +1,6 @@
 """What an actor is, what it may ask for, and how a host runs it.
 
-An actor is sans-I/O: it knows no process, no network and no clock but `Context.now`. Whatever it
+An actor is sans-I/O: it has no process, no network and no clock but `Context.now`. Whatever it
 wants done is recorded on its context; a host runs the actor and hands the record to the kernel.
 """
 
@@ -59,7 +59,7 @@ class Message:
 
 
 class Context(Protocol):
-    """What an actor may know and ask for while it receives a message."""
+    """What an actor can see and ask for while it receives a message."""
 
     name: str
     now: int
@@ -153,7 +153,7 @@ class Host(Protocol):
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
     ) -> None:
-        """Let *actor* receive a message that arrives at virtual time *now*.
+        """Have *actor* receive a message that arrives at virtual time *now*.
 
         *handle* is None or came out of a `Reply` of this host. The reply is fetched by *ticket*.
         """

@@ -15,7 +15,7 @@ _ID_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The matches that one joiner found for the probes of one message.
+    """One joiner's matches for the probes of one message.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Answers:
 
     @property
     def nbytes(self) -> int:
-        """Size on the wire in bytes: two ids a pair, whether or not this run keeps them."""
+        """Size on the wire in bytes: two ids a pair, whether or not this run writes them."""
         result_bytes = _ID_BYTES * self.streams
         return sum(_PROBE_BYTES * len(part) + result_bytes * part.total for part in self.matches)
 
@@ -89,7 +89,7 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a replica's collector did, said once at the end of the streams.
+    """What a replica's collector did, sent once at the end of the streams.
 
     Attributes
     ----------

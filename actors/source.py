@@ -19,7 +19,7 @@ ARRIVALS = "arrivals"
 """The port on which a source gets `Arriving` from an engine, instead of reading files."""
 
 _AHEAD = 8
-"""Batches that a source without a rate keeps ready at its port, so that the port never runs dry."""
+"""Batches ready at the port of a source without a rate, so that the port never runs dry."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +33,12 @@ class Feeding:
     rate_tps
         Tuples per virtual second over all streams; None feeds as fast as back-pressure allows.
     disorder
-        How far tuples arrive out of the order of their event times; None keeps the order.
+        How far tuples arrive out of the order of their event times; None: they do not.
     watermark_lag_ns
         How far watermarks stay behind the latest event time that has arrived; None takes the
         disorder's delay. With less than the longest delay some tuples are late.
     watermarks
-        Whether there are any before the end; without them no stored tuple is ever let go.
+        Whether there are any before the end; without them no stored tuple ever expires.
     """
 
     batch_rows: int = 500
@@ -119,7 +119,7 @@ class Source(TakesArrivals):
     """Sends its streams' tuples in arrival order on port ``out``, a batch at a time.
 
     A batch leaves when its last tuple has come into being; a source whose receiver has no room
-    falls behind, and its tuples' latency tells. Fed by an engine, it reads nothing itself.
+    falls behind, which its tuples' latency shows. Fed by an engine, it reads nothing itself.
     """
 
     state: ClassVar[tuple[str, ...]] = ("_feed", "_next")
@@ -146,7 +146,7 @@ class Source(TakesArrivals):
             context.set_timer(self._due_ns(self._next, context.now), "next")
 
     def _pass_on(self, arriving: Arriving, context: Context) -> None:
-        """Send what an engine has fed in, in messages of the size that was asked for."""
+        """Send what an engine has fed in, in messages of the configured size."""
         begin, stop = arriving.arrivals.span[0], arriving.arrivals.span[1] + 1
         for first in range(begin, stop, self._feeding.batch_rows):
             end = min(first + self._feeding.batch_rows, stop)
@@ -170,4 +170,5 @@ class Source(TakesArrivals):
         if rate is None:
             return np.full(len(seq), now, np.int64)
         whole, rest = np.divmod(seq, rate)  # seq * NS_PER_S would overflow in long streams
-        return whole * NS_PER_S + rest * NS_PER_S // rate
+        born_ns: np.ndarray = whole * NS_PER_S + rest * NS_PER_S // rate
+        return born_ns

@@ -29,7 +29,7 @@ class Clock(simpy.Environment):
         self.schedule(moment, letter.priority, at_ns - self._now)  # type: ignore[arg-type]
 
     def advance(self, events: int) -> bool:
-        """Let the next *events* happen; return whether there were as many."""
+        """Process the next *events*; return whether there were as many."""
         step = self.step
         try:
             for _ in range(events):

@@ -3,7 +3,7 @@
 Three rules make a run a function of its seed alone, wherever the actors live.
 
 1. *Arrival order.* An actor's state changes in the order in which messages and timers arrive at it.
-   Service time delays what it sends, not what it knows; so a message goes to the host as soon as it
+   Service time delays what it sends, not its state; so a message goes to the host as soon as it
    arrives.
 2. *Sync point.* A message that starts service at t is waited for at t + floor, where floor is what
    such a message costs at the least. What overlaps in virtual time runs in parallel in real
@@ -11,13 +11,14 @@ Three rules make a run a function of its seed alone, wherever the actors live.
 3. *One order.* Things that meet at one virtual time are taken by (sender's rank, sender's sequence
    number), never by when a reply happened to come.
 
-Inboxes are bounded. A sender whose receiver has no room keeps the message and starts no further
-service until it is taken (credit-based flow control), so pressure travels back to the source.
-Credits themselves travel in no time, and cost no bytes. Answers (`FEEDBACK`) need no room.
+Inboxes are bounded. A sender whose receiver has no room waits, and starts no further service until
+its message has left (credit-based flow control), so pressure travels back to the source. Credits
+themselves travel in no time, and cost no bytes. Answers (`FEEDBACK`) need no room.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -25,9 +26,9 @@ from typing import Any
 import networkx as nx
 
 from actors.protocol import FEEDBACK, START, TIMER, Host, Reply, Sent, Wiring
+from joins.work import NO_WORK
 from netsim.clock import Clock, Moment
 from netsim.cost import CostProfile
-from netsim.left_replies import LeftReplies
 from netsim.network import NetworkError
 from netsim.outcome import EndlessRunError, Outcome, Progress
 from netsim.parts import Letter, Node, Site
@@ -38,6 +39,11 @@ INBOX_MESSAGES = 16
 """Default room of an inbox, as deep as an engine's exchange buffers; 1 is the least."""
 
 _EVENTS_BETWEEN_REPORTS = 4_096
+
+_UNFETCHED_MESSAGES = 1_024
+_UNFETCHED_BYTES = 2**24
+"""Replies not fetched from the host at most, and bytes of the messages they answer: they take
+memory of the actors' processes."""
 
 
 class Kernel:
@@ -92,7 +98,7 @@ class Kernel:
         self._host = host
         self._trace = trace
         self._collect = collect
-        self._left_replies = LeftReplies(host, collect)
+        self._deferred = _DeferredReplies(host, collect)
         self._tickets = 0
         self._tuples = self._messages = self._nbytes = 0
         self._served = self._end_ns = 0
@@ -140,7 +146,7 @@ class Kernel:
                 raise EndlessRunError(
                     f"the run has not ended after {until_ns / 1e9:g} virtual seconds"
                 )
-        self._left_replies.fetch()
+        self._deferred.fetch()
         if progress:
             progress(self._progress())
         return Outcome(
@@ -210,8 +216,8 @@ class Kernel:
         sender = letter.sender
         sender.unsent -= 1
         if not sender.unsent:
-            self._set_timers(sender, sender.held_timers)
-            sender.held_timers = []
+            self._set_timers(sender, sender.delayed_timers)
+            sender.delayed_timers = []
             # As an event of its own: a chain of blocked senders would otherwise recurse.
             self._at(self._clock.now, self._resume, letter)
 
@@ -247,7 +253,7 @@ class Kernel:
 
     def _complete_unasked(self, letter: Letter) -> None:
         self._record(letter)
-        self._left_replies.leave(letter)
+        self._deferred.defer(letter)
         self._release_core(letter.receiver)
 
     def _complete(self, moment: Moment) -> None:
@@ -266,7 +272,7 @@ class Kernel:
                 self._tuples += sent.rows
         if node.unsent:
             # A blocked source must not run on: its clock waits with it.
-            node.held_timers += reply.timers
+            node.delayed_timers += reply.timers
         else:
             self._set_timers(node, reply.timers)
         self._release_core(node)
@@ -292,3 +298,40 @@ class Kernel:
         # A timer's port ends in its name, and so has no code of its own.
         port = self._port_code.get(letter.port, self._timer_code)
         self._trace.record(letter.trace_row(port, self._end_ns))
+
+
+class _DeferredReplies:
+    """Replies of actors that only emit: nothing waits for them, so they are fetched together.
+
+    Parameters
+    ----------
+    host
+        Stores the replies.
+    collect
+        Called with what an actor emitted.
+    """
+
+    def __init__(self, host: Host, collect: Callable[[list[Any]], None]) -> None:
+        self._host = host
+        self._collect = collect
+        self._tickets: deque[int] = deque()
+        self._nbytes = 0
+
+    def defer(self, letter: Letter) -> None:
+        """Fetch the reply to *letter* later."""
+        self._tickets.append(letter.ticket)
+        self._nbytes += letter.nbytes
+        if len(self._tickets) > _UNFETCHED_MESSAGES or self._nbytes > _UNFETCHED_BYTES:
+            self.fetch()
+
+    def fetch(self) -> None:
+        """Collect what was emitted meanwhile, in virtual order.
+
+        Raise :exc:`ValueError` when an actor asked for something else.
+        """
+        while self._tickets:
+            reply = self._host.reply(self._tickets.popleft())
+            if reply.sends or reply.timers or reply.work != NO_WORK:
+                raise ValueError("an actor declared to only emit asked for something else")
+            self._collect(reply.emitted)
+        self._nbytes = 0

@@ -20,7 +20,7 @@ from joins.errors import JoinsimError
 
 
 class NetworkError(JoinsimError, ValueError):
-    """A network that cannot be; names the site, link or value and what is allowed."""
+    """A network that is not possible; names the site, link or value and what is allowed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ def full_mesh(sites: Iterable[str], link: Link, *, cores: int = 1) -> nx.Graph:
 def link_between(network: nx.Graph, a: str, b: str) -> Link | None:
     """Return the link that carries messages from site *a* to *b*; None within one site.
 
-    Sites that are not neighbours talk along the path of the fewest links: latencies add up, and the
+    Sites that are not neighbours send along the path of the fewest links: latencies add up, and the
     narrowest bandwidth counts. Raise :exc:`NetworkError` when there is no path.
     """
     if a == b:
@@ -131,14 +131,14 @@ def link_between(network: nx.Graph, a: str, b: str) -> Link | None:
         path = nx.shortest_path(network, a, b)
     except nx.NetworkXNoPath:
         raise NetworkError(f"no link leads from site {a!r} to site {b!r}") from None
-    links = [network.edges[edge]["link"] for edge in pairwise(path)]
+    links: list[Link] = [network.edges[edge]["link"] for edge in pairwise(path)]
     if len(links) == 1:
         return links[0]
     kinds = {link.latency.kind for link in links if not link.latency.is_constant}
     if len(kinds) > 1:
         raise NetworkError(
             f"the path {' - '.join(path)} mixes latencies of the kinds {', '.join(sorted(kinds))}: "
-            "give the two sites a link of their own"
+            "add a link between the two sites"
         )
     return Link(
         latency=Latency(

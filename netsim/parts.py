@@ -1,4 +1,4 @@
-"""What the kernel keeps of sites, actors, and each message on its way.
+"""The kernel's records of sites, actors, and each message on its way.
 
 Small mutable records with slots: a run makes one `Letter` a message and touches it six times.
 """
@@ -13,7 +13,7 @@ from actors.protocol import NO_SPAN, Reply
 from netsim.cost import CostProfile
 
 _SEQ_BITS = 40
-"""An event's priority is (rank << 40) + seq: a sender's first 10^12 messages keep their order."""
+"""An event's priority is (rank << 40) + seq: so a sender's first 10^12 messages stay in order."""
 
 
 class Site:
@@ -28,7 +28,7 @@ class Site:
         self.ingress_free_ns = 0
 
     def claim_core(self, node: Node, now: int) -> bool:
-        """Give *node* a core; return False where it has to wait for one."""
+        """Return whether *node* has a core now; else it waits for one."""
         if self.free_cores:
             self.free_cores -= 1
             return True
@@ -36,7 +36,7 @@ class Site:
         return False
 
     def release_core(self) -> Node | None:
-        """Take a core back; return the actor that has waited for it longest, which gets it."""
+        """Free a core; return the actor that has waited longest for one, which gets it."""
         if self.ready:
             return heappop(self.ready)[2]
         self.free_cores += 1
@@ -44,12 +44,12 @@ class Site:
 
 
 class Node:
-    """What the kernel keeps of one actor."""
+    """The kernel's record of one actor."""
 
     __slots__ = (
         "busy",
         "credits",
-        "held_timers",
+        "delayed_timers",
         "inbox",
         "is_source",
         "name",
@@ -82,7 +82,7 @@ class Node:
         self.only_emits = only_emits
         self.inbox: deque[Letter] = deque()
         self.waiting: deque[Letter] = deque()
-        self.held_timers: list[tuple[int, str]] = []
+        self.delayed_timers: list[tuple[int, str]] = []
         self.busy = False
         self.unsent = 0
         self.seq = 0
@@ -140,7 +140,7 @@ class Letter:
         self.sent_ns = self.left_ns = now
 
     def trace_row(self, port: int, done_ns: int) -> tuple[int, ...]:
-        """Return what the trace says of it (`netsim.trace.COLUMNS`) now that it was served."""
+        """Return its row of the trace (`netsim.trace.COLUMNS`), now that it was served."""
         return (
             self.sender.rank,
             self.receiver.rank,

@@ -38,24 +38,24 @@ was done."""
 
 _NAMED = COLUMNS[:3]
 _FLUSH_ROWS = 16_384
-"""Rows kept in memory at most; also the size of a row group on disk."""
+"""Rows in memory at most; also the size of a row group on disk."""
 
 
 def trace_names(wiring: Wiring) -> list[str]:
-    """Return what the codes in the trace of a system wired like this stand for: actors, ports."""
+    """Return what the codes in the trace of a system of this wiring stand for: actors, ports."""
     ports = {port for ports in wiring.values() for port in ports}
     return [*wiring, *sorted(ports), START, TIMER]
 
 
 class Trace:
-    """Takes rows as they come, keeps a running digest, and writes Parquet if given a path.
+    """Collects rows, updates a running digest, and writes Parquet if given a path.
 
     Parameters
     ----------
     names
         What the small integers of the columns sender, receiver and port stand for.
     path
-        Parquet file to write; None keeps only the digest.
+        Parquet file to write; None computes only the digest.
     """
 
     def __init__(self, names: Sequence[str], path: Path | None = None) -> None:
@@ -70,7 +70,7 @@ class Trace:
         )
         self._writer = pq.ParquetWriter(path, self._schema, compression="zstd") if path else None
         self.record = self._rows.append
-        """Take one row: a tuple of integers in the order of `COLUMNS`."""
+        """Add one row: a tuple of integers in the order of `COLUMNS`."""
 
     def flush_if_full(self) -> None:
         """Move rows to disk when enough have gathered; call now and then."""

@@ -26,7 +26,7 @@ class Channel:
 
 
 class Wires:
-    """Takes messages from their senders' ports to their receivers' (see `netsim.network`).
+    """Carries messages from their senders' ports to their receivers' (see `netsim.network`).
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Wires:
     nodes, wiring, placement, network, seed
         As the kernel's.
     arrive
-        Is called when a message's last bit has come.
+        Called when a message's last bit has arrived.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Wires:
         self._at(first_bit_ns, self._reach, letter)
 
     def _reach(self, moment: Moment) -> None:
-        """Take the first bit at the receiver's port; the message is in when the last bit is."""
+        """Receive the first bit at the receiver's port; the message arrives with the last one."""
         letter = moment.letter
         site = letter.receiver.site
         free_ns = site.ingress_free_ns

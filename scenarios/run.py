@@ -25,10 +25,9 @@ from actors.protocol import Host, Reply
 from actors.source import Feeding
 from joins.queries.windows import WindowClause
 from joins.state import array_bytes
-from netsim.cost import load_profile
+from netsim.cost import load_profile, operator_profiles
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
-from netsim.operator_cost import operator_profiles
 from netsim.outcome import Outcome, Progress
 from netsim.trace import Trace, trace_names
 from scenarios.config import build_network

@@ -51,12 +51,12 @@ def describe(topology: Topology[Any]) -> list[Described]:
 
 
 def _meanings(parameters_type: type) -> Iterator[tuple[str, str]]:
-    """Yield what the docstrings of a class and its bases say of each field."""
+    """Yield each field with its meaning in the docstrings of a class and its bases."""
     for documented in reversed(parameters_type.__mro__):
         for entry in parse(documented.__doc__ or "", DocstringStyle.NUMPYDOC).params:
-            told = re.sub(r"``|\*", "", " ".join((entry.description or "").split()))
+            meaning = re.sub(r"``|\*", "", " ".join((entry.description or "").split()))
             for name in entry.arg_name.split(", "):
-                yield name, told
+                yield name, meaning
 
 
 def _written(value: Any, schema: dict[str, Any]) -> str:
@@ -68,7 +68,7 @@ def _written(value: Any, schema: dict[str, Any]) -> str:
 
 
 def _allowed(schema: dict[str, Any]) -> str:
-    """Say what a JSON schema admits, as far as parameters use it."""
+    """Describe the values that a JSON schema admits, as far as parameters use it."""
     match schema:
         case {"anyOf": [one, {"type": "null"}]}:
             return f"{_allowed(one)}; or none"

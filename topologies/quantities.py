@@ -28,7 +28,7 @@ class Extent:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """Let pydantic check values of this kind."""
+        """Return how pydantic checks values of this kind."""
         return core_schema.no_info_before_validator_function(self._check, handler(source))
 
     def _check(self, value: object) -> object:

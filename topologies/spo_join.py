@@ -11,9 +11,9 @@ to one PO-Join PE, in turns, and sorted fields to it by way of the permutation P
 
 With ``window_state = "cache"`` a cache joins them, which the PO-Join PEs write to and read from.
 
-Exact are the variants that know whose partial results they combine and which tuples each probe may
-see. The paper shows what happens without (Figures 18 and 19); so do these variants, and claim
-nothing.
+Exact are the variants in which partial results are combined by tuple and every probe has its
+window. The paper shows what happens without (Figures 18 and 19); so do these variants, which claim
+no exactness.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SpoJoinParameters:
     permutation_pes
         PEs that compute permutation arrays; None takes one per stream, as in Figure 3.
     po_join_pes
-        PEs that hold the immutable component.
+        PEs of the immutable component.
     merge_threshold
         δ: ``slide`` is W_s, ``slide/pes`` is W_s over the number of PO-Join PEs; or a number of
         tuples or a time, as the windows are, up to the window's length.
@@ -82,10 +82,10 @@ class SpoJoinParameters:
         How partial results get to the logical PEs: by ``hash`` of the tuple's id, or
         ``round_robin``, with which they seldom meet.
     hash_table
-        Whether logical PEs keep partial results apart by tuple (section 4.3); without, they combine
+        Whether logical PEs separate partial results by tuple (section 4.3); without, they combine
         whatever comes.
     window_state
-        How PO-Join PEs know what has expired (section 4.2): every tuple has ``carried`` its window
+        How PO-Join PEs learn what has expired (section 4.2): every tuple has ``carried`` its window
         from the router; a PE's ``own_slide`` expires when a new one is assigned to it; the
         partitioner sends counts ``round_robin``; or the first PE shares its count through a
         ``cache``. All but the first find expired tuples, and need windows by count.
@@ -93,7 +93,7 @@ class SpoJoinParameters:
         With the cache: least time between two messages of the first PE to it, and of each other PE;
         None is 10 ms.
     nodes
-        Machines that the PEs share in turns; None gives each a machine of its own.
+        Machines that the PEs share in turns; None: each has a machine of its own.
     """
 
     predicate_pes: Pes = 1
@@ -122,7 +122,7 @@ class SpoJoin(Topology[SpoJoinParameters]):
     parameters_type = SpoJoinParameters
 
     def claims_exact(self, parameters: SpoJoinParameters) -> bool:
-        """Return whether no part of the system goes by what it cannot know."""
+        """Return whether results are combined by tuple and windows are carried."""
         return (
             parameters.hash_table
             and parameters.logical_partitioning == "hash"

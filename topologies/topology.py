@@ -60,7 +60,7 @@ class Job:
     profile
         What work costs, for systems that schedule work on cores of their own.
     network
-        Gives the network over given sites, for systems that choose by it while they run.
+        Returns the network over some sites, for systems that choose by it while they run.
     live
         Whether actors run on a real engine at full speed, where what is simulated of a machine
         inside one of them must be real.
@@ -82,7 +82,7 @@ class Approximation:
     Attributes
     ----------
     kept
-        Which tuples of each stream it keeps; a result is kept with the chance of its value.
+        Which tuples of each stream it keeps; a result stays with the probability of its value.
     byte_budget
         Most bytes a second that any link may carry, both ways together, on average; None for any.
     """
@@ -171,7 +171,7 @@ class Topology(ABC, Generic[P]):
         return None
 
     def notes(self, job: Job, parameters: P) -> tuple[str, ...]:
-        """Return remarks on *parameters* that are allowed, but say less than they seem to."""
+        """Return remarks on *parameters* that have less effect than they seem to."""
         return ()
 
     def in_miniature(self, parameters: P) -> P:
@@ -189,9 +189,9 @@ class Topology(ABC, Generic[P]):
         return parameters
 
     def warnings(self, query: JoinQuery, parameters: P, network: nx.Graph) -> tuple[str, ...]:
-        """Return what a person should know before a run over *network*, a sentence each.
+        """Return warnings to show before a run over *network*, a sentence each.
 
-        Override it where a system trusts in something that the network may not keep.
+        Override it where a system relies on something that the network may not provide.
         """
         return ()
 
@@ -210,14 +210,14 @@ class Topology(ABC, Generic[P]):
     def assemble(self, job: Job, parameters: P) -> ActorGraph:
         """Return the graph for a query that joins as this system does.
 
-        Raise :exc:`TopologyError` for what else stands against it.
+        Raise :exc:`TopologyError` for what else is wrong with it.
         """
 
     def _refuse_disorder(self, query: JoinQuery) -> None:
         if any(window.kind == "count" for window in query.windows):
             raise TopologyError(
-                f"feeding.disorder: the window {query.window} holds the tuples that came last, so "
-                "each disorder would have an answer of its own; give the window a time"
+                f"feeding.disorder: the window {query.window} has the tuples that came last, so "
+                "each disorder would have an answer of its own; use a window of time"
             )
         if not self.out_of_order:
             raise TopologyError(
@@ -229,7 +229,7 @@ class Topology(ABC, Generic[P]):
         if self.multiway and query.is_self_join:
             raise TopologyError(
                 f"{self.name} joins streams of different sites; the query joins "
-                f"{query.streams[0]} with itself: give its data to two names"
+                f"{query.streams[0]} with itself: load its data under two names"
             )
         if not self.multiway and len(query.streams) > 2:
             raise TopologyError(

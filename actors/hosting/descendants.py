@@ -17,8 +17,8 @@ _LEAVE_S = 2  # for processes to end by themselves
 def ending_with(stop: Callable[[], object], start: Callable[[], object]) -> Iterator[None]:
     """Call *start*, and at the end of the ``with`` *stop*; then end what is left of what it began.
 
-    Ray, interrupted while it comes up, does not know of some of its processes, and its agents go on
-    for a minute without the others. Processes that somebody else starts here are left alone.
+    Ray, interrupted while it comes up, forgets some of its processes, and its agents go on for a
+    minute without the others. Processes that somebody else starts here are left alone.
     """
     before = psutil.Process().children()
     started: list[psutil.Process] = []

@@ -56,7 +56,7 @@ class Door:
     Parameters
     ----------
     host
-        Address of this machine that the others know it by.
+        Address of this machine, as the others reach it.
     """
 
     def __init__(self, host: str) -> None:
@@ -107,7 +107,7 @@ class Mesh:
     member
         This member's number.
     driver
-        The last member, which asked for the others.
+        The last member, which started the others.
     """
 
     def __init__(self, member: int, links: dict[int, socket.socket]) -> None:
@@ -139,7 +139,7 @@ class Mesh:
             raise MemberLostError(peer) from None
 
     def receive(self, timeout_s: float | None = None) -> tuple[int, Any] | None:
-        """Return who sent the next frame and what it holds; None when none came in time.
+        """Return the sender of the next frame and its object; None when none came in time.
 
         Raise :exc:`MemberLostError` when a member is gone and all it sent has been received.
         """

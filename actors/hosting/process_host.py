@@ -1,8 +1,8 @@
 """The host that runs actors in other processes, in virtual time: both of its ends.
 
-`ProcessHost` is where virtual time is kept, and says in which order messages are received. A
-process gets what has arrived for it as soon as it has nothing else to do; the rest goes out in one
-frame when the kernel must wait for a reply. Then the processes work side by side.
+`ProcessHost` is on the side of virtual time, which orders the messages. A process gets what has
+arrived for it as soon as it has nothing else to do; the rest goes out in one frame when the kernel
+must wait for a reply. Then the processes work side by side.
 
 `Shard` is a process's share of the actors. Payloads go straight from the process that made them to
 those that will read them, ahead of any request.
@@ -118,7 +118,7 @@ def serve(
 ) -> None:  # fmt: skip
     """Run the actors whose home this member of *mesh* is, until a member leaves it.
 
-    The driver keeps virtual time; *homes* is actor name to member.
+    The driver has the virtual time; *homes* is actor name to member.
     """
     Shard(mesh, homes, specs, wiring, seed).run()
 

@@ -22,7 +22,7 @@ terminal."""
 
 
 class RayUnavailableError(JoinsimError):
-    """Ray could not be started or reached, or went away; says where and what to do."""
+    """Ray could not be started or reached, or went away; names where, and what to do."""
 
 
 class Processes(Protocol):
@@ -66,7 +66,7 @@ def pack(
     sites
         Actor name to the machine it lives on.
     processes
-        How many processes to use at the most; `EACH` gives every actor one of its own.
+        How many processes to use at the most; with `EACH` every actor has one of its own.
     """
     if processes == EACH:
         return {actor: place for place, actor in enumerate(roles)}

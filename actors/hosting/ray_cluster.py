@@ -2,12 +2,11 @@
 
 Together with `ray_processes` the only user of Ray.
 
-Without the head Ray gives up, in its own way: a driver that misses it for a minute is ended by Ray
-from within, whatever it is doing, and nothing of ours is called then; the processes it started stay
-until their nodes give up as well. So `Head` looks whether it is there, to stop before that and say
-why. A head that is started again meanwhile is the same to Ray, and so it is here. One that is there
-and hangs cannot be told from a busy one: what is tested is whether its machine takes a connection
-for it.
+Ray ends a driver that misses the head for a minute from within, whatever it is doing, and nothing
+of ours is called then; the processes it started stay until their nodes end as well. So `Head` tests
+whether it is there, to stop before that and report why. A head that is started again meanwhile is
+the same to Ray, and so it is here. A head that hangs looks like a busy one: the test is whether its
+machine takes a connection for it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ SHIPPED = {
 """What a cluster is to have of us, as Ray's ``runtime_env``."""
 
 JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
-"""Set by `ray job submit`, which has shipped the repository itself and lets nobody do it again."""
+"""Set by `ray job submit`, which has shipped the repository itself and allows nobody else to."""
 _OBJECT_STORE_BYTES = 2 * 2**30
 
 

@@ -1,4 +1,4 @@
-"""Processes that Ray places and starts, joined in a mesh with the one that asked for them.
+"""Processes that Ray places and starts, joined in a mesh with the one that starts them.
 
 Each is a Ray actor that carries what lives in it: ``ray list actors`` shows the classes of its
 actors and their names, in a namespace of the run. Ray places the processes and watches over them;
@@ -34,7 +34,7 @@ _TOKEN_BYTES = 16
 _NAMESPACE_BYTES = 4
 
 Server = Callable[..., None]
-"""An importable function that serves as a member of a mesh, which it is given first."""
+"""An importable function that serves as a member of a mesh, its first argument."""
 
 
 class _RayProcess:
@@ -65,8 +65,8 @@ class _RayProcess:
 
     def _leave_when_alone(self, head: Head) -> None:
         head.wait_until_alone(lambda: self._mesh is not None and self._mesh.has(self._mesh.driver))
-        # Ray ends actors by way of the head: it cannot be asked to, here or by the driver. What a
-        # thread raises would end that thread alone.
+        # Ray ends actors by way of the head, which is gone, and an exception would end this thread
+        # alone.
         os._exit(1)
 
 
@@ -111,7 +111,7 @@ class RayProcesses:
         self._serving: list[Any] = []
         self._head = Head(ray.get_runtime_context().gcs_address)
         if not ray.util.client.ray.is_connected():
-            self._head.wait()  # asked for processes without it, Ray ends this one after a minute
+            self._head.wait()  # without it Ray would end this process after a minute
         self._processes = self._start(labels, cores)
         try:
             self.mesh = self._join()

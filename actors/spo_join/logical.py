@@ -1,4 +1,4 @@
-"""The logical PE: intersects what the predicates found for one tuple (sections 3.2 and 4.3)."""
+"""The logical PE: intersects the predicates' results for one tuple (sections 3.2 and 4.3)."""
 
 from __future__ import annotations
 

@@ -177,8 +177,8 @@ class PoJoinPE(Actor):
     ) -> None:
         """Probe the *structures* of each stored stream, and report to each of *queue* its own.
 
-        All of them probe at once: where epochs are short, messages hold few tuples each, and a call
-        costs more than what it finds.
+        All of them probe at once: where epochs are short, messages have few tuples each, and a call
+        costs more than its matches.
         """
         answers: list[list[tuple[Matches, np.ndarray]]] = [[] for _ in queue]
         for stream, stored in enumerate(self._stored_stream):

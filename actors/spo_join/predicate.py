@@ -33,7 +33,7 @@ from joins.work import Work
 
 @dataclass(frozen=True, slots=True)
 class Rows(ABC):
-    """What probes of one predicate found, a row per probing tuple of one stream.
+    """The results of probing with one predicate, a row per probing tuple of one stream.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Rows(ABC):
 
     @abstractmethod
     def take(self, rows: np.ndarray) -> Self:
-        """Return the given *rows* (int64 places)."""
+        """Return some *rows* (int64 places)."""
 
     @classmethod
     @abstractmethod
@@ -83,7 +83,7 @@ class BitRows(Rows):
     Attributes
     ----------
     base
-        Position in the probed stream that bit 0 stands for.
+        Position in the probed stream of bit 0.
     words
         uint64, shape (probes, words).
     """
@@ -114,7 +114,7 @@ class BitRows(Rows):
         return cls(part.batch.id, part.born_ns, base, seen), marking + clearing
 
     def take(self, rows: np.ndarray) -> Self:
-        """Return the given *rows* (int64 places)."""
+        """Return some *rows* (int64 places)."""
         return type(self)(self.ids[rows], self.born_ns[rows], self.base, self.words[rows])
 
     @classmethod
@@ -174,7 +174,7 @@ class IdRows(Rows):
         return rows, result.work + copied
 
     def take(self, rows: np.ndarray) -> Self:
-        """Return the given *rows* (int64 places)."""
+        """Return some *rows* (int64 places)."""
         count = self.count[rows]
         # Each id's place: where its row begins in the list, and how far it is into the row.
         begins = (np.cumsum(self.count) - self.count)[rows]
@@ -251,7 +251,7 @@ PARTITIONINGS: dict[str, type[Partitioning]] = {"hash": ByHash, "round_robin": I
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What one predicate found for the tuples that one logical PE is responsible for.
+    """One predicate's results for the tuples that one logical PE is responsible for.
 
     Attributes
     ----------

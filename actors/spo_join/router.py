@@ -64,17 +64,17 @@ class MergeFlag:
 
 
 class Router(Actor):
-    """Gives every tuple its window, cuts merge epochs, and sends tuples to all PEs.
+    """Adds each tuple's window, cuts merge epochs, and sends tuples to all PEs.
 
     Ports: ``predicate0`` ... reach the PEs of each predicate with the fields that predicate reads;
     ``po_join`` reaches the PO-Join PEs with all join fields.
 
-    The paper numbers tuples here by arrival. This router also gives each tuple the positions it may
-    see in the stream it probes: a PE then needs no window state of its own, and cannot join a tuple
-    with an expired one (`actors.spo_join.windows` has this and the paper's own ways). The paper's
-    flag tuple comes out of the mutable component, where probes that took the direct way to a
-    PO-Join PE could overtake it; here the router itself sends the flag, in line with the tuples, to
-    the predicate PEs and to the PO-Join PE of the epoch.
+    The paper numbers tuples here by arrival. This router also adds to each tuple the positions that
+    it may see in the stream it probes: a PE then needs no window state of its own, and cannot join
+    a tuple with an expired one (`actors.spo_join.windows` has this and the paper's own ways). The
+    paper's flag tuple comes out of the mutable component, where probes that took the direct way to
+    a PO-Join PE could overtake it; here the router itself sends the flag, in line with the tuples,
+    to the predicate PEs and to the PO-Join PE of the epoch.
     """
 
     state = ("_bounds", "_cutter", "_ends", "_number")

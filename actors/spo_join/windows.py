@@ -1,6 +1,6 @@
-"""How a PO-Join PE knows what has left the window (SPO-Join, section 4.2).
+"""How a PO-Join PE learns what has left the window (SPO-Join, section 4.2).
 
-The router, which alone sees all arrivals in order, gives every tuple the positions it sees. A PE
+The router, which alone sees all arrivals in order, adds to every tuple the positions it sees. A PE
 that goes by them (`Carried`) is exact, and needs no further message. The paper has three other
 ways, which need no such bounds and find some expired tuples: a PE expires by the epochs assigned to
 it (`OwnSlide`), counts the tuples merged (`MergedCounts`), or reads the first PE's count from a
@@ -121,9 +121,9 @@ class OwnSlide(WindowState):
     """The first way: a new permutation array means that the PE's oldest epoch has expired.
 
     Epochs are assigned in turns, so a PE learns that the window has moved only when its own turn
-    comes: up to as many merges late as there are PEs. The paper says that the new array replaces
-    the existing slide, which supposes a PE for every slide of the window; here a PE keeps as many
-    as can fall to it, so that a smaller number of PEs loses nothing.
+    comes: up to as many merges late as there are PEs. In the paper the new array replaces the
+    existing slide, which supposes a PE for every slide of the window; here a PE has as many as can
+    fall to it, so that a smaller number of PEs loses nothing.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class MergedCounts(Counted):
     """The second way: tuples merged so far, of its own arrays and of other PEs' as announced.
 
     The count is behind the stream by what has not been merged, and by the time that a merge takes;
-    a slide that expires meanwhile is found until then.
+    a slide that expires meanwhile is still probed until then.
     """
 
     def on_permutations(self, arrays: Permutations) -> None:

@@ -16,8 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from actors.hosting.live.parcels import Served
-from netsim.cost import OPERATORS, TRANSPORT, CostProfile, load_profile
-from netsim.operator_cost import GROUPS, OperatorCost, Transport
+from netsim.cost import (
+    GROUPS,
+    OPERATORS,
+    TRANSPORT,
+    CostProfile,
+    OperatorCost,
+    Transport,
+    load_profile,
+)
 from scenarios.calibration.live_runs import Carried
 
 _PS_PER_S = 1e12

@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from netsim.cost import CostProfile, load_profile
-from netsim.operator_cost import GROUPS
+from netsim.cost import GROUPS, CostProfile, load_profile
 from scenarios.calibration.fidelity import Prediction
 from scenarios.calibration.fit import COSTS, Calibrated
 from scenarios.config import RunConfig

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from joins.work import Work
-from netsim.cost import load_profile
-from netsim.operator_cost import OperatorCost, OperatorProfile, Transport, operator_profiles
+from netsim.cost import OperatorCost, OperatorProfile, Transport, load_profile, operator_profiles
 
 COST = OperatorCost(
     message_ps=7_000_000, row_ps=2_000, search_percent=50, bits_percent=100, matches_percent=300

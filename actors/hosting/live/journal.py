@@ -37,7 +37,7 @@ class Clock:
     Parameters
     ----------
     began_ns
-        When that was, as `moment_ns` says.
+        When that was, from `moment_ns`.
     """
 
     def __init__(self, began_ns: int) -> None:

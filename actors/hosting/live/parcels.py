@@ -20,7 +20,7 @@ _LINGER_NS = 500_000
 
 @dataclass(slots=True)
 class Parcel:
-    """A message or a timer on its way, with what the trace is to say of it.
+    """A message or a timer on its way, with what the trace records of it.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Measured:
     processor_ns
         Process to the processor time it used while it served.
     served, state_bytes
-        Actor name to what serving it came to, and to the bytes of the arrays it holds.
+        Actor name to what serving it came to, and to the bytes of its arrays at the end.
     """
 
     ended_ns: int = 0

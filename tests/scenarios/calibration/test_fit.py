@@ -7,8 +7,7 @@ import pytest
 
 from actors.hosting.live.parcels import Served
 from joins.work import Work
-from netsim.cost import load_profile
-from netsim.operator_cost import GROUPS, OperatorCost, operator_profiles
+from netsim.cost import GROUPS, OperatorCost, load_profile, operator_profiles
 from scenarios.calibration.fit import (
     COSTS,
     Calibrated,

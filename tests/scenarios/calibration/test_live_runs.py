@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from netsim.cost import load_profile
-from netsim.operator_cost import GROUPS, OperatorCost, Transport
+from netsim.cost import GROUPS, OperatorCost, Transport, load_profile
 from scenarios import scenario_files
 from scenarios.calibration.fit import Calibrated, write_profile
 from scenarios.calibration.live_runs import observe
