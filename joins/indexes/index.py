@@ -29,6 +29,7 @@ from joins.indexes.columns import column, encode, window_columns
 from joins.machine.compiling import inlined
 from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
+from joins.state import State
 from joins.work import Work
 
 
@@ -149,8 +150,11 @@ class SealedIndex(Protocol):
     def nbytes(self) -> int:
         """Bytes that its arrays occupy."""
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain arrays and numbers; a class method ``restore`` reads it."""
+    def snapshot(self) -> State:
+        """Return the state as plain data."""
+
+    def restore(self, state: State) -> None:
+        """Go back to a state that `snapshot` returned."""
 
 
 class Index(SealedIndex, Protocol):
@@ -172,7 +176,3 @@ class Index(SealedIndex, Protocol):
 
         A structure that expires by whole parts may drop some of them later.
         """
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> Index:
-        """Return the index that `snapshot` described."""

@@ -2,8 +2,8 @@
 
 A window is a chain of sub-indexes, each over the tuples of one stretch of the stream. The last one
 is active and takes the inserts; when it is full it is archived, and an empty one is linked behind
-it. A probe searches every sub-index. Nothing is ever deleted: a sub-index is let go of when its
-newest tuple has expired. Short sub-indexes make many searches, long ones keep expired tuples.
+it. A probe searches every sub-index. Nothing is ever deleted: a sub-index is dropped when its
+newest tuple has expired. Short sub-indexes make many searches, long ones retain expired tuples.
 
 BiStream ends a sub-index after a period of time; here it ends after a number of tuples, which is
 the same for windows by time and by count. PIM-Tree calls this chain of B+-trees B-chain.
@@ -19,13 +19,14 @@ import numpy as np
 from joins.indexes.index import Ranges
 from joins.indexes.windows.window_tree import WindowTree
 from joins.matches import ProbeResult
+from joins.state import Stateful
 from joins.work import NO_WORK, Work
 
 LENGTH = 1024
 """Tuples of a sub-index, unless said otherwise."""
 
 
-class ChainIndex:
+class ChainIndex(Stateful):
     """A window's tuples in a chain of `WindowTree`.
 
     Parameters
@@ -36,10 +37,12 @@ class ChainIndex:
         Tuples after which a sub-index is archived.
     """
 
+    state = ("_dtypes", "_length", "_archived", "_newest", "_active")
+
     def __init__(self, dtypes: Sequence[Any], *, length: int = LENGTH) -> None:
         if length < 1:
-            raise ValueError(f"length is {length}; a sub-index holds at least one tuple")
-        self._dtypes = tuple(dtypes)
+            raise ValueError(f"length is {length}; must be at least 1")
+        self._dtypes = tuple(np.dtype(dtype).name for dtype in dtypes)
         self._length = length
         self._archived: list[WindowTree] = []
         self._newest: list[int] = []  # the last position in each archived sub-index
@@ -67,7 +70,7 @@ class ChainIndex:
         return ProbeResult.sum([part.probe(ranges, enumerate=enumerate) for part in parts])
 
     def expire(self, before: int) -> Work:
-        """Let go of the sub-indexes that hold no position from *before* on."""
+        """Drop the sub-indexes that have no position from *before* on."""
         expired = 0
         while expired < len(self._newest) and self._newest[expired] < before:
             expired += 1
@@ -76,30 +79,6 @@ class ChainIndex:
 
     def __len__(self) -> int:
         return sum(map(len, self._archived)) + len(self._active)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays occupy."""
-        return sum(part.nbytes for part in (*self._archived, self._active))
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain arrays and numbers."""
-        return {
-            "length": self._length,
-            "archived": [part.snapshot() for part in self._archived],
-            "newest": list(self._newest),
-            "active": self._active.snapshot(),
-        }
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> ChainIndex:
-        """Return the index that `snapshot` described."""
-        active = snapshot["active"]
-        index = cls(active["tuples"]["dtypes"], length=int(snapshot["length"]))
-        index._archived = [WindowTree.restore(part) for part in snapshot["archived"]]
-        index._newest = list(snapshot["newest"])
-        index._active = WindowTree.restore(active)
-        return index
 
     def _archive(self, newest: int) -> None:
         """Link the full sub-index, whose last position is *newest*, and begin the next one."""

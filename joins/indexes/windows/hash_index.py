@@ -8,13 +8,13 @@ takes the same time however many share its key.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from joins.hashing import splitmix64
 from joins.indexes.index import EncodedRanges, Ranges, in_range
-from joins.indexes.windows.window_tuples import WindowIndex, WindowTuples
+from joins.indexes.windows.window_tuples import WindowIndex
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, has_room
 from joins.work import COMPARISONS, Work
@@ -57,6 +57,8 @@ class HashIndex(WindowIndex):
         Per predicate whether it is an equality; at least one is. A probe's range for an equality
         is one value, or empty.
     """
+
+    state = ("_equal", "_table")
 
     def __init__(self, dtypes: Sequence[Any], *, equal: Sequence[bool]) -> None:
         if len(equal) != len(dtypes) or not any(equal):
@@ -109,23 +111,6 @@ class HashIndex(WindowIndex):
         dropped, work = tuples.drop(before)
         _unlink(self._table, tuples.keys, tuples.begin - dropped, tuples.begin)
         return work + Work(moves=dropped)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays occupy."""
-        return self._tuples.nbytes + sum(array.nbytes for array in self._table)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the tuples; the chains follow from them."""
-        return super().snapshot() | {"equal": self._equal.tolist()}
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> Self:
-        """Return the index that `snapshot` described."""
-        index = cls(snapshot["tuples"]["dtypes"], equal=snapshot["equal"])
-        index._tuples = WindowTuples.restore(snapshot["tuples"])
-        index._chain_all()
-        return index
 
     def _chain_all(self) -> None:
         tuples = self._tuples

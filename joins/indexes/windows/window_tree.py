@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class WindowTree(WindowIndex):
     dtypes
         Per predicate the dtype of its column, int64 or float64.
     """
+
+    state = ("_trees",)
 
     def __init__(self, dtypes: Sequence[Any]) -> None:
         super().__init__(dtypes)
@@ -93,22 +95,6 @@ class WindowTree(WindowIndex):
         dropped, work = self._tuples.drop(before)
         begin = self._tuples.begin
         return self._update(BPlusTree.delete, begin - dropped, begin) + work
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays occupy."""
-        return super().nbytes + sum(tree.nbytes for tree in self._trees)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain arrays and numbers."""
-        return super().snapshot() | {"trees": [tree.snapshot() for tree in self._trees]}
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> Self:
-        """Return the index that `snapshot` described."""
-        index = super().restore(snapshot)
-        index._trees = [BPlusTree.restore(tree) for tree in snapshot["trees"]]
-        return index
 
     def _update(self, operation: Any, begin: int, end: int) -> Work:
         """Insert or delete the tuples at places *begin* to *end* - 1."""

@@ -8,7 +8,7 @@ table as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,12 +17,13 @@ from joins.indexes.index import EncodedRanges, Ranges, check_predicates, encode_
 from joins.indexes.search import lower_bound
 from joins.machine.compiling import kernel
 from joins.matches import ProbeResult, ProbeStep, find_matches
+from joins.state import Stateful
 from joins.work import COUNTERS, Work
 
 _CAPACITY_MIN = 64
 
 
-class WindowTuples:
+class WindowTuples(Stateful):
     """Columns that grow at the end and are dropped from the front.
 
     A tuple's *place* is its row in the arrays; it changes when they are moved to make room, which
@@ -40,20 +41,19 @@ class WindowTuples:
         Serial less place.
     """
 
+    state = ("dtypes", "keys", "positions", "begin", "end", "shift")
+
     def __init__(self, dtypes: Sequence[Any]) -> None:
         if not dtypes:
             raise ValueError("a window index needs at least one predicate")
-        self.dtypes = tuple(key_dtype(dtype, f"predicate {i}") for i, dtype in enumerate(dtypes))
+        self.dtypes = tuple(
+            key_dtype(dtype, f"predicate {i}").name for i, dtype in enumerate(dtypes)
+        )
         self.begin = self.end = self.shift = 0
         self._allocate(_CAPACITY_MIN)
 
     def __len__(self) -> int:
         return self.end - self.begin
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the columns occupy, room for more tuples included."""
-        return self.keys.nbytes + self.positions.nbytes
 
     def append(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Append tuples.
@@ -98,30 +98,6 @@ class WindowTuples:
         located = encoded._replace(start=start, stop=np.maximum(start, stop))
         return located, counters
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the tuples and how they lie; so that a restored window does the same work."""
-        window = slice(self.begin, self.end)
-        return {
-            "dtypes": [dtype.name for dtype in self.dtypes],
-            "keys": self.keys[:, window].copy(),
-            "positions": self.positions[window].copy(),
-            "begin": self.begin,
-            "shift": self.shift,
-            "capacity": len(self.positions),
-        }
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> WindowTuples:
-        """Return the tuples that `snapshot` described."""
-        tuples = cls(snapshot["dtypes"])
-        tuples._allocate(int(snapshot["capacity"]))
-        tuples.begin, tuples.shift = int(snapshot["begin"]), int(snapshot["shift"])
-        tuples.end = tuples.begin + len(snapshot["positions"])
-        window = slice(tuples.begin, tuples.end)
-        tuples.keys[:, window] = snapshot["keys"]
-        tuples.positions[window] = snapshot["positions"]
-        return tuples
-
     def _allocate(self, capacity: int) -> None:
         self.keys = np.zeros((len(self.dtypes), capacity), np.int64)
         self.positions = np.zeros(capacity, np.int64)
@@ -152,17 +128,19 @@ class WindowTuples:
             raise ValueError(f"positions: {later} comes after {earlier}; they must ascend")
 
 
-class WindowIndex:
+class WindowIndex(Stateful):
     """What the indexes over `WindowTuples` share: all of an `Index` but the probe.
 
     By itself it stores tuples as they come; a structure that builds something on insertion adds to
-    `insert`, `expire` and `restore`.
+    `insert` and `expire`.
 
     Parameters
     ----------
     dtypes
         Per predicate the dtype of its column, int64 or float64.
     """
+
+    state: ClassVar[tuple[str, ...]] = ("_tuples",)
 
     def __init__(self, dtypes: Sequence[Any]) -> None:
         self._tuples = WindowTuples(dtypes)
@@ -178,11 +156,6 @@ class WindowIndex:
     def __len__(self) -> int:
         return len(self._tuples)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays occupy."""
-        return self._tuples.nbytes
-
     def _find(
         self, step: ProbeStep, located: EncodedRanges, counters: np.ndarray, *, enumerate: bool
     ) -> ProbeResult:
@@ -190,17 +163,6 @@ class WindowIndex:
         seen = int((located.stop - located.start).sum()) if enumerate else 0
         m = len(located.start)
         return find_matches(step, m, enumerate=enumerate, room=seen, counters=counters)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain arrays and numbers."""
-        return {"tuples": self._tuples.snapshot()}
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> Self:
-        """Return the index that `snapshot` described."""
-        index = cls(snapshot["tuples"]["dtypes"])
-        index._tuples = WindowTuples.restore(snapshot["tuples"])
-        return index
 
 
 @kernel

@@ -124,7 +124,7 @@ def test_probes_find_what_brute_force_finds(
         assert (found.match_id is not None) == enumerate_
 
         if is_restored:
-            index = type(index).restore(index.snapshot())
+            index = type(index).from_snapshot(index.snapshot())
             again = index.probe(ranges)
             assert again.work == found.work
         horizon = max(horizon, last + 1 - step * window)
@@ -218,7 +218,7 @@ def test_a_snapshot_is_not_changed_by_what_comes_later(name):
     snapshot = index.snapshot()
     index.expire(11)
     index.insert([np.arange(100)], np.arange(20, 120))
-    before = type(index).restore(snapshot)
+    before = type(index).from_snapshot(snapshot)
     values = np.arange(20)
     ranges = Ranges([values], [values], [False], np.zeros(20, np.int64), np.full(20, 200))
     found = before.probe(ranges, enumerate=True)
