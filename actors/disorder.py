@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actors.feed import Feed, StreamFile
+from actors.feed import Feed, StreamData
 from joins.arrivals import Arrivals
 from joins.batch import Batch
 from joins.hashing import mix
@@ -60,7 +60,7 @@ class DisorderedFeed(Stateful):
 
     state = ("_feed", "_delayed", "_due", "_read_to", "_ended", "_number")
 
-    def __init__(self, files: tuple[StreamFile, ...], disorder: Disorder) -> None:
+    def __init__(self, files: tuple[StreamData, ...], disorder: Disorder) -> None:
         self._feed = Feed(files)
         self._disorder = disorder
         self._delayed = [Batch.empty(file.schema) for file in files]
@@ -110,6 +110,6 @@ class DisorderedFeed(Stateful):
         self._read_to = max(int(part.ts[-1]) for part in arrivals.parts if len(part))
 
 
-def open_feed(files: tuple[StreamFile, ...], disorder: Disorder | None) -> Feed | DisorderedFeed:
+def open_feed(files: tuple[StreamData, ...], disorder: Disorder | None) -> Feed | DisorderedFeed:
     """Return the feed of *files*, out of order if there is *disorder*."""
     return DisorderedFeed(files, disorder) if disorder else Feed(files)

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,21 +21,6 @@ from joins.batch import Batch, Schema
 from joins.state import State, Stateful
 
 _READ_ROWS = 65_536
-
-
-class StreamData(Protocol):
-    """A prepared stream, on disk or in memory: `StreamFile` or `StreamTable`."""
-
-    @property
-    def schema(self) -> Schema:
-        """The join fields, and the stream's name."""
-
-    @property
-    def rows(self) -> int | None:
-        """How many tuples are read at most, from the start; None for all."""
-
-    def batches(self, start: int = 0) -> Iterator[Batch]:
-        """Yield the stream from position *start*, some thousand tuples at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +99,10 @@ class StreamTable:
             yield Batch.from_arrow(block.add_column(0, "id", ids), self.schema)
 
 
+StreamData = StreamFile | StreamTable
+"""A prepared stream, wherever it lies."""
+
+
 class Feed(Stateful):
     """Merges prepared streams into their order of arrival.
 
@@ -126,7 +114,7 @@ class Feed(Stateful):
 
     state = ("_taken",)
 
-    def __init__(self, files: tuple[StreamFile, ...]) -> None:
+    def __init__(self, files: tuple[StreamData, ...]) -> None:
         self._files = files
         self.seek([0] * len(files))
 
@@ -163,7 +151,7 @@ class Feed(Stateful):
 class _Reader:
     """The blocks of a stream that were read but not taken yet, the first of them in part."""
 
-    def __init__(self, file: StreamFile, start: int) -> None:
+    def __init__(self, file: StreamData, start: int) -> None:
         self._blocks = file.batches(start)
         self._unread = deque([Batch.empty(file.schema)])
 

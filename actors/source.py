@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from actors.disorder import Disorder, open_feed
-from actors.feed import StreamFile
+from actors.feed import StreamData
 from actors.protocol import START, Actor, Context, Message, Payload
 from joins.arrivals import Arrivals
 
@@ -124,7 +124,7 @@ class Source(TakesArrivals):
 
     state: ClassVar[tuple[str, ...]] = ("_feed", "_next")
 
-    def __init__(self, *, files: tuple[StreamFile, ...], feeding: Feeding) -> None:
+    def __init__(self, *, files: tuple[StreamData, ...], feeding: Feeding) -> None:
         self._feed = open_feed(files, feeding.disorder)
         self._feeding = feeding
         self._next: Arrivals | None = None

@@ -79,7 +79,7 @@ class RandomJob:
 @st.composite
 def jobs(draw: st.DrawFn, topology: Topology[Any], *, exact: bool = False) -> RandomJob:
     """Draw a run of *topology*, with *exact* one that claims to be exactly right."""
-    feeding = draw(feedings)
+    feeding: dict[str, Any] = draw(feedings)
     if topology.within_interval:
         query = draw(interval_queries())
         feeding |= draw(disorders)
@@ -90,7 +90,8 @@ def jobs(draw: st.DrawFn, topology: Topology[Any], *, exact: bool = False) -> Ra
         query, source = draw(queries(equality=topology.needs_equality)), streams()
     suitable = draw(parameters(topology, parse_query(query), exact=exact))
     if not topology.within_interval and _takes_disorder(topology, suitable, parse_query(query)):
-        feeding |= draw(st.just({}) | disorders)
+        nothing: dict[str, Any] = {}
+        feeding |= draw(st.just(nothing) | disorders)
     return RandomJob(
         topology=topology,
         parameters=suitable,

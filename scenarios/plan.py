@@ -64,6 +64,20 @@ class Plan:
         )
 
     @property
+    def stored_files(self) -> tuple[StreamFile, ...]:
+        """The files, for engines that read Parquet by themselves.
+
+        Raise :exc:`ConfigError` where a stream is a table in memory.
+        """
+        stored = tuple(file for file in self.files if isinstance(file, StreamFile))
+        if len(stored) < len(self.files):
+            raise ConfigError(
+                "real engines read streams from files, and a table in memory has none: pass a "
+                "prepared stream (joinsim.prepare)"
+            )
+        return stored
+
+    @property
     def feeding(self) -> Feeding:
         """How the streams are fed in."""
         return _feeding(self.config)
@@ -93,7 +107,7 @@ def make_plan(
     config: RunConfig,
     *,
     address: str | None = None,
-    topology: Topology | None = None,
+    topology: Topology[Any] | None = None,
     prepare: Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]] = prepare_streams,
 ) -> Plan:
     """Look everything up that *config* names, and *prepare* its streams.

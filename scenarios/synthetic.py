@@ -35,7 +35,8 @@ def opposed(other: np.ndarray, bits: np.ndarray, rate: float) -> np.ndarray:
     """
     correlation = np.cos(2 * np.pi * rate)
     rest = np.sqrt(1 - correlation**2)
-    return np.round(correlation * other + rest * _standard_normal(bits), _MILLIONTHS)
+    values: np.ndarray = correlation * other + rest * _standard_normal(bits)
+    return values.round(_MILLIONTHS)
 
 
 def drifting(
@@ -100,7 +101,8 @@ def _zipf(bits: np.ndarray, exponent: float, n: float) -> np.ndarray:
         raise ValueError(f"zipf({exponent:g}, {n:g}): exponent 0 or more, n 1 or more")
     weights = np.cumsum(np.arange(1, int(n) + 1, dtype=np.float64) ** -exponent)
     ranks = np.searchsorted(weights, _fraction(bits) * weights[-1], side="right")
-    return np.minimum(ranks, int(n) - 1)
+    limited: np.ndarray = np.minimum(ranks, int(n) - 1)
+    return limited
 
 
 def _real(bits: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -126,7 +128,8 @@ def _gamma(bits: np.ndarray, shape: float, scale: float) -> np.ndarray:
 def _standard_normal(bits: np.ndarray) -> np.ndarray:
     """Return normal numbers of mean 0 and deviation 1 (Box and Muller, 1958)."""
     radius = np.sqrt(-2 * np.log1p(-_fraction(bits)))
-    return radius * np.cos(2 * np.pi * _fraction(mix(bits)))
+    normal: np.ndarray = radius * np.cos(2 * np.pi * _fraction(mix(bits)))
+    return normal
 
 
 DISTRIBUTIONS: dict[str, Callable[..., np.ndarray]] = {

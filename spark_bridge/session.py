@@ -194,7 +194,7 @@ def _not_of_the_gateway(record: logging.LogRecord) -> bool:
 
 
 def _connect(conf: Any, gateway: Any, log: Path) -> SparkSession:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

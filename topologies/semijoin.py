@@ -34,7 +34,7 @@ import networkx as nx
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
-from actors.feed import StreamFile
+from actors.feed import StreamData
 from actors.protocol import FEEDBACK
 from actors.results import Sink
 from actors.semijoins.adaptive_site import AdaptiveSite, Coordinator, Replanning
@@ -378,7 +378,7 @@ def with_tuple_bytes(job: Job, sizes: dict[str, int]) -> Job:
     return replace(job, files=files)
 
 
-def _with_size(file: StreamFile, size: int | None) -> StreamFile:
+def _with_size(file: StreamData, size: int | None) -> StreamData:
     if size is None:
         return file
     width_bytes = size - _full_bytes(file.schema)

@@ -12,7 +12,7 @@ import networkx as nx
 from annotated_types import Interval
 from pydantic import ConfigDict
 
-from actors.feed import StreamFile
+from actors.feed import StreamData, StreamFile
 from actors.source import Feeding
 from joins.batch import Schema
 from joins.errors import JoinsimError
@@ -67,7 +67,7 @@ class Job:
     """
 
     query: JoinQuery
-    files: tuple[StreamFile, ...]
+    files: tuple[StreamData, ...]
     feeding: Feeding
     pairs: bool = False
     profile: CostProfile = field(default_factory=load_profile)

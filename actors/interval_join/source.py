@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from actors.feed import StreamFile
+from actors.feed import StreamData
 from actors.protocol import HEADER_BYTES, NO_SPAN
 from actors.source import Feeding, Source
 from joins.arrivals import Arrivals
@@ -128,7 +128,7 @@ class StreamSource(Source):
     def __init__(
         self,
         *,
-        files: tuple[StreamFile, ...],
+        files: tuple[StreamData, ...],
         feeding: Feeding,
         stream: int,
         replica: int,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from actors.feed import Feed, StreamFile
+from actors.feed import Feed, StreamData
 from actors.protocol import NO_SPAN, START, Context, Message
 from actors.source import ARRIVALS, NS_PER_S, Feeding, TakesArrivals
 from joins.arrivals import Arrivals
@@ -80,7 +80,7 @@ class SiteSource(TakesArrivals):
     state = ("_feed", "_origin_ns", "_ended", "_ticks", "_unsent")
 
     def __init__(
-        self, *, files: Sequence[StreamFile], stream: int, feeding: Feeding, interval_ns: int
+        self, *, files: Sequence[StreamData], stream: int, feeding: Feeding, interval_ns: int
     ) -> None:
         self._feed = Feed(
             tuple(

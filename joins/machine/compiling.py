@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from numba import njit, types
 from numba.core.caching import Cache, CompileResultCacheImpl, _CacheLocator
@@ -47,7 +47,7 @@ def kernel(function: F) -> F:
     Without ``_nrt=False`` numba counts a reference to every array at every call, atomically; with
     the many arrays of a tree that made it three times as slow.
     """
-    return _stored(function, njit(nogil=True, _nrt=False)(function))
+    return _compiled(function, nogil=True, _nrt=False)
 
 
 def inlined(function: F) -> F:
@@ -56,7 +56,7 @@ def inlined(function: F) -> F:
     A call copies every array's structure, some seventy words for the arrays of a tree; in a loop
     over tuples that costs several times what a short function does.
     """
-    return _stored(function, njit(nogil=True, _nrt=False, forceinline=True)(function))
+    return _compiled(function, nogil=True, _nrt=False, forceinline=True)
 
 
 def part_of(function: F) -> F:
@@ -64,12 +64,12 @@ def part_of(function: F) -> F:
 
     A kernel may take such a part, not return it.
     """
-    return _stored(function, njit(nogil=True, inline="always")(function))
+    return _compiled(function, nogil=True, inline="always")
 
 
 def allocating(function: F) -> F:
     """Compile a function that allocates arrays."""
-    return _stored(function, njit(nogil=True)(function))
+    return _compiled(function, nogil=True)
 
 
 # numba's own annotation describes what the decorated function is to the compiler, not its callers.
@@ -85,15 +85,17 @@ def cache_folder() -> Path:
     return Path(caches) / "joinsim" / "kernels"
 
 
-def _stored(function: Callable[..., Any], dispatcher: Any) -> Any:
-    """Let a compiled function load its machine code from `cache_folder` and store it there."""
+def _compiled(function: F, **options: Any) -> F:
+    """Compile *function*; load its machine code from `cache_folder`, or store it there."""
+    compiler: Any = njit  # numba declares no type for some of its options
+    dispatcher = compiler(**options)(function)
     # No folder to write to, or no source file: compile in every process.
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = _KernelCache(function)
-    return dispatcher
+    return cast(F, dispatcher)
 
 
-class _KernelLocator(_CacheLocator):
+class _KernelLocator(_CacheLocator):  # type: ignore[misc]
     """Finds a function's folder by its module's name and digest."""
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
@@ -122,11 +124,11 @@ class _KernelLocator(_CacheLocator):
         return locator
 
 
-class _KernelCacheImpl(CompileResultCacheImpl):
+class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes = [_KernelLocator]  # noqa: RUF012  (numba's attribute)
 
 
-class _KernelCache(Cache):
+class _KernelCache(Cache):  # type: ignore[misc]
     _impl_class = _KernelCacheImpl
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:

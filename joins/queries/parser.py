@@ -122,7 +122,7 @@ def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> Quer
 
 
 @v_args(inline=True)
-class _Builder(Transformer[Any, JoinQuery]):
+class _Builder(Transformer[Any, JoinQuery]):  # type: ignore[misc]
     """Turns the parse tree into a query; resolves fields once the streams are known."""
 
     def item(self, value: Any) -> str:

@@ -53,7 +53,8 @@ class TimeBins:
 
     def of(self, at_ns: np.ndarray) -> np.ndarray:
         """Return the bin of each time; the end of the last bin belongs to it."""
-        return np.minimum(at_ns // self.width_ns, self.count - 1)
+        bins: np.ndarray = np.minimum(at_ns // self.width_ns, self.count - 1)
+        return bins
 
 
 @dataclass(frozen=True, kw_only=True)

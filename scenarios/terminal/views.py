@@ -235,7 +235,7 @@ def _five_digits(value: float) -> str:
 
 
 def show_catalog(
-    out: Console, scenarios: Sequence[Mapping[str, Any]], topologies: Sequence[Topology]
+    out: Console, scenarios: Sequence[Mapping[str, Any]], topologies: Sequence[Topology[Any]]
 ) -> None:
     """List scenarios and topologies."""
     listed = [

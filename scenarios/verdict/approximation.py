@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from actors.feed import StreamFile
+from actors.feed import StreamData
 from actors.source import NS_PER_S
 from joins.semijoins.value_sample import TupleSample
 from netsim.outcome import Outcome
@@ -68,7 +68,7 @@ class Approximated:
 
 def approximated(
     approximation: Approximation,
-    files: Sequence[StreamFile],
+    files: Sequence[StreamData],
     directory: Path,
     placement: Mapping[str, str],
     outcome: Outcome,
@@ -89,7 +89,7 @@ def approximated(
 
 
 def _stated_recall(
-    kept: Sequence[TupleSample], files: Sequence[StreamFile], directory: Path
+    kept: Sequence[TupleSample], files: Sequence[StreamData], directory: Path
 ) -> tuple[float | None, float | None]:
     """Return the recall and its standard error as estimated from the results; None of none."""
     found = [
@@ -102,7 +102,7 @@ def _stated_recall(
 
 
 def _results_by_value(
-    kept: TupleSample, file: StreamFile, summary: Path
+    kept: TupleSample, file: StreamData, summary: Path
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of a stream's probing tuples, and how many results each had."""
     table = pq.read_table(summary, columns=["probe_id", "count"])

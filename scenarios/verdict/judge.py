@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from actors.feed import StreamFile
+from actors.feed import StreamData
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
 from netsim.outcome import Outcome
@@ -24,7 +24,7 @@ from scenarios.verdict.verdict import OFFENDERS_NAMED, Check, Offender, Verdict
 def judge(
     *,
     query: JoinQuery,
-    files: tuple[StreamFile, ...],
+    files: tuple[StreamData, ...],
     feeding: Feeding,
     directory: Path,
     outcome: Outcome,

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from actors.disorder import Disorder, open_feed
-from actors.feed import StreamFile
+from actors.feed import StreamData
 from joins import oracle
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
@@ -59,7 +59,7 @@ class Comparison:
 
 def compare(
     query: JoinQuery,
-    files: tuple[StreamFile, ...],
+    files: tuple[StreamData, ...],
     directory: Path,
     pairs_directory: Callable[[], Path],
     *,
@@ -97,19 +97,19 @@ def compare(
     return comparison
 
 
-def _chunks(files: tuple[StreamFile, ...], disorder: Disorder | None = None) -> Iterator[Arrivals]:
+def _chunks(files: tuple[StreamData, ...], disorder: Disorder | None = None) -> Iterator[Arrivals]:
     feed = open_feed(files, disorder)
     while (arrivals := feed.take(_CHUNK_ROWS)) is not None:
         yield arrivals
 
 
-def _schemas(files: tuple[StreamFile, ...]) -> tuple[Schema, ...]:
+def _schemas(files: tuple[StreamData, ...]) -> tuple[Schema, ...]:
     return tuple(file.schema for file in files)
 
 
 def _compare_sums(
     query: JoinQuery,
-    files: tuple[StreamFile, ...],
+    files: tuple[StreamData, ...],
     directory: Path,
     late: tuple[np.ndarray, ...],
     comparison: Comparison,
@@ -137,7 +137,7 @@ def _compare_sums(
 
 def _compare_pairs(
     query: JoinQuery,
-    files: tuple[StreamFile, ...],
+    files: tuple[StreamData, ...],
     directory: Path,
     late: tuple[np.ndarray, ...],
     differing: list[np.ndarray],
@@ -181,7 +181,7 @@ def _compare_pairs(
 
 def _with_arrival_numbers(
     pairs: list[tuple[str, int, int, tuple[int, ...]]],
-    files: tuple[StreamFile, ...],
+    files: tuple[StreamData, ...],
     disorder: Disorder | None,
 ) -> list[tuple[str, int, int, tuple[int, ...], int]]:
     """Return *pairs*, each with the arrival number of its probing tuple."""
@@ -213,7 +213,7 @@ def _without(pairs: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 def _holds(
     query: JoinQuery,
-    files: tuple[StreamFile, ...],
+    files: tuple[StreamData, ...],
     stream: int,
     pairs: np.ndarray,
 ) -> np.ndarray:
@@ -234,7 +234,7 @@ def _holds(
     return holds
 
 
-def _fetch(file: StreamFile, ids: np.ndarray) -> Batch:
+def _fetch(file: StreamData, ids: np.ndarray) -> Batch:
     """Return the tuples with these ids, in this order."""
     wanted, places = np.unique(ids, return_inverse=True)
     found = []

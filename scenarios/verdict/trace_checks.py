@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from actors.disorder import open_feed
-from actors.feed import StreamFile
+from actors.feed import StreamData
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
 from netsim.outcome import Outcome
@@ -105,7 +105,7 @@ def read_late(directory: Path, streams: int) -> tuple[np.ndarray, ...]:
 
 def check_watermarks(
     query: JoinQuery,
-    files: tuple[StreamFile, ...],
+    files: tuple[StreamData, ...],
     feeding: Feeding,
     late: tuple[np.ndarray, ...],
 ) -> Check:
@@ -133,7 +133,7 @@ def check_watermarks(
 
 
 def _behind(
-    files: tuple[StreamFile, ...], feeding: Feeding, late: tuple[np.ndarray, ...]
+    files: tuple[StreamData, ...], feeding: Feeding, late: tuple[np.ndarray, ...]
 ) -> tuple[int, int]:
     """Return how many arrivals were behind the watermark, and how many of *late* were."""
     feed = open_feed(files, feeding.disorder)

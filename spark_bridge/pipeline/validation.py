@@ -139,7 +139,7 @@ def _type_of(source: StreamSource, typed: Typed, what: str) -> str:
         return typed.types[column]
     expression = getattr(source, what)
     try:
-        return typed.frame.select(sf.expr(f"({expression})")).dtypes[0][1]
+        return str(typed.frame.select(sf.expr(f"({expression})")).dtypes[0][1])
     except PySparkException as error:
         raise DataError(
             f"stream {source.name!r}: the {what} expression {expression!r} is not valid: "

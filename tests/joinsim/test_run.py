@@ -174,6 +174,7 @@ def test_a_run_shows_itself_and_writes_its_report(
     assert "PASS" in repr(run)
     assert "PASS" in run._repr_html_()
     page = run.report(tmp_path / "run.html").read_text()
+    assert run.digest is not None
     assert run.digest in page
     assert run.network["messages"].to_pylist()
     assert len(run.latency) >= 600

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import strategies as st
 
 from joinsim._random_runs import RandomJob, on_jobs
 from tests.actors.meshes import use_threads
@@ -14,18 +13,18 @@ from topologies import TOPOLOGIES
 
 @pytest.mark.parametrize("name", list(TOPOLOGIES))
 def test_whatever_claims_exactness_is_exact_live(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_threads(monkeypatch)
 
     @on_jobs(name, examples=12, exact=True)
-    def check(job: RandomJob, data: st.DataObject) -> None:
+    def check(job: RandomJob, folder: Path) -> None:
         report = job.run(
-            tmp_path,
+            folder,
             pairs=True,
             backend="ray",
             clock="live",
-            processes=data.draw(st.integers(1, 3), "processes"),
+            processes=1 + job.seed % 3,
             feeding=job.feeding | {"rate_tps": None},  # else tuples come a few in a real second
         )
         assert report.verdict.exact

@@ -9,7 +9,7 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 
-from actors.feed import StreamFile
+from actors.feed import StreamData
 from actors.protocol import HEADER_BYTES
 from actors.source import NS_PER_S
 from joins.batch import Batch, Schema
@@ -169,7 +169,7 @@ def read_samples(job: Job) -> list[Batch]:
     return [_read_sample(file) for file in job.files]
 
 
-def _read_sample(file: StreamFile) -> Batch:
+def _read_sample(file: StreamData) -> Batch:
     taken, rows = [], 0
     for batch in file.batches():
         taken.append(batch)
