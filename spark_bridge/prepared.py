@@ -1,17 +1,32 @@
-"""A prepared stream as it lies on disk, read without Spark.
+"""A prepared stream: what is in it, its files, and how it is replaced as a whole.
 
 Layout of ``<out>/<name>/``: ``segments/part-00000.parquet`` and so on in stream order, nothing else
 in that folder; ``codes-<field>.parquet`` (``code``, ``value``) for a join field of text, of which
-the segments hold the codes; ``rejected/part-*.parquet`` when rows were rejected; ``stream.json``.
+the segments have the codes; ``rejected/part-*.parquet`` if rows were rejected; ``stream.json``.
+
+A segment has the columns ``id`` (int64, the tuple's position in the stream), ``ts`` (int64, event
+time in ns, ascending), ``key`` (int64) if there is one, and the source's own columns, among them
+the join fields: each is int64 or finite float64 (see `join_dtype`), without nulls.
+
+A stream is built in a hidden folder next to its place and then renamed, so that it appears whole or
+not at all. A lock per stream, which the system releases when its owner dies, distinguishes a folder
+that is being built from one that was left behind. Nothing here needs Spark.
 """
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import json
-from collections.abc import Mapping
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -24,6 +39,20 @@ FORMAT = 1
 """Version of the layout; a stream of another version is prepared anew."""
 
 SUMMARY, SEGMENTS, REJECTED = "stream.json", "segments", "rejected"
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+_INT64 = re.compile(r"tinyint|smallint|int|bigint|boolean|bool|u?int(8|16|32|64)|decimal.*\b0\)")
+_FLOAT64 = re.compile(r"float|double|(half)?float(16|32|64)?|decimal.*")
+
+
+def join_dtype(kind: str) -> str | None:
+    """Return the dtype of a join field made of numbers of type *kind*: ``int64`` or ``float64``.
+
+    *kind* is a type's name in Spark or Arrow. Booleans are 0 and 1; a decimal without fraction
+    digits is an integer. The result is None for types that are not numbers.
+    """
+    if _INT64.fullmatch(kind):
+        return "int64"
+    return "float64" if _FLOAT64.fullmatch(kind) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,20 +68,20 @@ class PreparedStream:
     rows
         Number of tuples; their ``id`` runs from 0 to *rows* - 1.
     rejected
-        Number of rejected rows, which lie in the folder ``rejected`` beside the segments.
+        Number of rejected rows, which are in the folder ``rejected`` next to the segments.
     rejected_reasons
-        What was wrong to how often; a row can have several things wrong.
+        What was wrong, and how often; several things can be wrong with one row.
     schema
         The join fields and their dtypes.
     first_ts, last_ts
         Event time of the first and the last tuple, ns.
     notes
-        What a person should know of how it was prepared.
+        Remarks on how it was prepared.
     codes
-        Join fields that hold codes of texts: to the digest of their dictionary. Codes can be
-        compared where it is the same.
+        Join fields of text, which are stored as codes, to the digest of their dictionary. Codes can
+        be compared where it is the same.
     fingerprint
-        Digest of the sources' bytes and the options: equal means that nothing has to be redone.
+        Digest of the sources' bytes and the options: where it is equal, so is the stream.
     """
 
     name: str
@@ -73,8 +102,37 @@ def codes_file(name: str) -> str:
     return f"codes-{quote(name, safe='')}.parquet"
 
 
+def save_summary(stream: PreparedStream, folder: Path, **origin: Any) -> None:
+    """Write ``stream.json`` of a *stream* whose segments are in *folder*.
+
+    *origin* is recorded as it is: the sources and options that the stream was prepared from.
+    """
+    dtypes = stream.schema.fields
+    columns: dict[str, dict[str, Any]] = {}
+    for column in pq.read_schema(min((folder / SEGMENTS).glob("*.parquet"))):
+        columns[column.name] = {"type": str(column.type), "join_field": column.name in dtypes}
+        if column.name in dtypes:
+            columns[column.name]["dtype"] = dtypes[column.name]
+    summary = {
+        "format": FORMAT,
+        "name": stream.name,
+        "rows": stream.rows,
+        "rejected": stream.rejected,
+        "rejected_reasons": dict(stream.rejected_reasons),
+        "notes": stream.notes,
+        "join_fields": list(dtypes),
+        "codes": dict(stream.codes),
+        "schema": columns,
+        "first_ts": stream.first_ts,
+        "last_ts": stream.last_ts,
+        **origin,
+        "fingerprint": stream.fingerprint,
+    }
+    (folder / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n")
+
+
 def load_stream(folder: str | Path) -> PreparedStream:
-    """Read what ``stream.json`` in *folder* says of a prepared stream.
+    """Read the ``stream.json`` of a prepared stream.
 
     Raises
     ------
@@ -84,26 +142,26 @@ def load_stream(folder: str | Path) -> PreparedStream:
     folder = Path(folder)
     about = folder / SUMMARY
     try:
-        told: dict[str, Any] = json.loads(about.read_text())
-        if told["format"] != FORMAT:
+        summary: dict[str, Any] = json.loads(about.read_text())
+        if summary["format"] != FORMAT:
             raise DataError(
-                f"{folder} was prepared by another version (layout {told['format']}, this one "
+                f"{folder} was prepared by another version (layout {summary['format']}, this one "
                 f"reads {FORMAT}); prepare it again"
             )
-        columns = told["schema"]
-        fields = {name: columns[name]["dtype"] for name in told["join_fields"]}
+        columns = summary["schema"]
+        fields = {name: columns[name]["dtype"] for name in summary["join_fields"]}
         return PreparedStream(
-            name=told["name"],
+            name=summary["name"],
             path=folder / SEGMENTS,
-            rows=told["rows"],
-            rejected=told["rejected"],
-            rejected_reasons=told["rejected_reasons"],
-            schema=Schema(stream=told["name"], fields=fields),
-            first_ts=told["first_ts"],
-            last_ts=told["last_ts"],
-            notes=tuple(told["notes"]),
-            fingerprint=told["fingerprint"],
-            codes=told.get("codes", {}),
+            rows=summary["rows"],
+            rejected=summary["rejected"],
+            rejected_reasons=summary["rejected_reasons"],
+            schema=Schema(stream=summary["name"], fields=fields),
+            first_ts=summary["first_ts"],
+            last_ts=summary["last_ts"],
+            notes=tuple(summary["notes"]),
+            fingerprint=summary["fingerprint"],
+            codes=summary.get("codes", {}),
         )
     except OSError as error:
         raise DataError(
@@ -113,24 +171,112 @@ def load_stream(folder: str | Path) -> PreparedStream:
         raise DataError(f"{about} is damaged ({error}); prepare the stream again") from error
 
 
-def check_order(stream: PreparedStream) -> None:
-    """Raise :exc:`DataError` naming the first tuple whose event time is before its predecessor's.
+class Span(NamedTuple):
+    """How many tuples there are, their first and last event time (ns), and repeated times."""
 
-    The pipeline puts rows in order. A folder that was written or changed otherwise may not be, and
-    a site that took arrival for event time would be wrong without a word.
+    rows: int = 0
+    first_ts: int = 0
+    last_ts: int = 0
+    repeated: int = 0
+
+
+def check_segments(folder: Path) -> Span:
+    """Read the event times of all segments in *folder*, and the ids where they have some.
+
+    The pipeline writes tuples in order. A folder that was written or changed otherwise may not be
+    in order, and a join that took arrival for event time would silently be wrong.
+
+    Raise :exc:`DataError` naming the first tuple whose event time is before its predecessor's, or
+    whose id is not its position.
     """
-    row, latest = 0, np.iinfo(np.int64).min
-    for file in sorted(stream.path.glob("*.parquet")):
+    rows, repeated, first = 0, 0, 0
+    latest = np.int64(np.iinfo(np.int64).min)
+    for file in sorted(folder.glob("*.parquet")):
         with pq.ParquetFile(file) as part:
-            for block in part.iter_batches(columns=["ts"]):
+            columns = [name for name in ("id", "ts") if name in part.schema_arrow.names]
+            for block in part.iter_batches(columns=columns):
                 ts = block["ts"].to_numpy()
                 before = np.append(latest, ts)
-                back = np.flatnonzero(before[:-1] > ts)
-                if len(back):
-                    at = int(back[0])
+                backwards = np.flatnonzero(before[:-1] > ts)
+                if len(backwards):
+                    at = int(backwards[0])
                     raise DataError(
-                        f"{file}: event times run backwards at tuple {row + at}, from {before[at]} "
-                        f"to {ts[at]} ns; give the raw file, whose rows are then put in order"
+                        f"{file}: event times run backwards at tuple {rows + at}, from {before[at]}"
+                        f" to {ts[at]} ns; give the raw file, whose rows are then put in order"
                     )
-                row += len(ts)
+                if "id" in columns:
+                    moved = np.flatnonzero(
+                        block["id"].to_numpy() != np.arange(rows, rows + len(ts))
+                    )
+                    if len(moved):
+                        raise DataError(
+                            f"{file}: the id of tuple {rows + int(moved[0])} is not its position; "
+                            "give the raw file, whose rows are then numbered"
+                        )
+                first = first if rows or not len(ts) else int(ts[0])
+                repeated += int(np.count_nonzero(before[:-1] == ts))
+                rows += len(ts)
                 latest = before[-1]
+    return Span(rows, first, int(latest), repeated)
+
+
+@contextmanager
+def building(out: Path, name: str) -> Iterator[Path]:
+    """Lock stream *name* in *out* and yield an empty folder to build it in.
+
+    What runs that were killed left behind is removed first; the folder is removed at the end unless
+    it was published. Waits while another process builds the same stream.
+
+    Raises
+    ------
+    DataError
+        *out* cannot be written to.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock = (out / f".{name}.lock").open("w")
+    except OSError as error:
+        raise DataError(
+            f"{out} cannot be written to ({error.strerror}); name another output folder"
+        ) from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _recover(out, name)
+        folder = Path(tempfile.mkdtemp(prefix=f".{name}.building-", dir=out))
+        # mkdtemp is for its owner alone; a stream may be read by whoever may read its neighbours.
+        folder.chmod(out.stat().st_mode & 0o777)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def publish(built: Path, final: Path) -> None:
+    """Move the folder *built* to *final*, replacing what is there, in one step where possible."""
+    if not final.exists():
+        built.rename(final)
+        return
+    if _exchange(built, final):
+        shutil.rmtree(built, ignore_errors=True)
+        return
+    old = final.with_name(f".{final.name}.old")
+    final.rename(old)
+    built.rename(final)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _recover(out: Path, name: str) -> None:
+    old, final = out / f".{name}.old", out / name
+    if old.exists() and not final.exists():
+        old.rename(final)  # a run died between the two renames
+    for left in (old, *out.glob(f".{name}.building-*")):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two paths atomically; return False where the system has no such call."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    paths = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other))
+    return bool(rename(*paths, _RENAME_EXCHANGE) == 0)

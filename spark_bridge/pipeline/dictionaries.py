@@ -1,8 +1,8 @@
-"""Texts as whole numbers: in one dictionary, codes are equal exactly where the texts are.
+"""Texts as integer codes: in one dictionary, equal exactly where the texts are equal.
 
 A text's code is its place among the sorted distinct texts (by their UTF-8 bytes) of all the fields
-that share the dictionary, so it depends on nothing but those texts. Spark finds and sorts them;
-they are numbered as they stream by.
+that share the dictionary, so it depends on nothing but those texts. Spark collects and sorts them;
+they are numbered in one pass, in bounded memory.
 """
 
 from __future__ import annotations
@@ -19,20 +19,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_bridge.errors import DataError
-from spark_bridge.pipeline.columns import lay_out
-from spark_bridge.pipeline.pipeline_session import pipeline_session, plain_name, told
-from spark_bridge.pipeline.raw_files import require_unchanged
-from spark_bridge.pipeline.raw_frame import sql_name
-from spark_bridge.pipeline.task import Task
-from spark_bridge.pipeline.text_types import filled
-from spark_bridge.pipeline.typed_frame import typed_rows
+from spark_bridge.pipeline.pipeline import Task
+from spark_bridge.pipeline.source import lay_out, require_unchanged
+from spark_bridge.pipeline.typed_rows import (
+    errors_about,
+    pipeline_session,
+    plain_name,
+    sql_name,
+    typed_rows,
+)
+from spark_bridge.pipeline.values import filled
 
 CODED = "string"
 """Spark type of a join field that is stored as codes."""
 
 _SCHEMA = pa.schema([("code", pa.int64()), ("value", pa.string())])
 _TEXT, _CODE = "__joinsim_dictionary_value", "__joinsim_dictionary_code"
-_GROUP_ROWS = 65_536  # texts held at a time
+_GROUP_ROWS = 65_536  # texts in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +62,7 @@ class Dictionary:
 
 @dataclass(frozen=True, kw_only=True)
 class _Member:
-    """A field that takes part in a dictionary: the texts of its column, None when it is no text."""
+    """A field of a dictionary, and the texts of its column; None when it is not text."""
 
     stream: str
     field: str
@@ -69,10 +72,10 @@ class _Member:
 def build_dictionaries(
     spark: SparkSession, tasks: Sequence[Task], folder: Path
 ) -> dict[str, Dictionary]:
-    """Collect the texts of all fields of *tasks* that may hold some, by the dictionary's name.
+    """Collect the texts of all fields of *tasks* that may have some, by the dictionary's name.
 
-    Fields that turn out to hold no text are in none. A dictionary holds every text of its columns,
-    those of rejected rows and of rows that a condition leaves out included.
+    A field without text is in no dictionary. A dictionary has every text of its columns, including
+    those of rejected rows and of rows that a condition leaves out.
 
     Parameters
     ----------
@@ -86,24 +89,24 @@ def build_dictionaries(
     Raises
     ------
     DataError
-        Fields of one dictionary hold text in one stream and none in another, or a source cannot
-        be read.
+        Fields of one dictionary are text in one stream and not in another, or a source cannot be
+        read.
     """
     session = pipeline_session(spark)
-    found: dict[str, Dictionary] = {}
+    dictionaries: dict[str, Dictionary] = {}
     with plain_name(folder) as plain:
         groups: dict[str, list[_Member]] = {}
         for number, task in enumerate(task for task in tasks if task.source.codes):
             links = plain / f"links-{number}"
             links.mkdir()
-            with told(f"stream {task.source.name!r} ({task.source.files})"):
+            with errors_about(f"stream {task.source.name!r} ({task.source.files})"):
                 for name, member in _members(session, task, links):
                     groups.setdefault(name, []).append(member)
         for number, (name, members) in enumerate(groups.items()):
             if not any(member.texts is not None for member in members):
                 continue
             _require_texts(members)
-            with told(f"the texts of {members[0].stream}.{members[0].field}"):
+            with errors_about(f"the texts of {members[0].stream}.{members[0].field}"):
                 texts = reduce(
                     DataFrame.union, (m.texts for m in members if m.texts is not None)
                 ).distinct()
@@ -111,11 +114,11 @@ def build_dictionaries(
             file = folder / f"codes-{number}.parquet"
             size, digest = _number(folder / f"sorted-{number}", file)
             streams = tuple(dict.fromkeys(member.stream for member in members))
-            found[name] = Dictionary(file=file, size=size, digest=digest, streams=streams)
-    # Also of streams that are complete already, and whose files nobody else looks at again.
+            dictionaries[name] = Dictionary(file=file, size=size, digest=digest, streams=streams)
+    # Also of streams that are complete already, whose files are not checked later.
     for task in tasks:
         require_unchanged(task.files)
-    return found
+    return dictionaries
 
 
 def with_codes(frame: DataFrame, files: Mapping[str, Path]) -> DataFrame:
@@ -153,7 +156,7 @@ def _require_texts(members: list[_Member]) -> None:
         if member.texts is None:
             raise DataError(
                 f"stream {member.stream!r}: join field {member.field!r} is compared with "
-                f"{text.stream}.{text.field}, which holds text, and holds none itself"
+                f"{text.stream}.{text.field}, which is text, and is not text itself"
             )
 
 

@@ -1,14 +1,13 @@
 """From valid rows to numbered segments in event-time order.
 
-Rows are dealt into buckets by time range, each bucket is sorted on its own, and a row's id is its
-place in the bucket plus the sizes of the buckets before it. No step sees more than one bucket, and
-Spark sorts a bucket that outgrows memory on disk. A single timestamp is never split between
+Rows are distributed to buckets by time range, each bucket is sorted on its own, and a row's id is
+its place in the bucket plus the sizes of the buckets before it. No step sees more than one bucket,
+and Spark sorts a bucket that outgrows memory on disk. A single timestamp is never split between
 buckets, so a source in which most rows share one timestamp has one large bucket.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -18,11 +17,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as sf
 
-from spark_bridge.pipeline.raw_frame import FILE, ROW
+from spark_bridge.pipeline.typed_rows import FILE, ROW
 from spark_bridge.pipeline.validation import TS
 
-BUCKETS_MAX = 128  # the tree of comparisons that deals the rows must fit into one JVM method
-ROW_GROUP_ROWS = 65_536  # what a reader with bounded memory holds of a column at a time
+BUCKETS_MAX = 128  # the tree of comparisons between buckets must fit into one JVM method
+ROW_GROUP_ROWS = 65_536  # what a reader with bounded memory reads of a column at a time
 _BUCKET, _SOURCE = "__joinsim_bucket", "__joinsim_source"
 
 
@@ -46,14 +45,14 @@ class Buckets:
 
 
 def buckets_needed(rows: int, segment_rows: int) -> int:
-    """Return into how many buckets *rows* are dealt so that each is about one segment."""
+    """Return how many buckets *rows* rows need for each to be about one segment."""
     if rows <= segment_rows:
         return 1
-    # The quantiles are approximate: a tenth to spare keeps a bucket from spilling into a crumb.
+    # The quantiles are approximate: a tenth to spare, or a bucket may have a tiny second segment.
     return min(BUCKETS_MAX, 1 + rows * 11 // (segment_rows * 10))
 
 
-def deal(valid: DataFrame, rows: int, quantiles: list[int]) -> Buckets:
+def make_buckets(valid: DataFrame, rows: int, quantiles: list[int]) -> Buckets:
     """Count the rows of *valid* in the ranges between the *quantiles* of their timestamps."""
     bounds = sorted(set(quantiles))
     if not bounds:
@@ -123,36 +122,6 @@ def write_rejected(rejected: DataFrame, *, scratch: Path, to: Path) -> None:
     to.mkdir()
     for number, file in enumerate(sorted(scratch.glob("*.parquet"))):
         file.rename(to / f"part-{number:05d}.parquet")
-
-
-def timestamps(segments: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Read ``id`` and ``ts`` of a stream back, one row group at a time."""
-    for file in sorted(segments.glob("*.parquet")):
-        with pq.ParquetFile(file) as part:
-            for group in range(part.num_row_groups):
-                table = part.read_row_group(group, columns=["id", "ts"])
-                yield table["id"].to_numpy(), table["ts"].to_numpy()
-
-
-def check(segments: Path, rows: int) -> tuple[int, int, int]:
-    """Prove that the segments are in order and numbered, reading them as a source will.
-
-    Returns
-    -------
-    tuple of int
-        First and last timestamp (ns), and the number of tuples whose timestamp repeats the one
-        before.
-    """
-    expected, repeated, first, last = 0, 0, 0, 0
-    for ids, ts in timestamps(segments):
-        assert np.array_equal(ids, np.arange(expected, expected + len(ids))), "ids are not the rank"
-        steps = np.diff(ts, prepend=last if expected else ts[0] - 1)
-        assert (steps >= 0).all(), "segments are not in time order"
-        repeated += int((steps == 0).sum())
-        first = first if expected else int(ts[0])
-        expected, last = expected + len(ids), int(ts[-1])
-    assert expected == rows, f"{expected} rows in the segments, {rows} counted"
-    return first, last, repeated
 
 
 def _place() -> Column:

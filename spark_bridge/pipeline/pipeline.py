@@ -1,6 +1,6 @@
 """Raw CSV or Parquet in, prepared streams out.
 
-This module decides whether there is anything to do, and does not import Spark until there is.
+This module decides whether there is anything to do, and imports Spark only if there is.
 """
 
 from __future__ import annotations
@@ -9,30 +9,38 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_bridge.errors import DataError, EngineUnavailable
-from spark_bridge.pipeline.raw_files import RawFile, look
-from spark_bridge.pipeline.source import StreamSource
-from spark_bridge.pipeline.task import Task
-from spark_bridge.prepared import FORMAT, PreparedStream, load_stream
+from spark_bridge.errors import DataError
+from spark_bridge.pipeline.source import RawFile, StreamSource, inspect_files
+from spark_bridge.prepared import FORMAT, PreparedStream, building, load_stream, publish
 from spark_bridge.session import SessionOptions, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DataError", "EngineUnavailable", "Progress", "StreamSource", "prepare"]
-
 SEGMENT_ROWS = 1_000_000  # rows in a segment file: some 10 MB, and a second or two of sorting
 QUICK_BYTES = 64 << 20  # below this the JVM lives too briefly for its better compiler to pay off
 STAGES = ("look", "start", "read", "judge", "order", "write", "check", "done")
-"""What `prepare` reports of each stream, in this order; ``start`` is Spark's own."""
+"""The stages that `prepare` reports of each stream, in this order; in ``start``, Spark starts."""
 
-DICTIONARIES = "+codes"  # no stream can be named so
+DICTIONARIES = "+codes"  # not a valid name of a stream
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage (``"R: order"``), the number of stages done, and their total."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One stream to prepare: its declaration, the files as they are, and the digest of both."""
+
+    source: StreamSource
+    files: list[RawFile]
+    segment_rows: int
+    fingerprint: str
+    report: Callable[[str], None]
 
 
 def prepare(
@@ -46,10 +54,10 @@ def prepare(
 ) -> list[PreparedStream]:
     """Turn raw files into streams: typed, validated, in event-time order, numbered, in segments.
 
-    A stream whose files and options are those it was last prepared from is left as it is, and
+    A stream whose files and options are unchanged since it was last prepared is left as it is, and
     Spark is not started for it; streams that share a dictionary of texts depend on each other's
     files. A stream is replaced in one step, when its successor is complete. The streams are
-    prepared one after the other; where one fails, those before it stand.
+    prepared one after the other; where one fails, those before it remain.
 
     Parameters
     ----------
@@ -64,7 +72,7 @@ def prepare(
     segment_rows
         Most rows in one segment file.
     progress
-        Told of every stage.
+        Called at every stage.
 
     Returns
     -------
@@ -88,21 +96,21 @@ def prepare(
     if segment_rows < 1:
         raise DataError(f"segment_rows is {segment_rows}; it must be 1 or more")
     reports = [_reporter(source, progress, at, len(sources)) for at, source in enumerate(sources)]
-    looked = []
+    inspected = []
     for source, report in zip(sources, reports, strict=True):
         report("look")
-        looked.append((source, look(source.paths, source.separator)))
+        inspected.append((source, inspect_files(source.paths, source.separator)))
     tasks = [
         Task(
             source=source,
             files=files,
             segment_rows=segment_rows,
-            fingerprint=_fingerprint(source, files, segment_rows, looked),
+            fingerprint=_fingerprint(source, files, segment_rows, inspected),
             report=report,
         )
-        for (source, files), report in zip(looked, reports, strict=True)
+        for (source, files), report in zip(inspected, reports, strict=True)
     ]
-    streams = {task.source.name: _as_it_is(task, out) for task in tasks}
+    streams = {task.source.name: _finished(task, out) for task in tasks}
     missing = [task for task in tasks if streams[task.source.name] is None]
     for task in tasks:
         if task not in missing:
@@ -128,7 +136,6 @@ def _prepare_all(
 ) -> None:
     from spark_bridge.pipeline.dictionaries import build_dictionaries
     from spark_bridge.pipeline.stages import build
-    from spark_bridge.pipeline.stream_store import building, publish
 
     named = {name for task in missing for name in task.source.codes.values()}
     sharing = [task for task in tasks if named.intersection(task.source.codes.values())]
@@ -140,10 +147,10 @@ def _prepare_all(
         for task in missing:
             name = task.source.name
             with building(out, name) as folder:
-                # Another process may have built it while we waited for the lock.
-                if _as_it_is(task, out) is None:
+                # Another process may have built it while this one waited for the lock.
+                if _finished(task, out) is None:
                     rejected = out / f"{name}.rejected"
-                    build(spark, task, folder, dictionaries=dictionaries, kept_at=rejected)
+                    build(spark, task, folder, dictionaries, only_rejected=rejected)
                     publish(folder / "stream", out / name)
             streams[name] = load_stream(out / name)
             task.report("done")
@@ -167,28 +174,28 @@ def _fingerprint(
     segment_rows: int,
     together: Sequence[tuple[StreamSource, list[RawFile]]],
 ) -> str:
-    said = {
+    inputs = {
         "format": FORMAT,
         "files": _contents(files),
         "options": source.options(),
         "segment_rows": segment_rows,
     }
     if source.codes:
-        said["texts"] = [
+        inputs["texts"] = [
             [name, field, other.name, other.options(), _contents(others)]
             for other, others in together
             for field, name in other.codes.items()
             if name in source.codes.values()
         ]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
 
 
 def _contents(files: list[RawFile]) -> list[list[str]]:
     return [[file.format, file.sha256] for file in files]
 
 
-def _as_it_is(task: Task, out: Path) -> PreparedStream | None:
-    """Return the stream in *out* if it is what *task* would build, None otherwise."""
+def _finished(task: Task, out: Path) -> PreparedStream | None:
+    """Return the stream in *out* if it is the one that *task* would build, None otherwise."""
     try:
         stream = load_stream(out / task.source.name)
     except DataError:

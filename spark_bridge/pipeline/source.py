@@ -1,11 +1,25 @@
-"""What a person says about a stream: which files, which clock, which fields."""
+"""The sources of streams: what a person declares, the raw files, and the names of columns.
+
+Of the files only headers and footers are read (and every byte once, for the digest), so that a
+fault in one is reported within a second and by its name. Nothing here needs Spark.
+"""
 
 from __future__ import annotations
 
+import csv
+import difflib
+import gzip
+import hashlib
+import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from spark_bridge.errors import DataError
 
@@ -28,15 +42,21 @@ _SYNONYMS = {
 _TYPES = re.compile(
     r"tinyint|smallint|int|bigint|float|double|decimal\(\d{1,2},\d{1,2}\)|string|boolean|date|timestamp"
 )
-_TYPES_TOLD = (
+_TYPES_ALLOWED = (
     "tinyint, smallint, int, bigint (or int8 to int64), float, double (or float32, float64), "
     "decimal(p,s), string, boolean, date, timestamp"
 )
 
+CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+PARQUET_ENDINGS = (".parquet", ".pq")
+HEADER_BYTES_MAX = 1 << 20  # a first line longer than this is no header
+_ALLOWED = f"allowed are Parquet and CSV with a header line ({', '.join(CSV_ENDINGS)})"
+_MAGIC = b"PAR1"
+
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSource:
-    """One stream as it lies in raw files.
+    """One stream in raw files, as a person declares it.
 
     Attributes
     ----------
@@ -51,30 +71,30 @@ class StreamSource:
     time_unit
         Unit of a numeric event time: ``ns`` (default), ``us``, ``ms`` or ``s``.
     fields
-        Join fields: a row where one of them is not a valid number, or text, is rejected.
+        Join fields: a row is rejected if one of them is not a valid number, or text.
     where
         Spark SQL condition on the source's columns; rows where it is false are not part of the
         stream.
     key
-        Column or Spark SQL expression for the join key. Integers are taken as they are, text as
-        its 64-bit hash (xxHash64).
+        Column or Spark SQL expression for the join key. Integers remain as they are; of text, the
+        key is its 64-bit hash (xxHash64).
     rows
-        Keep only this many, the first in event-time order. Rejected rows are those of the whole
-        source nevertheless.
+        Length of the stream at most: the first tuples in event-time order. Rejected rows are
+        nevertheless those of the whole source.
     schema
-        Declared types of some or all columns, in Spark SQL's or numpy's words; the others are
-        inferred in CSV and kept in Parquet.
+        Declared types of some or all columns, by the names of Spark SQL or numpy; the others are
+        inferred in CSV and unchanged in Parquet.
     delimiter
         One character between the columns of a CSV file; by default a comma, or a tab in ``.tsv``.
     codes
-        Join fields that may hold text, because they are only ever compared with ``=`` and ``!=``:
-        to the name of their dictionary. Fields of one dictionary, in one stream or in several that
-        are prepared together, have equal codes exactly where their texts are equal.
+        Join fields that may be text, because they are only compared with ``=`` and ``!=``, to the
+        name of their dictionary. Fields of one dictionary, in one stream or in several that are
+        prepared together, have equal codes exactly where their texts are equal.
 
     Raises
     ------
     DataError
-        An option is outside of what is allowed.
+        An option is not allowed.
     """
 
     name: str
@@ -126,7 +146,7 @@ class StreamSource:
         if not _TYPES.fullmatch(plain):
             raise DataError(
                 f"stream {self.name!r}, column {column!r}: {name!r} is not a type that can be "
-                f"declared; allowed are {_TYPES_TOLD}"
+                f"declared; allowed are {_TYPES_ALLOWED}"
             )
         return plain
 
@@ -138,7 +158,7 @@ class StreamSource:
 
     @property
     def files(self) -> str:
-        """The files in words, for messages."""
+        """The files, for messages."""
         more = len(self.paths) - 1
         return f"{self.paths[0]}{f' and {more} more' if more else ''}"
 
@@ -155,3 +175,285 @@ class StreamSource:
             "schema": dict(sorted(self.schema.items())),
             "delimiter": self.delimiter,
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawFile:
+    """One raw file and what its header or footer says.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    format
+        ``csv`` or ``parquet``.
+    columns
+        Column name to Arrow type; text for every column of a CSV file.
+    rows
+        Number of rows; None in CSV, where they must be counted.
+    size_bytes, sha256
+        Length and digest of the whole file.
+    modified_ns
+        When the file was last changed, ns since 1970.
+    """
+
+    path: Path
+    format: str
+    columns: dict[str, pa.DataType]
+    rows: int | None
+    size_bytes: int
+    sha256: str
+    modified_ns: int
+
+    @property
+    def suffix(self) -> str:
+        """The ending by which Spark recognises compression."""
+        return ".csv.gz" if self.path.name.endswith(".gz") else f".{self.format}"
+
+
+def inspect_files(paths: Iterable[str | Path], delimiter: str) -> list[RawFile]:
+    """Return every file of *paths*, folders opened, in order.
+
+    Raises
+    ------
+    DataError
+        A file is missing, unreadable, empty, damaged, or neither CSV nor Parquet; or files of one
+        stream have different columns.
+    """
+    files = [_inspect(file, delimiter) for path in paths for file in _expand(Path(path))]
+    first = files[0]
+    for other in files[1:]:
+        if other.format != first.format:
+            raise DataError(
+                f"{other.path} is {other.format} but {first.path} is {first.format}: "
+                "the files of one stream must be of one format"
+            )
+        differ = sorted(set(first.columns) ^ set(other.columns))
+        if differ:
+            raise DataError(
+                f"{other.path} and {first.path} have different columns "
+                f"(only one has {', '.join(differ)}): the files of one stream must have the same"
+            )
+    return files
+
+
+def require_unchanged(files: Iterable[RawFile]) -> None:
+    """Raise :exc:`DataError` if a file has changed since it was inspected."""
+    for file in files:
+        try:
+            about = file.path.stat()
+        except OSError:
+            about = None
+        now = (about.st_size, about.st_mtime_ns) if about else None
+        if now != (file.size_bytes, file.modified_ns):
+            raise DataError(f"{file.path} changed while it was being read; run again")
+
+
+def _expand(path: Path) -> list[Path]:
+    if path.is_dir():
+        inside = sorted(
+            entry
+            for entry in path.iterdir()
+            if entry.name.lower().endswith(PARQUET_ENDINGS + CSV_ENDINGS)
+            and not entry.name.startswith((".", "_"))
+        )
+        if not inside:
+            raise DataError(f"{path} is a folder without CSV or Parquet files; {_ALLOWED}")
+        return inside
+    if not path.exists():
+        raise DataError(f"{path} does not exist{_near(path)}")
+    return [path]
+
+
+def _near(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f": there is no folder {path.parent}"
+    names = [entry.name for entry in path.parent.iterdir() if not entry.name.startswith(".")]
+    close = difflib.get_close_matches(path.name, names, n=3)
+    if close:
+        return f"; did you mean {' or '.join(str(path.parent / name) for name in close)}?"
+    return ""
+
+
+def _inspect(path: Path, delimiter: str) -> RawFile:
+    if not path.is_file():
+        raise DataError(f"{path} is not a file; {_ALLOWED}")
+    try:
+        about = path.stat()
+        size_bytes = about.st_size
+        with path.open("rb") as raw:
+            head = raw.read(4096)
+            raw.seek(max(0, size_bytes - len(_MAGIC)))
+            tail = raw.read()
+            if size_bytes == 0:
+                raise DataError(f"{path} is empty (0 bytes); {_ALLOWED}")
+            format_, columns, rows = _describe(path, head, tail, delimiter)
+            sha256 = _digest(path.resolve(), size_bytes, about.st_mtime_ns)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    return RawFile(
+        path=path.resolve(),
+        format=format_,
+        columns=columns,
+        rows=rows,
+        size_bytes=size_bytes,
+        sha256=sha256,
+        modified_ns=about.st_mtime_ns,
+    )
+
+
+@cache
+def _digest(path: Path, size_bytes: int, modified_ns: int) -> str:
+    """Return the sha256 of *path*, once for two streams that are made of one large file."""
+    with path.open("rb") as raw:
+        return hashlib.file_digest(raw, "sha256").hexdigest()
+
+
+def _describe(
+    path: Path, head: bytes, tail: bytes, delimiter: str
+) -> tuple[str, dict[str, pa.DataType], int | None]:
+    name = path.name.lower()
+    if head.startswith(_MAGIC):
+        if tail != _MAGIC:
+            raise DataError(
+                f"{path} is a truncated Parquet file: its end is missing; copy it again"
+            )
+        return "parquet", *_footer(path)
+    if name.endswith(PARQUET_ENDINGS):
+        raise DataError(f"{path} is not a Parquet file, whatever its name says; {_ALLOWED}")
+    if not name.endswith(CSV_ENDINGS):
+        raise DataError(f"{path} is neither CSV nor Parquet; {_ALLOWED}")
+    return "csv", {column: pa.string() for column in _header(path, delimiter)}, None
+
+
+def _footer(path: Path) -> tuple[dict[str, pa.DataType], int]:
+    try:
+        with pq.ParquetFile(path) as file:
+            schema, rows = file.schema_arrow, file.metadata.num_rows
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path} is a damaged Parquet file ({reason}); copy it again") from error
+    if rows == 0:
+        raise DataError(f"{path} has no rows; a stream needs at least one")
+    _check_names(path, schema.names)
+    return dict(zip(schema.names, schema.types, strict=True)), rows
+
+
+def _header(path: Path, delimiter: str) -> list[str]:
+    opened = gzip.open if path.name.endswith(".gz") else open
+    try:
+        with opened(path, "rb") as raw:
+            line = raw.readline(HEADER_BYTES_MAX)
+            following = any(text.strip() for text in islice(raw, 1000))
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise DataError(f"{path} is a damaged gzip file ({error}); copy it again") from error
+    if b"\0" in line:
+        raise DataError(f"{path} is not text: it has NUL bytes; {_ALLOWED}, in UTF-8")
+    if b"\r" in line.rstrip(b"\r\n"):
+        raise DataError(f"{path} ends its lines with CR alone; end them with LF or CR LF")
+    try:
+        text = line.decode("utf-8-sig").strip("\r\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text (byte {error.start} of line 1)") from error
+    if not text.strip():
+        raise DataError(f"{path} begins with an empty line where the header should be")
+    cells = [cell.strip() for cell in next(csv.reader(io.StringIO(text), delimiter=delimiter))]
+    other = next((sign for sign in ";\t|" if sign in text), None)
+    if len(cells) == 1 and other is not None:
+        raise DataError(
+            f"{path} has one column when cut at {delimiter!r}; its delimiter may be {other!r}"
+        )
+    if all(re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?", cell) for cell in cells):
+        raise DataError(
+            f"{path} has no header: its first line is {text[:60]!r}; put the column names there"
+        )
+    if not following:
+        raise DataError(f"{path} has a header but no rows; a stream needs at least one")
+    # Data frames write their row numbers as a column without a name.
+    names = [cell or f"column_{number}" for number, cell in enumerate(cells, 1)]
+    _check_names(path, names)
+    return names
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"{path} has two columns named {twice[0]!r}; rename one")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Which source column has which name in the prepared stream.
+
+    There, ``id``, ``ts`` and ``key`` are the tuple's position, time and key; a source's own columns
+    of those names are renamed. Upper and lower case count as equal, because SQL ignores case.
+
+    Attributes
+    ----------
+    kept
+        Source column to its name in the prepared stream, in order, without those that are replaced.
+    fields
+        Join field (by its name in the prepared stream) to the source column behind it.
+    notes
+        Remarks on renamed columns.
+    """
+
+    kept: dict[str, str]
+    fields: dict[str, str]
+    notes: list[str]
+
+
+def lay_out(source: StreamSource, columns: list[str]) -> Layout:
+    """Name the columns of the prepared stream, and find its join fields among *columns*.
+
+    Raise :exc:`DataError` for a join field or a declared column that the source does not have.
+    """
+    for name in source.schema:
+        _require(source, name, columns, "declared column")
+    time = source.time or "ts"
+    kept, notes = {}, []
+    for column in columns:
+        low = column.lower()
+        replaced = (low == "ts" and column == time) or (low == "key" and column == source.key)
+        own_key = low == "key" and (column in source.fields or source.key == column)
+        if replaced:
+            if column == time:
+                notes.append(f"column {column} is the event time: ts holds it in nanoseconds")
+        elif low in ("id", "ts") or (low == "key" and not own_key):
+            kept[column] = _free(f"source_{column}", columns)
+            notes.append(f"the source's own column {column} is named {kept[column]}")
+        else:
+            kept[column] = column
+    fields = {}
+    for name in source.fields:
+        if name == "ts":
+            continue  # every tuple has a valid event time
+        renamed = kept.get(name, name)
+        if name.lower() in ("id", "ts") or renamed != name:
+            raise DataError(
+                f"stream {source.name!r}: join field {name!r} means the tuple's own "
+                f"{name.lower()} in a prepared stream; the source's column is "
+                f"{renamed if renamed != name else 'ts'!r} there, name that one"
+            )
+        by_name = {new: old for old, new in kept.items()}
+        _require(source, name, list(by_name), "join field")
+        fields[name] = by_name[name]
+    return Layout(kept=kept, fields=fields, notes=notes)
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    low = {other.lower() for other in taken}
+    while name.lower() in low:
+        name += "_"
+    return name
+
+
+def _require(source: StreamSource, name: str, columns: list[str], what: str) -> None:
+    if name in columns:
+        return
+    close = difflib.get_close_matches(name, columns, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise DataError(
+        f"stream {source.name!r}: {what} {name!r} is not in {source.files}{hint} "
+        f"(its columns: {', '.join(columns)})"
+    )

@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from joins.batch import Schema
 from spark_bridge.errors import DataError
 from spark_bridge.pipeline import numbering
-from spark_bridge.pipeline.columns import Layout, lay_out
 from spark_bridge.pipeline.dictionaries import CODED, Dictionary, with_codes
-from spark_bridge.pipeline.pipeline_session import pipeline_session, plain_name, told
-from spark_bridge.pipeline.raw_files import require_unchanged
-from spark_bridge.pipeline.raw_frame import FILE, NANOS, ROW, TEXT, quoted, sql_name
-from spark_bridge.pipeline.source import StreamSource
-from spark_bridge.pipeline.stream_store import publish
-from spark_bridge.pipeline.text_types import filled, text_nanos
-from spark_bridge.pipeline.typed_frame import RAW, Typed, typed_rows
-from spark_bridge.pipeline.validation import FIELD, KEY, KINDS, REASON, TS, judge
-from spark_bridge.prepared import FORMAT, REJECTED, SEGMENTS, SUMMARY, codes_file
+from spark_bridge.pipeline.pipeline import Task
+from spark_bridge.pipeline.source import Layout, StreamSource, lay_out, require_unchanged
+from spark_bridge.pipeline.typed_rows import (
+    FILE,
+    NANOS,
+    RAW,
+    ROW,
+    TEXT,
+    Typed,
+    errors_about,
+    pipeline_session,
+    plain_name,
+    quoted,
+    sql_name,
+    typed_rows,
+)
+from spark_bridge.pipeline.validation import FIELD, KEY, KINDS, REASON, TS, validate
+from spark_bridge.pipeline.values import filled, text_nanos
+from spark_bridge.prepared import (
+    REJECTED,
+    SEGMENTS,
+    PreparedStream,
+    check_segments,
+    codes_file,
+    publish,
+    save_summary,
+)
 
-if TYPE_CHECKING:
-    from spark_bridge.pipeline.task import Task
-
-REASONS_TOLD = 5  # how many reasons an error message lists
+REASONS_LISTED = 5  # in an error message
 TASKS_MAX = 32  # sorting tasks; beyond that each takes several buckets, one after the other
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """What one pass over the judged rows says: how many, how wrong, and when."""
+    """The result of one pass over the validated rows: how many, what is wrong, and when."""
 
     valid: int
     reasons: Counter[str]
@@ -50,9 +62,9 @@ def build(
     spark: SparkSession,
     task: Task,
     folder: Path,
-    *,
     dictionaries: Mapping[str, Dictionary],
-    kept_at: Path,
+    *,
+    only_rejected: Path,
 ) -> None:
     """Build the stream of *task* in ``folder/stream``.
 
@@ -63,11 +75,11 @@ def build(
     task
         What to build from what.
     folder
-        Existing, empty folder for everything that is made on the way.
+        Existing, empty folder for the stream and for temporary files.
     dictionaries
-        Of the source's text fields, by the names it gives them.
-    kept_at
-        Where the rejected rows go when there are no others.
+        Of the source's text fields, by the names that it has for them.
+    only_rejected
+        Folder for the rejected rows when all are.
 
     Raises
     ------
@@ -76,8 +88,8 @@ def build(
     """
     layout = lay_out(task.source, list(task.files[0].columns))
     session, what = pipeline_session(spark), f"stream {task.source.name!r} ({task.source.files})"
-    with told(what), plain_name(folder) as plain:
-        _build(session, task, layout, dictionaries, plain, kept_at)
+    with errors_about(what), plain_name(folder) as plain:
+        _build(session, task, layout, dictionaries, plain, only_rejected)
 
 
 def _build(
@@ -86,7 +98,7 @@ def _build(
     layout: Layout,
     dictionaries: Mapping[str, Dictionary],
     folder: Path,
-    kept_at: Path,
+    only_rejected: Path,
 ) -> None:
     source, files, stream = task.source, task.files, folder / "stream"
     stream.mkdir()
@@ -94,7 +106,7 @@ def _build(
     (folder / "links").mkdir()
     typed = typed_rows(session, source, files, layout, folder / "links")
     task.report("judge")
-    rows = judge(source, typed, layout)
+    rows = validate(source, typed, layout)
     watched = _watched(typed, {*layout.fields.values(), typed.time})
     counts = _count(rows.frame, typed.rows, watched, task.segment_rows)
     if not counts.valid + counts.rejected:
@@ -105,10 +117,10 @@ def _build(
     if counts.rejected:
         _write_rejected(rows.frame, task, folder / "rejected", stream / REJECTED)
     if counts.valid == 0:
-        _give_up(source, counts, stream, kept_at)
+        _give_up(source, counts, stream, only_rejected)
     task.report("order")
     valid = rows.frame.filter(f"{KINDS} = ''")
-    buckets = numbering.deal(valid, counts.valid, counts.quantiles)
+    buckets = numbering.make_buckets(valid, counts.valid, counts.quantiles)
     tasks = min(len(buckets.counts), TASKS_MAX)
     session.conf.set("spark.sql.shuffle.partitions", str(tasks))
     task.report("write")
@@ -121,55 +133,55 @@ def _build(
     for name, file in code_files.items():
         shutil.copyfile(coded[name].file, file)
     valid = with_codes(valid, {FIELD + name: file for name, file in code_files.items()})
-    kept = min(counts.valid, source.rows or counts.valid)
+    length = min(counts.valid, source.rows or counts.valid)
     back = numbering.write_segments(
         valid,
         _columns(source, layout),
         buckets,
-        rows=kept,
+        rows=length,
         segment_rows=task.segment_rows,
         scratch=folder / "segments",
         to=stream / SEGMENTS,
     )
     task.report("check")
     require_unchanged(files)
-    first_ts, last_ts, repeated = numbering.check(stream / SEGMENTS, kept)
+    span = check_segments(stream / SEGMENTS)
+    assert span.rows == length, f"{span.rows} rows in the segments, {length} counted"
     for name, file in code_files.items():
         file.rename(stream / codes_file(name))
     notes = [*layout.notes, *rows.notes, *_code_notes(source.name, coded)]
-    notes += _order_notes(buckets.in_order and back == 0, repeated)
+    notes += _order_notes(buckets.in_order and back == 0, span.repeated)
     notes += [note.format(lost) for note, lost in counts.lost.items() if lost]
-    if kept < counts.valid:
-        notes.append(f"the first {kept:,} of {counts.valid:,} valid rows, by event time")
-    summary = {
-        "format": FORMAT,
-        "name": source.name,
-        "rows": kept,
-        "rejected": counts.rejected,
-        "rejected_reasons": dict(counts.reasons.most_common()),
-        "notes": notes,
-        "join_fields": list(rows.dtypes),
-        "codes": {name: dictionary.digest for name, dictionary in coded.items()},
-        "schema": _schema(stream / SEGMENTS, rows.dtypes),
-        "first_ts": first_ts,
-        "last_ts": last_ts,
-        "sources": [
-            {"path": str(file.path), "size_bytes": file.size_bytes, "sha256": file.sha256}
-            for file in files
-        ],
-        "options": source.options() | {"segment_rows": task.segment_rows},
-        "fingerprint": task.fingerprint,
-    }
-    (stream / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n")
-    shutil.rmtree(kept_at, ignore_errors=True)  # of an earlier run that had nothing but these
+    if length < counts.valid:
+        notes.append(f"the first {length:,} of {counts.valid:,} valid rows, by event time")
+    prepared = PreparedStream(
+        name=source.name,
+        path=stream / SEGMENTS,
+        rows=length,
+        rejected=counts.rejected,
+        rejected_reasons=dict(counts.reasons.most_common()),
+        schema=Schema(stream=source.name, fields=rows.dtypes),
+        first_ts=span.first_ts,
+        last_ts=span.last_ts,
+        notes=tuple(notes),
+        fingerprint=task.fingerprint,
+        codes={name: dictionary.digest for name, dictionary in coded.items()},
+    )
+    sources = [
+        {"path": str(file.path), "size_bytes": file.size_bytes, "sha256": file.sha256}
+        for file in files
+    ]
+    options = source.options() | {"segment_rows": task.segment_rows}
+    save_summary(prepared, stream, sources=sources, options=options)
+    shutil.rmtree(only_rejected, ignore_errors=True)  # of an earlier run
 
 
-def _watched(typed: Typed, judged: set[str | None]) -> dict[str, str]:
-    """Return what is lost without a row being rejected: a note, and the SQL condition for it."""
+def _watched(typed: Typed, checked: set[str | None]) -> dict[str, str]:
+    """Return for each note on values lost without rejecting a row the SQL condition for it."""
     watched = {}
     for column, kind in typed.types.items():
-        value, said = sql_name(column), column.replace("{", "{{").replace("}", "}}")
-        cut = f"column {said}: {{:,}} timestamps cut to the microsecond"
+        value, shown = sql_name(column), column.replace("{", "{{").replace("}", "}}")
+        cut = f"column {shown}: {{:,}} timestamps cut to the microsecond"
         if NANOS + column in typed.frame.columns:
             watched[cut] = f"{sql_name(NANOS + column)} % 1000 <> 0"
         if column not in typed.texts:
@@ -177,8 +189,8 @@ def _watched(typed: Typed, judged: set[str | None]) -> dict[str, str]:
         text = typed.texts[column]
         if kind == "timestamp":
             watched[cut] = f"{text_nanos(text)} <> 0"
-        if column not in judged:
-            note = f"column {said}: {{:,}} values are not {kind}: null in the stream"
+        if column not in checked:
+            note = f"column {shown}: {{:,}} values are not {kind}: null in the stream"
             watched[note] = f"{filled(text)} is not null and {value} is null"
     return watched
 
@@ -186,7 +198,7 @@ def _watched(typed: Typed, judged: set[str | None]) -> dict[str, str]:
 def _count(
     frame: DataFrame, rows_at_most: int, watched: dict[str, str], segment_rows: int
 ) -> Counts:
-    """Count the rows by verdict, and cut their time into ranges: one pass over the source."""
+    """Count the rows by what is wrong, and find quantiles of time: one pass over the source."""
     buckets = numbering.buckets_needed(rows_at_most, segment_rows)
     shares = [sf.lit(part / buckets) for part in range(1, buckets)]
     quantiles = sf.percentile_approx(TS, sf.array(*shares)) if shares else sf.array()
@@ -243,16 +255,16 @@ def _write_rejected(frame: DataFrame, task: Task, scratch: Path, to: Path) -> No
     numbering.write_rejected(rejected, scratch=scratch, to=to)
 
 
-def _give_up(source: StreamSource, counts: Counts, stream: Path, kept_at: Path) -> None:
-    publish(stream / REJECTED, kept_at)
-    listed = [f"{why} ({n:,} times)" for why, n in counts.reasons.most_common(REASONS_TOLD)]
+def _give_up(source: StreamSource, counts: Counts, stream: Path, only_rejected: Path) -> None:
+    publish(stream / REJECTED, only_rejected)
+    listed = [f"{why} ({n:,} times)" for why, n in counts.reasons.most_common(REASONS_LISTED)]
     more = len(counts.reasons) - len(listed)
     text = any(why.endswith(": not a number") for why in counts.reasons)
     hint = " Text can be compared with = and != alone." if text else ""
     raise DataError(
         f"stream {source.name!r}: all {counts.rejected:,} rows of {source.files} were rejected: "
         f"{'; '.join(listed)}{f'; and {more} more reasons' if more > 0 else ''}. "
-        f"They are kept in {kept_at}.{hint}"
+        f"They are kept in {only_rejected}.{hint}"
     )
 
 
@@ -273,14 +285,3 @@ def _order_notes(in_order: bool, repeated: int) -> list[str]:
     if repeated:
         notes.append(f"{repeated:,} timestamps repeated: kept, ordered by source row")
     return notes
-
-
-def _schema(segments: Path, dtypes: dict[str, str]) -> dict[str, dict[str, Any]]:
-    first = min(segments.glob("*.parquet"))
-    columns: dict[str, dict[str, Any]] = {}
-    for column in pq.read_schema(first):
-        dtype = dtypes.get(column.name)
-        columns[column.name] = {"type": str(column.type), "join_field": dtype is not None}
-        if dtype is not None:
-            columns[column.name]["dtype"] = dtype
-    return columns

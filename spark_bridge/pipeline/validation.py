@@ -1,7 +1,7 @@
 """Which rows belong to the stream, and what is wrong with those that cannot.
 
 A row is rejected when it is malformed, or has no valid event time, join field or key. Nothing else
-rejects one: duplicates, disorder and dirt in other columns are the data's own business.
+is a reason: duplicates, disorder and odd values in other columns remain in the data.
 """
 
 from __future__ import annotations
@@ -13,35 +13,37 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from spark_bridge.errors import DataError, one_line
-from spark_bridge.pipeline import text_types
-from spark_bridge.pipeline.columns import Layout
-from spark_bridge.pipeline.event_time import (
-    Judged,
-    column_nanoseconds,
-    event_time,
-    float_problems,
+from spark_bridge.pipeline.source import Layout, StreamSource
+from spark_bridge.pipeline.typed_rows import NANOS, TEXT, Typed, sql_name
+from spark_bridge.pipeline.values import (
+    FLOATS,
+    INTEGERS,
+    MOMENTS,
+    VALUE,
+    Checked,
+    Problem,
+    is_null,
     nanoseconds,
+    number,
+    text_nanos,
+    text_problems,
 )
-from spark_bridge.pipeline.raw_frame import TEXT, sql_name
-from spark_bridge.pipeline.source import StreamSource
-from spark_bridge.pipeline.text_types import VALUE, Problem
-from spark_bridge.pipeline.typed_frame import Typed
 
 TS, KEY, REASON, KINDS = (f"__joinsim_{name}" for name in ("ts", "key", "reason", "kinds"))
-"""Hidden columns: event time in ns, key, what is wrong in words, and the same without values."""
+"""Hidden columns: event time in ns, key, what is wrong, and the same without values."""
 
 FIELD = "__joinsim_field_"
-"""Prefix of the hidden columns that hold the join fields as they are written."""
+"""Prefix of the hidden columns of the join fields as they are written."""
 
 SHOWN_MAX = 60  # characters of an offending value that a reason repeats
 _WHERE = "__joinsim_where"
 _MALFORMED = f"{TEXT} is not null"
-_MALFORMED_TOLD = "row: malformed, its columns do not match the header"
+_MALFORMED_KIND = "row: malformed, its columns do not match the header"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
-    """The rows that a source's condition selects, each with its verdict.
+class ValidatedRows:
+    """The rows that a source's condition selects, each with what is wrong with it.
 
     Attributes
     ----------
@@ -50,7 +52,7 @@ class Rows:
     dtypes
         Join field to its dtype in joinsim, ``int64`` or ``float64``; texts become codes.
     notes
-        Decisions that a person should know of.
+        Decisions to report.
     """
 
     frame: DataFrame
@@ -58,36 +60,35 @@ class Rows:
     notes: list[str]
 
 
-def judge(source: StreamSource, typed: Typed, layout: Layout) -> Rows:
+def validate(source: StreamSource, typed: Typed, layout: Layout) -> ValidatedRows:
     """Compute time, key and join fields, and what is wrong with each row.
 
     Raises
     ------
     DataError
-        An expression is not valid, or a column cannot be what it is asked to be.
+        An expression is not valid, or a column cannot be an event time, a join field or a key.
     """
     notes = list(typed.notes)
-    said = typed.time if typed.time is not None else "time"
-    time = event_time(source, typed, _type_of(source, typed, "time"))
-    judged = {TS: (said, time)}
-    if typed.types.get(said) in (*text_types.INTEGERS, *text_types.FLOATS):
-        notes.append(f"event time {said} is a number, taken in {source.time_unit} (time_unit)")
+    time_name = typed.time if typed.time is not None else "time"
+    checked = {TS: (time_name, _event_time(source, typed))}
+    if typed.types.get(time_name) in (*INTEGERS, *FLOATS):
+        notes.append(f"event time {time_name} is a number, taken in {source.time_unit} (time_unit)")
     dtypes = {name: "int64" for name in source.fields if name == "ts"}
     for name, column in layout.fields.items():
         field, dtypes[name], note = _join_field(source, typed, name, column)
-        judged[FIELD + name] = (name, field)
+        checked[FIELD + name] = (name, field)
         notes += note
     if source.key is not None:
         key, note = _key(source, typed)
-        judged[KEY] = ("key", key)
+        checked[KEY] = ("key", key)
         notes += note
-    frame = _with_verdict(_not_excluded(source, typed.frame), judged)
+    frame = _with_reasons(_selected(source, typed.frame), checked)
     in_order = {name: dtypes[name] for name in source.fields}
-    return Rows(frame=frame, dtypes=in_order, notes=notes)
+    return ValidatedRows(frame=frame, dtypes=in_order, notes=notes)
 
 
-def _not_excluded(source: StreamSource, frame: DataFrame) -> DataFrame:
-    """Drop the rows for which the condition is false; those it cannot judge stay for now."""
+def _selected(source: StreamSource, frame: DataFrame) -> DataFrame:
+    """Drop the rows for which the condition is false; where it is null, they stay for now."""
     try:
         chosen = frame.select("*", sf.expr(f"({source.where or 'true'})").alias(_WHERE))
         return chosen.filter(f"{_MALFORMED} or coalesce({_WHERE}, true)")
@@ -98,31 +99,31 @@ def _not_excluded(source: StreamSource, frame: DataFrame) -> DataFrame:
         ) from error
 
 
-def _with_verdict(frame: DataFrame, judged: dict[str, tuple[str, Judged]]) -> DataFrame:
-    kinds = [f"if({_MALFORMED}, '{_MALFORMED_TOLD}', null)"]
+def _with_reasons(frame: DataFrame, checked: dict[str, tuple[str, Checked]]) -> DataFrame:
+    kinds = [f"if({_MALFORMED}, '{_MALFORMED_KIND}', null)"]
     reasons = list(kinds)
-    for name, (said, one) in judged.items():
-        kinds.append(_case(said, name, one.problems, show=False))
-        reasons.append(_case(said, name, one.problems, show=True))
-    values = (sf.expr(one.value).alias(name) for name, (_, one) in judged.items())
+    for name, (shown, one) in checked.items():
+        kinds.append(_case(shown, name, one.problems))
+        reasons.append(_case(shown, name, one.problems, with_values=True))
+    values = (sf.expr(one.value).alias(name) for name, (_, one) in checked.items())
     frame = frame.select("*", *values).select(
         "*",
         sf.expr(f"concat_ws('\n', {', '.join(kinds)})").alias(KINDS),
         sf.expr(f"concat_ws('; ', {', '.join(reasons)})").alias(REASON),
     )
-    # What cannot be judged, because of what is wrong with the row, is rejected, not dropped.
+    # A row whose condition is null because of what is wrong with it is rejected, not dropped.
     return frame.filter(f"{_WHERE} or {KINDS} <> ''").drop(_WHERE)
 
 
-def _case(said: str, name: str, problems: list[Problem], *, show: bool) -> str:
-    """Return SQL for the first of the *problems* of column *name* in words, null if there is none.
+def _case(shown: str, name: str, problems: list[Problem], *, with_values: bool = False) -> str:
+    """Return SQL for the first problem of column *name*, shown as *shown*; null if there is none.
 
-    A malformed row's values are not spoken of: they stand in the wrong columns.
+    A malformed row's values are not described: they are in the wrong columns.
     """
     branches = [f"when {_MALFORMED} then null"]
     for problem in problems:
-        words = _literal(f"{said}: {problem.why}")
-        if show and problem.shown is not None:
+        words = _literal(f"{shown}: {problem.why}")
+        if with_values and problem.shown is not None:
             words = f"concat({words}, ' \\'', left({problem.shown}, {SHOWN_MAX}), '\\'')"
         branches.append(f"when {problem.when.replace(VALUE, sql_name(name))} then {words}")
     return f"case {' '.join(branches)} end"
@@ -147,72 +148,95 @@ def _type_of(source: StreamSource, typed: Typed, what: str) -> str:
         ) from error
 
 
+def _event_time(source: StreamSource, typed: Typed) -> Checked:
+    kind = _type_of(source, typed, "time")
+    if typed.time is not None:
+        checked = _column_nanoseconds(typed, typed.time, source.time_unit)
+        what = f"column {typed.time!r}"
+    else:
+        value = f"({source.time})"
+        checked = nanoseconds(value, kind, source.time_unit)
+        what = f"expression {source.time!r}"
+        if checked is not None:
+            # The expression may be costly: it is evaluated again only where its result is null.
+            null = Problem(when=f"{VALUE} is null and {value} is null", why="null")
+            checked = checked.after([null])
+    if checked is None:
+        raise DataError(
+            f"stream {source.name!r}: the event time, {what}, is of type {kind}; a timestamp, a "
+            f"date, a day-time interval or a number is needed "
+            f"(its columns: {', '.join(f'{c} {t}' for c, t in typed.types.items())})"
+        )
+    return checked
+
+
+def _column_nanoseconds(typed: Typed, column: str, unit: str) -> Checked | None:
+    """Return a *column* as int64 nanoseconds, None where it cannot be a time.
+
+    Digits below the microsecond, which Spark's timestamps drop, come from the raw value.
+    """
+    value, kind = sql_name(column), typed.types[column]
+    checked = nanoseconds(value, kind, unit)
+    if checked is None:
+        return None
+    if NANOS + column in typed.frame.columns and column not in typed.texts:
+        raw = sql_name(NANOS + column)
+        return Checked(value=raw, problems=is_null(raw))
+    checked = checked.after(_missing(typed, column))
+    if kind != "timestamp" or column not in typed.texts:
+        return checked
+    with_nanos = f"({checked.value} + {text_nanos(typed.texts[column])})"
+    return Checked(value=with_nanos, problems=checked.problems)
+
+
 def _join_field(
     source: StreamSource, typed: Typed, name: str, column: str
-) -> tuple[Judged, str, list[str]]:
+) -> tuple[Checked, str, list[str]]:
+    """Return the field, its dtype, and notes."""
     kind, value = typed.types[column], sql_name(column)
-    if kind in text_types.MOMENTS:
-        moment = column_nanoseconds(typed, column, "ns")
+    if kind in MOMENTS:
+        moment = _column_nanoseconds(typed, column, "ns")
         assert moment is not None
         return moment, "int64", [f"join field {name}: {kind} as int64 nanoseconds"]
     if kind == "string":
-        problems = text_types.text_problems(value, kind)
-        return Judged(value=value, problems=problems), "int64", []
-    number = _number(value, kind)
-    if number is None:
+        return Checked(value=value, problems=text_problems(value, kind)), "int64", []
+    as_number = number(value, kind)
+    if as_number is None:
         raise DataError(
             f"stream {source.name!r}: join field {name!r} is of type {kind}; "
             "a number, a timestamp, a date or a boolean is needed"
         )
-    judged, dtype = number
-    missing = _missing(typed, column)
-    return Judged(value=judged.value, problems=missing + judged.problems), dtype, []
+    checked, dtype = as_number
+    return checked.after(_missing(typed, column)), dtype, []
 
 
-def _missing(typed: Typed, column: str) -> list[Problem]:
-    if column in typed.texts:
-        return text_types.text_problems(typed.texts[column], typed.types[column])
-    return [Problem(when=f"{sql_name(column)} is null", why="null")]
-
-
-def _number(value: str, kind: str) -> tuple[Judged, str] | None:
-    """Return SQL *value* of Spark type *kind* as a number, and its dtype; None if it is none."""
-    if kind in text_types.INTEGERS:
-        return Judged(value=value, problems=[]), "int64"
-    if kind in text_types.FLOATS:
-        return Judged(value=value, problems=float_problems(value, kind)), "float64"
-    if kind == "boolean":
-        return Judged(value=f"cast({value} as bigint)", problems=[]), "int64"
-    if kind.startswith("decimal") and kind.endswith(",0)"):
-        whole = f"try_cast({value} as bigint)"
-        shown = f"cast({value} as string)"
-        overflow = Problem(when=f"{VALUE} is null", why="overflows int64", shown=shown)
-        return Judged(value=whole, problems=[overflow]), "int64"
-    if kind.startswith("decimal"):
-        return Judged(value=f"cast({value} as double)", problems=[]), "float64"
-    return None
-
-
-def _key(source: StreamSource, typed: Typed) -> tuple[Judged, list[str]]:
+def _key(source: StreamSource, typed: Typed) -> tuple[Checked, list[str]]:
     kind = _type_of(source, typed, "key")
     assert source.key is not None
     if source.key in typed.types:
         value, missing = sql_name(source.key), _missing(typed, source.key)
     else:
         value = f"({source.key})"
-        missing = [Problem(when=f"{value} is null", why="null")]
+        missing = is_null(value)
     if kind == "string":
         note = f"key {source.key}: text as its 64-bit hash (xxHash64)"
-        return Judged(value=f"xxhash64({value})", problems=missing), [note]
-    if kind in text_types.MOMENTS:
+        return Checked(value=f"xxhash64({value})", problems=missing), [note]
+    if kind in MOMENTS:
         moment = nanoseconds(value, kind, "ns")
         assert moment is not None
-        return Judged(value=moment.value, problems=missing + moment.problems), []
-    number = _number(value, kind)
-    if number is None or number[1] != "int64":
+        return moment.after(missing), []
+    as_number = number(value, kind)
+    if as_number is None or as_number[1] != "int64":
         raise DataError(
             f"stream {source.name!r}: the key {source.key!r} is of type {kind}; an integer, text, "
             "a timestamp, a date or a boolean is needed"
         )
-    judged = number[0]
-    return Judged(value=f"cast({judged.value} as bigint)", problems=missing + judged.problems), []
+    checked = as_number[0].after(missing)
+    return Checked(value=f"cast({checked.value} as bigint)", problems=checked.problems), []
+
+
+def _missing(typed: Typed, column: str) -> list[Problem]:
+    """Return what can be wrong with a column before its value is used."""
+    if column in typed.texts:
+        return text_problems(typed.texts[column], typed.types[column])
+    return is_null(sql_name(column))

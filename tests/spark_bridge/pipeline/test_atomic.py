@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_bridge import session
+from spark_bridge import prepared, session
 from spark_bridge.errors import DataError
-from spark_bridge.pipeline import pipeline, stream_store
+from spark_bridge.pipeline import pipeline
 from spark_bridge.pipeline.pipeline import STAGES, prepare
 from spark_bridge.pipeline.source import StreamSource
 from spark_bridge.prepared import load_stream
@@ -153,12 +153,12 @@ def test_publishing_replaces_a_folder_with_and_without_an_atomic_swap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_swap: bool
 ) -> None:
     if not can_swap:
-        monkeypatch.setattr(stream_store, "_exchange", lambda *_: False)
+        monkeypatch.setattr(prepared, "_exchange", lambda *_: False)
     for value in ("one", "two"):
-        with stream_store.building(tmp_path, "R") as folder:
+        with prepared.building(tmp_path, "R") as folder:
             (folder / "stream").mkdir()
             (folder / "stream" / "x").write_text(value)
-            stream_store.publish(folder / "stream", tmp_path / "R")
+            prepared.publish(folder / "stream", tmp_path / "R")
         assert (tmp_path / "R" / "x").read_text() == value
         assert in_the_open(tmp_path) == ["R"]
 
@@ -166,7 +166,7 @@ def test_publishing_replaces_a_folder_with_and_without_an_atomic_swap(
 def test_a_run_that_died_between_two_renames_is_recovered(tmp_path: Path) -> None:
     (tmp_path / ".R.old").mkdir()
     (tmp_path / ".R.old" / "x").write_text("old")
-    with stream_store.building(tmp_path, "R"):
+    with prepared.building(tmp_path, "R"):
         assert (tmp_path / "R" / "x").read_text() == "old"
     assert in_the_open(tmp_path) == ["R"]
 
@@ -180,7 +180,7 @@ def test_two_processes_do_not_build_one_stream_at_a_time(tmp_path: Path) -> None
             print("in", flush=True)
         """
     )
-    with stream_store.building(tmp_path, "R") as folder:
+    with prepared.building(tmp_path, "R") as folder:
         other = subprocess.Popen(
             [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )

@@ -1,0 +1,380 @@
+"""Raw files as typed Spark rows, each with the place that it came from.
+
+Every row has its file's number and its 1-based data row in that file (blank lines are no rows). A
+quoted line break inside a CSV field is not understood: records are lines, so that several tasks can
+read one file. CSV columns are text at first; their types are declared or inferred from all values.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StringType, StructField, StructType
+
+from spark_bridge.errors import DataError, one_line
+from spark_bridge.pipeline.source import Layout, RawFile, StreamSource
+from spark_bridge.pipeline.values import MOMENTS, TYPE_COUNTERS, as_type, infer, type_counters
+
+FILE, ROW, TEXT = "__joinsim_file", "__joinsim_row", "__joinsim_text"
+"""Hidden columns: file number, 1-based data row, and the raw line where it is malformed."""
+
+RAW = "__joinsim_raw"
+"""Hidden column: the row's values as the file has them, a struct."""
+
+NANOS = "__joinsim_ns_"
+"""Prefix of the hidden columns of nanoseconds, which Spark's timestamps do not have."""
+
+_BLOCK = "__joinsim_block"
+
+_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",  # nothing to adapt to, and planning takes half the time
+    "spark.sql.ansi.enabled": "true",  # an overflow in an expression is an error, not wrapped
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.csv.parser.columnPruning.enabled": "false",  # a malformed row is one in any column
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timeType.enabled": "true",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Typed:
+    """Typed rows of one source.
+
+    Attributes
+    ----------
+    frame
+        The source's columns, typed, under their own names, and the hidden columns.
+    rows
+        Number of rows in all files, malformed ones included.
+    types
+        Source column to Spark type, in order.
+    texts
+        Columns that were converted, to the SQL of the text they were read from.
+    time
+        The column that gives event time, None when it is an expression.
+    notes
+        Decisions to report.
+    """
+
+    frame: DataFrame
+    rows: int
+    types: dict[str, str]
+    texts: dict[str, str]
+    time: str | None
+    notes: list[str]
+
+
+def pipeline_session(spark: SparkSession) -> SparkSession:
+    """Return a sibling of *spark* with the pipeline's own settings."""
+    session = spark.newSession()
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
+@contextmanager
+def plain_name(folder: Path) -> Iterator[Path]:
+    """Yield *folder* by a name in which Spark and the JVM see no patterns and no accents."""
+    if re.fullmatch(r"[A-Za-z0-9_./-]+", str(folder.resolve())):
+        yield folder.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="joinsim-") as elsewhere:
+        link = Path(elsewhere) / "folder"
+        link.symlink_to(folder.resolve())
+        yield link
+
+
+@contextmanager
+def errors_about(what: str) -> Iterator[None]:
+    """Turn exceptions of Spark into a :exc:`DataError` of one line about *what*."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise DataError(f"{what}: Spark could not do it: {one_line(error)}") from error
+    except ConnectionError as error:
+        raise DataError(
+            f"{what}: Spark stopped unexpectedly; a larger memory or a smaller input may help"
+        ) from error
+
+
+def quoted(name: str) -> Column:
+    """Return the column of exactly that *name*, dots and spaces included."""
+    return sf.col(sql_name(name))
+
+
+def sql_name(name: str) -> str:
+    """Return *name* as Spark SQL spells a column of exactly that name."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def typed_rows(
+    spark: SparkSession,
+    source: StreamSource,
+    files: list[RawFile],
+    layout: Layout,
+    folder: Path,
+) -> Typed:
+    """Read *files* and give every column its type: declared, or the file's own, or inferred.
+
+    A join field is text only where the source allows it codes; *folder* (existing, empty) receives
+    links to the files.
+
+    Raises
+    ------
+    DataError
+        No column can serve as event time.
+    """
+    raw = _read(spark, files, source.separator, folder)
+    names = list(files[0].columns)
+    joined = {column: field in source.codes for field, column in layout.fields.items()}
+    if files[0].format == "csv":
+        undeclared = [name for name in names if name not in source.schema]
+        blocks = _block_counts(raw, _counters(undeclared))
+        rows = sum(block["rows"] for block in blocks)
+        wanted, time, notes = _csv_types(source, names, joined, blocks)
+        raw = _number_rows(raw, blocks)
+    else:
+        rows = sum(file.rows or 0 for file in files)
+        wanted, time, notes = _parquet_types(raw, source, names, joined)
+    frame, texts = _convert(raw, names, wanted)
+    kinds = dict(frame.dtypes)
+    types = {name: kinds[name] for name in names}
+    return Typed(frame=frame, rows=rows, types=types, texts=texts, time=time, notes=notes)
+
+
+def _read(spark: SparkSession, files: list[RawFile], delimiter: str, folder: Path) -> DataFrame:
+    """Return the rows of *files* in a frame with the hidden columns FILE, ROW and TEXT.
+
+    *folder* (existing, empty, absolute) receives links to the files, so that Spark sees names
+    without patterns, dots or escapes, whose digits are the file's number. In CSV, ROW counts within
+    a block of the file until `_number_rows` completes it.
+    """
+    groups: dict[tuple[tuple[str, pa.DataType], ...], list[str]] = defaultdict(list)
+    for number, file in enumerate(files):
+        link = folder / f"{number:06d}{file.suffix}"
+        link.symlink_to(file.path)
+        groups[tuple(file.columns.items())].append(str(link))
+    order = [quoted(name) for name in files[0].columns]
+    frames = []
+    for columns, paths in groups.items():
+        types = dict(columns)
+        if files[0].format == "csv":
+            frames.append(_csv(spark, paths, list(types), delimiter, order))
+        else:
+            frames.append(_parquet(spark, paths, types, order))
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _file_number() -> Column:
+    return sf.substring(sf.col("_metadata.file_name"), 1, 6).cast("int").alias(FILE)
+
+
+def _csv(
+    spark: SparkSession, paths: list[str], names: list[str], delimiter: str, order: list[Column]
+) -> DataFrame:
+    fields = [StructField(name, StringType()) for name in [*names, TEXT]]
+    frame = (
+        spark.read.schema(StructType(fields))
+        .option("header", True)
+        .option("sep", delimiter)
+        .option("escape", '"')  # quotes are doubled, as in the CSV standard
+        .option("mode", "PERMISSIVE")
+        .option("columnNameOfCorruptRecord", TEXT)
+        .csv(paths)
+    )
+    place = sf.monotonically_increasing_id().bitwiseAND(sf.lit((1 << 33) - 1))
+    return frame.select(
+        *order,
+        _file_number(),
+        place.alias(ROW),
+        sf.col(TEXT),
+        sf.col("_metadata.file_block_start").alias(_BLOCK),
+    )
+
+
+def _parquet(
+    spark: SparkSession, paths: list[str], types: dict[str, pa.DataType], order: list[Column]
+) -> DataFrame:
+    # Spark has no nanoseconds: such columns arrive as integers.
+    nanos = {
+        name: kind
+        for name, kind in types.items()
+        if pa.types.is_timestamp(kind) and kind.unit == "ns"
+    }
+    frame = spark.read.parquet(*paths).select("*", "_metadata")
+    for name, kind in nanos.items():
+        whole = sql_name(name)
+        micros = f"timestamp_micros({whole} div 1000 - if({whole} % 1000 < 0, 1, 0))"
+        frame = frame.withColumn(NANOS + name, quoted(name)).withColumn(
+            name, sf.expr(micros if kind.tz else f"cast({micros} as timestamp_ntz)")
+        )
+    return frame.select(
+        *order,
+        *(quoted(NANOS + name) for name in nanos),
+        _file_number(),
+        (sf.col("_metadata.row_index") + 1).alias(ROW),
+        sf.lit(None).cast("string").alias(TEXT),
+    )
+
+
+def _block_counts(frame: DataFrame, measures: list[Column]) -> list[dict[str, Any]]:
+    """Return per block of every CSV file its place, row count and *measures*, files in order."""
+    rows = frame.groupBy(FILE, _BLOCK).agg(
+        sf.count(sf.lit(1)).alias("rows"), sf.min(ROW).alias("first"), *measures
+    )
+    return [row.asDict() for row in rows.orderBy(FILE, _BLOCK).collect()]
+
+
+def _number_rows(frame: DataFrame, blocks: list[dict[str, Any]]) -> DataFrame:
+    """Return the CSV *frame* with ROW as the 1-based data row in its file.
+
+    Both readings, this and that of `_block_counts`, have the same blocks: Spark cuts by size alone.
+    """
+    before: dict[object, int] = defaultdict(int)
+    shifts: list[Column] = []
+    for block in blocks:
+        place, rows, first = block[FILE], int(block["rows"]), int(block["first"])
+        shifts += [sf.lit(f"{place}:{block[_BLOCK]}"), sf.lit(before[place] - first + 1)]
+        before[place] += rows
+    shift = sf.create_map(*shifts)[sf.concat_ws(":", sf.col(FILE), sf.col(_BLOCK))]
+    return frame.withColumn(ROW, sf.col(ROW) + shift).drop(_BLOCK)
+
+
+def _counters(names: list[str]) -> list[Column]:
+    """Return the aggregates from which the types of text columns are inferred."""
+    return [
+        sf.expr(sql).alias(f"{counter}:{name}")
+        for name in names
+        for counter, sql in type_counters(sql_name(name)).items()
+    ]
+
+
+def _counts(names: list[str], parts: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Return the counters of each column, added up over *parts*."""
+    return {
+        name: {
+            counter: sum(part[f"{counter}:{name}"] for part in parts) for counter in TYPE_COUNTERS
+        }
+        for name in names
+    }
+
+
+def _csv_types(
+    source: StreamSource, names: list[str], joined: Mapping[str, bool], blocks: list[dict[str, Any]]
+) -> tuple[dict[str, str], str | None, list[str]]:
+    """Return each column's type, the time column and notes, from what was counted in *blocks*.
+
+    *joined* are the columns behind the join fields, and whether they may be text.
+    """
+    counts = _counts([name for name in names if name not in source.schema], blocks)
+    mostly = {name: infer(count, strict=False) for name, count in counts.items()}
+    mostly |= source.schema
+    moments = [name for name in names if mostly[name] in MOMENTS]
+    time, notes = _time_column(source, names, moments)
+    wanted = dict(source.schema) | {
+        # A requested column has the type of most of its values; the rest are rejected.
+        name: mostly[name]
+        if name in joined or _is_part_of_time(name, source, time)
+        else infer(count, strict=True)
+        for name, count in counts.items()
+    }
+    for name, codable in joined.items():
+        filled = name in source.schema or counts[name]["filled"] > 0
+        if wanted[name] == "string" and not (codable and filled):
+            # Mostly no numbers, but it must be one: its values are rejected one by one.
+            wanted[name] = "double"
+    return wanted, time, notes
+
+
+def _parquet_types(
+    raw: DataFrame, source: StreamSource, names: list[str], joined: Mapping[str, bool]
+) -> tuple[dict[str, str], str | None, list[str]]:
+    own = dict(raw.dtypes) | dict(source.schema)
+    moments = [name for name in names if own[name] in MOMENTS]
+    time, notes = _time_column(source, names, moments)
+    wanted = dict(source.schema)
+    texts = [name for name in joined if own[name] == "string"]
+    undeclared = [name for name in texts if joined[name] and name not in source.schema]
+    numbers = _mostly_numbers(raw, undeclared)
+    for name in texts:
+        if name in numbers or not joined[name]:
+            wanted[name] = "double"
+    if time is not None and own[time] == "string":
+        wanted[time] = "timestamp"
+    return wanted, time, notes
+
+
+def _mostly_numbers(raw: DataFrame, names: list[str]) -> list[str]:
+    """Return the text columns among *names* in which most values, or none at all, are numbers."""
+    if not names:
+        return []
+    row = raw.agg(*_counters(names)).first()
+    assert row is not None
+    counts = _counts(names, [row.asDict()])
+    return [
+        name
+        for name, count in counts.items()
+        if not count["filled"] or infer(count, strict=False) in ("bigint", "double")
+    ]
+
+
+def _convert(
+    raw: DataFrame, names: list[str], wanted: dict[str, str]
+) -> tuple[DataFrame, dict[str, str]]:
+    """Return the rows with *wanted* types, and the SQL of the text that each was read from."""
+    own = dict(raw.dtypes)
+    texts = {
+        name: f"cast({RAW}.{sql_name(name)} as string)"
+        for name, kind in wanted.items()
+        if kind != own[name]
+    }
+    columns = [
+        sf.expr(as_type(texts[name], wanted[name])).alias(name) if name in texts else quoted(name)
+        for name in names
+    ]
+    hidden = [name for name in raw.columns if name.startswith("__joinsim_")]
+    frame = raw.withColumn(RAW, sf.struct(*(quoted(name) for name in names)))
+    frame = frame.select(*columns, *(quoted(name) for name in hidden), RAW)
+    return frame, texts
+
+
+def _is_part_of_time(name: str, source: StreamSource, time: str | None) -> bool:
+    """Return whether event time is computed from the column: odd values are then rejected."""
+    if name == time:
+        return True
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source.time or "") is not None
+
+
+def _time_column(
+    source: StreamSource, names: list[str], moments: list[str]
+) -> tuple[str | None, list[str]]:
+    if source.time is not None:
+        return (source.time if source.time in names else None), []
+    if "ts" in names:
+        return "ts", []
+    if not moments:
+        raise DataError(
+            f"stream {source.name!r}: no column of {source.files} holds timestamps; name the "
+            f"event time: a column or an expression such as to_timestamp(a_column, 'd/M/yyyy H:m') "
+            f"(its columns: {', '.join(names)})"
+        )
+    others = f" (others: {', '.join(moments[1:])})" if moments[1:] else ""
+    return moments[0], [f"event time is the column {moments[0]}{others}"]
