@@ -16,8 +16,7 @@ from actors.source import Feeding
 from benchmarks.measure import Result
 from joins.batch import Schema
 from joins.queries.query import JoinQuery
-from spark_bridge.hosted.arrival_log import write_arrivals
-from spark_bridge.hosted.host import HostedQuery, run_hosted
+from spark_bridge.hosted.host import HostedQuery, run_hosted, write_arrivals
 from spark_bridge.runs import EngineRun
 from spark_bridge.session import SessionOptions
 from topologies import TOPOLOGIES

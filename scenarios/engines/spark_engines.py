@@ -38,8 +38,7 @@ class SparkHosted(PairEngine):
 
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Run the plan's topology over a log of its arrivals; writing the log is not timed."""
-        from spark_bridge.hosted.arrival_log import write_arrivals
-        from spark_bridge.hosted.host import HostedQuery, run_hosted
+        from spark_bridge.hosted.host import HostedQuery, run_hosted, write_arrivals
 
         rows = sum(stream.rows for stream in plan.streams)
         rows = min(rows, (plan.config.rows or rows) * len(plan.streams))

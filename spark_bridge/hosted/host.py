@@ -1,9 +1,15 @@
-"""Runs a graph of actors as a query of Spark Structured Streaming, its state in Spark's checkpoint.
+"""Runs a graph of actors as a query of Spark Structured Streaming, its state in a checkpoint.
 
-The log of arrivals is Spark's source; its batches go to every shard that holds sources. Each stage
-of the graph is one ``transformWithState`` over its shards, which write down what they find (see
-`found`) and what they have become (see `kept`). Spark commits offsets, and which state is the last,
-by trigger, so that a query that was killed goes on without a pair missing or doubled.
+*The log of arrivals* is Spark's source. Each of its files is a run of consecutive arrivals of all
+streams, as a partition of a message broker would have them: their order is part of what a window
+join means, and Spark guarantees none between two sources. As with a broker, the log consists of
+batches, which Spark passes on as they are: turning tuples into rows of the JVM and back into
+columns took half of a trigger.
+
+*The query.* Batches go to every shard that has sources. Each stage of the graph is one
+``transformWithState`` over its shards, which write their results and their state (see `results`,
+`processor`). By trigger, Spark commits offsets and which state is the last, so that a query that
+was killed continues without a pair missing or doubled.
 """
 
 from __future__ import annotations
@@ -16,25 +22,36 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import functions as sf
 
+from actors.disorder import open_feed
+from actors.feed import StreamFile
 from actors.protocol import ActorSpec, Wiring
-from actors.source import TakesArrivals
+from actors.source import ARRIVALS, Arriving, Feeding, TakesArrivals
+from actors.state import to_bytes
+from joins.arrivals import Arrivals
 from joins.batch import Schema
 from spark_bridge.errors import DataError, EngineUnavailable
-from spark_bridge.hosted import arrival_log
-from spark_bridge.hosted.checkpoint import claim
-from spark_bridge.hosted.parcels import ROW
 from spark_bridge.hosted.processor import Hosted, StageProcessor
-from spark_bridge.hosted.stages import cut
-from spark_bridge.hosted.whole_file import remove_unfinished
+from spark_bridge.hosted.results import remove_unfinished, whole_file
+from spark_bridge.hosted.shard import ROW, Letter, cut_into_stages, pack_letters
 from spark_bridge.runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OLDEST_SPARK = (4, 1)
-"""The first whose ``transformWithState`` takes rows in Python."""
+"""The first version whose ``transformWithState`` takes rows in Python."""
+
+_ARRIVALS = "tuples bigint, parcel binary"
+"""Columns of the log: how many tuples arrive, and a parcel for the sources."""
+
+_BATCH_ROWS = 1 << 17
+"""Arrivals in a parcel: some megabytes, which Arrow and the JVM process best."""
+
+_ABOUT = "joinsim.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +61,7 @@ class HostedQuery:
     Attributes
     ----------
     text
-        The join query, as a person reads it.
+        The join query in words.
     schemas
         Its streams' fields.
     specs, wiring
@@ -79,21 +96,21 @@ def run_hosted(
     Parameters
     ----------
     folder
-        Receives ``checkpoint`` and ``found``, the output as Parquet (see `found`). Where a run of
-        the same query was there before, it goes on.
+        Receives ``checkpoint`` and ``found``, the results as Parquet. A run of the same query that
+        was there before continues.
     files_per_trigger
-        Files of the log that make a trigger. A fixed cost of about half a second a trigger wants
-        triggers of some 100,000 tuples.
+        Files of the log in a trigger. A trigger has a fixed cost of about half a second and should
+        have some 100,000 tuples.
 
     Raises
     ------
     DataError
-        The checkpoint in *folder* is of another query or log, or not whole, or results of more
+        The checkpoint in *folder* is of another query or log, or is incomplete, or results of more
         than two streams are to be written.
     EngineUnavailable
         This Spark has no stateful operators for Python.
     SparkFailed
-        The query failed; in Spark's own words.
+        The query failed; the message is Spark's.
     """
     need_stateful_operators()
     if query.pairs and len(query.schemas) > 2:
@@ -102,23 +119,23 @@ def run_hosted(
             "counted: leave pairs out"
         )
     session = query_session(spark)
-    stages = cut(query.specs, query.wiring, fold=query.fold)
+    stages = cut_into_stages(query.specs, query.wiring, fold=query.fold)
     partitions = min(stages.partitions, spark.sparkContext.defaultParallelism)
-    about = _about(query, stages.actors, partitions, arrivals)
-    claim(folder / "checkpoint", about)
+    description = _description(query, stages.actors, partitions, arrivals)
+    claim_checkpoint(folder / "checkpoint", description)
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))
     hosted = Hosted(
-        run=hashlib.sha256(f"{folder.resolve()}{json.dumps(about)}".encode()).hexdigest(),
+        run=hashlib.sha256(f"{folder.resolve()}{json.dumps(description)}".encode()).hexdigest(),
         specs=query.specs,
         wiring=query.wiring,
         seed=query.seed,
         stages=stages,
         keys=_keys(session, stages.partitions, partitions),
-        kept=folder.resolve() / "checkpoint" / "kept",
-        found=folder.resolve() / "found",
+        log=folder.resolve() / "checkpoint" / "kept",
+        results=folder.resolve() / "found",
         pairs=query.pairs,
     )
-    for written in (hosted.kept, hosted.found):
+    for written in (hosted.log, hosted.results):
         written.mkdir(exist_ok=True)
         remove_unfinished(written)
     plan = _plan(session, hosted, arrivals, files_per_trigger)
@@ -127,7 +144,7 @@ def run_hosted(
         plan.writeStream.format("noop"),  # the last stage passes nothing on
         session=session,
         checkpoint=folder / "checkpoint" / "spark",
-        results=hosted.found,
+        results=hosted.results,
         columns=PAIRS if query.pairs else COUNTS,
         note=stages.folded,
     )
@@ -137,8 +154,8 @@ def need_stateful_operators() -> None:
     """Raise :exc:`EngineUnavailable` where this Spark cannot host operators."""
     import pyspark
 
-    told = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
-    if told < OLDEST_SPARK:
+    version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+    if version < OLDEST_SPARK:
         needed = ".".join(map(str, OLDEST_SPARK))
         raise EngineUnavailable(
             f"this is Spark {pyspark.__version__}, which has no transformWithState for rows in "
@@ -151,7 +168,7 @@ def _plan(
     session: SparkSession, hosted: Hosted, arrivals: Path, files_per_trigger: int
 ) -> DataFrame:
     plan = (
-        session.readStream.schema(arrival_log.COLUMNS)
+        session.readStream.schema(_ARRIVALS)
         .option("maxFilesPerTrigger", files_per_trigger)
         .parquet(os.fspath(arrivals))
         .observe(TAKEN, sf.sum("tuples").alias("tuples"))
@@ -164,7 +181,7 @@ def _plan(
 
 
 def _entries(hosted: Hosted) -> list[str]:
-    """Return where arrivals go, in SQL: each shard of the first stage that holds a source."""
+    """Return where arrivals go, in SQL: each shard of the first stage that has a source."""
     return [
         f"struct({hosted.via(0, (0, shard))} as via, 0 as stage, {shard} as shard)"
         for shard, names in enumerate(hosted.stages.actors[0])
@@ -173,7 +190,7 @@ def _entries(hosted: Hosted) -> list[str]:
 
 
 def _keys(session: SparkSession, shards: int, partitions: int) -> tuple[int, ...]:
-    """Return keys that Spark's hash spreads over its partitions in turns."""
+    """Return keys that Spark's hash distributes over its partitions in turns."""
     part = f"pmod(hash(cast(id as int)), {partitions}) as part"
     by_part: list[list[int]] = [[] for _ in range(partitions)]
     for row in session.range(64 * shards).selectExpr("id", part).collect():
@@ -181,7 +198,7 @@ def _keys(session: SparkSession, shards: int, partitions: int) -> tuple[int, ...
     return tuple(by_part[shard % partitions][shard // partitions] for shard in range(shards))
 
 
-def _about(
+def _description(
     query: HostedQuery, actors: Sequence[Any], partitions: int, arrivals: Path
 ) -> dict[str, Any]:
     return {
@@ -189,7 +206,7 @@ def _about(
         "streams": [[schema.stream, dict(schema.fields)] for schema in query.schemas],
         "arrivals": os.fspath(arrivals.resolve()),
         "actors": {
-            name: [f"{spec.actor.__module__}.{spec.actor.__qualname__}", _plainly(spec.arguments)]
+            name: [f"{spec.actor.__module__}.{spec.actor.__qualname__}", _plain(spec.arguments)]
             for name, spec in query.specs.items()
         },
         "wiring": {name: dict(ports) for name, ports in query.wiring.items()},
@@ -200,10 +217,91 @@ def _about(
     }
 
 
-def _plainly(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are numbers, words or lists of them."""
+def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are numbers or strings."""
     return {
         name: value
         for name, value in arguments.items()
         if value is None or isinstance(value, bool | int | float | str)
     }
+
+
+def write_arrivals(
+    files: tuple[StreamFile, ...], feeding: Feeding, folder: Path, *, rows: int
+) -> int:
+    """Write the arrivals of *files* as runs of *rows* into *folder*; return how many there are.
+
+    Spark takes files by their time of change, so each is a second later than the one before.
+    """
+    folder.mkdir(parents=True)
+    feed = open_feed(files, feeding.disorder)
+    run, total, arrivals = 0, 0, feed.take(rows)
+    while arrivals is not None:
+        following = feed.take(rows)
+        path = folder / f"run-{run:06d}.parquet"
+        table = _batches(arrivals, last=following is None)
+        pq.write_table(table, path, compression="none", use_dictionary=False)
+        os.utime(path, (run, run))
+        run, total, arrivals = run + 1, total + arrivals.rows, following
+    return total
+
+
+def arrivals_parcel(arrivals: Arrivals, *, last: bool) -> bytes:
+    """Return *arrivals* as a message for all sources of the shard that receives it."""
+    letter = Letter(arrivals.span[0], 0, ARRIVALS, ARRIVALS, None, ())
+    return pack_letters([(letter, to_bytes(Arriving(arrivals, last)))])
+
+
+def _batches(arrivals: Arrivals, *, last: bool) -> pa.Table:
+    begin, stop = arrivals.span[0], arrivals.span[1] + 1
+    tuples, parcels = [], []
+    for first in range(begin, stop, _BATCH_ROWS):
+        batch = arrivals.between(first, min(first + _BATCH_ROWS, stop))
+        tuples.append(batch.rows)
+        parcels.append(arrivals_parcel(batch, last=last and first + _BATCH_ROWS >= stop))
+    return pa.table({"tuples": pa.array(tuples, pa.int64()), "parcel": pa.array(parcels)})
+
+
+def claim_checkpoint(checkpoint: Path, description: Mapping[str, Any]) -> bool:
+    """Claim the folder *checkpoint* for the query of this *description*.
+
+    Continuing another query's would give an answer to neither. Return whether it is a checkpoint of
+    this query already. Raise :exc:`DataError` for one of another query, with what differs.
+    """
+    about = checkpoint / _ABOUT
+    wanted = json.loads(json.dumps(description))
+    if not about.exists():
+        if checkpoint.exists() and any(checkpoint.iterdir()):
+            raise DataError(
+                f"{checkpoint} is no checkpoint of joinsim's: there is no {_ABOUT} in it; name "
+                "another folder"
+            )
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        with whole_file(about) as unfinished:
+            unfinished.write_text(json.dumps(wanted, indent=1))
+        return False
+    before = json.loads(about.read_text())
+    if wanted != before:
+        where, theirs, ours = _difference(before, wanted)
+        raise DataError(
+            f"{checkpoint} is the checkpoint of another query: its {where} is "
+            f"{_short(theirs)}, here it is {_short(ours)}; name another folder, or "
+            "delete it to begin anew"
+        )
+    return True
+
+
+def _difference(theirs: Any, ours: Any, *where: str) -> tuple[str, Any, Any]:
+    """Return the first place where two unequal values of JSON differ, and both values."""
+    sides = [dict(enumerate(side)) if isinstance(side, list) else side for side in (theirs, ours)]
+    if all(isinstance(side, dict) for side in sides):
+        one, other = sides
+        name = next(n for n in [*other, *one] if n not in one or one[n] != other.get(n))
+        return _difference(one.get(name), other.get(name), *where, str(name))
+    return ".".join(where), theirs, ours
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 200 else text[:200] + "..."

@@ -1,41 +1,156 @@
-"""The stateful operator of Spark that runs one stage's shards."""
+"""The stateful operator of Spark that runs one stage's shards, and the log of their state.
+
+Rewriting the whole state in every trigger would cost as much as the window is long; a log of all
+parcels would never end. So parcels are stored until they are as large as the snapshot before them;
+then a new snapshot replaces both. What is written follows the batch or the window, whichever is
+less, and so does what has to be read to rebuild a shard.
+
+Both are files next to Spark's checkpoint, one for each trigger. Spark's state store, which takes
+more than ten times as long over a megabyte, has the `Head` alone. A file is whole before the
+trigger that names it is committed. A trigger that Spark runs again writes the same file again; and
+the files that a snapshot replaces are deleted by the trigger after it, behind which no recovery
+goes back.
+"""
 
 from __future__ import annotations
 
 import gc
 import secrets
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from actors.protocol import ActorSpec, Wiring
+from actors.state import from_bytes, to_bytes
 from joins.machine.memory import keep_freed_memory
-from spark_bridge.hosted import found
-from spark_bridge.hosted.kept import Head, Kept
-from spark_bridge.hosted.parcels import Letter, pack, unpack, wrap
-from spark_bridge.hosted.shard import Outcome, StageShard
-from spark_bridge.hosted.stages import Home, Stages
+from spark_bridge.errors import DataError
+from spark_bridge.hosted.results import whole_file, write_results
+from spark_bridge.hosted.shard import (
+    Home,
+    Letter,
+    Outcome,
+    Stages,
+    StageShard,
+    pack_letters,
+    unpack_letters,
+)
+
+
+class Head(NamedTuple):
+    """The last trigger of a shard that is in the log.
+
+    Attributes
+    ----------
+    trigger
+        Its number among those that brought the shard something, from 1.
+    nonce
+        Drawn anew each time the trigger runs: of two runs, one is in the log.
+    snapshot, replaced
+        The triggers that stored the latest snapshot and the one before; 0 without.
+    snapshot_bytes, log_bytes
+        Sizes of the latest snapshot, and of the parcels since.
+    """
+
+    trigger: int = 0
+    nonce: int = 0
+    snapshot: int = 0
+    replaced: int = 0
+    snapshot_bytes: int = 0
+    log_bytes: int = 0
+
+
+_HEAD = struct.Struct(f"<{len(Head._fields)}q")
+_LENGTH = struct.Struct("<q")
+
+
+class StateLog:
+    """The state of one group: files in *folder*, and Spark's state variable that names them."""
+
+    def __init__(self, handle: Any, folder: Path) -> None:
+        self._head = handle.getValueState("head", "bytes binary")
+        self._folder = folder
+
+    @property
+    def head(self) -> Head:
+        """The last trigger that was stored."""
+        stored = self._head.get()
+        return Head(*_HEAD.unpack(stored[0])) if stored else Head()
+
+    def rebuild(self, head: Head, shard: StageShard) -> None:
+        """Restore a new *shard* to its state after *head*; what it sends again is dropped.
+
+        Raise :exc:`DataError` naming a file that no longer exists.
+        """
+        needed = range(head.snapshot or 1, head.trigger + 1)
+        missing = [p for p in (self._file(shard, t) for t in needed) if not p.exists()]
+        if missing:
+            raise DataError(
+                f"{missing[0]} is missing, which the checkpoint next to it needs: put it back, or "
+                f"delete {self._folder.parent} and the results next to it, and begin anew"
+            )
+        if head.snapshot:
+            # Arrays in a bytearray can be written to, as actors do with what they restore.
+            shard.restore(from_bytes(bytearray(self._file(shard, head.snapshot).read_bytes())))
+        for trigger in range(head.snapshot + 1, head.trigger + 1):
+            shard.deliver(unpack_letters(list(_parcels_in(self._file(shard, trigger)))))
+
+    def store(self, before: Head, nonce: int, parcels: Sequence[bytes], shard: StageShard) -> Head:
+        """Store the state of *shard* after *parcels*; return the new head."""
+        head = before._replace(trigger=before.trigger + 1, nonce=nonce)
+        grown = before.log_bytes + sum(map(len, parcels))
+        path = self._file(shard, head.trigger)
+        with whole_file(path) as unfinished, unfinished.open("wb") as file:
+            if grown < before.snapshot_bytes:
+                head = head._replace(log_bytes=grown)
+                for parcel in parcels:
+                    file.write(_LENGTH.pack(len(parcel)))
+                    file.write(parcel)
+            else:
+                size = file.write(to_bytes(shard.snapshot()))
+                head = head._replace(
+                    snapshot=head.trigger,
+                    replaced=before.snapshot,
+                    snapshot_bytes=size,
+                    log_bytes=0,
+                )
+        self._head.update((_HEAD.pack(*head),))
+        if before.trigger == before.snapshot:
+            for trigger in range(before.replaced, before.snapshot):
+                self._file(shard, trigger).unlink(missing_ok=True)
+        return head
+
+    def _file(self, shard: StageShard, trigger: int) -> Path:
+        stage, number = shard.home
+        return self._folder / f"{trigger:06d}-{stage}-{number}"
+
+
+def _parcels_in(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while length := file.read(_LENGTH.size):
+            yield file.read(*_LENGTH.unpack(length))
+
 
 _live: dict[tuple[str, Home], tuple[Head, StageShard]] = {}
-"""Shards in this worker process, each with the head under which it was kept.
+"""Shards in this worker process, each with its head.
 
-One is used again only where Spark's state says the same: so a worker that has run a trigger in
-vain, or stood by while another ran it, rebuilds the shard from what was kept.
+A shard is used again only if Spark's state has the same head: a worker that ran a trigger in vain,
+or missed one that another worker ran, rebuilds the shard from its log.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hosted:
-    """What every stage of a query knows.
+    """What all stages of a query share.
 
     Attributes
     ----------
     run
-        Names the query, so that worker processes tell its shards from another's.
+        Identifies the query, so that worker processes distinguish its shards from another's.
     specs, wiring, seed
         As for every host.
     stages
@@ -43,9 +158,9 @@ class Hosted:
     keys
         Per shard number the key of its groups: Spark hashes keys, and these fall into its
         partitions in turns.
-    kept
-        The folder of what shards keep.
-    found, pairs
+    log
+        The folder of the shards' state logs.
+    results, pairs
         The folder that receives results, and whether they are pairs.
     """
 
@@ -55,8 +170,8 @@ class Hosted:
     seed: int
     stages: Stages
     keys: tuple[int, ...]
-    kept: Path
-    found: Path
+    log: Path
+    results: Path
     pairs: bool
 
     def shard(self, home: Home) -> StageShard:
@@ -70,15 +185,15 @@ class Hosted:
 
 
 class StageProcessor(StatefulProcessor):
-    """Runs the shards of stage *stage*, and lets pass what is for later ones."""
+    """Runs the shards of stage *stage*, and passes on what is for later ones."""
 
     def __init__(self, hosted: Hosted, stage: int) -> None:
         self._hosted, self._stage = hosted, stage
 
     def init(self, handle: Any) -> None:
-        """Find the state variable."""
+        """Open the state variable."""
         keep_freed_memory()
-        self._kept = Kept(handle, self._hosted.kept)
+        self._log = StateLog(handle, self._hosted.log)
 
     def handleInputRows(  # noqa: N802  (Spark's name)
         self,
@@ -86,7 +201,7 @@ class StageProcessor(StatefulProcessor):
         rows: Iterator[Row],
         timerValues: Any,  # noqa: N803
     ) -> Iterator[Row]:
-        """Take what a trigger brings one group."""
+        """Process the rows of one group in a trigger."""
         mine: list[Row] = []
         for row in rows:
             if row.stage == self._stage:
@@ -101,39 +216,39 @@ class StageProcessor(StatefulProcessor):
         """Nothing is open."""
 
     def _run(self, home: Home, parcels: list[bytes]) -> Iterator[Row]:
-        head = self._kept.head
-        # Taken out: should the work fail half way, the shard must not be used again.
+        head = self._log.head
+        # Removed, because a shard whose work fails half way must not be used again.
         before, live = _live.pop((self._hosted.run, home), (None, None))
         shard = live if live and before == head else self._rebuilt(home, head)
-        outcome = shard.deliver(unpack(parcels))
-        kept = self._kept.keep(head, secrets.randbits(62), parcels, shard)
-        _live[self._hosted.run, home] = (kept, shard)
-        name = f"{kept.trigger:06d}-{home[0]}-{home[1]}.parquet"
-        found.write(outcome.emitted, self._hosted.found / name, pairs=self._hosted.pairs)
+        outcome = shard.deliver(unpack_letters(parcels))
+        stored = self._log.store(head, secrets.randbits(62), parcels, shard)
+        _live[self._hosted.run, home] = (stored, shard)
+        name = f"{stored.trigger:06d}-{home[0]}-{home[1]}.parquet"
+        write_results(outcome.emitted, self._hosted.results / name, pairs=self._hosted.pairs)
         if shard is not live:
-            # Spark collects garbage after each task. What modules and kernels hold, all of it
-            # loaded by now, is put out of its sight: looking through it takes 60 ms.
+            # Spark collects garbage after each task. The objects of modules and kernels, all loaded
+            # by now, are exempt from then on: scanning them takes 60 ms.
             gc.collect()
             gc.freeze()
         yield from self._parcels(outcome)
 
     def _rebuilt(self, home: Home, head: Head) -> StageShard:
         shard = self._hosted.shard(home)
-        self._kept.rebuild(head, shard)
+        self._log.rebuild(head, shard)
         for other in [other for other in _live if other[0] != self._hosted.run]:
-            del _live[other]  # of a query that has ended, in all likelihood
+            del _live[other]  # probably of a query that has ended
         return shard
 
     def _parcels(self, outcome: Outcome) -> Iterator[Row]:
-        wrapped: dict[int, bytes] = {}  # a payload for several shards is turned into bytes once
+        by_order: dict[int, bytes] = {}  # a payload for several shards is turned into bytes once
 
         def data(letter: Letter) -> bytes:
-            if letter.order not in wrapped:
-                wrapped[letter.order] = wrap(letter.payload)
-            return wrapped[letter.order]
+            if letter.order not in by_order:
+                by_order[letter.order] = to_bytes(letter.payload)
+            return by_order[letter.order]
 
         for home, letters in outcome.letters.items():
-            yield self._row(home, pack((letter, data(letter)) for letter in letters))
+            yield self._row(home, pack_letters((letter, data(letter)) for letter in letters))
 
     def _row(self, home: Home, parcel: bytes) -> Row:
         via = self._hosted.via(self._stage + 1, home)

@@ -1,24 +1,180 @@
-"""Some actors of a graph in one process, which hand each other their messages at once."""
+"""A graph of actors as stages and shards, one shard at work, and the messages between them.
+
+A stage is one stateful operator of Spark; its shards are what the topology itself partitions its
+work into. Actors that only pass messages on to each other are chained into one shard, as engines
+do: a source with the router or emitter that has no other sender. A sink, which only emits, runs
+beside each of the actors that send to it.
+
+Data flows one way through Spark's plan. A graph with a cycle (a manager that hears from its
+workers) is therefore folded: all of it runs as one shard of one stage, and the messages on the
+cycle are exchanged in there.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
+import networkx as nx
+import numpy as np
+
 from actors.hosting.inline import Cell
 from actors.protocol import TIMER, ActorSpec, Wiring
 from actors.source import TakesArrivals
-from joins.state import State
-from spark_bridge.hosted.parcels import Letter
-from spark_bridge.hosted.stages import Home
+from actors.state import from_bytes, to_bytes
+from joins.state import State, revive
+
+Home = tuple[int, int]
+"""Number of a stage, and of a shard in it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """Where each actor of a graph runs.
+
+    Attributes
+    ----------
+    actors
+        Per stage and shard the names of its actors, in the order of the graph.
+    folded
+        Why there is one stage with one shard; None when the graph was cut.
+    """
+
+    actors: tuple[tuple[tuple[str, ...], ...], ...]
+    folded: str | None = None
+
+    @property
+    def homes(self) -> dict[str, Home]:
+        """Actor name to where it runs; sinks have no place of their own."""
+        return {
+            name: (stage, shard)
+            for stage, shards in enumerate(self.actors)
+            for shard, names in enumerate(shards)
+            for name in names
+        }
+
+    @property
+    def partitions(self) -> int:
+        """Most shards of a stage."""
+        return max(len(shards) for shards in self.actors)
+
+
+def cut_into_stages(
+    specs: Mapping[str, ActorSpec], wiring: Wiring, *, fold: bool = False
+) -> Stages:
+    """Return the stages of a graph; with *fold*, one stage even where it could be cut."""
+    graph = _graph_without_sinks(specs, wiring)
+    if fold:
+        return Stages(actors=((tuple(graph),),), folded="one stage was requested")
+    if not nx.is_directed_acyclic_graph(graph):
+        cycle = " -> ".join(sender for sender, _ in nx.find_cycle(graph))
+        return Stages(
+            actors=((tuple(graph),),),
+            folded=f"messages go in a circle ({cycle}), which is impossible in Spark's plans: the "
+            "exchange runs inside one stage",
+        )
+    head = _heads(graph)
+    chains: dict[str, list[str]] = {}
+    for name in graph:
+        chains.setdefault(head[name], []).append(name)
+    chained = nx.DiGraph()
+    chained.add_nodes_from(chains)
+    chained.add_edges_from((head[a], head[b]) for a, b in graph.edges if head[a] != head[b])
+    levels = nx.topological_generations(chained)
+    rank = {name: place for place, name in enumerate(chains)}
+    return Stages(
+        actors=tuple(
+            tuple(tuple(chains[name]) for name in sorted(level, key=rank.__getitem__))
+            for level in levels
+        )
+    )
+
+
+def _graph_without_sinks(specs: Mapping[str, ActorSpec], wiring: Wiring) -> nx.DiGraph:
+    graph = nx.DiGraph()
+    graph.add_nodes_from(name for name, spec in specs.items() if not spec.only_emits)
+    for sender, ports in wiring.items():
+        for receivers in ports.values():
+            graph.add_edges_from((sender, receiver) for receiver in receivers if receiver in graph)
+    return graph
+
+
+def _heads(graph: nx.DiGraph) -> dict[str, str]:
+    """Return the first actor of each actor's chain."""
+    head: dict[str, str] = {}
+    for name in nx.topological_sort(graph):
+        senders = list(graph.predecessors(name))
+        alone = len(senders) == 1 and graph.out_degree(senders[0]) == 1
+        head[name] = head[senders[0]] if alone else name
+    return head
+
+
+ROW = "via int, stage int, shard int, parcel binary"
+"""Columns of what travels: the key of the group that it goes to next, the stage and shard that it
+is for, and the parcel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message on its way to actors of one shard.
+
+    Attributes
+    ----------
+    order
+        Number of the message among those of its sending shard in this trigger. Messages of several
+        shards are delivered by it, in turns.
+    rank
+        Of the sending shard among those of all stages.
+    sender, port, payload
+        The message.
+    receivers
+        Actors of the shard that it is for; an empty tuple stands for all its sources.
+    """
+
+    order: int
+    rank: int
+    sender: str
+    port: str
+    payload: Any
+    receivers: tuple[str, ...]
+
+
+def pack_letters(letters: Iterable[tuple[Letter, bytes]]) -> bytes:
+    """Return a parcel of *letters*, each with its payload as bytes."""
+    return to_bytes(
+        [
+            [
+                letter.order,
+                letter.rank,
+                letter.sender,
+                letter.port,
+                np.frombuffer(payload, np.uint8),
+                letter.receivers,
+            ]
+            for letter, payload in letters
+        ]
+    )
+
+
+def unpack_letters(parcels: Sequence[bytes]) -> list[Letter]:
+    """Return the letters of all *parcels* of a trigger, in their order of delivery.
+
+    The parcels may be in any order: Spark guarantees none within a group.
+    """
+    letters = [
+        Letter(order, rank, sender, port, revive(from_bytes(payload.data)), tuple(receivers))
+        for parcel in parcels
+        for order, rank, sender, port, payload, receivers in from_bytes(parcel)
+    ]
+    return sorted(letters, key=lambda letter: (letter.order, letter.rank))
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a trigger led to.
+    """What a shard produced in a trigger.
 
     Attributes
     ----------
@@ -79,22 +235,22 @@ class StageShard:
         self._set = 0
 
     def deliver(self, letters: Sequence[Letter]) -> Outcome:
-        """Let the actors receive *letters*, and all that follows from them in here."""
+        """Deliver *letters* to the actors, and all messages that follow from them in this shard."""
         outcome = Outcome()
         self._sent = 0
         for letter in letters:
             for receiver in letter.receivers or self._sources:
                 self._queue.append((receiver, letter.sender, letter.port, letter.payload))
-            self._empty_queue(outcome)
+            self._deliver_queued(outcome)
         while self._timers:
             at, _, actor, name = heappop(self._timers)
             self._now = max(self._now, at)
             self._queue.append((actor, actor, TIMER + name, None))
-            self._empty_queue(outcome)
+            self._deliver_queued(outcome)
         return outcome
 
     def snapshot(self) -> State:
-        """Return the state of all actors; between triggers no message and no timer is open."""
+        """Return the state of all actors; between triggers, no message or timer is pending."""
         return {
             "now": self._now,
             "actors": {name: cell.actor.snapshot() for name, cell in self._cells.items()},
@@ -104,13 +260,13 @@ class StageShard:
         }
 
     def restore(self, state: State) -> None:
-        """Take over a snapshot."""
+        """Replace the state of all actors by a snapshot."""
         self._now = state["now"]
         for name, cell in self._cells.items():
             cell.actor.restore(state["actors"][name])
             cell.context.rng.bit_generator.state = state["rng"][name]
 
-    def _empty_queue(self, outcome: Outcome) -> None:
+    def _deliver_queued(self, outcome: Outcome) -> None:
         while self._queue:
             receiver, sender, port, payload = self._queue.popleft()
             reply = self._cells[receiver].deliver(sender, port, payload, self._now)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spark_bridge.errors import DataError
-from spark_bridge.hosted.checkpoint import claim
+from spark_bridge.hosted.host import claim_checkpoint
 
 TOLD = {
     "query": "Q",
@@ -17,8 +17,8 @@ TOLD = {
 
 
 def test_the_same_query_goes_on(tmp_path: Path) -> None:
-    assert not claim(tmp_path / "checkpoint", TOLD)
-    assert claim(tmp_path / "checkpoint", TOLD)
+    assert not claim_checkpoint(tmp_path / "checkpoint", TOLD)
+    assert claim_checkpoint(tmp_path / "checkpoint", TOLD)
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_the_same_query_goes_on(tmp_path: Path) -> None:
 def test_another_query_is_told_what_differs(
     tmp_path: Path, changed: dict[str, object], message: str
 ) -> None:
-    claim(tmp_path / "checkpoint", TOLD)
+    claim_checkpoint(tmp_path / "checkpoint", TOLD)
     with pytest.raises(DataError, match=message):
-        claim(tmp_path / "checkpoint", TOLD | changed)
+        claim_checkpoint(tmp_path / "checkpoint", TOLD | changed)
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(DataError, match="is no checkpoint of joinsim's"):
-        claim(tmp_path, TOLD)
+        claim_checkpoint(tmp_path, TOLD)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

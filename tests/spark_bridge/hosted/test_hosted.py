@@ -10,7 +10,7 @@ import pytest
 from joins.queries.parser import parse_query
 from spark_bridge.errors import DataError, EngineUnavailable, SparkFailed
 from spark_bridge.hosted.host import HostedQuery, run_hosted
-from spark_bridge.hosted.stages import cut
+from spark_bridge.hosted.shard import cut_into_stages
 from spark_bridge.sql import native
 from spark_bridge.sql.native import run_batch, run_streaming
 from spark_bridge.sql.oracle import expected_pairs
@@ -37,7 +37,7 @@ from topologies import TOPOLOGIES
 def test_stages_are_what_the_topology_partitions_by(name: str, shards: list[Any]) -> None:
     topology = TOPOLOGIES[name]
     graph = topology.build(topology.example(), topology.parameters_type())
-    stages = cut(graph.specs, graph.wiring)
+    stages = cut_into_stages(graph.specs, graph.wiring)
     assert stages.folded is None
     told = [[" ".join(actors) for actors in stages.actors[0]], *map(len, stages.actors[1:])]
     assert told == shards
@@ -47,7 +47,7 @@ def test_stages_are_what_the_topology_partitions_by(name: str, shards: list[Any]
 def test_a_graph_with_feedback_is_folded_and_says_so(name: str) -> None:
     topology = TOPOLOGIES[name]
     graph = topology.build(topology.example(), topology.parameters_type())
-    stages = cut(graph.specs, graph.wiring)
+    stages = cut_into_stages(graph.specs, graph.wiring)
     assert [len(shards) for shards in stages.actors] == [1]
     assert "in a circle" in (stages.folded or "")
 

@@ -10,13 +10,18 @@ import numpy as np
 
 from actors.results import Late, Output
 from actors.source import TakesArrivals
+from actors.state import to_bytes
 from joins.arrivals import Arrivals
 from joins.matches import Matches
-from spark_bridge.hosted.arrival_log import parcel
-from spark_bridge.hosted.kept import Kept
-from spark_bridge.hosted.parcels import pack, unpack, wrap
-from spark_bridge.hosted.shard import StageShard
-from spark_bridge.hosted.stages import Home, Stages
+from spark_bridge.hosted.host import arrivals_parcel
+from spark_bridge.hosted.processor import StateLog
+from spark_bridge.hosted.shard import (
+    Home,
+    Stages,
+    StageShard,
+    pack_letters,
+    unpack_letters,
+)
 from topologies.actor_graph import ActorGraph
 
 
@@ -47,7 +52,7 @@ class Triggers:
         self._homes = list(dict.fromkeys(stages.homes.values()))
         self._shards = {home: self._new(home) for home in self._homes}
         self._committed = {home: Variable() for home in self._homes}
-        self._kept = {home: Kept(self._committed[home], folder) for home in self._homes}
+        self._kept = {home: StateLog(self._committed[home], folder) for home in self._homes}
         self.emitted: list[Any] = []
 
     def _new(self, home: Home) -> StageShard:
@@ -59,7 +64,7 @@ class Triggers:
         """Take some runs of arrivals as one trigger."""
         parcels: dict[Home, list[bytes]] = {home: [] for home in self._homes}
         for piece in pieces:
-            data = parcel(piece, last=last and piece is pieces[-1])
+            data = arrivals_parcel(piece, last=last and piece is pieces[-1])
             sources = (
                 home
                 for name, home in self._stages.homes.items()
@@ -71,12 +76,14 @@ class Triggers:
             if not parcels[home]:
                 continue
             shard, kept = self._shards[home], self._kept[home]
-            outcome = shard.deliver(unpack(parcels[home][::-1]))
-            kept.keep(kept.head, len(self.emitted), parcels[home], shard)
+            outcome = shard.deliver(unpack_letters(parcels[home][::-1]))
+            kept.store(kept.head, len(self.emitted), parcels[home], shard)
             self.emitted += outcome.emitted
             for to, letters in outcome.letters.items():
                 assert to[0] > home[0], "data flows one way"
-                parcels[to].append(pack((letter, wrap(letter.payload)) for letter in letters))
+                parcels[to].append(
+                    pack_letters((letter, to_bytes(letter.payload)) for letter in letters)
+                )
 
     def run_in_vain(self, pieces: Sequence[Arrivals], *, last: bool) -> None:
         """Take a trigger that is killed before it is committed."""

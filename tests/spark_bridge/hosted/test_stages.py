@@ -22,7 +22,7 @@ from joinsim._random_inputs import (
     queries,
     streams,
 )
-from spark_bridge.hosted.stages import cut
+from spark_bridge.hosted.shard import cut_into_stages
 from tests.spark_bridge.hosted.triggers import Triggers, results
 from topologies import TOPOLOGIES
 from topologies.topology import Job
@@ -55,7 +55,7 @@ def test_every_topology_is_exact_in_stages(name: str) -> None:
             )
             job = Job(query=query, files=files, feeding=feeding, pairs=True)
             graph = topology.build(job, draw(parameters(topology, query, exact=True)))
-            stages = cut(graph.specs, graph.wiring, fold=draw(st.booleans()))
+            stages = cut_into_stages(graph.specs, graph.wiring, fold=draw(st.booleans()))
             triggers = Triggers(graph, stages, Path(folder), seed=7)
             feed = open_feed(files, disorder)
             pieces = []

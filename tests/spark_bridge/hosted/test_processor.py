@@ -10,10 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.state import to_bytes
 from joins.state import State
-from spark_bridge.hosted.kept import Head, Kept
-from spark_bridge.hosted.parcels import Letter, pack, unpack, wrap
-from spark_bridge.hosted.shard import StageShard
+from spark_bridge.hosted.processor import Head, StateLog
+from spark_bridge.hosted.shard import (
+    Letter,
+    StageShard,
+    pack_letters,
+    unpack_letters,
+)
 from tests.spark_bridge.hosted.triggers import Variable
 
 
@@ -37,9 +42,9 @@ class Window:
         self.numbers = state["numbers"]
 
 
-def parcel(order: int, numbers: list[int]) -> bytes:
+def arrivals_parcel(order: int, numbers: list[int]) -> bytes:
     letter = Letter(order, 0, "source", "out", None, ("window",))
-    return pack([(letter, wrap(np.array(numbers, np.int64)))])
+    return pack_letters([(letter, to_bytes(np.array(numbers, np.int64)))])
 
 
 @given(
@@ -53,7 +58,7 @@ def test_a_shard_is_rebuilt_after_any_trigger_whether_it_was_committed(
 ) -> None:
     folder = tmp_path_factory.mktemp("kept")
     variable = Variable()
-    kept, head, told = Kept(variable, folder), Head(), np.empty(0, np.int64)
+    kept, head, told = StateLog(variable, folder), Head(), np.empty(0, np.int64)
     for trigger in triggers:
         committed = variable.value
         for _ in ("in vain", "committed"):
@@ -62,9 +67,9 @@ def test_a_shard_is_rebuilt_after_any_trigger_whether_it_was_committed(
             shard = cast(StageShard, window)
             kept.rebuild(kept.head, shard)
             assert window.numbers.tolist() == told.tolist()
-            parcels = [parcel(i, numbers) for i, numbers in enumerate(trigger)]
-            window.deliver(unpack(parcels))
-            head = kept.keep(kept.head, 7, parcels, shard)
+            parcels = [arrivals_parcel(i, numbers) for i, numbers in enumerate(trigger)]
+            window.deliver(unpack_letters(parcels))
+            head = kept.store(kept.head, 7, parcels, shard)
         assert kept.head == head
         assert (head.log_bytes == 0) == (head.snapshot == head.trigger)
         told = window.numbers

@@ -11,8 +11,7 @@ import pytest
 
 from actors.results import Late, Output
 from joins.matches import Matches
-from spark_bridge.hosted import found
-from spark_bridge.hosted.whole_file import remove_unfinished, whole_file
+from spark_bridge.hosted.results import remove_unfinished, whole_file, write_results
 
 MATCHES = Matches(
     stream=1,
@@ -39,13 +38,13 @@ def test_a_trigger_that_runs_again_leaves_its_results_once(
 ) -> None:
     path = tmp_path / "000001-0-0.parquet"
     for _ in range(2):
-        found.write(EMITTED, path, pairs=pairs)
+        write_results(EMITTED, path, pairs=pairs)
     assert [tuple(row.values()) for row in pq.read_table(path).to_pylist()] == rows
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_trigger_that_finds_nothing_leaves_no_file(tmp_path: Path) -> None:
-    found.write(["what an actor tells of itself"], tmp_path / "000001-0-0.parquet", pairs=True)
+    write_results(["what an actor tells of itself"], tmp_path / "000001-0-0.parquet", pairs=True)
     assert not list(tmp_path.iterdir())
 
 
