@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.engines.engine import Engine, Measured, PairEngine
 from scenarios.engines.processes import peak_bytes
-from scenarios.engines.streams import SEGMENTS
+from scenarios.engines.streams import SEGMENTS, own_files
 from scenarios.plan import Plan
 from spark_bridge.errors import SparkFailed
 from spark_bridge.session import SessionOptions, spark_session
@@ -45,7 +45,7 @@ class SparkHosted(PairEngine):
         trigger_rows = min(_TRIGGER_ROWS_MAX, max(1, -(-rows // SEGMENTS)))
         feeding = plan.config.feeding.model_copy(update={"batch_rows": trigger_rows})
         plan = replace(plan, config=plan.config.model_copy(update={"feeding": feeding}))
-        write_arrivals(plan.files, plan.feeding, directory / "arrivals", rows=trigger_rows)
+        write_arrivals(own_files(plan), plan.feeding, directory / "arrivals", rows=trigger_rows)
         job = replace(plan.job(pairs=plan.config.pairs), live=True)
         graph = plan.topology.build(job, plan.parameters)
         query = HostedQuery(
@@ -75,10 +75,10 @@ class SparkNative(PairEngine):
 
         with _measured_session(quick_start=False) as (spark, measured):
             try:
-                run = run_streaming(plan.query, plan.files, directory, spark=spark)
+                run = run_streaming(plan.query, own_files(plan), directory, spark=spark)
                 return measured(run, "stream-stream join, pairs written")
             except SparkFailed as error:
-                run = run_batch(plan.query, plan.files, spark=spark, bucketed=True)
+                run = run_batch(plan.query, own_files(plan), spark=spark, bucketed=True)
                 return measured(run, f"batch, bucketed, pairs counted; as a stream: {error}")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.feed import StreamFile
+from actors.feed import StreamData, StreamFile
 from joins.batch import Batch, Schema
 from joins.hashing import mix
 from scenarios.plan import Plan
@@ -28,7 +28,12 @@ def with_own_streams(plan: Plan, folder: Path) -> Plan:
     return replace(plan, files=files)
 
 
-def whole(file: StreamFile) -> Batch:
+def own_files(plan: Plan) -> tuple[StreamFile, ...]:
+    """Return the streams of a plan that `with_own_streams` made."""
+    return tuple(file for file in plan.files if isinstance(file, StreamFile))
+
+
+def whole(file: StreamData) -> Batch:
     """Return a whole stream."""
     return Batch.concat([Batch.empty(file.schema), *file.batches()])
 
@@ -69,7 +74,7 @@ def predicates(
     ]
 
 
-def _copy(file: StreamFile, folder: Path) -> StreamFile:
+def _copy(file: StreamData, folder: Path) -> StreamFile:
     folder.mkdir(parents=True)
     tuples = whole(file)
     columns = {"id": tuples.id, "ts": tuples.ts, **tuples.fields}
