@@ -134,10 +134,7 @@ def save_summary(stream: PreparedStream, folder: Path, **origin: Any) -> None:
 def load_stream(folder: str | Path) -> PreparedStream:
     """Read the ``stream.json`` of a prepared stream.
 
-    Raises
-    ------
-    DataError
-        There is no prepared stream in *folder*, or it is of another version.
+    Raise :exc:`DataError` if *folder* has no prepared stream, or one of another version.
     """
     folder = Path(folder)
     about = folder / SUMMARY
@@ -227,10 +224,7 @@ def building(out: Path, name: str) -> Iterator[Path]:
     What runs that were killed left behind is removed first; the folder is removed at the end unless
     it was published. Waits while another process builds the same stream.
 
-    Raises
-    ------
-    DataError
-        *out* cannot be written to.
+    Raise :exc:`DataError` if *out* cannot be written to.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)

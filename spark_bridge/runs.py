@@ -165,12 +165,8 @@ def run_stream(
     results, columns
         The folder that receives its results as Parquet, and their columns.
 
-    Raises
-    ------
-    DataError
-        A file that a hosted operator stored is missing.
-    SparkFailed
-        The query failed, or Spark refuses it; the message is Spark's.
+    Raise :exc:`SparkFailed` with Spark's message if it refuses or fails the query, and
+    :exc:`DataError` if a file that a hosted operator stored is missing.
     """
     shuffled, start = _shuffled_bytes(session), time.perf_counter()
     writer = writer.trigger(availableNow=True).option("checkpointLocation", os.fspath(checkpoint))

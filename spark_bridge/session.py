@@ -94,10 +94,8 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
 
     A session that is already active in this process is yielded as it is, and left running.
 
-    Raises
-    ------
-    EngineUnavailable
-        Java is missing or too old, or the JVM ended before it was ready or while it was needed.
+    Raise :exc:`EngineUnavailable` if Java is missing or too old, or if the JVM ended before it was
+    ready or while it was needed.
     """
     active = _active_session()
     if active is not None:

@@ -141,10 +141,7 @@ def compare_engines(
     EngineComparison
         The comparison before the first engine, and after each: one object, which grows.
 
-    Raises
-    ------
-    ConfigError
-        The plan's tuples may come late: engines differ in what is late.
+    Raise :exc:`ConfigError` if the plan's tuples may come late: engines differ in what is late.
     """
     if plan.config.feeding.disorder:
         raise ConfigError(

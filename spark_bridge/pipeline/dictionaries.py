@@ -86,11 +86,8 @@ def build_dictionaries(
     folder
         Existing, empty folder that receives the files.
 
-    Raises
-    ------
-    DataError
-        Fields of one dictionary are text in one stream and not in another, or a source cannot be
-        read.
+    Raise :exc:`DataError` if fields of one dictionary are text in one stream and not in another,
+    or a source cannot be read.
     """
     session = pipeline_session(spark)
     dictionaries: dict[str, Dictionary] = {}

@@ -91,10 +91,7 @@ class StreamSource:
         name of their dictionary. Fields of one dictionary, in one stream or in several that are
         prepared together, have equal codes exactly where their texts are equal.
 
-    Raises
-    ------
-    DataError
-        An option is not allowed.
+    Raise :exc:`DataError` for an option that is not allowed.
     """
 
     name: str
@@ -214,11 +211,8 @@ class RawFile:
 def inspect_files(paths: Iterable[str | Path], delimiter: str) -> list[RawFile]:
     """Return every file of *paths*, folders opened, in order.
 
-    Raises
-    ------
-    DataError
-        A file is missing, unreadable, empty, damaged, or neither CSV nor Parquet; or files of one
-        stream have different columns.
+    Raise :exc:`DataError` for a file that is missing, unreadable, empty, damaged, or neither CSV
+    nor Parquet, and for files with different columns.
     """
     files = [_inspect(file, delimiter) for path in paths for file in _expand(Path(path))]
     first = files[0]

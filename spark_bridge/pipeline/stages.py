@@ -81,10 +81,7 @@ def build(
     only_rejected
         Folder for the rejected rows when all are.
 
-    Raises
-    ------
-    DataError
-        The source cannot become a stream; the message says why.
+    Raise :exc:`DataError` with the reason why the source cannot become a stream.
     """
     layout = lay_out(task.source, list(task.files[0].columns))
     session, what = pipeline_session(spark), f"stream {task.source.name!r} ({task.source.files})"

@@ -137,10 +137,7 @@ def typed_rows(
     A join field is text only where the source allows it codes; *folder* (existing, empty) receives
     links to the files.
 
-    Raises
-    ------
-    DataError
-        No column can serve as event time.
+    Raise :exc:`DataError` if no column can serve as event time.
     """
     raw = _read(spark, files, source.separator, folder)
     names = list(files[0].columns)

@@ -6,6 +6,8 @@ is a reason: duplicates, disorder and odd values in other columns remain in the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -63,10 +65,8 @@ class ValidatedRows:
 def validate(source: StreamSource, typed: Typed, layout: Layout) -> ValidatedRows:
     """Compute time, key and join fields, and what is wrong with each row.
 
-    Raises
-    ------
-    DataError
-        An expression is not valid, or a column cannot be an event time, a join field or a key.
+    Raise :exc:`DataError` for an expression that is not valid, and for a column that cannot be an
+    event time, a join field or a key.
     """
     notes = list(typed.notes)
     time_name = typed.time if typed.time is not None else "time"
@@ -89,14 +89,18 @@ def validate(source: StreamSource, typed: Typed, layout: Layout) -> ValidatedRow
 
 def _selected(source: StreamSource, frame: DataFrame) -> DataFrame:
     """Drop the rows for which the condition is false; where it is null, they stay for now."""
-    try:
+    with _is_valid(f"stream {source.name!r}: the condition {source.where!r}"):
         chosen = frame.select("*", sf.expr(f"({source.where or 'true'})").alias(_WHERE))
         return chosen.filter(f"{_MALFORMED} or coalesce({_WHERE}, true)")
+
+
+@contextmanager
+def _is_valid(what: str) -> Iterator[None]:
+    """Turn Spark's complaint about an expression into a :exc:`DataError`."""
+    try:
+        yield
     except PySparkException as error:
-        raise DataError(
-            f"stream {source.name!r}: the condition {source.where!r} is not valid: "
-            f"{one_line(error)}"
-        ) from error
+        raise DataError(f"{what} is not valid: {one_line(error)}") from error
 
 
 def _with_reasons(frame: DataFrame, checked: dict[str, tuple[str, Checked]]) -> DataFrame:
@@ -139,13 +143,8 @@ def _type_of(source: StreamSource, typed: Typed, what: str) -> str:
     if column in typed.types:
         return typed.types[column]
     expression = getattr(source, what)
-    try:
+    with _is_valid(f"stream {source.name!r}: the {what} expression {expression!r}"):
         return str(typed.frame.select(sf.expr(f"({expression})")).dtypes[0][1])
-    except PySparkException as error:
-        raise DataError(
-            f"stream {source.name!r}: the {what} expression {expression!r} is not valid: "
-            f"{one_line(error)}"
-        ) from error
 
 
 def _event_time(source: StreamSource, typed: Typed) -> Checked:
