@@ -152,7 +152,7 @@ def pack_letters(letters: Iterable[tuple[Letter, bytes]]) -> bytes:
                 letter.sender,
                 letter.port,
                 np.frombuffer(payload, np.uint8),
-                letter.receivers,
+                list(letter.receivers),
             ]
             for letter, payload in letters
         ]

@@ -87,6 +87,28 @@ def test_ray_and_spark_find_the_same_pairs(
     assert engines["ray"]["latency_ms"]["p50"] > 0
 
 
+def test_batch_joins_of_spark_ship_tuples_as_wide_as_the_plan_says(
+    joinsim: Command, spark: object
+) -> None:
+    names = "spark-full,spark-semijoin,spark-bloom"
+    said = joinsim("compare", "semijoin-fig07", "--scale", "smoke", "--engines", names, "--json")
+    assert said.code == 0, said.err
+    assert said.json["expected"]["pairs"] > 0
+    assert {one["engine"] for one in said.json["engines"]} == set(names.split(","))
+    for one in said.json["engines"]:
+        assert one["equal"]
+        assert one["shuffled_bytes"] > said.json["tuples"] * 1_000, "each tuple meets one it joins"
+        assert "1,218 bytes a tuple" in one["note"]
+
+
+def test_a_query_that_partial_tuples_cannot_reduce_is_refused(
+    joinsim: Command, prepared: Path
+) -> None:
+    said = joinsim("compare", QUERY, "--data", prepared, "--engines", "spark-bloom,inline")
+    assert said.code == 0
+    assert "spark-bloom  cannot: tuples of two streams reduce each other; here are 1" in said.out
+
+
 def test_an_engine_that_finds_something_else_fails_the_comparison(
     joinsim: Command, prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,7 +175,7 @@ def test_two_processes_do_not_build_one_stream_at_a_time(tmp_path: Path) -> None
     script = textwrap.dedent(
         f"""
         from pathlib import Path
-        from spark_bridge.pipeline.stream_store import building
+        from spark_bridge.prepared import building
         with building(Path({str(tmp_path)!r}), "R") as folder:
             print("in", flush=True)
         """
