@@ -13,7 +13,6 @@ from pathlib import Path
 from actors.hosting.inline import InlineHost
 from actors.protocol import NO_SPAN, Actor, ActorSpec, Context, Message
 from benchmarks.measure import Result, report
-from joins.state import State
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
@@ -34,28 +33,20 @@ class _Source(Actor):
     def __init__(self) -> None:
         self.left = _SOURCE_MESSAGES
 
+    state = ("left",)
+
     def receive(self, message: Message, context: Context) -> None:
         if self.left:
             self.left -= 1
             context.send("out", _Nothing())
             context.set_timer(context.now, "next")
 
-    def snapshot(self) -> State:
-        return {"left": self.left}
-
-    def restore(self, state: State) -> None:
-        self.left = state["left"]
-
 
 class _Relay(Actor):
     def receive(self, message: Message, context: Context) -> None:
         context.send("out", message.payload)
 
-    def snapshot(self) -> State:
-        return {}
-
-    def restore(self, state: State) -> None:
-        pass
+    state = ()
 
 
 class _End(_Relay):

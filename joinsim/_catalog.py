@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joinsim._scenario import Scenario, find
+from joinsim._scenario import Scenario
 from scenarios import scenario_files
 from scenarios.plan import make_parameters
 from scenarios.study.study import load_study
-from topologies import TOPOLOGIES, Topology
+from topologies import TOPOLOGIES, Topology, find_topology
 from topologies.actor_graph import ActorGraph
 from topologies.parameters import Described, describe
 
@@ -124,7 +124,7 @@ def show(topology: str | type[Topology[Any]] | Topology[Any], **parameters: Any)
     >>> sorted(graph)
     ['joiner.0', 'joiner.1', 'joiner.2', 'router', 'sink', 'source']
     """
-    system = find(topology)
+    system = find_topology(topology)
     return system.build(system.example(), make_parameters(system, parameters))
 
 
@@ -137,5 +137,5 @@ def draw(
     """
     from scenarios.report.topology_drawing import draw_topology
 
-    draw_topology(show(topology, **parameters), find(topology).title, Path(path))
+    draw_topology(show(topology, **parameters), find_topology(topology).title, Path(path))
     return Path(path)

@@ -9,12 +9,12 @@ from typing import Any
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from joinsim._outcomes import Comparison, Run
-from joinsim._scenario import Scenario, find
+from joinsim._scenario import Scenario
 from scenarios.planning.planner import Proposal
 from scenarios.scenario_files import ConfigError
 from scenarios.tables import prepare_tables
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
-from topologies import TOPOLOGIES, Topology, TopologyError
+from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
 
 _PREFERRED = ("spo_join", "hp_oij", "semijoin")
 """Topologies tried first, in this order, for a query without one; then all others."""
@@ -243,7 +243,7 @@ def _of_query(
     bound = dict(bind or {})
     parsed = parse_query(query).bind(**{key: str(value) for key, value in bound.items()})
     prepared = _prepare(parsed, streams, time)
-    system = find(topology) if topology is not None else _first_that_can(parsed)
+    system = find_topology(topology) if topology is not None else _first_that_can(parsed)
     return Scenario(
         {
             "query": query,

@@ -26,7 +26,7 @@ from scenarios.study.findings import plan_points, run_points
 from scenarios.study.study import Point, Study, load_study
 from scenarios.system_comparison import candidates, plan_all, run_all
 from spark_bridge.prepared import PreparedStream
-from topologies import Topology, find_topology
+from topologies import Topology
 
 if TYPE_CHECKING:
     from scenarios.engines.comparison import EngineComparison as _EnginesCompared
@@ -407,16 +407,6 @@ def _planner(topology: str) -> Planner:
             f"{topology} has nothing to plan; the topology can be {', '.join(PLANNED)}"
         )
     return SemijoinPlanner() if topology == "semijoin" else WindowJoinPlanner()
-
-
-def find(topology: str | type[Topology[Any]] | Topology[Any]) -> Topology[Any]:
-    """Return a topology by name, or an instance of a class.
-
-    Raise :exc:`TopologyError` naming the nearest, when there is none of that name.
-    """
-    if isinstance(topology, str):
-        return find_topology(topology)
-    return topology() if isinstance(topology, type) else topology
 
 
 def run_plan(

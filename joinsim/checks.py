@@ -25,11 +25,10 @@ from actors import state
 from actors.hosting.inline import InlineHost
 from actors.protocol import Actor, ActorSpec, Wiring
 from joinsim._random_runs import RandomJob, on_jobs
-from joinsim._scenario import find
 from scenarios import run as running
 from scenarios.config import RunConfig
 from scenarios.run import Report
-from topologies import Topology
+from topologies import Topology, find_topology
 from topologies.parameters import describe
 
 __all__ = ["Check", "RestoringHost", "check_topology"]
@@ -74,7 +73,7 @@ def check_topology(
     >>> [check.name for check in js.checks.check_topology("split_join")][:2]
     ['parameters are documented and hide no key', 'its graph can be built']
     """
-    system = find(topology)
+    system = find_topology(topology)
     yield Check("parameters are documented and hide no key", partial(_parameters, system))
     yield Check("its graph can be built", partial(_graph, system))
     yield Check("its actors can be built and restored", partial(_actors, system))

@@ -55,30 +55,31 @@ class Registry(Mapping[str, Topology[Any]]):
         self._loaded = False
 
     def register(self, kind: type[Topology[Any]]) -> Topology[Any]:
-        """Add a topology by its own name, and return it.
+        """Add a topology by its own name, and return it; raise as `check` does."""
+        self._topologies[kind.name] = self.check(kind())
+        return self._topologies[kind.name]
 
-        Raise :exc:`TopologyError` when another class has the name, when its parameters are no
+    def check(self, topology: Topology[Any]) -> Topology[Any]:
+        """Return *topology* if it can be run.
+
+        Raise :exc:`TopologyError` when another class has its name, when its parameters are no
         dataclass, or when one of them has the name of a key of a run's configuration.
         """
-        name = kind.name
-        known = self._topologies.get(name)
-        if known is not None:
-            if type(known) is kind:
-                return known
+        name, kind = topology.name, type(topology)
+        if name in self._topologies and type(self._topologies[name]) is not kind:
             raise TopologyError(
                 f"{kind.__module__}.{kind.__name__}: a topology is called {name!r} already; choose "
                 "another name"
             )
-        if not is_dataclass(kind.parameters_type):
+        if not is_dataclass(topology.parameters_type):
             raise TopologyError(f"{name}: parameters_type must be a dataclass")
-        taken = RESERVED.intersection(field.name for field in fields(kind.parameters_type))
+        taken = RESERVED.intersection(field.name for field in fields(topology.parameters_type))
         if taken:
             raise TopologyError(
                 f"{name}: a parameter cannot have the name of a key of a run's configuration, as "
                 f"{', '.join(sorted(taken))}; those are {', '.join(sorted(RESERVED))}"
             )
-        self._topologies[name] = kind()
-        return self._topologies[name]
+        return topology
 
     def __getitem__(self, name: str) -> Topology[Any]:
         if name not in self._topologies:
@@ -135,14 +136,14 @@ for _kind in (
     TOPOLOGIES.register(_kind)
 
 
-def find_topology(topology: str | type[Topology[Any]]) -> Topology[Any]:
-    """Return the topology of a name, or of a class, which is registered.
+def find_topology(topology: str | type[Topology[Any]] | Topology[Any]) -> Topology[Any]:
+    """Return the topology of a name, or one that the caller passes, once it is checked.
 
     Raise :exc:`TopologyError` with the names there are, the nearest first, for an unknown name, and
-    what `Registry.register` raises.
+    what `Registry.check` raises.
     """
     if not isinstance(topology, str):
-        return TOPOLOGIES.register(topology)
+        return TOPOLOGIES.check(topology() if isinstance(topology, type) else topology)
     if topology in TOPOLOGIES:
         return TOPOLOGIES[topology]
     near = get_close_matches(topology, TOPOLOGIES, n=1)

@@ -14,7 +14,6 @@ from actors.hosting.live.endings import components_of
 from actors.hosting.live.parcels import Measured, Report
 from actors.hosting.live.run import LiveRun
 from actors.protocol import FEEDBACK, TIMER, Actor, ActorError, ActorSpec, Context, Message
-from joins.state import State
 from tests.actors.meshes import Threads, labels
 from tests.toys import Parcel, Recorder, Sender, Worker
 
@@ -23,6 +22,8 @@ PORTS = {port: code for code, port in enumerate(["out", "on", "back", FEEDBACK, 
 
 class Bouncer(Actor):
     """Sends each parcel back as an answer, until it has bounced *bounces* times; then on."""
+
+    state = ()
 
     def __init__(self, bounces: int) -> None:
         self.bounces = bounces
@@ -34,24 +35,14 @@ class Bouncer(Actor):
         else:
             context.send("on", parcel)
 
-    def snapshot(self) -> State:
-        return {}
-
-    def restore(self, state: State) -> None:
-        pass
-
 
 class Wall(Actor):
     """Passes on what a source sends, and sends back what comes back."""
 
+    state = ()
+
     def receive(self, message: Message, context: Context) -> None:
         context.send("out", message.payload)
-
-    def snapshot(self) -> State:
-        return {}
-
-    def restore(self, state: State) -> None:
-        pass
 
 
 def run_live(

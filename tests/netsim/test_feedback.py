@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from actors.protocol import FEEDBACK, Actor, ActorSpec, Context, Message
-from joins.state import State
 from tests.netsim.simulate import simulate
 from tests.toys import Sender, Worker
 
@@ -17,18 +16,14 @@ ROUNDS = 20
 class Commander(Actor):
     """Commands twice for each thing it is sent, and hands out the answers."""
 
+    state = ()
+
     def receive(self, message: Message, context: Context) -> None:
         if message.port == FEEDBACK:
             context.emit(message.payload.number)
         else:
             for _ in range(2):
                 context.send("worker", message.payload)
-
-    def snapshot(self) -> State:
-        return {}
-
-    def restore(self, state: State) -> None:
-        pass
 
 
 @pytest.mark.parametrize("inbox_messages", [1, 2, 16])

@@ -20,7 +20,6 @@ from actors.source import Fed, Source
 from joins.batch import Schema
 from joins.matches import Matches
 from joins.queries.parser import parse_query
-from joins.state import State
 from joins.work import Work
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
@@ -43,18 +42,16 @@ QUERIES = {
 class Router(Actor):
     """Passes on what comes."""
 
+    state = ()
+
     def receive(self, message: Message, context: Context) -> None:
         context.send("work", message.payload)
-
-    def snapshot(self) -> State:
-        return {}
-
-    def restore(self, state: State) -> None:
-        pass
 
 
 class Joiner(Actor):
     """Claims ``id % 3`` matches for its share of the tuples."""
+
+    state = ()
 
     def __init__(self, index: int, joiners: int) -> None:
         self.index, self.joiners = index, joiners
@@ -76,12 +73,6 @@ class Joiner(Actor):
             births.append(born_ns[mine])
         context.charge(Work(comparisons=1_000 * fed.rows * (self.index + 1)))
         context.send("found", Answers(tuple(parts), tuple(births), fed.span))
-
-    def snapshot(self) -> State:
-        return {}
-
-    def restore(self, state: State) -> None:
-        pass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,15 +57,22 @@ def test_parameters_are_a_dataclass() -> None:
         Registry().register(system)
 
 
-def test_a_class_is_found_and_from_then_on_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "TOPOLOGIES", Registry())
-    found = find_topology(MyJoin)
-    assert isinstance(found, MyJoin)
-    assert find_topology("my_join") is found
-    assert find_topology(MyJoin) is found
-    other = type("Other", (MyJoin,), {})
+def test_a_class_is_a_topology_as_its_name_is() -> None:
+    assert isinstance(find_topology(MyJoin), MyJoin)
+    mine = MyJoin()
+    assert find_topology(mine) is mine
+    with pytest.raises(TopologyError, match="no topology is called 'my_join'"):
+        find_topology("my_join")
+    impostor = type("Impostor", (MyJoin,), {"name": "spo_join"})
+    with pytest.raises(TopologyError, match=r"Impostor: a topology is called 'spo_join' already"):
+        find_topology(impostor)
+
+
+def test_a_registered_name_is_its_classes_alone() -> None:
+    systems = Registry()
+    assert systems.register(MyJoin) is systems["my_join"]
     with pytest.raises(TopologyError, match="a topology is called 'my_join' already"):
-        find_topology(other)
+        systems.register(type("Other", (MyJoin,), {}))
 
 
 def entries(monkeypatch: pytest.MonkeyPatch, value: str) -> Registry:
