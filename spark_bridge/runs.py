@@ -222,7 +222,7 @@ def splitmix64(value: Column) -> Column:
 
 def process_id(spark: SparkSession) -> int:
     """Return the process of Spark's JVM, whose descendants are the Python workers."""
-    return int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    return int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
 
 
 def _tuples(progress: Any) -> int:
@@ -242,5 +242,5 @@ def _shuffled_bytes(spark: SparkSession) -> int:
 
 
 def _versions(spark: SparkSession) -> dict[str, str]:
-    java = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")  # type: ignore[union-attr]
+    java = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")
     return {"spark": spark.version, "java": java}

@@ -179,9 +179,7 @@ def _start_jvm(conf: Any, log: Path) -> Any:
         setattr(server, "handle_error", lambda *_: None)  # noqa: B010  (mypy: a method)
     with log.open("wb") as output:
         try:
-            return launch_gateway(  # type: ignore[no-untyped-call]
-                conf, {"stdout": output, "stderr": output}
-            )
+            return launch_gateway(conf, {"stdout": output, "stderr": output})
         except PySparkException as error:
             raise EngineUnavailable(f"Spark did not start: {_last_words(log)}") from error
 

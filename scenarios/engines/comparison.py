@@ -15,7 +15,7 @@ from joins.arrivals import Arrivals
 from joins.oracle.expected import expected
 from scenarios.engines.engine import Engine, Measured
 from scenarios.engines.processes import within
-from scenarios.engines.streams import own_files, with_own_streams
+from scenarios.engines.streams import with_own_streams
 from scenarios.plan import Plan
 from scenarios.run_directory import POINTS
 from scenarios.run_json import versions
@@ -190,7 +190,7 @@ def _run(engine: Engine, plan: Plan, folder: Path, limit_s: float | None) -> Mea
 
 def _expected(plan: Plan) -> tuple[int, Totals]:
     """Return how many tuples there are, and the totals of the oracle."""
-    rows, totals, feed = 0, Totals(), Feed(own_files(plan))
+    rows, totals, feed = 0, Totals(), Feed(plan.files)
 
     def chunks() -> Any:
         nonlocal rows

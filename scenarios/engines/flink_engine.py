@@ -73,7 +73,7 @@ class Flink(PairEngine):
 
         Writing the streams as Flink reads them is not timed.
         """
-        return join(plan.query, streams.own_files(plan), directory, pairs=plan.config.pairs)
+        return join(plan.query, plan.stored_files, directory, pairs=plan.config.pairs)
 
 
 def join(

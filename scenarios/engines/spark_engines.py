@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.engines.engine import Engine, Measured, PairEngine
 from scenarios.engines.processes import peak_bytes
-from scenarios.engines.streams import SEGMENTS, own_files
+from scenarios.engines.streams import SEGMENTS
 from scenarios.plan import Plan
 from spark_bridge.errors import SparkFailed
 from spark_bridge.session import SessionOptions, spark_session
@@ -45,7 +45,7 @@ class SparkHosted(PairEngine):
         trigger_rows = min(_TRIGGER_ROWS_MAX, max(1, -(-rows // SEGMENTS)))
         feeding = plan.config.feeding.model_copy(update={"batch_rows": trigger_rows})
         plan = replace(plan, config=plan.config.model_copy(update={"feeding": feeding}))
-        write_arrivals(own_files(plan), plan.feeding, directory / "arrivals", rows=trigger_rows)
+        write_arrivals(plan.stored_files, plan.feeding, directory / "arrivals", rows=trigger_rows)
         job = replace(plan.job(pairs=plan.config.pairs), live=True)
         graph = plan.topology.build(job, plan.parameters)
         query = HostedQuery(
@@ -75,10 +75,10 @@ class SparkNative(PairEngine):
 
         with _measured_session(quick_start=False) as (spark, measured):
             try:
-                run = run_streaming(plan.query, own_files(plan), directory, spark=spark)
+                run = run_streaming(plan.query, plan.stored_files, directory, spark=spark)
                 return measured(run, "stream-stream join, pairs written")
             except SparkFailed as error:
-                run = run_batch(plan.query, own_files(plan), spark=spark, bucketed=True)
+                run = run_batch(plan.query, plan.stored_files, spark=spark, bucketed=True)
                 return measured(run, f"batch, bucketed, pairs counted; as a stream: {error}")
 
 
@@ -108,10 +108,11 @@ class SparkShipping(Engine):
         from spark_bridge.sql.semijoin_batch import run_shipping
 
         job = with_tuple_bytes(plan.job(pairs=False), getattr(plan.parameters, "tuple_bytes", {}))
-        width = ", ".join(f"{f.schema.width_bytes:,} bytes" for f in job.files)
+        files = replace(plan, files=job.files).stored_files
+        width = ", ".join(f"{file.schema.width_bytes:,}" for file in files)
         with _measured_session(quick_start=False) as (spark, measured):
-            run = run_shipping(plan.query, job.files, self._shipping, spark=spark)
-            return measured(run, f"batch, pairs counted; besides the join fields {width} a tuple")
+            run = run_shipping(plan.query, files, self._shipping, spark=spark)
+            return measured(run, f"batch, pairs counted; tuples have {width} further bytes")
 
 
 @contextmanager

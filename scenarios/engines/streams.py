@@ -28,11 +28,6 @@ def with_own_streams(plan: Plan, folder: Path) -> Plan:
     return replace(plan, files=files)
 
 
-def own_files(plan: Plan) -> tuple[StreamFile, ...]:
-    """Return the streams of a plan that `with_own_streams` made."""
-    return tuple(file for file in plan.files if isinstance(file, StreamFile))
-
-
 def whole(file: StreamData) -> Batch:
     """Return a whole stream."""
     return Batch.concat([Batch.empty(file.schema), *file.batches()])

@@ -184,7 +184,7 @@ class Hosted:
         return self.keys[home[1] % len(self.stages.actors[stage])]
 
 
-class StageProcessor(StatefulProcessor):
+class StageProcessor(StatefulProcessor):  # type: ignore[misc]
     """Runs the shards of stage *stage*, and passes on what is for later ones."""
 
     def __init__(self, hosted: Hosted, stage: int) -> None:

@@ -91,7 +91,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     query, _ = to_be_killed(folder)
     with spark_session(SessionOptions(quick_start=True)) as spark:
-        print(spark.sparkContext._gateway.proc.pid, flush=True)  # type: ignore[union-attr]
+        print(spark.sparkContext._gateway.proc.pid, flush=True)
         run_hosted(query, folder / "arrivals", folder / "run", spark=spark)
     print("done", flush=True)
 

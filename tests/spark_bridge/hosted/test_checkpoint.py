@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spark_bridge.errors import DataError
 from spark_bridge.hosted.host import claim_checkpoint
 
-TOLD = {
+TOLD: dict[str, Any] = {
     "query": "Q",
     "actors": {"a": ["A", {"replicas": 2}], "b": ["B", {"batch": "x" * 300, "pairs": True}]},
     "partitions": 2,

@@ -195,7 +195,7 @@ def test_several_streams_share_one_session_and_come_back_in_order(
 ) -> None:
     file = write_parquet(tmp_path / "raw.parquet", {"ts": np.arange(6)})
     sources = [
-        StreamSource(name=name, paths=file, where=f"ts % 2 = {rest}")
+        StreamSource(name=name, paths=[file], where=f"ts % 2 = {rest}")
         for name, rest in (("S", 1), ("R", 0))
     ]
     heard: list[tuple[int, int]] = []

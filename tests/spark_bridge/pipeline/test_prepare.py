@@ -184,10 +184,10 @@ def test_row_groups_are_bounded(spark: Any, tmp_path: Path) -> None:
     ],
 )
 def test_event_time_is_exact_in_every_type(
-    spark: Any, tmp_path: Path, column: pa.Array, said: dict[str, str], expected: list[int]
+    spark: Any, tmp_path: Path, column: pa.Array, said: dict[str, Any], expected: list[int]
 ) -> None:
     file = write_parquet(tmp_path / "raw.parquet", {"t": column})
-    stream = prepare_one(tmp_path / "out", spark, **({"paths": [file], "time": "t"} | said))
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], **({"time": "t"} | said))
     assert tuples(stream)["ts"].to_pylist() == expected
 
 

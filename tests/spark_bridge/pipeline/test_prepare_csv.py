@@ -85,7 +85,7 @@ def test_without_a_declaration_one_odd_value_does_not_change_a_fields_type(
 def test_a_value_beyond_its_declared_type_is_rejected_in_a_field_and_noted_elsewhere(
     spark: Any, tmp_path: Path
 ) -> None:
-    rows = [[1, 127, 127], [2, 128, 128], [3, "3.0", "x"]]
+    rows: list[list[Any]] = [[1, 127, 127], [2, 128, 128], [3, "3.0", "x"]]
     file = write_csv(tmp_path / "raw.csv", ["ts", "field", "other"], rows)
     stream = prepare_one(
         tmp_path / "out",
@@ -162,7 +162,8 @@ def test_tabs_are_the_delimiter_of_tsv(spark: Any, tmp_path: Path) -> None:
 def test_a_row_that_cannot_be_judged_by_the_condition_is_rejected_not_dropped(
     spark: Any, tmp_path: Path
 ) -> None:
-    rows = [["2007-01-01 00:00:00", 1], ["2008-01-01 00:00:00", 2], ["?", 3], ["2008-01-01", "x"]]
+    times = ["2007-01-01 00:00:00", "2008-01-01 00:00:00", "?", "2008-01-01"]
+    rows = list(zip(times, [1, 2, 3, "x"], strict=True))
     file = write_csv(tmp_path / "raw.csv", ["t", "v"], rows)
     stream = prepare_one(
         tmp_path / "out", spark, paths=[file], fields=["v"], time="t", where="year(t) = 2007"

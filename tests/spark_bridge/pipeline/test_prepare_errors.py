@@ -104,7 +104,7 @@ def test_a_bad_option_is_refused_at_once(said: dict[str, Any], words: str) -> No
         StreamSource(**({"name": "R", "paths": ["x.csv"]} | said))
 
 
-ASKED = {
+ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "missing field": (
         {"fields": ["fair"]},
         "join field 'fair' is not in .* did you mean 'fare'.*its columns: at, fare, word",
