@@ -1,7 +1,7 @@
 """From live runs to a cost profile: least squares of relative errors, no cost below zero.
 
 One profile for all systems would need one price for a comparison, which some do in vectors and
-others along pointers. So the units keep the prices of the default profile, and each operator of
+others along pointers. So the units have the prices of the default profile, and each operator of
 each system gets factors for its own work, one for each group of units, beside what a message and a
 tuple cost in the code around it. Where runs do not separate the groups, their factors stay as near
 to 1 as possible. The transport of messages is fitted to live runs, over all systems together.

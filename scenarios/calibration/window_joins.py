@@ -1,4 +1,4 @@
-"""What the window joins of `ibwj` take on this machine: measured, and kept in a cost profile."""
+"""How long the window joins of `ibwj` take on this machine, measured for a cost profile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TUPLES = 400_000
 _PERIODS = {"pim_tree": 1.0, "im_tree": 1.0, "b_chain": 2.0, "ib_chain": 2.0, "bw_tree": 0.25}
 """Tuples, in windows, after which both sides have merged, archived or rebuilt once."""
 _SCANNED = 1e9
-"""Pairs that a nested loop is given to compare at the most."""
+"""Most pairs that a nested loop compares while it is timed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +66,9 @@ class Point:
 
 
 def time_join(join: Driver, rows: Rows, filling: int) -> Timed:
-    """Join *rows*, of which the first *filling* fill the windows, are not timed, and see nothing.
+    """Join *rows* and time all but the first *filling*, which fill the windows.
 
-    A nested loop would take days over them if they did.
+    Those see nothing: a nested loop would take days over them if they did.
     """
     rows = rows._replace(stop=np.where(np.arange(len(rows.side)) < filling, 0, rows.stop))
     work, seconds = NO_WORK, 0.0
@@ -76,15 +76,15 @@ def time_join(join: Driver, rows: Rows, filling: int) -> Timed:
         for begin in range(0, len(part.side), BATCH_ROWS):
             batch = part.part(begin, begin + BATCH_ROWS)
             started = time.thread_time()
-            found = join.join(batch)
+            result = join.join(batch)
             if timed:
                 seconds += time.thread_time() - started
-                work += found.work
+                work += result.work
     return Timed(tuples=len(rows.side) - filling, work=work, seconds=seconds)
 
 
 def tuples_to_time(index: IndexName, window: float) -> int:
-    """Return how many tuples tell what one costs: until all that comes round has come round."""
+    """Return how many tuples to time: enough for every periodic cost to recur."""
     tuples = max(_TUPLES, int(_PERIODS.get(index, 0) * window))
     return min(tuples, max(1, int(_SCANNED / window))) if index == "nested_loop" else tuples
 
@@ -122,7 +122,7 @@ def band_join(keys: np.ndarray, band: int, window: int) -> Rows:
 def time_indexes(windows: Sequence[int], *, passes: int = 1) -> dict[IndexName, list[Point]]:
     """Time every index that has an equation, over full *windows* of PIM-Tree's workload.
 
-    In several *passes* each is timed again, minutes later, and the least time is kept: whatever
+    In several *passes* each is timed again, minutes later, and the least time counts: whatever
     else the machine does meanwhile only adds to it.
     """
     timed = [
@@ -152,7 +152,7 @@ def _time_index(index: IndexName, window: int) -> Point:
 
 
 def calibrated(points: Sequence[Point]) -> MachineTimes:
-    """Return what the *points* of one index say of this machine: those it is calibrated at."""
+    """Return the machine times that the *points* of one index imply, at calibrated windows only."""
     known = [point for point in points if point.window in CALIBRATED_WINDOWS]
     return MachineTimes(
         windows=tuple(point.window for point in known),

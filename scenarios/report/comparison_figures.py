@@ -86,7 +86,7 @@ def engines_figure(comparison: EngineComparison) -> Figure:
 def _bar_figure(
     rows: Mapping[str, _Row], panels: Sequence[str], colours: Mapping[str, str]
 ) -> Figure:
-    """Return a figure of *rows* by label; *colours* says what the colours mean."""
+    """Return a figure of *rows* by label; *colours* is the meaning of each colour."""
     places = np.arange(len(rows))
     height = _TOP + _BOTTOM + _ROW * max(1, len(rows))
     figure = Figure(figsize=(WIDTH, height))

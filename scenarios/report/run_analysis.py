@@ -19,7 +19,7 @@ from actors.source import NS_PER_S
 from scenarios.results import Histogram, RangeReader, read_summary, summary_path
 
 BINS_MAX = 60
-"""Time bins over a run: as many as can be told apart across the width of a page."""
+"""Time bins over a run: as many as can be distinguished across the width of a page."""
 _BINS_MIN = 12
 STAGES = ("waits to be sent", "crosses the network", "waits in the inbox", "is served")
 """A message's life, in order; stage i ends at column ``_STAGE_ENDS[i + 1]`` of the trace."""
@@ -154,11 +154,11 @@ def _add_intervals(
     start_ns: np.ndarray,
     stop_ns: np.ndarray,
 ) -> None:
-    """Add to each bin of ``total_ns[row]`` how much of [start, stop) lies in it."""
+    """Add to each bin of ``total_ns[row]`` how much of [start, stop) is in it."""
     width_ns = bins.width_ns
     first, last = bins.of(start_ns), bins.of(stop_ns)
-    # Whole bins from the first to before the last, less what lies before the start, plus what lies
-    # in the last: also right when first and last are one bin.
+    # Whole bins from the first to before the last, less the part before the start, plus the part of
+    # the last: also right when first and last are one bin.
     steps = np.zeros((total_ns.shape[0], bins.count + 1), np.int64)
     np.add.at(steps, (row, first), width_ns)
     np.add.at(steps, (row, last), -width_ns)
@@ -243,7 +243,7 @@ def born_at_rate(bins: TimeBins, rate_tps: int, tuples: int) -> np.ndarray:
 def split_by_stream(files: Sequence[StreamData], arrived: np.ndarray) -> list[np.ndarray]:
     """Return for numbers of tuples, in the order of arrival, how many are of each stream.
 
-    *arrived* does not decrease. Several streams are read again, because only their event times say
+    *arrived* does not decrease. Several streams are read again, because only their event times show
     in which order their tuples arrived.
     """
     if len(files) == 1:

@@ -72,7 +72,7 @@ class OperatorStages:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFigures:
-    """The pictures of a run's page and what is said beside them.
+    """The pictures of a run's page and the numbers in its captions.
 
     Attributes
     ----------

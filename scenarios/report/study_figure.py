@@ -26,9 +26,9 @@ _LINE, _MARKER, _RING, _DASH = 1.6, 5.0, 3.0, 3.0
 _BARS = 0.8
 """Width of a category's bars together, where categories are 1 apart."""
 _LOG_FROM_RATIO = 30
-"""Values further apart than this cannot be told apart on one linear axis."""
+"""Values further apart than this cannot be distinguished on one linear axis."""
 _APART = 0.012
-"""Share of a panel's height from which two lines can be told apart: the width of a line."""
+"""Share of a panel's height from which two lines can be distinguished: the width of a line."""
 
 
 class _Look(NamedTuple):
@@ -171,7 +171,7 @@ def find_coinciding(heights: np.ndarray) -> tuple[Turns, Turns]:
 
 
 def _groups(heights: np.ndarray) -> np.ndarray:
-    """Return the lowest height among those a line cannot be told apart from, line by line."""
+    """Return the lowest height among those a line cannot be distinguished from, line by line."""
     groups = np.full(len(heights), np.nan)
     lowest = -np.inf
     for line in np.argsort(heights):

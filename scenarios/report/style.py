@@ -35,7 +35,7 @@ COLOURS = {
 
 LIGHT = {name: light for name, (light, _) in COLOURS.items()}
 SERIES = ("blue", "orange", "green", "purple", "red", "teal", "brown", "pink")
-"""Colours that tell things apart, in the order of their use."""
+"""Colours of lines and ports, in the order of their use."""
 WIDTH = 11.0
 """Inches: a figure across the whole page."""
 PNG_DPI = 160

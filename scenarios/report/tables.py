@@ -1,4 +1,4 @@
-"""What is shown of results as tables: the same in the terminal, on pages and in notebooks."""
+"""Results as tables: the same in the terminal, on pages and in notebooks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from scenarios.system_comparison import Comparison
 from scenarios.verdict import Verdict
 
 HOLDS_WORDS: dict[bool | None, str] = {True: "holds", False: "does not hold", None: "unknown"}
-"""What is said of a claim; None where numbers are missing."""
+"""Words for whether a claim holds; None where numbers are missing."""
 
 _PERCENTILES = ("p50", "p95", "p99")
 
 
 class Cell(NamedTuple):
-    """Text whose colour says how good it is: *mark* is one of `VERDICT_WORDS`, or empty.
+    """Text whose colour shows how good it is: *mark* is one of `VERDICT_WORDS`, or empty.
 
     *note* goes on a line below it.
     """
@@ -51,7 +51,7 @@ class Table:
     text_columns
         How many columns, from the first, are text, while the others are numbers; None for all.
     title
-        What stands above it, if anything.
+        Its heading, if any.
     """
 
     columns: tuple[str, ...]

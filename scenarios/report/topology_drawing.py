@@ -40,7 +40,7 @@ _HEAT = LinearSegmentedColormap.from_list(
 )
 """Idle is cold, busy is hot; light enough at both ends for dark text or white."""
 _BOXES_MAX = 24
-"""A run's drawing stands among other figures on a page, and so must not be as tall as a file's."""
+"""A run's drawing is one of several figures on a page, so it must not be as tall as a file's."""
 
 _PAD = 0.15
 _TITLE = 0.42
@@ -58,7 +58,7 @@ _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)))
 
 @dataclass(frozen=True, kw_only=True)
 class _Looks:
-    """What tells one drawing from another.
+    """How boxes and wires look in one drawing.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ def _paint_box(axes: Axes, box: Box, fill: str, note: str) -> None:
             zorder=3,
         )
     )
-    # On a colour of its own a box keeps its text in both themes; on paper the theme decides.
+    # On a colour of its own a box has one text colour in both themes; on paper the theme decides.
     ink = LIGHT["ink"] if fill == LIGHT["paper"] else _readable_on(fill)
     place: dict[str, Any] = {"ha": "center", "va": "center", "color": ink, "zorder": 4}
     axes.text(box.x, box.y + (0.075 if note else 0), box.label, size=8.5, **place)

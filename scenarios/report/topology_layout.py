@@ -1,7 +1,7 @@
 """Where the boxes and wires of a topology go on paper: operators in columns, left to right.
 
 An operator (a role) goes one column right of the last one that feeds it, its PEs below each other.
-A wire that skips columns runs through a lane kept free in each of them; one that runs back, in a
+A wire that skips columns runs through a lane left free in each of them; one that runs back, in a
 cycle, goes round below. Where many PEs send to many, their wires meet on the way, so that n + m of
 them are drawn and not n times m. Lengths are inches, y grows upwards.
 """
@@ -338,7 +338,7 @@ class _Wiring:
         for column, places in meeting.items():
             (_, left), (right, _) = self._edges[column], self._edges[column + 1]
             x = left + 0.55 * (right - left)
-            # Where two would meet at one point they could not be told apart.
+            # Two that met at one point could not be distinguished.
             y = float("inf")
             for wanted, bundle in sorted(places, reverse=True):
                 y = min(wanted, y - _SPACE)

@@ -1,1 +1,1 @@
-"""Studies: a figure or table of a paper as many runs, with what the paper says beside."""
+"""Studies: a figure or table of a paper as many runs, beside what the paper claims."""

@@ -26,7 +26,7 @@ class Axis(Section):
     Attributes
     ----------
     label
-        As it stands under the axis.
+        Its label on the figure.
     keys
         What is set, dotted keys as for ``--set``; none where x only chooses the measure, whose
         ``{x}`` it replaces.
@@ -112,7 +112,7 @@ class Panel(Section):
 class Paper(Section):
     """The paper's own figures for a variant, or for the ratio of two, one per value of the axis.
 
-    NaN where it gives none. *panel* is needed where there are several.
+    NaN where it has none. *panel* is needed where there are several.
     """
 
     of: Subject
@@ -126,7 +126,7 @@ class Claim(Section):
     Attributes
     ----------
     text
-        What the paper says.
+        The statement in words.
     of
         A variant, or two: then their ratio is meant.
     panel, at
@@ -176,7 +176,7 @@ class StudySection(Section):
     parts
         Parts of the system to measure as a whole: name to operators, or to single PEs.
     paper, note
-        The paper's figures, and what to know when comparing.
+        The paper's figures, and remarks on the comparison.
     claims
         The paper's statements.
     """
@@ -214,7 +214,7 @@ class StudySection(Section):
             measures = {panel.measure for panel in self.panels if self.is_about(claim, panel)}
             if len(measures) > 1:
                 raise ValueError(
-                    f"claim {claim.text!r} is about panels that measure different things: say "
+                    f"claim {claim.text!r} is about panels that measure different things: name "
                     f"which panel is meant, of {sorted(panel.name for panel in self.panels)}"
                 )
         return self

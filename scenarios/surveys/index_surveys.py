@@ -34,7 +34,7 @@ merged, and only the last one counts."""
 _MERGE_RATIO = 0.5
 """That of the paper's single thread, as in the other studies."""
 _BEFORE, _DRIFTING = 4, 10
-"""Lengths in windows of the phase in which values keep their mean, and of the one that drifts."""
+"""Lengths in windows of the phase before values drift, and of the one in which they do."""
 _IDLE = 0.1
 """Share of the mean number of inserts below which a subindex is idle."""
 _KEY_BYTES = 8
@@ -127,10 +127,10 @@ class _Steps:
             self._slide(keys, positions - window)
             nothing = np.zeros(batch, np.int64)
             self._measure("search", index.probe, new, new, start=nothing, stop=nothing)
-            found = self._measure("search and scan", index.probe, new - band, new + band)
+            result = self._measure("search and scan", index.probe, new - band, new + band)
         stored = np.sort(keys[-window:])
         right = np.searchsorted(stored, new + band, "right") - np.searchsorted(stored, new - band)
-        return np.array_equal(found.count, right)
+        return np.array_equal(result.count, right)
 
     def _slide(self, keys: np.ndarray, expired: np.ndarray) -> None:
         """Delete the tuples at positions *expired*: at once, or with the next merge."""
@@ -235,7 +235,7 @@ class MemoryTrafficSurvey(Survey):
     threads, cores
         That share the index.
     window_bits
-        The windows hold 2^*window_bits* tuples each.
+        The windows are 2^*window_bits* tuples each.
     """
 
     of: Literal["memory traffic"] = "memory traffic"
@@ -248,13 +248,13 @@ class MemoryTrafficSurvey(Survey):
         window = 1 << self.window_bits
         rows = band_join(uniform_keys(4 * window), band_of(window), window)
         filling, measured = rows.part(0, 2 * window), rows.part(2 * window, None)
-        found, alone = (
+        shared, alone = (
             self._join(threads, profile, filling, measured) for threads in (self.threads, 0)
         )
         return Surveyed(
-            record=_traffic(found.work),
+            record=_traffic(shared.work),
             checked="every tuple has the matches that one thread finds",
-            passed=np.array_equal(found.count, alone.count),
+            passed=np.array_equal(shared.count, alone.count),
         )
 
     def _join(

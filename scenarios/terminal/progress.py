@@ -26,7 +26,7 @@ _FILE_WIDTH = 160
 
 
 class Terminal:
-    """Where to write; *quiet* keeps stdout for JSON and shows progress alone, on stderr.
+    """Where to write; *quiet* leaves stdout to JSON and shows progress alone, on stderr.
 
     Attributes
     ----------
