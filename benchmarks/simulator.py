@@ -30,10 +30,10 @@ class _Nothing:
 
 
 class _Source(Actor):
+    state = ("left",)
+
     def __init__(self) -> None:
         self.left = _SOURCE_MESSAGES
-
-    state = ("left",)
 
     def receive(self, message: Message, context: Context) -> None:
         if self.left:
@@ -43,10 +43,10 @@ class _Source(Actor):
 
 
 class _Relay(Actor):
+    state = ()
+
     def receive(self, message: Message, context: Context) -> None:
         context.send("out", message.payload)
-
-    state = ()
 
 
 class _End(_Relay):

@@ -13,9 +13,10 @@ state derives from `Stateful` and declares once which of its attributes are stat
 
 `snapshot`, `restore` and `nbytes` follow from the declaration; a subclass declares what it adds.
 
-- A state may hold numbers, strings, arrays, lists, tuples, deques, sets, dicts with any key,
-  dataclasses and NamedTuples (all of their fields), and other `Stateful` objects, at any depth.
-  Anything else raises :exc:`TypeError` when the snapshot is taken.
+- A state may have numbers, strings, arrays, lists, tuples, deques, sets, dicts with any key,
+  dataclasses and NamedTuples (all of their fields), other `Stateful` objects, and indexes
+  (`joins.indexes.index`: ``snapshot()``, and a class method ``restore`` that builds one), at any
+  depth. Anything else raises :exc:`TypeError` when the snapshot is taken.
 - A snapshot shares no array with the object, and a restored object none with the snapshot.
 - `restore` is for an object of equal configuration. It restores the `Stateful` objects that are in
   place already (those the constructor made) and builds the others anew; a class whose objects come
