@@ -63,7 +63,7 @@ from topologies.semijoins.replanning import GreedyPlans
 from topologies.semijoins.searches import SEARCHES
 from topologies.semijoins.shedding import Budget, shared_fields
 from topologies.semijoins.statistics import JoinStatistics
-from topologies.semijoins.steps import PlanSteps, linear_steps, longest_path, tree_steps
+from topologies.semijoins.steps import longest_path, plan_steps
 from topologies.topology import STRICT, Approximation, Job, Topology, TopologyError
 
 Intervals = Annotated[int, Interval(ge=1, le=1_000_000)]
@@ -246,7 +246,7 @@ class Semijoin(Topology[SemijoinParameters]):
         approximation = self.approximation(query, parameters)
         plan = plan_of(query, parameters)
         replanning = replanning_of(job, plan, parameters)
-        steps = _steps(query, plan, [file.schema for file in job.files], parameters.delta)
+        steps = plan_steps(query, plan, [file.schema for file in job.files], parameters.delta)
         site: type[Site] = Site
         of_plan: dict[str, Any] = {"steps": steps.steps}
         if replanning:
@@ -349,13 +349,6 @@ def plan_of(query: JoinQuery, parameters: SemijoinParameters) -> JoinPlan:
     plan = parse_plan(parameters.plan, query.streams)
     plan.check(joins)
     return plan
-
-
-def _steps(query: JoinQuery, plan: JoinPlan, schemas: Sequence[Schema], delta_ns: int) -> PlanSteps:
-    if isinstance(plan, TreePlan):
-        return tree_steps(query, plan, schemas, delta_ns)
-    assert isinstance(plan, LinearPlan)  # there are no others
-    return linear_steps(query, plan, schemas, delta_ns)
 
 
 def with_tuple_bytes(job: Job, sizes: dict[str, int]) -> Job:

@@ -180,9 +180,17 @@ class Shipment:
         return int(self.content.seq.min()), int(self.content.seq.max())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutput:
-    """What a step made of an interval's tuples, or of some of them; or what it is to begin with."""
+    """What a step made of an interval's tuples, or of some of them; or what it is to begin with.
+
+    Attributes
+    ----------
+    step, tick, final
+        As in a `Shipment`.
+    combinations
+        The tuples.
+    """
 
     step: int
     tick: int
@@ -337,7 +345,14 @@ class DestinationHalf(Half):
         assert isinstance(shipment.content, Combinations)
         joined, work = self.window.join(shipment.content, self.step.window, context.horizon.line)
         context.charge(work)
-        context.outputs.append(StepOutput(self.step.number, shipment.tick, shipment.final, joined))
+        context.outputs.append(
+            StepOutput(
+                step=self.step.number,
+                tick=shipment.tick,
+                final=shipment.final,
+                combinations=joined,
+            )
+        )
         if shipment.final:
             self.done = shipment.tick
 

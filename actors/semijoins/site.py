@@ -215,7 +215,8 @@ class Site(Actor):
             streams=(inflow.stream,), parts=(new.batch,), seq=new.seq, born_ns=new.born_ns
         )
         first = self._plans[-1].first[inflow.stream]
-        self._begin(StepOutput(first, new.tick, True, combinations), context)
+        output = StepOutput(step=first, tick=new.tick, final=True, combinations=combinations)
+        self._begin(output, context)
 
     def _retry_early(self, context: SiteContext) -> None:
         early, self._early = self._early, []

@@ -1,1 +1,1 @@
-"""Distributed stream semijoins: what sites keep of each other's windows, and how they join."""
+"""Distributed stream semijoins: one-way joins, and what sites store of each other's windows."""

@@ -23,10 +23,10 @@ from joins.semijoins.value_sample import TupleSample
 from joins.semijoins.windows import Horizon
 from topologies.semijoins.costing import Costing, PlanEstimate, estimate_plan
 from topologies.semijoins.measuring import Measuring
-from topologies.semijoins.plans import LinearPlan, parse_plan
+from topologies.semijoins.plans import JoinPlan, parse_plan
 from topologies.semijoins.searches import greedy_plan
 from topologies.semijoins.statistics import JoinStatistics, StreamStatistics
-from topologies.semijoins.steps import linear_steps
+from topologies.semijoins.steps import plan_steps
 from topologies.topology import Job
 
 WORTH_A_CHANGE = 0.9
@@ -55,7 +55,7 @@ class GreedyPlans:
     def steps(self, plan: str) -> Sequence[OneWayStep]:
         """Return the one-way joins of a plan, numbered from 0."""
         measuring = self.measuring
-        return linear_steps(measuring.query, self._parse(plan), measuring.schemas, 0).steps
+        return plan_steps(measuring.query, self._parse(plan), measuring.schemas, 0).steps
 
     def better(self, plan: str, observed: Sequence[Observed]) -> str:
         """Return the greedy plan for what was *observed* if it is worth a change, else *plan*."""
@@ -79,10 +79,8 @@ class GreedyPlans:
         greedy = greedy_plan(Costing(statistics))
         return estimate_plan(statistics, self._parse(plan)), estimate_plan(statistics, greedy)
 
-    def _parse(self, plan: str) -> LinearPlan:
-        parsed = parse_plan(plan, self.measuring.query.streams)
-        assert isinstance(parsed, LinearPlan)  # nothing else is ever proposed
-        return parsed
+    def _parse(self, plan: str) -> JoinPlan:
+        return parse_plan(plan, self.measuring.query.streams)
 
     def _statistics(self, observed: Sequence[Observed]) -> JoinStatistics:
         """Return what was observed as statistics, at the rates of virtual time."""

@@ -23,7 +23,7 @@ from joins.semijoins.combinations import Operand
 from joins.semijoins.one_way_join import JoinAttributes, OneWayJoin
 from joins.semijoins.windows import OperandWindow
 from netsim.network import link_between
-from topologies.semijoins.plans import JoinPlan, LinearPlan, PlannedJoin, TreePlan
+from topologies.semijoins.plans import JoinPlan, PlannedJoin, TreePlan
 from topologies.topology import TopologyError
 
 _CROSSINGS = {
@@ -58,13 +58,23 @@ class PlanSteps:
     removal_ns: int
 
 
-def linear_steps(
-    query: JoinQuery, plan: LinearPlan, schemas: Sequence[Schema], delta_ns: int
+def plan_steps(
+    query: JoinQuery, plan: JoinPlan, schemas: Sequence[Schema], delta_ns: int
 ) -> PlanSteps:
-    """Return the one-way joins of all sequences.
+    """Return what sites need to carry out *plan*; *delta_ns* is δ.
 
-    Raise :exc:`TopologyError` for a Bloom filter where there is no equality.
+    Raise :exc:`TopologyError` for a Bloom filter where there is no equality, and for a tree over
+    windows that count tuples.
     """
+    if isinstance(plan, TreePlan):
+        return _tree_steps(query, plan, schemas, delta_ns)
+    return _sequence_steps(query, plan, schemas, delta_ns)
+
+
+def _sequence_steps(
+    query: JoinQuery, plan: JoinPlan, schemas: Sequence[Schema], delta_ns: int
+) -> PlanSteps:
+    """Return the one-way joins of all sequences."""
     steps = [
         _one_way_step(
             query,
@@ -81,14 +91,10 @@ def linear_steps(
     return PlanSteps(steps=tuple(steps), removal_ns=_delay_ns(plan.one_way_joins, delta_ns))
 
 
-def tree_steps(
+def _tree_steps(
     query: JoinQuery, plan: TreePlan, schemas: Sequence[Schema], delta_ns: int
 ) -> PlanSteps:
-    """Return the one-way joins of a tree, two for each two-way join, and its output streams.
-
-    Raise :exc:`TopologyError` for windows that count tuples, and for a Bloom filter where there is
-    no equality.
-    """
+    """Return the one-way joins of a tree, two for each two-way join, and its output streams."""
     counting = [query.streams[s] for s, w in enumerate(query.windows) if w.kind == "count"]
     if counting:
         raise TopologyError(
