@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from html import escape
 from typing import Any
 
 from netsim.cost import load_profile
 from netsim.network import PRESETS
+from scenarios.config import NetworkConfig
 from scenarios.formatting import (
     VERDICT_WORDS,
     format_bit_rate,
@@ -92,75 +94,59 @@ def summary_html(report: Report) -> str:
     )
 
 
+_UNITS: dict[str, Callable[[int], str]] = {
+    "latency": format_duration,
+    "jitter": format_duration,
+    "bandwidth": format_bit_rate,
+    "disorder": format_duration,
+    "watermark_lag": format_duration,
+}
+"""Settings that are quantities: how they are written."""
+
+
 def settings_tables(report: Report) -> list[Table]:
     """Return everything that was set for a run, by title."""
     config = report.plan.config
-    feeding: dict[str, Any] = {
-        "batch_rows": f"{config.feeding.batch_rows:,} tuples a message",
-        "rate_tps": f"{config.feeding.rate_tps:,} tuples/s"
-        if config.feeding.rate_tps
-        else "as fast as the system takes them",
+    run = {"seed": config.seed, "backend": config.backend, "processes": config.processes}
+    feeding = config.feeding.model_dump()
+    if config.feeding.rate_tps is None:
+        feeding["rate_tps"] = "as fast as the system takes them"
+    titles: dict[str, dict[str, Any]] = {
+        "Run": run | {"pairs": config.pairs, "rows": config.rows or "all"} | config.bind,
+        "Parameters": asdict(report.plan.parameters),
+        "Feeding": feeding,
     }
-    if config.feeding.disorder:
-        bound = "at most" if config.feeding.bounded else "on average"
-        feeding["disorder"] = f"{bound} {format_duration(config.feeding.disorder)}"
-    if config.feeding.watermark_lag is not None:
-        feeding["watermark_lag"] = format_duration(config.feeding.watermark_lag)
-    costs = {
-        name: f"{value:,} ps" if isinstance(value, int) else value
-        for name, value in asdict(load_profile(config.profile)).items()
-    }
-    run: dict[str, Any] = {
-        "seed": config.seed,
-        "backend": config.backend,
-        "processes": config.processes,
-    }
-    run |= {"pairs": config.pairs, "rows": config.rows or "all"} | config.bind
-    titles = {"Run": run, "Parameters": asdict(report.plan.parameters), "Feeding": feeding}
     if config.clock == "virtual":
-        titles |= {"Network": _network(report), "Cost profile": costs}
+        costs = asdict(load_profile(config.profile)).items()
+        titles["Network"] = _network(config.network)
+        titles["Cost profile"] = {k: f"{v:,} ps" if isinstance(v, int) else v for k, v in costs}
     else:  # of the network only the inboxes are not the machine's own
         titles["Network"] = {"inbox_messages": config.network.inbox_messages}
     titles["Versions"] = versions()
     return [
-        Table(
-            title=title, columns=(), rows=[(key, _setting(value)) for key, value in values.items()]
-        )
+        Table(title=title, columns=(), rows=[(key, _setting(key, v)) for key, v in values.items()])
         for title, values in titles.items()
     ]
 
 
-def _network(report: Report) -> dict[str, Any]:
-    network = report.plan.config.network
+def _network(network: NetworkConfig) -> dict[str, Any]:
     link = PRESETS[network.preset]
-    preset = f"{format_duration(link.latency.mean_ns)}, {format_bit_rate(link.bandwidth_bps)}"
-    values: dict[str, Any] = {"preset": f"{network.preset} ({link.latency.kind} {preset})"}
-    values |= _link(network.latency, network.jitter, network.bandwidth)
-    if network.latency_kind:
-        values["latency_kind"] = network.latency_kind
-    if not network.mesh:
-        values["links"] = "only those named"
-    values |= {"cores": f"{network.cores} a site", "inbox_messages": network.inbox_messages}
+    mean, rate = format_duration(link.latency.mean_ns), format_bit_rate(link.bandwidth_bps)
+    values = network.model_dump(exclude={"links"})
+    values["preset"] = f"{network.preset} ({link.latency.kind} {mean}, {rate})"
     for one in network.links:
-        differs = _link(one.latency, one.jitter, one.bandwidth)
-        values[f"{one.a} - {one.b}"] = ", ".join(f"{k} {v}" for k, v in differs.items())
+        differs = one.model_dump(exclude={"a", "b"}, exclude_none=True)
+        values[f"{one.a} - {one.b}"] = ", ".join(
+            f"{k} {_setting(k, v)}" for k, v in differs.items()
+        )
     return values
 
 
-def _link(latency_ns: int | None, jitter_ns: int | None, bps: int | None) -> dict[str, str]:
-    values = {}
-    if latency_ns is not None:
-        values["latency"] = format_duration(latency_ns)
-    if jitter_ns is not None:
-        values["jitter"] = format_duration(jitter_ns)
-    if bps is not None:
-        values["bandwidth"] = format_bit_rate(bps)
-    return values
-
-
-def _setting(value: object) -> str:
+def _setting(name: str, value: Any) -> str:
     if value is None:
         return "by default"
+    if name in _UNITS:
+        return _UNITS[name](value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value)

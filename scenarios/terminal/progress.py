@@ -11,7 +11,6 @@ from rich.progress import (
     BarColumn,
     Progress,
     SpinnerColumn,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
@@ -43,12 +42,6 @@ class Terminal:
         """Write on stderr what is being done."""
         self._stderr.print(text, style="dim", markup=False)
 
-    @contextmanager
-    def preparing(self) -> Iterator[Stages]:
-        """Show the stages of data preparation."""
-        with self._bar() as bar:
-            yield Stages(bar)
-
     def planned(self, plan: Plan) -> None:
         """Print what will run, before its first event."""
         show_plan(self.out, plan)
@@ -58,22 +51,29 @@ class Terminal:
         show_study(self.out, study)
 
     @contextmanager
-    def running(self, plan: Plan) -> Iterator[RunProgress]:
+    def preparing(self) -> Iterator[ProgressLine]:
+        """Show the stages of data preparation."""
+        with self._line("preparing", None) as line:
+            yield line
+
+    @contextmanager
+    def running(self, plan: Plan) -> Iterator[ProgressLine]:
         """Show how far the run is."""
         total = sum(min(s.rows, plan.config.rows or s.rows) for s in plan.streams)
         doing = "running live" if plan.config.clock == "live" else "simulating"
-        with self._bar() as bar:
-            yield RunProgress(bar, total, doing)
+        with self._line(doing, total) as line:
+            yield line
 
     @contextmanager
-    def points(self, total: int) -> Iterator[PointProgress]:
+    def points(self, total: int) -> Iterator[ProgressLine]:
         """Show which of *total* runs is in progress, and how long the rest will take."""
-        with self._bar() as bar:
-            yield PointProgress(bar, total)
+        with self._line("running", total) as line:
+            yield line
 
-    def _bar(self) -> Progress:
-        """Return a bar that is gone when it is done."""
-        return Progress(
+    @contextmanager
+    def _line(self, doing: str, total: int | None) -> Iterator[ProgressLine]:
+        """Show a line that is gone when it is done."""
+        with Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -81,39 +81,30 @@ class Terminal:
             TimeElapsedColumn(),
             console=self._stderr,
             transient=True,
-        )
+        ) as bar:
+            yield ProgressLine(bar, doing, total)
 
 
-class Stages:
-    """Stages of preparation: a line each."""
+class ProgressLine:
+    """One line about *doing* something that has *total* steps, if that is known."""
 
-    def __init__(self, bar: Progress) -> None:
+    def __init__(self, bar: Progress, doing: str, total: int | None) -> None:
         self._bar = bar
-        self._task: TaskID | None = None
+        self._doing = doing
+        self._total = total or 0
+        self._task = bar.add_task(doing, total=total, state="")
+        self._tenths = 0
         self._stage = ""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show *stage*, with *done* of *total* stages behind it."""
-        if self._task is None:
-            self._task = self._bar.add_task(stage, total=total or None, state="")
+        """Show a *stage* of preparation, with *done* of *total* stages behind it."""
         self._bar.update(self._task, description=stage, completed=done, total=total or None)
         if stage != self._stage:
-            _print_plain(self._bar, f"{stage} ...")
+            self._print_plain(f"{stage} ...")
         self._stage = stage
 
-
-class RunProgress:
-    """One line about a run: tuples, the run's time, speed, time left; *doing* is what it does."""
-
-    def __init__(self, bar: Progress, total: int, doing: str) -> None:
-        self._bar = bar
-        self._doing = doing
-        self._task = bar.add_task(doing, total=total, state="")
-        self._total = total
-        self._tenths = 0
-
     def on_run(self, at: outcome.Progress, seconds: float) -> None:
-        """Show how far the run is, *seconds* after its sources began to send."""
+        """Show how far a run is, *seconds* after its sources began to send."""
         speed = at.tuples / seconds if seconds else 0
         left = (self._total - at.tuples) / speed if speed else 0
         state = (
@@ -123,32 +114,22 @@ class RunProgress:
         self._bar.update(self._task, completed=at.tuples, state=state)
         tenths = 10 * at.tuples // max(1, self._total)
         if tenths > self._tenths:
-            _print_plain(self._bar, f"{self._doing}: {state}")
+            self._print_plain(f"{self._doing}: {state}")
         self._tenths = max(tenths, self._tenths)
 
     def on_judge(self) -> None:
-        """Show that the answer is being checked."""
+        """Show that the answer of a run is being checked."""
         self._bar.update(self._task, description="judging", state="comparing with the oracle")
 
-
-class PointProgress:
-    """One line about many runs: which is in progress, and the time left at the pace so far."""
-
-    def __init__(self, bar: Progress, total: int) -> None:
-        self._bar = bar
-        self._total = total
-        self._task = bar.add_task("running", total=total, state="")
-
     def on_point(self, done: int, label: str) -> None:
-        """Show that *done* runs are done, and that *label* is next."""
+        """Show that *done* of many runs are done, and that *label* is next."""
         elapsed = self._bar.tasks[0].elapsed or 0.0
         left = f", {elapsed / done * (self._total - done):.0f} s left" if done else ""
         state = f"run {done + 1} of {self._total}: {label}{left}"
         self._bar.update(self._task, completed=done, state=state)
-        _print_plain(self._bar, state)
+        self._print_plain(state)
 
-
-def _print_plain(bar: Progress, line: str) -> None:
-    """Print *line* where there is no terminal to redraw a bar on."""
-    if not bar.console.is_terminal:
-        print(line, file=sys.stderr)
+    def _print_plain(self, line: str) -> None:
+        """Print *line* where there is no terminal on which the bar could be redrawn."""
+        if not self._bar.console.is_terminal:
+            print(line, file=sys.stderr)

@@ -40,7 +40,7 @@ tuples = st.lists(
 
 @given(st.lists(tuples, min_size=1, max_size=2), read_rows, st.integers(0, 3_000))
 def test_every_tuple_is_answered_within_one_bin_of_its_last_report(
-    folder: Path, streams: list[list[tuple]], batch: int, messages: int
+    folder: Path, streams: list[list[tuple[int, list[tuple[int, int]]]]], batch: int, messages: int
 ) -> None:
     births = [np.cumsum([gap for gap, _ in stream], dtype=np.int64) for stream in streams]
     answers = [
