@@ -2,8 +2,8 @@
 
 R enters at the first core and leaves at the last, S the other way round. The `Driver` gives every
 tuple the window it sees and feeds both ends; a `Flow` is what travels from core to core. Where two
-tuples pass each other, the newer one may see the older (`Segment.meet`), so that no core needs to
-know more than its own tuples. There are two kinds of core:
+tuples pass each other, the newer one may see the older (`Segment.meet`), so that a core needs
+nothing but its own tuples. There are two kinds of core:
 
 - `RestingCore`, of the handshake join (Teubner and Mueller, SIGMOD 2011): tuples rest in segments
   and push each other on;

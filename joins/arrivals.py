@@ -55,7 +55,7 @@ class Arrivals:
 def merged_places(times: Sequence[np.ndarray], rows: int) -> list[np.ndarray]:
     """Return which of the first *rows* places each stream's tuples take, merged by event time.
 
-    Tuples of equal time stand in the order of their streams. *times* are int64 columns, each in
+    Tuples of equal time are in the order of their streams. *times* are int64 columns, each in
     order; so are the places.
     """
     places = []

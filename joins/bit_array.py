@@ -1,7 +1,7 @@
 """Bit arrays over a stretch of stream positions, a row per probing tuple (SPO-Join, section 3.2).
 
 The mutable component marks, for every probing tuple and every predicate, the stored tuples that
-satisfy it; the logical operator intersects the rows. Bit b of a row stands for position base + b,
+satisfy it; the logical operator intersects the rows. Bit b of a row represents position base + b,
 with the base of the epoch rather than of the stream, so that rows do not grow as the stream ages.
 Rows are uint64 words, lowest bit first; bits past the end of a row are zero.
 """
@@ -25,7 +25,7 @@ _ONE = np.uint64(1)
 
 
 def words_for(bits: int) -> int:
-    """Return how many words hold *bits* bits."""
+    """Return how many words *bits* bits take."""
     return -(-bits // WORD_BITS)
 
 
@@ -46,20 +46,20 @@ def intersect(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, Work]:
 def keep_window(
     rows: np.ndarray, start: np.ndarray, stop: np.ndarray, *, base: int
 ) -> tuple[np.ndarray, Work]:
-    """Return a copy of *rows* where row i keeps only the positions *start[i]* to *stop[i]* - 1.
+    """Return a copy of *rows* without what lies outside *start[i]* to *stop[i]* - 1 in row i.
 
     *start* and *stop* are int64 stream positions, a row each; *base* is the position of bit 0.
     """
-    kept = rows.copy()
+    seen = rows.copy()
     counters = np.zeros(len(COUNTERS), np.int64)
     _keep_window(
-        kept,
+        seen,
         column(start, np.int64, "start", len(rows)),
         column(stop, np.int64, "stop", len(rows)),
         base,
         counters,
     )
-    return kept, Work.from_counters(counters)
+    return seen, Work.from_counters(counters)
 
 
 def read_matches(rows: np.ndarray, *, base: int, enumerate: bool = False) -> ProbeResult:

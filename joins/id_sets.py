@@ -1,30 +1,54 @@
 """Intersection of lists of ids by hashing, the way of joins without bit arrays.
 
 SPO-Join's section 2.4 calls it naive, and its section 5.4 measures it as the mutable component's
-alternative: every predicate lists the ids that it finds, and a hash table of one list is looked up
-with the ids of the others.
+alternative: every predicate lists the ids that satisfy it, one list is put into a hash table, and
+the ids of the others are looked up there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from joins.hashing import splitmix64
 from joins.machine.compiling import kernel
-from joins.matches import ProbeResult
-from joins.work import COMPARISONS, COUNTERS, INSERTS, MATCHES, Work
+from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room
+from joins.work import COMPARISONS, INSERTS
 
 _SLOTS_PER_ID = 2
 """Room of the hash table at the least: half of it stays empty, so that runs of full slots are
 short."""
 
 
+class _Lists(NamedTuple):
+    """Lists of ids, all in one array; l lists, m rows.
+
+    Attributes
+    ----------
+    begin, size
+        int64, shape (l, m): where a list's ids of a row begin in *ids*, and how many they are.
+    ids
+        int64, the lists end to end.
+    """
+
+    begin: np.ndarray
+    size: np.ndarray
+    ids: np.ndarray
+
+
+class _Table(NamedTuple):
+    """A hash table by open addressing: each slot's key, and in how many lists it was (0: empty)."""
+
+    key: np.ndarray
+    seen_in: np.ndarray
+
+
 def intersect_ids(
     counts: Sequence[np.ndarray], ids: Sequence[np.ndarray], *, enumerate: bool = False
 ) -> ProbeResult:
-    """Find for every row the ids that all lists of that row hold.
+    """Return for every row the ids that are in all lists of that row.
 
     The shortest list of a row fills the table; no other order of the lists is cheaper.
 
@@ -35,7 +59,7 @@ def intersect_ids(
     ids
         Per list int64, the ids of the first row, then of the second, ...; within a row each once.
     enumerate
-        List the ids found too, in no particular order within a row.
+        List these ids too, in no particular order within a row.
 
     Raises
     ------
@@ -49,114 +73,73 @@ def intersect_ids(
             raise ValueError(
                 f"the rows of a list count {int(count.sum())} ids; it has {len(listed)}"
             )
-    sizes = np.stack(counts).astype(np.int64)
-    begins = np.cumsum(sizes, axis=1) - sizes
-    begins += np.cumsum([0, *(len(listed) for listed in ids[:-1])])[:, None]
-    least = sizes.min(axis=0)
+    size = np.stack(counts).astype(np.int64)
+    begin = np.cumsum(size, axis=1) - size
+    begin += np.cumsum([0, *(len(listed) for listed in ids[:-1])])[:, None]
+    lists = _Lists(begin, size, np.concatenate(ids))
+    least = size.min(axis=0)
     slots = 1 << (_SLOTS_PER_ID * int(least.max(initial=1))).bit_length()
-    found, fingerprint = np.zeros(len(least), np.int64), np.zeros(len(least), np.uint64)
-    match_id = np.empty(int(least.sum()) if enumerate else 0, np.int64)
-    counters = np.zeros(len(COUNTERS), np.int64)
-    listed = _intersect(
-        sizes,
-        begins,
-        np.concatenate(ids),
-        np.empty(slots, np.int64),
-        np.empty(slots, np.int64),
-        enumerate,
-        found,
-        fingerprint,
-        match_id,
-        counters,
-    )
-    return ProbeResult(
-        count=found,
-        fingerprint=fingerprint,
-        match_id=match_id[:listed] if enumerate else None,
-        work=Work.from_counters(counters),
-    )
+    table = _Table(*np.empty((2, slots), np.int64))
+
+    def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
+        return _intersect(lists, table, row, buffer, counters)
+
+    return find_matches(step, len(least), enumerate=enumerate, room=int(least.sum()))
 
 
 @kernel
-def _find_slot(
-    key: int, keys: np.ndarray, lists: np.ndarray, mask: int, counters: np.ndarray
-) -> np.int64:
-    """Return the slot that holds *key*, or the empty one where it belongs."""
+def _find_slot(table: _Table, mask: int, key: int, counters: np.ndarray) -> int:
+    """Return the slot of *key*, or the empty one where it belongs; *mask* is the last slot."""
     slot = np.int64(splitmix64(key) & np.uint64(mask))
     counters[COMPARISONS] += 1
-    while lists[slot] != 0 and keys[slot] != key:
+    while table.seen_in[slot] != 0 and table.key[slot] != key:
         slot = (slot + 1) & mask
         counters[COMPARISONS] += 1
-    return slot
+    return int(slot)
 
 
 @kernel
-def _fill(ids: np.ndarray, keys: np.ndarray, lists: np.ndarray, counters: np.ndarray) -> np.int64:
-    """Make a table of *ids* in as many slots as it needs, and return that number less one."""
-    size = np.int64(2)
-    while size < _SLOTS_PER_ID * len(ids):
-        size *= 2
-    lists[:size] = 0
+def _fill(table: _Table, ids: np.ndarray, counters: np.ndarray) -> int:
+    """Make a table of *ids* in as many slots as it needs, and return the last of them."""
+    slots = np.int64(2)
+    while slots < _SLOTS_PER_ID * len(ids):
+        slots *= 2
+    table.seen_in[:slots] = 0
     for key in ids:
-        slot = _find_slot(key, keys, lists, size - 1, counters)
-        keys[slot] = key
-        lists[slot] = 1
+        slot = _find_slot(table, int(slots) - 1, key, counters)
+        table.key[slot] = key
+        table.seen_in[slot] = 1
     counters[INSERTS] += len(ids)
-    return size - 1
-
-
-@kernel
-def _keep(
-    ids: np.ndarray, nth: int, keys: np.ndarray, lists: np.ndarray, mask: int, counters: np.ndarray
-) -> np.int64:
-    """Count those of *ids*, the *nth* list, that were in all lists before; return how many."""
-    kept = np.int64(0)
-    for key in ids:
-        slot = _find_slot(key, keys, lists, mask, counters)
-        if lists[slot] == nth:
-            lists[slot] = nth + 1
-            kept += 1
-    return kept
+    return int(slots) - 1
 
 
 @kernel
 def _intersect(
-    sizes: np.ndarray,
-    begins: np.ndarray,
-    ids: np.ndarray,
-    keys: np.ndarray,
-    lists: np.ndarray,
-    keep_ids: bool,
-    found: np.ndarray,
-    fingerprint: np.ndarray,
-    match_id: np.ndarray,
-    counters: np.ndarray,
-) -> np.int64:
-    """Fill in *found*, *fingerprint* and *match_id*; return how many ids are listed.
-
-    A slot of the table is a key and in how many lists it was (0: empty).
-    """
-    listed = np.int64(0)
-    for row in range(sizes.shape[1]):
-        shortest = np.argmin(sizes[:, row])
-        begin = begins[shortest, row]
-        table = ids[begin : begin + sizes[shortest, row]]
-        mask = _fill(table, keys, lists, counters)
-        kept, nth = len(table), 1
-        for part in range(sizes.shape[0]):
-            if part != shortest:
-                begin = begins[part, row]
-                others = ids[begin : begin + sizes[part, row]]
-                kept = _keep(others, nth, keys, lists, mask, counters)
-                nth += 1
-        found[row] = kept
-        counters[MATCHES] += kept
-        if kept == 0:
+    lists: _Lists, table: _Table, row: int, buffer: MatchBuffer, counters: np.ndarray
+) -> int:
+    """Intersect the lists of every row from *row* on; see `joins.matches.ProbeStep`."""
+    for i in range(row, lists.size.shape[1]):
+        shortest = np.argmin(lists.size[:, i])
+        begin, size = lists.begin[shortest, i], lists.size[shortest, i]
+        if not has_room(buffer, size):
+            return i
+        candidates = lists.ids[begin : begin + size]
+        mask = _fill(table, candidates, counters)
+        common, seen_in = size, 1
+        for other in range(lists.size.shape[0]):
+            if other == shortest:
+                continue
+            common = 0
+            begin = lists.begin[other, i]
+            for key in lists.ids[begin : begin + lists.size[other, i]]:
+                slot = _find_slot(table, mask, key, counters)
+                if table.seen_in[slot] == seen_in:
+                    table.seen_in[slot] = seen_in + 1
+                    common += 1
+            seen_in += 1
+        if common == 0:
             continue
-        for key in table:
-            if lists[_find_slot(key, keys, lists, mask, counters)] == nth:
-                fingerprint[row] += splitmix64(key)
-                if keep_ids:
-                    match_id[listed] = key
-                    listed += 1
-    return listed
+        for key in candidates:
+            if table.seen_in[_find_slot(table, mask, key, counters)] == seen_in:
+                add_match(buffer, i, key)
+    return int(lists.size.shape[1])

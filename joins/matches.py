@@ -68,7 +68,7 @@ class Matches:
     probe_id
         int64, the probing tuples.
     count
-        int64, matches found for each.
+        int64, how many matches each has.
     fingerprint
         uint64, for each the wrapping sum over its matches of ``splitmix64(match id)``: equal sets
         of matches have equal sums in any order, and a duplicate changes the sum.
@@ -96,7 +96,7 @@ class Matches:
 
     @classmethod
     def sum(cls, parts: Sequence[Matches]) -> Matches:
-        """Add up what several structures found for the same probes in the same order.
+        """Add up the matches that the same probes have in several structures.
 
         Ids come row by row, within a row in the order of *parts* (at least one).
         """
@@ -165,14 +165,14 @@ class ProbeResult:
 
     @classmethod
     def sum(cls, parts: Sequence[ProbeResult]) -> ProbeResult:
-        """Add up what the same probes found in several structures (at least one)."""
+        """Add up the results of the same probes in several structures (at least one)."""
         count, fingerprint, match_id = _add_rows(parts)
         work = sum((part.work for part in parts), NO_WORK)
         return cls(count=count, fingerprint=fingerprint, match_id=match_id, work=work)
 
     @classmethod
     def concat(cls, parts: Sequence[ProbeResult]) -> ProbeResult:
-        """Join what successive probes found in one structure (at least one part) end to end."""
+        """Join the results of successive probes of one structure (at least one) end to end."""
         listed = [part.match_id for part in parts if part.match_id is not None]
         return cls(
             count=np.concatenate([part.count for part in parts]),

@@ -1,4 +1,4 @@
-"""Work that several threads do side by side: kernels hold no lock of the interpreter."""
+"""Work that several threads do side by side: kernels release the lock of the interpreter."""
 
 from __future__ import annotations
 

@@ -25,11 +25,11 @@ class Work:
     bytes_copied
         Bytes copied between structures (sealing, shipping, snapshots).
     matches
-        Pairs found.
+        Pairs of tuples that match.
     atomics
-        Atomic operations on words that several threads share: locks taken and given back, tests and
-        sets, compares and swaps; and reads of lines that others have just written, which take as
-        long.
+        Atomic operations on words that several threads share: locks acquired and released, tests
+        and sets, compares and swaps; and reads of lines that others have just written, which take
+        as long.
     elapsed_ns
         Time itself, of a machine of several cores that did what the other counters say side by
         side: what counts is when the last of them was done.

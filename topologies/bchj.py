@@ -1,7 +1,7 @@
 """Broadcast hash join (BCHJ), as in SPO-Join's section 5.4: stored everywhere, probed once.
 
 Every tuple is broadcast to all PEs and stored at each of them; it probes at one, which the hash of
-its id chooses. Each PE holds the whole window, and compares a k-th of the tuples with all of it by
+its id chooses. Each PE stores the whole window, and compares a k-th of the tuples with all of it by
 nested loops::
 
     source -> router -+-> joiner.0 -+-> sink

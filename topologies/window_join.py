@@ -1,4 +1,4 @@
-"""The graph that systems share whose joiner PEs each keep a share of the whole window.
+"""The graph that systems share whose joiner PEs each store a share of the whole window.
 
 They differ in where a tuple is stored and where it probes (`actors.window_join.routing`), in the
 structure of the local windows (`joins.indexes.windows.window_indexes`), and in how messages reach
@@ -69,7 +69,7 @@ class Layout:
         Machines that all but the sink share in turns; None gives each actor a machine of its own.
     fanout
         Most receivers of the router, and of each relay in a tree between it and the PEs; the same
-        holds for a tree that gathers results on their way to the sink. None connects directly.
+        applies to a tree that gathers results on their way to the sink. None connects directly.
     """
 
     routing: Routing
@@ -88,9 +88,9 @@ def at_one_pe(index: str) -> Layout:
 def chain_options(query: JoinQuery, units: int, sub_index: int | None = None) -> dict[str, int]:
     """Return the options of a chain index at each of *units* PEs that share a stream.
 
-    A sub-index holds *sub_index* tuples; None takes a unit's share of a slide, so that sub-indexes
+    A sub-index has *sub_index* tuples; None takes a unit's share of a slide, so that sub-indexes
     expire as windows do, but of a window at the least one part in `_MOST_LINKS`. The tuples of a
-    slide by time are not known beforehand: the index's own default then holds.
+    slide by time are not known beforehand: the index's own default then applies.
     """
     if sub_index is not None:
         return {"length": sub_index}

@@ -1,1 +1,1 @@
-"""Systems whose PEs each keep a share of the whole window in one index and probe it."""
+"""Systems whose PEs each store a share of the whole window in one index and probe it."""

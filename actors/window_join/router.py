@@ -1,4 +1,4 @@
-"""The router of whole windows: gives every tuple its window, and sends it where it is needed."""
+"""The router of whole windows: finds the window of every tuple and sends it where it is needed."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ def key_dtype(dtype: Any, what: str) -> np.dtype:
     """Return *dtype* as a numpy dtype; raise :exc:`TypeError` when *what* cannot have it."""
     if np.dtype(dtype).name not in FIELD_DTYPES:
         raise TypeError(f"{what}: dtype {dtype} is not one of {', '.join(FIELD_DTYPES)}")
-    return np.dtype(dtype)
+    checked: np.dtype = np.dtype(dtype)
+    return checked
 
 
 def column(values: Any, dtype: Any, what: str, length: int | None = None) -> np.ndarray:
@@ -82,4 +83,5 @@ def decode(codes: np.ndarray, dtype: str) -> np.ndarray:
     if dtype == "int64":
         return codes
     magnitude = np.abs(codes).view(np.float64)
-    return np.where(codes >= 0, magnitude, -magnitude)
+    values: np.ndarray = np.where(codes >= 0, magnitude, -magnitude)
+    return values

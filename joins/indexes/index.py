@@ -1,7 +1,7 @@
-"""What every index over a stream's tuples can do, and what a batch of probes asks of it.
+"""What every index over a stream's tuples can do, and what a batch of probes is.
 
 A stored tuple is known to an index by its *position* in its stream (int64) and by a column of
-values per predicate. A probe asks for a closed range of values per predicate, and sees the stored
+values per predicate. A probe has a closed range of values per predicate, and sees the stored
 positions of its window:
 
 - `Ranges` is a batch of probes as a join states it, in the predicates' own dtypes; `ranges_for`
@@ -99,9 +99,9 @@ def negated_flags(ranges: Ranges) -> np.ndarray:
     return np.array(ranges.negated, np.bool_)
 
 
-def check_predicates(expected: int, **given: Sized) -> None:
-    """Raise :exc:`ValueError` naming the first of *given* that has not *expected* entries."""
-    for name, entries in given.items():
+def check_predicates(expected: int, **arguments: Sized) -> None:
+    """Raise :exc:`ValueError` naming the first of *arguments* without *expected* entries."""
+    for name, entries in arguments.items():
         if len(entries) != expected:
             raise ValueError(f"{name}: {len(entries)} given for {expected} predicates")
 

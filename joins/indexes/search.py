@@ -17,7 +17,7 @@ from joins.work import COMPARISONS
 
 
 class Brackets(NamedTuple):
-    """The probing stream's own sorted keys of one epoch and where each stands among stored keys.
+    """The probing stream's own sorted keys of one epoch and where each belongs among stored keys.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ def find_ranges_in_brackets(
 
 @inlined
 def _bracket(offsets: np.ndarray, place: int, last: int) -> tuple[int, int]:
-    """Return where the own keys before and at *place* stand among stored keys, of *last* places."""
+    """Return the places of the own keys before and at *place* among the *last* stored keys."""
     left = offsets[place - 1] if place > 0 else 0
     right = offsets[place] if place < len(offsets) else last
     return left, right

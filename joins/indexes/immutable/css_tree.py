@@ -362,7 +362,7 @@ class CssHashSegment(_CssSegment):
 
 
 class _HashTable(NamedTuple):
-    """Ids by open addressing, and for each how many further predicates have found it too."""
+    """Ids by open addressing, and for each how many further predicates it satisfies."""
 
     entry: np.ndarray
     agreed: np.ndarray

@@ -16,7 +16,7 @@ _UNSEEN = -1
 
 
 def index_dtype(length: int) -> type[np.signedinteger]:
-    """Return the narrowest dtype, int32 or int64, that holds 0 to *length*."""
+    """Return the narrowest dtype, int32 or int64, that has room for 0 to *length*."""
     return np.int32 if length <= np.iinfo(np.int32).max else np.int64
 
 
@@ -42,7 +42,7 @@ def permutation(lead: np.ndarray, other: np.ndarray, *, first: int) -> tuple[np.
     Raises
     ------
     ValueError
-        When one of the two does not hold every one of the positions once.
+        When one of the two does not contain each of the positions once.
     """
     lead = column(lead, np.int64, "positions in lead order")
     other = column(other, np.int64, "positions in the other order", len(lead))

@@ -5,7 +5,7 @@ predicate the sorted keys, the tuples' positions in the order of the lead predic
 for every further predicate the permutation array that leads from its order to the lead's.
 
 A probe works on places, not on keys: a predicate's range of values has become a range of places in
-that predicate's order, and place i of the lead order is what bit i stands for. Figure 5 sets, for
+that predicate's order, and place i of the lead order is what bit i represents. Figure 5 sets, for
 one predicate's range, the bits at the permutation's places, and reads the bits over the other
 predicate's range. Where the range has more than half the tuples, its complement is filled instead,
 and the bits mean the opposite. When one of its ranges is so short that this costs less, the probe
@@ -226,7 +226,7 @@ def _fill_words(
 
 @inlined
 def _is_seen(position: int, window: tuple[int, int]) -> bool:
-    """Return whether a position is in the window; (0, 0) stands for one around the whole epoch."""
+    """Return whether a position is in the window; (0, 0) is one around the whole epoch."""
     return window[0] >= window[1] or window[0] <= position < window[1]
 
 
@@ -316,7 +316,7 @@ def _filter(
     Return how many they are.
     """
     passed = 0
-    # No branch on what is found: half of them would be guessed wrong, at six times the cost.
+    # No branch on the outcome: half of them would be guessed wrong, at six times the cost.
     for i in range(np.uint64(count)):
         place = candidates[i]
         rank = np.int64(place) if other < 0 else np.int64(from_lead[other, np.uint64(place)])

@@ -1,15 +1,15 @@
 """The prefix grid: an immutable structure whose probe does not visit what it counts.
 
 Of our own making, for the place of SPO-Join's PO-Join structure. A tuple is a point: its place in
-the order of the first predicate's keys (the lead) and its place in the second's. A probe asks for
+the order of the first predicate's keys (the lead) and its place in the second's. A probe wants
 the points in a rectangle, and the bit arrays of PO-Join take time linear in the segment to answer.
 
-Structure. Both axes are cut into blocks of B places. A table holds, for every pair of block
+Structure. Both axes are cut into blocks of B places. A table has, for every pair of block
 boundaries, how many points lie below both, and the sum of their ids' hashes. Beside it, runs: for
 the single blocks of the lead axis, and for 4, 16, 64, ... neighbouring blocks together, their
 points' ids in the order of the other axis.
 
-Probe. A rectangle's sides are moved to the nearest block boundaries, and what it then holds is
+Probe. A rectangle's sides are moved to the nearest block boundaries, and what it then contains is
 counted, and its fingerprint summed, from four cells. What moving a side added or left out is a
 strip of at most B/2 places, which is scanned in the order of its own axis and taken away or added.
 Listing cannot take away: the whole blocks inside the rectangle are covered by the fewest groups of
@@ -222,7 +222,7 @@ def fill_runs(grid: Grid, filled: np.ndarray) -> None:
 def _side(
     places: PlaceRanges, axis: int, probe: int, part: int, window: tuple[int, int], tuples: int
 ) -> tuple[int, int]:
-    """Return part 0 or 1 of what a probe asks for on one axis."""
+    """Return part 0 or 1 of the range of a probe on one axis."""
     if axis == len(places.begin):
         # One predicate alone: positions are the other axis.
         return satisfying(window[0], window[1], False, part, tuples)
@@ -320,7 +320,7 @@ def _test_candidates(
 
 @kernel
 def _axes_suffice(places: PlaceRanges, window: tuple[int, int], tuples: int) -> bool:
-    """Return whether a probe asks for nothing that is not one of the two axes."""
+    """Return whether a probe is restricted by nothing but the two axes."""
     predicates = len(places.begin)
     return predicates == 1 or (predicates == 2 and window[1] - window[0] == tuples)
 
@@ -424,7 +424,7 @@ def _count_between(
 def count_rectangle(
     grid: Grid, x: tuple[int, int], y: tuple[int, int], first: int, counters: np.ndarray
 ) -> tuple[int, np.uint64]:
-    """Return how many points a rectangle holds, and the sum of their positions' hashes.
+    """Return how many points a rectangle has, and the sum of their positions' hashes.
 
     Every side is moved to the nearest boundary of blocks, and what that adds or leaves out is
     counted in a strip of at most half a block: first the sides of the lead axis, then the others.
@@ -483,7 +483,7 @@ def _list_strip(
     listed: int,
 ) -> int:
     """List the points of a strip of one *axis* that are in a range of the other."""
-    # No branch on what is found: a point that is not wanted is overwritten by the next one.
+    # No branch on the outcome: a point that is not wanted is overwritten by the next one.
     for i in range(np.uint64(strip[0]), np.uint64(strip[1])):
         out[np.uint64(listed)] = first + np.int64(ids[axis, i])
         listed += int((inside[0] <= place[i]) & (place[i] < inside[1]))

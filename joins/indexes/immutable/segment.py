@@ -2,7 +2,7 @@
 
 A probe is answered in two steps. First the keys are searched: a predicate's range of values becomes
 a range of places in the order of that predicate's keys (`PlaceRanges`). Then the ranges of all
-predicates are intersected; how, is what tells the structures apart.
+predicates are intersected; how they do that is the difference between the structures.
 """
 
 from __future__ import annotations

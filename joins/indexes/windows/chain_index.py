@@ -51,7 +51,7 @@ class ChainIndex(Stateful):
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Insert tuples into the active sub-index, and archive it whenever it is full.
 
-        Raise what `WindowTuples.append` raises; sub-indexes that were filled by then keep theirs.
+        Raise what `WindowTuples.append` raises; sub-indexes filled by then stay as they are.
         """
         work, done = NO_WORK, 0
         while True:

@@ -14,7 +14,7 @@ import numpy as np
 
 from joins.hashing import splitmix64
 from joins.indexes.index import EncodedRanges, Ranges, in_range
-from joins.indexes.windows.window_tuples import WindowIndex
+from joins.indexes.windows.window_tuples import WindowColumns, WindowIndex
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, has_room
 from joins.work import COMPARISONS, Work
@@ -99,9 +99,7 @@ class HashIndex(WindowIndex):
                 raise ValueError(f"predicate {i} {what}; a hash index needs an equality there")
 
         def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
-            return _look_up(
-                self._table, tuples.keys, tuples.positions, located, row, buffer, counters
-            )
+            return _look_up(self._table, tuples.columns, located, row, buffer, counters)
 
         return self._find(step, located, counters, enumerate=enumerate)
 
@@ -154,8 +152,7 @@ def _unlink(table: Table, keys: np.ndarray, begin: int, end: int) -> None:
 @kernel
 def _look_up(
     table: Table,
-    keys: np.ndarray,
-    positions: np.ndarray,
+    columns: WindowColumns,
     ranges: EncodedRanges,
     row: int,
     buffer: MatchBuffer,
@@ -170,11 +167,11 @@ def _look_up(
         while place != _NONE and place < end:
             tested = 1
             wanted = place >= begin
-            while wanted and tested <= len(keys):
-                wanted = in_range(ranges, tested - 1, probe, keys[tested - 1, place])
+            while wanted and tested <= len(columns.keys):
+                wanted = in_range(ranges, tested - 1, probe, columns.keys[tested - 1, place])
                 tested += 1
             counters[COMPARISONS] += tested
             if wanted:
-                add_match(buffer, probe, positions[place])
+                add_match(buffer, probe, columns.positions[place])
             place = table.following[place]
     return len(ranges.start)

@@ -7,7 +7,8 @@ set, and the bits are read from where the first inequality's offset points.
 
 A probe here has ranges rather than inequalities, and any number of them. Two give the inequalities:
 
-- the first one bounds the reading. Both its ends are places in one order, so both hold at once;
+- the first one bounds the reading. Both its ends are places in one order, so one stretch of bits
+  satisfies both;
 - one end of the second one (of the first again, if it is alone) bounds the bits set: the end that
   restrains more probes. Bits only ever get set, so the order can have but one end.
 
@@ -28,7 +29,7 @@ import numpy as np
 from joins.bit_array import bits_between, words_for
 from joins.indexes.immutable.order_arrays import offset, permutation
 from joins.indexes.index import EncodedRanges, Ranges, in_range
-from joins.indexes.windows.window_tuples import WindowIndex, WindowTuples
+from joins.indexes.windows.window_tuples import WindowColumns, WindowIndex, WindowTuples
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import MatchBuffer, ProbeResult, add_match, has_room, order_by_row
@@ -77,9 +78,7 @@ class IeJoin(WindowIndex):
         bits = np.zeros(words_for(len(tuples)), np.uint64)
 
         def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
-            return _sweep(
-                batch, bits, tuples.keys, tuples.positions, located, row, buffer, counters
-            )
+            return _sweep(batch, bits, tuples.columns, located, row, buffer, counters)
 
         result = self._find(step, located, counters, enumerate=enumerate)
         listed = result.match_id
@@ -123,7 +122,7 @@ def _one_end(
     """Return keys and bounds such that key <= bound is one end of the predicate's ranges.
 
     Also return whether that end is all there is: the other one restrains no probe. A negated
-    predicate bounds nothing. What finding out costs is not counted: IE-Join is told its operators.
+    predicate bounds nothing. This choice is not charged: IE-Join knows its operators beforehand.
     """
     if probes.negated[predicate] or not len(keys):
         return keys, np.full(len(probes.start), _INT64_MAX), True
@@ -166,8 +165,7 @@ def _offset_past(bounds: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, Work
 def _sweep(
     batch: Sorted,
     bits: np.ndarray,
-    keys: np.ndarray,
-    positions: np.ndarray,
+    columns: WindowColumns,
     probes: EncodedRanges,
     row: int,
     buffer: MatchBuffer,
@@ -199,7 +197,7 @@ def _sweep(
                 for predicate in batch.checked:
                     if wanted:
                         counters[COMPARISONS] += 1
-                        wanted = in_range(probes, predicate, probe, keys[predicate, place])
+                        wanted = in_range(probes, predicate, probe, columns.keys[predicate, place])
                 if wanted:
-                    add_match(buffer, probe, positions[place])
+                    add_match(buffer, probe, columns.positions[place])
     return len(batch.probe)

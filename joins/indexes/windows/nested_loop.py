@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from joins.indexes.index import EncodedRanges, Ranges
-from joins.indexes.windows.window_tuples import WindowIndex
+from joins.indexes.windows.window_tuples import WindowColumns, WindowIndex
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, has_room
 from joins.work import COMPARISONS
@@ -22,20 +22,19 @@ class NestedLoop(WindowIndex):
 
     def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
         """Find matches as `Index.probe` says; ids ascend within a row."""
-        tuples = self._tuples
-        located, counters = tuples.locate(ranges)
+        columns = self._tuples.columns
+        located, counters = self._tuples.locate(ranges)
         candidates = np.empty(_BLOCK, np.int64)
 
         def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
-            return _scan(tuples.keys, tuples.positions, located, row, candidates, buffer, counters)
+            return _scan(columns, located, row, candidates, buffer, counters)
 
         return self._find(step, located, counters, enumerate=enumerate)
 
 
 @kernel
 def _scan(
-    keys: np.ndarray,
-    positions: np.ndarray,
+    columns: WindowColumns,
     ranges: EncodedRanges,
     row: int,
     candidates: np.ndarray,
@@ -51,11 +50,11 @@ def _scan(
             count = min(len(candidates), end - block)
             for i in range(np.uint64(count)):
                 candidates[i] = np.uint64(block) + i
-            for predicate in range(len(keys)):
+            for predicate in range(len(columns.keys)):
                 counters[COMPARISONS] += count
-                count = _filter(keys, predicate, ranges, probe, candidates, count)
+                count = _filter(columns.keys, predicate, ranges, probe, candidates, count)
             for i in range(np.uint64(count)):
-                add_match(buffer, probe, positions[candidates[i]])
+                add_match(buffer, probe, columns.positions[candidates[i]])
     return len(ranges.start)
 
 
@@ -72,7 +71,7 @@ def _filter(
     low, high = ranges.low[predicate, probe], ranges.high[predicate, probe]
     negated = ranges.negated[predicate]
     passed = 0
-    # No branch on what is found: half of them would be guessed wrong.
+    # No branch on the outcome: half of them would be guessed wrong.
     for i in range(np.uint64(count)):
         place = candidates[i]
         key = keys[predicate, np.uint64(place)]

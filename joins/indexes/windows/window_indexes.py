@@ -1,4 +1,4 @@
-"""The structures that a share of a stream's window can be kept in; any answers the same probes."""
+"""The structures that can store a share of a stream's window; any answers the same probes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _hash_index(conditions: Sequence[Condition]) -> HashIndex:
 
 
 def _plain(index: Callable[..., Index]) -> Callable[..., Index]:
-    """Return a factory of an index that need not know more of its predicates than their dtypes."""
+    """Return a factory of an index that needs only its predicates' dtypes."""
 
     def make(conditions: Sequence[Condition], **options: Any) -> Index:
         return index(_dtypes(conditions), **options)

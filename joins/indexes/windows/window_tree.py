@@ -33,7 +33,7 @@ _ONE = np.uint64(1)
 class WindowTree(WindowIndex):
     """A window's tuples in a B+-tree per predicate.
 
-    A tree over one of several predicates holds serials of tuples (see `WindowTuples`), which are
+    A tree over one of several predicates contains serials of tuples (see `WindowTuples`), which are
     contiguous where positions need not be, so that bit arrays are no longer than the window.
 
     Parameters

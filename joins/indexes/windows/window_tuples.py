@@ -8,7 +8,7 @@ table as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,13 @@ from joins.state import Stateful
 from joins.work import COUNTERS, Work
 
 _CAPACITY_MIN = 64
+
+
+class WindowColumns(NamedTuple):
+    """The columns of `WindowTuples`, for kernels; tuples are known to them by their places."""
+
+    keys: np.ndarray
+    positions: np.ndarray
 
 
 class WindowTuples(Stateful):
@@ -54,6 +61,11 @@ class WindowTuples(Stateful):
 
     def __len__(self) -> int:
         return self.end - self.begin
+
+    @property
+    def columns(self) -> WindowColumns:
+        """Its columns as they are until the next `append`."""
+        return WindowColumns(self.keys, self.positions)
 
     def append(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Append tuples.
