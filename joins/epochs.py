@@ -1,8 +1,8 @@
 """Where the stream is cut into merge epochs (SPO-Join, sections 3.3 and 4.3).
 
-An epoch is what the mutable component holds between two merges; sealed, it becomes one immutable
-segment. Everything that moves a tuple from one to the other is named by the epoch's number, so that
-no hand-over depends on what arrives first.
+An epoch is the content of the mutable component between two merges; sealed, it becomes one
+immutable segment. Every message that moves a tuple from one to the other carries the epoch's
+number, so that no hand-over depends on what arrives first.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from joins.state import Stateful
 class MergeThreshold:
     """When the mutable component is merged: the paper's δ.
 
-    The paper gives δ = W_s and δ = W_s / |PEs|. The quotient is seldom whole; the cuts then fall at
+    In the paper δ = W_s or δ = W_s / |PEs|. The quotient is seldom whole; the cuts then fall at
     floor(j * length / parts), so that every slide is still cut exactly at its end. With any other
-    length a segment may lie in two slides: probes then see a part of it.
+    length a segment may extend over two slides: probes then see a part of it.
 
     Attributes
     ----------
@@ -55,19 +55,20 @@ class MergeThreshold:
     def stretch(self, ts: np.ndarray) -> np.ndarray:
         """Return the number (int64) of the stretch of time that each of *ts* (ns) falls into."""
         slide, within = np.divmod(ts, self.length)
-        return slide * self.parts + within * self.parts // self.length
+        stretch: np.ndarray = slide * self.parts + within * self.parts // self.length
+        return stretch
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpochCut:
-    """A run of arrivals that lies in one epoch.
+    """A run of arrivals of one epoch.
 
     Attributes
     ----------
     epoch
         Its number.
     starts, stops
-        Per stream the rows of the arrivals it takes, stop exclusive.
+        Per stream its rows of the arrivals, stop exclusive.
     ends_epoch
         Whether the epoch is merged right after it.
     """

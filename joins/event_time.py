@@ -1,10 +1,9 @@
 """Windows of event time over two streams that arrive in any order: which tuples pair, as whose.
 
 A pair's two tuples are the same whatever the order of arrival, and so is which of them probes: the
-newer one in event time, as if the streams had arrived in order. (Of equal times that of the
-query's second stream is newer.) But either of them may
-arrive last and find the other, so each tuple looks both ways: back to what it sees, and forward to
-what sees it.
+newer one in event time, as if the streams had arrived in order. (Of equal times that of the query's
+second stream is newer.) But either of them may arrive last and meet the other, so each tuple looks
+both ways: back to what it sees, and forward to what sees it.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ NO_WATERMARK = int(np.iinfo(np.int64).min)
 
 
 class EventTimeBounds(Stateful):
-    """Turns windows into ranges of event time, and the latest event time into what can be let go.
+    """Turns windows into ranges of event time, and the latest event time into a watermark.
 
-    It stands in for `joins.queries.windows.WindowBounds` where streams arrive out of order; its
-    ranges are of event times, not of positions.
+    It replaces `joins.queries.windows.WindowBounds` where streams arrive out of order; its ranges
+    are of event times, not of positions.
 
     Parameters
     ----------
@@ -76,16 +75,16 @@ class EventTimeBounds(Stateful):
 
 
 class Candidates(NamedTuple):
-    """Pairs that satisfy all predicates, a row each; their event times are still to be asked.
+    """Pairs that satisfy all predicates, a row each; their event times are not compared yet.
 
     Attributes
     ----------
     row
-        int64, row of the probe that found it.
+        int64, row of the probe.
     id, ts
         int64, the stored tuple.
     fresh
-        bool, whether that came in the same batch as the probe, so that each finds the other.
+        bool, whether it came in the same batch as the probe, so that each is the other's candidate.
     """
 
     row: np.ndarray
@@ -102,7 +101,7 @@ class Candidates(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """What some probes found, by the newer tuple of each pair.
+    """The pairs of some probes, by the newer tuple of each pair.
 
     Attributes
     ----------
@@ -120,7 +119,7 @@ class Paired(NamedTuple):
 
 
 class EventTimePairs:
-    """Tells which candidates are pairs of a join of two streams over one window of time."""
+    """Selects the pairs among candidates, in a join of two streams over one window of time."""
 
     def __init__(self, query: JoinQuery) -> None:
         self._precise = query.windows[0].semantics == "precise"
@@ -134,14 +133,14 @@ class EventTimePairs:
         *,
         enumerate: bool,
     ) -> Paired:
-        """Return the pairs that tuples of *stream* are in, by whoever is the newer one.
+        """Return the pairs that tuples of *stream* are in, by the newer tuple of each pair.
 
         Parameters
         ----------
         probes, bounds
             The tuples, and what `EventTimeBounds.advance` returned for them.
         candidates
-            What they found.
+            Theirs.
         enumerate
             Whether to list match ids.
         """

@@ -24,14 +24,14 @@ from joins.work import Work
 
 
 class Joined(NamedTuple):
-    """The pairs that some tuples of one stream found.
+    """The pairs of some tuples of one stream with stored tuples of the other.
 
     Attributes
     ----------
     matches
-        A row per base tuple of a pair found.
+        A row per base tuple.
     row
-        int64, for each the row of the tuple that found it; of several, the earliest.
+        int64, for each the row of the tuple, of several the earliest, that it was matched by.
     work
         What it cost.
     """

@@ -1,8 +1,8 @@
 """Over which replicas each key is split: PPOIJ's Algorithm 1, and a heuristic of our own.
 
-Of Algorithm 1 lines 4 to 10 are left out, which give every key a first replica. Here it has one
-already, its home: keys are measured while each is at its home, and a key must stay there for its
-stored tuples to be found.
+Lines 4 to 10 of Algorithm 1, which assign every key a first replica, are left out. Here it has one
+already, its home: keys are counted while each is at its home, and a key must stay there so that
+probes reach its stored tuples.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 Split = Mapping[int, tuple[int, ...]]
-"""Key to the replicas over which its tuples are dealt evenly, its home first."""
+"""Key to the replicas over which its tuples are spread evenly, its home first."""
 
 
 def split_keys(
@@ -31,7 +31,7 @@ def split_keys(
     Parameters
     ----------
     counts
-        Key to the tuples that were seen of it.
+        Key to its number of tuples.
     homes
         Key to its first replica.
     replicas
@@ -44,15 +44,12 @@ def split_keys(
         compares with N, and its input with line 23 has this bound.)
     """
     limit = min(max_splitting, replicas)
-    split = {key: [homes[key]] for key in sorted(counts, key=lambda key: (-counts[key], key))}
-    load = [0.0] * replicas
-    for key, among in split.items():
-        load[among[0]] += counts[key]
+    split, load = _at_home(counts, homes, replicas)
     while not _balanced(load, threshold) and any(len(among) < limit for among in split.values()):
         for key, among in split.items():
             if len(among) == limit:
                 continue
-            least = min((i for i in range(replicas) if i not in among), key=lambda i: load[i])
+            least = _least_loaded(load, among)
             load = _after_split(load, counts[key], among, least)
             among.append(least)
             if _balanced(load, threshold):
@@ -70,21 +67,18 @@ def split_busiest(
 ) -> dict[int, tuple[int, ...]]:
     """Return for every key its replicas, its home first; parameters are those of `split_keys`.
 
-    Algorithm 1 goes through all keys in turn, and so splits many that burden nobody. Here only keys
-    of the most loaded replica are split, each time that one whose split leaves the loads most even,
-    until replicas are balanced or no split of its keys makes them more even.
+    Algorithm 1 goes through all keys in turn, and so splits many that overload no replica. Here
+    only keys of the most loaded replica are split, each time the one whose split leaves the loads
+    most even, until replicas are balanced or no split of its keys makes them more even.
     """
     limit = min(max_splitting, replicas)
-    split = {key: [homes[key]] for key in sorted(counts, key=lambda key: (-counts[key], key))}
-    load = [0.0] * replicas
-    for key, among in split.items():
-        load[among[0]] += counts[key]
+    split, load = _at_home(counts, homes, replicas)
     while not _balanced(load, threshold):
         busiest = max(range(replicas), key=lambda i: load[i])
         best, chosen = _unevenness(load), None
         for key, among in split.items():
             if busiest in among and len(among) < limit:
-                least = min((i for i in range(replicas) if i not in among), key=lambda i: load[i])
+                least = _least_loaded(load, among)
                 after = _after_split(load, counts[key], among, least)
                 if _unevenness(after) < best:
                     best, chosen, following = _unevenness(after), (among, least), after
@@ -117,6 +111,22 @@ def loads(counts: Mapping[int, int], split: Split, replicas: int) -> list[float]
 def copies(counts: Mapping[int, int], split: Split) -> int:
     """Return to how many replicas all tuples of *counts* travel together."""
     return sum(count * len(split[key]) for key, count in counts.items())
+
+
+def _at_home(
+    counts: Mapping[int, int], homes: Mapping[int, int], replicas: int
+) -> tuple[dict[int, list[int]], list[float]]:
+    """Return each key's replicas, the most frequent key first, and the loads, all keys unsplit."""
+    split = {key: [homes[key]] for key in sorted(counts, key=lambda key: (-counts[key], key))}
+    load = [0.0] * replicas
+    for key, among in split.items():
+        load[among[0]] += counts[key]
+    return split, load
+
+
+def _least_loaded(load: list[float], among: list[int]) -> int:
+    """Return the least loaded replica that is not in *among*."""
+    return min((i for i in range(len(load)) if i not in among), key=lambda i: load[i])
 
 
 def _after_split(load: list[float], count: int, among: list[int], more: int) -> list[float]:

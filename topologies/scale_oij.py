@@ -38,7 +38,7 @@ class ScaleOijParameters(OijParameters):
         Atomic operations' worth of cache misses that one look into another thread's part of a
         buffer costs.
     schedule_messages
-        After how many messages the threads of each key are chosen anew; None keeps each at one.
+        After how many messages the threads of each key are chosen anew; None: each stays at one.
     threshold
         How far above the average the most loaded thread may be.
     """

@@ -1,6 +1,6 @@
 """To which replicas an emitter sends a tuple: the three patterns of PPOIJ (Table 1).
 
-A pattern puts tuples into groups; a batch holds tuples of one group, and goes to the group's
+A pattern puts tuples into groups; a batch has tuples of one group, and goes to the group's
 targets. The first target is the *home* of its keys.
 """
 
@@ -92,7 +92,7 @@ class ByKey:
         return self._homes.of(batch.key).astype(np.int16)
 
     def routes(self, groups: np.ndarray) -> list[Route]:
-        """Return the replica that each group stands for."""
+        """Return the replica that each group is."""
         return [Route((group,), 1) for group in groups.tolist()]
 
 

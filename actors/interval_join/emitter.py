@@ -44,7 +44,7 @@ class Tuples(RowsPayload):
         No tuple in a later turn of this emitter is older, unless it is late; those in its partial
         batches included.
     key_watermark
-        The same of tuples of this batch's only key, where each batch has one; it holds from this
+        The same of tuples of this batch's only key, where each batch has one; it is valid from this
         batch on, within the turn too.
     """
 

@@ -56,10 +56,10 @@ class Watermarks(Stateful):
 
     def of(self, key: int) -> int:
         """Return the watermark of a key: no tuple of it that is yet to come is older."""
-        heard = self._keys.get(key)
-        if heard is None:
+        own = self._keys.get(key)
+        if own is None:
             return self.low
-        return min(map(max, heard, self._channels))
+        return min(map(max, own, self._channels))
 
     def advance(self, channel: int, watermark: int) -> None:
         """Record a channel's watermark; an older one is counted, and changes nothing."""
@@ -70,15 +70,15 @@ class Watermarks(Stateful):
 
     def advance_key(self, channel: int, key: int, watermark: int) -> None:
         """Record a channel's watermark of one key."""
-        heard = self._keys.setdefault(key, [BEGINNING] * len(self._channels))
-        heard[channel] = max(heard[channel], watermark)
+        own = self._keys.setdefault(key, [BEGINNING] * len(self._channels))
+        own[channel] = max(own[channel], watermark)
 
     def _forget(self) -> None:
         """Drop keys that are no further than their channels: nothing depends on them."""
         self._keys = {
-            key: heard
-            for key, heard in self._keys.items()
-            if any(own > all_ for own, all_ in zip(heard, self._channels, strict=True))
+            key: own
+            for key, own in self._keys.items()
+            if any(one > all_ for one, all_ in zip(own, self._channels, strict=True))
         }
         self._forget_at = max(_FORGET_FROM, 2 * len(self._keys))
 

@@ -42,7 +42,7 @@ class SharedMemoryJoin(Actor):
     contention
         Atomic operations' worth of cache misses that one look into another thread's part costs.
     schedule_messages
-        After how many messages teams are formed anew; None keeps each key at one thread.
+        After how many messages teams are formed anew; None: each key stays at one thread.
     threshold
         How far above the average the most loaded thread may be.
     pairs

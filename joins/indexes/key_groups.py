@@ -26,7 +26,7 @@ class KeyGroups(NamedTuple):
         int64 rows of the batch; those of equal key and time as in the batch.
     ts, ids
         int64, their event times and ids. Of times there are `LOOKAHEAD` more, of no meaning, so
-        that a kernel may look past the end before it asks where the end is.
+        that a kernel may read past the end before it compares with the end.
     sums
         uint64, the wrapping sum of the hashes of all ids before each row, and of all.
     """
@@ -40,11 +40,11 @@ class KeyGroups(NamedTuple):
 
     def only(self, chosen: np.ndarray) -> KeyGroups:
         """Return the groups of the rows that the mask *chosen* names; some may be empty."""
-        kept = np.flatnonzero(chosen[self.order])
-        sums = np.concatenate([[np.uint64(0)], np.cumsum(np.diff(self.sums)[kept])])
-        ends = np.searchsorted(kept, self.ends)
-        ts = np.append(self.ts[kept], _PADDING)
-        return KeyGroups(self.keys, ends, self.order[kept], ts, self.ids[kept], sums)
+        rows = np.flatnonzero(chosen[self.order])
+        sums = np.concatenate([[np.uint64(0)], np.cumsum(np.diff(self.sums)[rows])])
+        ends = np.searchsorted(rows, self.ends)
+        ts = np.append(self.ts[rows], _PADDING)
+        return KeyGroups(self.keys, ends, self.order[rows], ts, self.ids[rows], sums)
 
 
 def group_by_key(key: np.ndarray, ts: np.ndarray, ids: np.ndarray) -> KeyGroups:

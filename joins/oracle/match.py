@@ -1,7 +1,8 @@
 """Every probe against a range of stored tuples, predicates evaluated as they are written.
 
-Windows are found anew from their definition, and each predicate is evaluated on the values that it
-compares. Nothing here is shared with the indexes, nor with how predicates become ranges for them.
+Windows are computed anew from their definition, and each predicate is evaluated on the values that
+it compares. Nothing here is shared with the indexes, nor with how predicates become ranges for
+them.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def match_ranges(
     """
 
     def check(matched: np.ndarray, probe: np.ndarray, match: np.ndarray) -> None:
-        """Clear pairs of a row of *probes* and one of *stored* that a predicate does not let in."""
+        """Clear the pairs of rows, of *probes* and of *stored*, that a predicate excludes."""
 
         def value(field: Field) -> np.ndarray:
             batch, rows = (stored, match)

@@ -1,1 +1,1 @@
-"""What a join query says: streams, predicates, windows, intervals; and how it is spelt."""
+"""Join queries: streams, predicates, windows, intervals, and how they are spelt."""

@@ -102,7 +102,7 @@ class Comparison:
         whole = right.dtype == np.int64
         least, most = (_INT64.min, _INT64.max) if whole else (-np.inf, np.inf)
         low = high = right
-        with np.errstate(over="ignore"):  # beyond the last float lies infinity: an open end
+        with np.errstate(over="ignore"):  # beyond the last float is infinity: an open end
             if -1 in inside:
                 low = np.full_like(right, least)
             elif 0 not in inside:
@@ -112,7 +112,7 @@ class Comparison:
             elif 0 not in inside:
                 high = right - 1 if whole else np.nextafter(right, least)
         if whole and 0 not in inside:
-            # Nothing lies below the least integer or above the greatest: there 1 wraps round.
+            # Nothing is below the least integer or above the greatest: there 1 wraps round.
             none = right == (least if -1 in inside else most)
             low, high = np.where(none, 1, low), np.where(none, 0, high)
         return low, high

@@ -1,4 +1,4 @@
-"""Interval joins: how far two tuples may lie apart in event time, as spelt and as evaluated."""
+"""Interval joins: how far two tuples may be apart in event time, as spelt and as evaluated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FARTHEST = 2**62
 
 
 class IntervalError(ValueError):
-    """An interval that cannot be; names the part and what is allowed."""
+    """An impossible interval; names the part and what is allowed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Bound:
         except WindowError as error:
             raise IntervalError(str(error)) from None
         if kind != "time":
-            raise IntervalError(f"{self.extent!r} has no unit: give a time, as in '100 ms'")
+            raise IntervalError(f"{self.extent!r} has no unit: write a time, as in '100 ms'")
         if abs(distance) >= _FARTHEST:
             raise IntervalError(f"{self.extent!r} is too far: a bound is less than 146 years")
         return -distance if self.sign == "-" else distance
@@ -55,9 +55,9 @@ class IntervalClause:
     Attributes
     ----------
     probe, base
-        The event times of the two streams: *probe*'s lies within the interval around *base*'s.
+        The event times of the two streams: *probe*'s is within the interval around *base*'s.
     lower, upper
-        The ends; a quantity may be a name that `bind` gives a value.
+        The ends; a quantity may be a name that `bind` replaces.
     place
         How many predicates the query spells before it.
     """
@@ -78,7 +78,7 @@ class IntervalClause:
         return {bound.extent for bound in (self.lower, self.upper) if bound.sign}
 
     def bind(self, values: dict[str, str]) -> IntervalClause:
-        """Give names among the quantities their values."""
+        """Replace names among the quantities by their values."""
         lower, upper = (
             replace(bound, extent=values.get(bound.extent, bound.extent))
             for bound in (self.lower, self.upper)
@@ -87,10 +87,10 @@ class IntervalClause:
 
     @property
     def interval(self) -> Interval:
-        """What it says; raise :exc:`IntervalError` when no pair of tuples can satisfy it."""
+        """The interval; raise :exc:`IntervalError` when no pair of tuples can satisfy it."""
         lower_ns, upper_ns = self.lower.ns, self.upper.ns
         if lower_ns > upper_ns:
-            raise IntervalError("its first end lies after its second: no tuple lies between them")
+            raise IntervalError("its first end is after its second: no tuple is between them")
         return Interval(base=self.base.stream, lower_ns=lower_ns, upper_ns=upper_ns)
 
 

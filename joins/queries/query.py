@@ -48,11 +48,11 @@ class JoinQuery:
     Attributes
     ----------
     select
-        What to output, as spelt; joinsim outputs ids whatever it says.
+        What to output, as spelt; joinsim always outputs ids.
     streams
         Names, one for a self join.
     predicates
-        All of them must hold.
+        A pair must satisfy all of them.
     window
         One for every stream, or one for each; None in an interval join.
     interval

@@ -210,14 +210,14 @@ class WindowBounds(Stateful):
         Whether the one stream probes itself.
     """
 
-    state = ("_arrived", "_kept_from", "_ts")
+    state = ("_arrived", "_first", "_ts")
 
     def __init__(self, windows: Sequence[Window], *, self_join: bool) -> None:
         self._windows = tuple(windows)
         self._self_join = self_join
         streams = len(self._windows)
         self._arrived = [0] * streams
-        self._kept_from = [0] * streams
+        self._first = [0] * streams
         self._ts = [np.empty(0, np.int64)] * streams
 
     def advance(
@@ -255,9 +255,9 @@ class WindowBounds(Stateful):
     def horizon(self) -> tuple[int, ...]:
         """Per stream the least position that any later arrival can see."""
         return tuple(
-            max(0, int(window.bound(np.array(arrived)))) if window.kind == "count" else kept_from
-            for window, arrived, kept_from in zip(
-                self._windows, self._arrived, self._kept_from, strict=True
+            max(0, int(window.bound(np.array(arrived)))) if window.kind == "count" else first
+            for window, arrived, first in zip(
+                self._windows, self._arrived, self._first, strict=True
             )
         )
 
@@ -267,18 +267,18 @@ class WindowBounds(Stateful):
         window = self._windows[probed]
         if window.kind == "count":
             return np.maximum(window.bound(preceding), 0), preceding
-        kept, offset = self._ts[probed], self._kept_from[probed]
-        start = offset + np.searchsorted(kept, window.bound(ts), "left")
+        times, offset = self._ts[probed], self._first[probed]
+        start = offset + np.searchsorted(times, window.bound(ts), "left")
         stop = preceding
         if window.semantics == "precise":
-            stop = np.minimum(stop, offset + np.searchsorted(kept, ts, "left"))
+            stop = np.minimum(stop, offset + np.searchsorted(times, ts, "left"))
         return np.minimum(start, stop).astype(np.int64), stop.astype(np.int64)
 
     def _forget(self, latest: int) -> None:
         """Drop event times that no tuple from *latest* on can see, whichever stream it is of."""
         for stream, window in enumerate(self._windows):
             if window.kind == "time":
-                kept = self._ts[stream]
-                unseen = int(np.searchsorted(kept, window.bound(np.array([latest])), "left")[0])
-                self._ts[stream] = kept[unseen:].copy()  # a view would hold on to the rest
-                self._kept_from[stream] += unseen
+                times = self._ts[stream]
+                unseen = int(np.searchsorted(times, window.bound(np.array([latest])), "left")[0])
+                self._ts[stream] = times[unseen:].copy()  # a view would retain the rest
+                self._first[stream] += unseen

@@ -37,7 +37,7 @@ def test_a_lower_end_above_the_upper_one_is_refused(
 ) -> None:
     query = QUERY.replace("- INTERVAL '2 s'", "+ INTERVAL '2 s'")
     said = joinsim("run", "--query", query, *streams, "--json")
-    refused(said, "first end lies after its second")
+    refused(said, "first end is after its second")
 
 
 def test_a_window_join_system_says_that_the_query_has_an_interval(
