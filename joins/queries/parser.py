@@ -114,9 +114,9 @@ def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> Quer
     column = len(lines[-1]) + 1 if at_end else error.column
     allowed = sorted(_WORDS.get(name, name) for name in accepted)
     listed = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
-    actual = "the text ends" if at_end else f"{lines[line - 1][column - 1]!r} is"
+    actual = "but the text ends" if at_end else f"not {lines[line - 1][column - 1]!r}"
     return QuerySyntaxError(
-        f"line {line}, character {column} of the query: {actual} where there should be {listed}\n"
+        f"line {line}, character {column} of the query: expected {listed}, {actual}\n"
         f"  {_SPACE.sub(' ', lines[line - 1])}\n  {' ' * (column - 1)}^"
     )
 
