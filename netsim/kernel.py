@@ -27,11 +27,10 @@ import networkx as nx
 
 from actors.protocol import FEEDBACK, START, TIMER, Host, Reply, Sent, Wiring
 from joins.work import NO_WORK
-from netsim.clock import Clock, Moment
 from netsim.cost import CostProfile
 from netsim.network import NetworkError
 from netsim.outcome import EndlessRunError, Outcome, Progress
-from netsim.parts import Letter, Node, Site
+from netsim.parts import Clock, Letter, Moment, Node, Site
 from netsim.trace import Trace, trace_names
 from netsim.wires import Wires
 
@@ -95,6 +94,7 @@ class Kernel:
             raise NetworkError(f"inboxes of {inbox_messages} messages: must be at least 1")
         self._clock = Clock()
         self._at = self._clock.at
+        self._now = 0  # of the moment that is happening
         self._host = host
         self._trace = trace
         self._collect = collect
@@ -142,7 +142,7 @@ class Kernel:
             self._trace.flush_if_full()
             if progress:
                 progress(self._progress())
-            if until_ns is not None and self._clock.now > until_ns:
+            if until_ns is not None and self._now > until_ns:
                 raise EndlessRunError(
                     f"the run has not ended after {until_ns / 1e9:g} virtual seconds"
                 )
@@ -159,7 +159,7 @@ class Kernel:
         )
 
     def _progress(self) -> Progress:
-        return Progress(virtual_ns=self._clock.now, tuples=self._tuples, messages=self._messages)
+        return Progress(virtual_ns=self._now, tuples=self._tuples, messages=self._messages)
 
     # A message's life, in order: post, (credit), transmit, arrive, start, sync, complete.
 
@@ -169,17 +169,17 @@ class Kernel:
         if letter.sender.site is not receiver.site:
             self._nbytes += letter.nbytes
         if letter.port == FEEDBACK:
-            self._transmit(letter)
+            self._transmit(letter, self._now)
         elif receiver.credits:
             receiver.credits -= 1
-            self._transmit(letter)
+            self._transmit(letter, self._now)
         else:
             receiver.waiting.append(letter)
             letter.sender.unsent += 1
 
     def _arrive(self, moment: Moment) -> None:
         letter = moment.letter
-        now = self._clock.now
+        self._now = now = moment.at_ns
         letter.arrived_ns = now
         node = letter.receiver
         letter.ticket = self._tickets
@@ -194,12 +194,12 @@ class Kernel:
 
     def _claim_core(self, node: Node) -> None:
         node.busy = True
-        if node.site.claim_core(node, self._clock.now):
+        if node.site.claim_core(node, self._now):
             self._start(node)
 
     def _start(self, node: Node) -> None:
         letter = node.inbox.popleft()
-        now = self._clock.now
+        now = self._now
         letter.started_ns = now
         if letter.sender is not node and letter.port != FEEDBACK:
             self._return_credit(node)
@@ -212,21 +212,23 @@ class Kernel:
             node.credits += 1
             return
         letter = node.waiting.popleft()
-        self._transmit(letter)
+        self._transmit(letter, self._now)
         sender = letter.sender
         sender.unsent -= 1
         if not sender.unsent:
             self._set_timers(sender, sender.delayed_timers)
             sender.delayed_timers = []
             # As an event of its own: a chain of blocked senders would otherwise recurse.
-            self._at(self._clock.now, self._resume, letter)
+            self._at(self._now, self._resume, letter)
 
     def _resume(self, moment: Moment) -> None:
+        self._now = moment.at_ns
         sender = moment.letter.sender
         if sender.inbox and not sender.busy and not sender.unsent:
             self._claim_core(sender)
 
     def _sync(self, moment: Moment) -> None:
+        self._now = moment.at_ns
         letter = moment.letter
         if letter.receiver.only_emits:
             self._complete_unasked(letter)
@@ -237,7 +239,7 @@ class Kernel:
         if profile.charges_senders:
             extra_ns += self._sending_ns(letter.receiver, reply.sends)
         if extra_ns:
-            self._at(self._clock.now + extra_ns, self._complete, letter)
+            self._at(self._now + extra_ns, self._complete, letter)
         else:
             self._complete(moment)
 
@@ -260,7 +262,7 @@ class Kernel:
         letter = moment.letter
         node = letter.receiver
         reply: Reply = letter.reply
-        now = self._clock.now
+        self._now = now = moment.at_ns
         self._record(letter)
         if reply.emitted:
             self._collect(reply.emitted)
@@ -278,7 +280,7 @@ class Kernel:
         self._release_core(node)
 
     def _set_timers(self, node: Node, timers: list[tuple[int, str]]) -> None:
-        now = self._clock.now
+        now = self._now
         for at_ns, name in timers:
             letter = Letter(node, node, TIMER + name, now)
             self._at(at_ns if at_ns > now else now, self._arrive, letter)
@@ -292,7 +294,7 @@ class Kernel:
             self._claim_core(node)
 
     def _record(self, letter: Letter) -> None:
-        self._end_ns = self._clock.now
+        self._end_ns = self._now
         if letter.sender is not letter.receiver:
             self._served += 1
         # A timer's port ends in its name, and so has no code of its own.

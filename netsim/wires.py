@@ -9,9 +9,8 @@ import networkx as nx
 import numpy as np
 
 from actors.protocol import Wiring
-from netsim.clock import Clock, Moment
 from netsim.network import NetworkError, link_between
-from netsim.parts import Letter, Node
+from netsim.parts import Clock, Letter, Moment, Node
 
 
 class Channel:
@@ -48,7 +47,6 @@ class Wires:
         seed: int,
         arrive: Callable[[Moment], None],
     ) -> None:
-        self._clock = clock
         self._at = clock.at
         self._arrive = arrive
         pairs = dict.fromkeys(
@@ -68,9 +66,8 @@ class Wires:
                 channel = Channel(link.bandwidth_bps, link.latency.sampler(rng))
             self._channels[nodes[sender].rank, nodes[receiver].rank] = channel
 
-    def transmit(self, letter: Letter) -> None:
-        """Send *letter* off as soon as its sender's port is free."""
-        now = self._clock.now
+    def transmit(self, letter: Letter, now: int) -> None:
+        """Send *letter* off, from *now* on, as soon as its sender's port is free."""
         channel = self._channels[letter.sender.rank, letter.receiver.rank]
         draw_ns = channel.draw_ns
         if draw_ns is None:
@@ -95,7 +92,7 @@ class Wires:
         letter = moment.letter
         site = letter.receiver.site
         free_ns = site.ingress_free_ns
-        now = self._clock.now
+        now = moment.at_ns
         in_ns = (free_ns if free_ns > now else now) + letter.tx_ns
         site.ingress_free_ns = in_ns
         self._at(in_ns, self._arrive, letter)
