@@ -1,1 +1,6 @@
-"""A run on one page: its settings, figures and verdict."""
+"""Results as people see them: pages, pictures, tables, and a few lines.
+
+`pages` writes self-contained HTML of runs, studies and comparisons, `summary` and `tables` are what
+pages, terminal and notebooks share, and the modules of figures draw with matplotlib, which is
+imported when the first picture is drawn.
+"""
