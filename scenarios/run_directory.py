@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from joins.errors import JoinsimError
 
@@ -43,6 +46,14 @@ def new_run_directory(scenario: str, seed: int, out: Path | None) -> Path:
     except OSError as error:
         raise OutputError(f"cannot write to {directory}: {error.strerror}") from None
     return directory
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write *value* to *path*, whole, over what was there before."""
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    unfinished.write_text(f"{text}\n", encoding="utf-8")
+    unfinished.replace(path)
 
 
 def _is_run(directory: Path) -> bool:

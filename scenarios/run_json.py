@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from dataclasses import asdict, fields
 from importlib.metadata import version
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 
 from scenarios.results import COLLECTORS_SCHEMA, collectors_path
 from scenarios.run import Report
+from scenarios.run_directory import write_json
 from scenarios.verdict.approximation import Approximated
 
 _PERCENTILES = (50, 75, 95, 99)
@@ -119,8 +119,7 @@ def write_run_json(report: Report, replay: str) -> None:
         "versions": versions(),
         "replay": replay,
     }
-    path = report.directory / "run.json"
-    path.write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_json(report.directory / "run.json", whole)
 
 
 def versions() -> dict[str, str]:

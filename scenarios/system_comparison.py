@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -12,7 +11,7 @@ from typing import Any
 from scenarios.config import RunConfig
 from scenarios.many_runs import Prepare, Result, run_one_of_many
 from scenarios.plan import Plan, make_plan
-from scenarios.run_directory import POINTS
+from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError, change
 from topologies import TOPOLOGIES, TopologyError, find_topology
@@ -137,8 +136,7 @@ class Comparison:
 
     def write_json(self, directory: Path, replay: str) -> None:
         """Write ``compare.json``."""
-        text = json.dumps(self.as_json(replay), indent=2, ensure_ascii=False)
-        (directory / "compare.json").write_text(text + "\n", encoding="utf-8")
+        write_json(directory / "compare.json", self.as_json(replay))
 
 
 def plan_all(

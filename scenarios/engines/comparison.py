@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,7 @@ from scenarios.engines.engine import Engine, Measured
 from scenarios.engines.processes import within
 from scenarios.engines.streams import with_own_streams
 from scenarios.plan import Plan
-from scenarios.run_directory import POINTS
+from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError
 from spark_bridge.errors import DataError, EngineFailed
@@ -117,10 +116,7 @@ class EngineComparison:
 
     def write_json(self, directory: Path, replay: str) -> None:
         """Write ``compare.json``, whole, over the one before."""
-        text = json.dumps(self.as_json(replay), indent=2, ensure_ascii=False)
-        unfinished = directory / "compare.json.unfinished"
-        unfinished.write_text(text + "\n", encoding="utf-8")
-        unfinished.replace(directory / "compare.json")
+        write_json(directory / "compare.json", self.as_json(replay))
 
 
 def compare_engines(

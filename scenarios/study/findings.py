@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +15,7 @@ from scenarios.formatting import format_value
 from scenarios.many_runs import Preparation, Result, run_one_of_many
 from scenarios.measures import look_up
 from scenarios.plan import Plan, make_plan
-from scenarios.run_directory import POINTS
+from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError
 from scenarios.study.section import Claim, Paper
@@ -125,8 +124,7 @@ class Findings:
 
     def write_json(self, directory: Path, replay: str) -> None:
         """Write ``study.json``."""
-        text = json.dumps(self.as_json(replay), indent=2, ensure_ascii=False)
-        (directory / "study.json").write_text(text + "\n", encoding="utf-8")
+        write_json(directory / "study.json", self.as_json(replay))
 
     def _chart(self, chart: Chart) -> dict[str, Any]:
         curves = self.curves(chart)
