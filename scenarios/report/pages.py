@@ -18,8 +18,7 @@ from scenarios.formatting import (
     format_count,
     format_duration,
 )
-from scenarios.report.summary import describe_verdict, settings_tables
-from scenarios.report.tables import (
+from scenarios.report.result_tables import (
     Table,
     chart_table,
     checks_table,
@@ -30,6 +29,7 @@ from scenarios.report.tables import (
     offenders_table,
     points_table,
 )
+from scenarios.report.summary import describe_verdict, settings_tables
 from scenarios.run import Report
 from scenarios.run_directory import OutputError
 from scenarios.run_json import summary

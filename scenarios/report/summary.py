@@ -18,7 +18,7 @@ from scenarios.formatting import (
     format_duration,
     format_ms,
 )
-from scenarios.report.tables import Table
+from scenarios.report.result_tables import Table
 from scenarios.run import Report
 from scenarios.run_json import collectors, latency_ms, versions
 from scenarios.verdict import Verdict

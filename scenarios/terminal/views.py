@@ -21,8 +21,7 @@ from scenarios.engines.comparison import EngineComparison
 from scenarios.formatting import VERDICT_WORDS, format_value
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Proposal
-from scenarios.report.summary import summary_rows
-from scenarios.report.tables import (
+from scenarios.report.result_tables import (
     HOLDS_WORDS,
     Cell,
     Table,
@@ -34,6 +33,7 @@ from scenarios.report.tables import (
     offenders_table,
     verdict_cell,
 )
+from scenarios.report.summary import summary_rows
 from scenarios.run import Report
 from scenarios.run_json import versions
 from scenarios.study.findings import Findings
