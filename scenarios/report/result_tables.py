@@ -70,9 +70,10 @@ class Table:
         for place, value in enumerate(row):
             cell = value if isinstance(value, Cell) else Cell(value)
             tag = "th" if place == 0 else "td"
-            look = f' class="word {cell.mark}"' if cell.mark else self._align(place)
-            if place == len(row) - 1 and len(row) < len(self.columns):
-                look += f' colspan="{len(self.columns) - place}"'
+            spanned = len(self.columns) - place if place == len(row) - 1 else 1
+            look = f' colspan="{spanned}"' if spanned > 1 else self._align(place)
+            if cell.mark:
+                look = f' class="word {cell.mark}"' + (look if spanned > 1 else "")
             note = f'<br><span class="muted">{escape(cell.note)}</span>' if cell.note else ""
             yield f"<{tag}{look}>{escape(cell.text)}{note}</{tag}>"
 
@@ -237,7 +238,7 @@ def points_table(findings: Findings) -> Table:
         if result.failure:
             rows.append([*name, Cell(f"failed: {result.failure}", "FAIL")])
         elif "verdict" not in record:
-            rows.append([*name, Cell(f"{mark}: {record['checked']}", mark)])
+            rows.append([*name, Cell(mark, mark), record["checked"]])
         else:
             exact = "exact" if record["verdict"]["exact"] else "not exact"
             rows.append(

@@ -65,6 +65,8 @@ def test_a_short_row_fills_its_table() -> None:
     )
     assert '<td class="word FAIL" colspan="3">failed</td>' in table.html()
     assert table.html().count('class="number"') == 3  # the headings of all but the first
+    table = Table(columns=("a", "b", "c"), rows=[["x", "all the rest"]], text_columns=1)
+    assert '<td colspan="2">all the rest</td>' in table.html()
 
 
 @pytest.mark.parametrize(
