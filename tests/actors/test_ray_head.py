@@ -60,7 +60,8 @@ def test_a_head_that_was_just_looked_at_is_not_looked_at_again(clock: SimpleName
     with socket.create_server(("127.0.0.1", 0)) as listener:
         head = Head(address(listener))
         listener.settimeout(10)
-        for clock.at in (1, 2, 2.5, 3.9):
+        for at in (1, 2, 2.5, 3.9):
+            clock.at = at
             head.look()
         for _ in ("at first", "after two seconds"):
             listener.accept()[0].close()

@@ -53,7 +53,7 @@ class Owner(Stateful):
     state = ("counter", "indexes", "_queue", "_by_key", "_groups", "_entry", "_waiting")
 
     def __init__(self) -> None:
-        self.name = "configuration"
+        self.name: Any = "configuration"
         self.counter = Counter(3)
         self.indexes: list[Index] = []
         self._queue: deque[tuple[int, np.ndarray]] = deque()
@@ -159,7 +159,7 @@ def test_a_class_that_does_not_declare_its_state_is_refused() -> None:
     with pytest.raises(TypeError, match=r"Comma\.state is a string"):
 
         class Comma(Stateful):
-            state = "count"
+            state: Any = "count"
 
     class Base(Stateful, ABC):
         pass
@@ -194,5 +194,5 @@ def test_bytes_of_the_state_count_each_array_once_and_views_as_what_they_are_vie
     owner = Owner()
     owner.indexes = [index, index]
     owner._queue.append((0, index.keys[:10]))
-    owner.unrelated = np.zeros(9)
+    owner.name = np.zeros(9)
     assert owner.nbytes == 800

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,10 +43,10 @@ def test_a_profile_file_that_is_wrong_is_named_with_its_keys(
 
 
 def test_a_negative_or_broken_cost_is_refused() -> None:
-    values = dict.fromkeys((f.name for f in fields(CostProfile) if f.name != "name"), 1)
+    values: dict[str, Any] = dict.fromkeys((f.name for f in fields(CostProfile)), 1)
     for wrong in (-1, 0.5):
         with pytest.raises(ValueError, match=r"bit_ps is .* whole number of picoseconds"):
-            CostProfile(**{"name": "x", **values, "bit_ps": wrong})
+            CostProfile(**values | {"name": "x", "bit_ps": wrong})
 
 
 def test_an_unknown_profile_is_answered_with_those_there_are() -> None:

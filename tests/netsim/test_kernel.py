@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.protocol import ActorError, ActorSpec
+from actors.protocol import ActorError, ActorSpec, Wiring
 from netsim.network import NetworkError, full_mesh
 from netsim.outcome import EndlessRunError
 from tests.netsim.simulate import MESSAGE_NS, Simulated, link, simulate
@@ -152,7 +153,7 @@ def relay(path: Path, seed: int, latency_ns: int, spread_ns: int, kind: str) -> 
         "c": spec(Recorder),
         "d": spec(Recorder),
     }
-    wiring = {
+    wiring: Wiring = {
         "a": {"out": workers},
         "b": {"out": workers},
         **{name: {"on": ("c", "d")} for name in workers},
@@ -174,7 +175,7 @@ latencies = st.fixed_dictionaries(
 
 @given(seed=st.integers(0, 2**32 - 1), latency=latencies)
 def test_every_message_is_served_in_the_order_of_its_channel_and_of_time(
-    path: Path, seed: int, latency: dict
+    path: Path, seed: int, latency: dict[str, Any]
 ) -> None:
     run = relay(path, seed, **latency)
     trace = run.trace
@@ -199,7 +200,7 @@ def test_a_run_repeats_to_the_digest_and_another_seed_differs(path: Path) -> Non
 
 
 def test_the_digest_notices_a_change_of_one_byte(path: Path) -> None:
-    def digest(nbytes: int) -> str:
+    def digest(nbytes: int) -> str | None:
         specs = {"a": spec(Sender, count=3, nbytes=nbytes), "b": spec(Recorder)}
         # Within a site the size changes no time: only the recorded bytes tell.
         run = simulate(
@@ -211,17 +212,17 @@ def test_the_digest_notices_a_change_of_one_byte(path: Path) -> None:
 
 
 def test_an_actor_added_elsewhere_moves_nobody_elses_random_numbers(path: Path) -> None:
-    def choices(extra: bool) -> list[tuple]:
+    def choices(extra: bool) -> list[tuple[Any, ...]]:
         specs = {
             "a": spec(Sender, count=20, gap_ns=10_000),
             "w": spec(Worker, port="on"),
             "c": spec(Recorder),
             "d": spec(Recorder),
         }
-        wiring = {"a": {"out": ("w",)}, "w": {"on": ("c", "d")}, "c": {}, "d": {}}
+        wiring: Wiring = {"a": {"out": ("w",)}, "w": {"on": ("c", "d")}, "c": {}, "d": {}}
         if extra:
             specs = {"z": spec(Sender, count=2), "y": spec(Recorder)} | specs
-            wiring = {"z": {"out": ("y",)}, "y": {}} | wiring
+            wiring = {"z": {"out": ("y",)}, "y": {}, **wiring}
         mesh = full_mesh(specs, link(1_000, kind="normal", spread_ns=500))
         emitted = simulate(specs, wiring, path=path, network=mesh).emitted
         return [result for result in emitted if result[0] == "w"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -35,7 +37,7 @@ def test_a_normal_latency_is_never_negative_and_has_the_mean() -> None:
         ({"mean_ns": 1, "kind": "often"}, "choose one of constant, uniform, normal, pareto"),
     ],
 )
-def test_a_latency_that_cannot_be_is_refused(arguments: dict, message: str) -> None:
+def test_a_latency_that_cannot_be_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(NetworkError, match=message):
         Latency(**arguments)
 

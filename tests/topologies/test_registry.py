@@ -11,8 +11,8 @@ import pytest
 from scenarios.config import RunConfig
 from topologies import registry
 from topologies.actor_graph import ActorGraph
-from topologies.registry import RESERVED, Registry, TopologyError, find_topology
-from topologies.topology import Job, Topology
+from topologies.registry import RESERVED, Registry, find_topology
+from topologies.topology import Job, Topology, TopologyError
 
 
 @dataclass(frozen=True, kw_only=True)
