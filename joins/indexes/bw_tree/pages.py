@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.machine.atomics import compare_and_swap, fetch_add, load, store
-from joins.machine.compiling import kernel
+from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries
 from joins.machine.memory import LINE, aligned
 from joins.matches import MatchBuffer, add_match
@@ -128,25 +128,25 @@ def make_pages(
     )
 
 
-@kernel
+@inlined
 def base_of(pages: Pages, address: int) -> int:
     """Return the base node of a chain."""
     return -1 - address if address < 0 else pages.deltas[address].base
 
 
-@kernel
+@inlined
 def chain_length(pages: Pages, address: int) -> int:
     """Return how many deltas a chain has."""
     return 0 if address < 0 else pages.deltas[address].length
 
 
-@kernel
+@inlined
 def room_of(pages: Pages) -> int:
     """Return the entries that a node has room for."""
     return (pages.nodes.shape[1] - ENTRIES) // 3
 
 
-@kernel
+@inlined
 def is_before(key: int, position: int, other_key: int, other_position: int) -> bool:
     """Tell whether entry (key, position) comes before the other."""
     return key < other_key or (key == other_key and position < other_position)
@@ -208,7 +208,7 @@ def find_page(
             page = _child(pages, address, key, position, counters)
 
 
-@kernel
+@inlined
 def _is_overruled(
     pages: Pages, newest: int, until: int, key: int, position: int, counters: np.ndarray
 ) -> bool:
@@ -280,7 +280,7 @@ def change(
         swap(pages, thread, counters)
 
 
-@kernel
+@inlined
 def begin_change(
     pages: Pages, thread: int, kind: int, key: int, position: int, counters: np.ndarray
 ) -> None:
@@ -289,13 +289,13 @@ def begin_change(
     counters[INSERTS] += kind == INSERTED
 
 
-@kernel
+@inlined
 def is_changing(pages: Pages, thread: int) -> bool:
     """Tell whether a thread has something left to publish."""
     return pages.own[thread].pending > 0
 
 
-@kernel
+@inlined
 def _owe(
     pages: Pages, thread: int, level: int, kind: int, key: int, position: int, child: int
 ) -> None:
@@ -305,7 +305,7 @@ def _owe(
     pages.own[thread].pending += 1
 
 
-@kernel
+@inlined
 def prepare(pages: Pages, thread: int, counters: np.ndarray) -> None:
     """Make what a thread's next compare-and-swap publishes, where no other thread sees it yet."""
     own = pages.own[thread]
@@ -324,7 +324,7 @@ def prepare(pages: Pages, thread: int, counters: np.ndarray) -> None:
     own.step, own.new = PUT, number
 
 
-@kernel
+@inlined
 def swap(pages: Pages, thread: int, counters: np.ndarray) -> None:
     """Publish what `prepare` made, unless the page has changed since."""
     own, spare = pages.own[thread], pages.spare
