@@ -28,8 +28,8 @@ from pydantic.dataclasses import dataclass
 from actors.ibwj.machine import Machine
 from actors.results import Sink
 from actors.source import Source
+from joins.indexes.pim_tree.forest import inner_levels
 from joins.indexes.pim_tree.index import WIDTH
-from joins.indexes.pim_tree.layout import inner_levels
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, SHARED_MERGE_RATIO
 from joins.window_join.registry import SHARED, IndexName, Making
 from joins.window_join.schedulers import SHARED_CORE_PERCENT

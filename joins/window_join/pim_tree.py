@@ -13,25 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from joins.indexes.pim_tree.immutable import nodes_at
-from joins.indexes.pim_tree.index import ForestIndex
-from joins.indexes.pim_tree.layout import (
-    ENTRIES,
-    HORIZON,
-    LIMIT,
-    NEXT_POSITION,
-    NODES,
+from joins.indexes.pim_tree.css_tree import nodes_at
+from joins.indexes.pim_tree.forest import (
     NONE,
-    RING_RUNS,
-    RING_TREES,
     ROOM_NODES,
-    RUN_COUNT,
-    RUN_FIRST,
-    SLOT_NODES,
-    TREE_COUNT,
-    TREE_FIRST,
     Forest,
+    active_tree,
+    run_slot,
+    subindex_row,
+    tree_slot,
 )
+from joins.indexes.pim_tree.index import ForestIndex, Sought, merge_runs, probe_run, probe_tree
 from joins.indexes.pim_tree.lookahead import (
     PLACES,
     READ,
@@ -42,23 +34,8 @@ from joins.indexes.pim_tree.lookahead import (
     make_places,
     read_leaf,
 )
-from joins.indexes.pim_tree.merge import merge_runs
-from joins.indexes.pim_tree.mutable import (
-    clear_tree,
-    insert_into_subindex,
-    insert_locked,
-    route,
-    subindex_row,
-)
+from joins.indexes.pim_tree.mutable import clear_tree, insert_into_subindex, insert_locked, route
 from joins.indexes.pim_tree.pim_tree import PimTree
-from joins.indexes.pim_tree.probe import (
-    Sought,
-    active_tree,
-    probe_run,
-    probe_tree,
-    run_slot,
-    tree_slot,
-)
 from joins.machine.atomics import fetch_add, load, lock, store, try_lock, unlock
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import aligned
@@ -170,16 +147,16 @@ def _prepare_row(index: OwnForest, rows: Rows, row: int, counters: np.ndarray) -
     forest, block = index.forest, index.block
     if row >= block[1]:
         tree = active_tree(forest, rows.side[row])
-        if forest.tree_state[tree, ENTRIES] >= forest.sides[rows.side[row], LIMIT]:
+        if forest.tree_entries[tree, 0] >= forest.sides[rows.side[row]].limit:
             return MAINTAIN
         room = len(rows.side) - row
         for side in range(len(forest.sides)):
             tree = active_tree(forest, side)
-            room = min(room, forest.sides[side, LIMIT] - forest.tree_state[tree, ENTRIES])
+            room = min(room, forest.sides[side].limit - forest.tree_entries[tree, 0])
         block[0], block[1] = row, row + max(1, min(room, len(index.places)))
         look_up_block(forest, rows, block[0], block[1], index.places, counters)
     tree = active_tree(forest, rows.side[row])
-    if forest.tree_state[tree, NODES] + ROOM_NODES > forest.ring[SLOT_NODES]:
+    if forest.tree_nodes[tree, 0] + ROOM_NODES > forest.slots.nodes:
         block[1] = row
         return NO_ROOM
     return DONE
@@ -197,10 +174,10 @@ def _probe_row(
     probed = rows.side[row] if len(forest.sides) == 1 else 1 - rows.side[row]
     sought = Sought(low, high, rows.start[row], rows.stop[row], row)
     run = run_slot(forest, probed, 0)
-    for k in range(forest.sides[probed, RUN_COUNT]):
+    for k in range(forest.sides[probed].run_count):
         run = run_slot(forest, probed, k)
         probe_run(forest, run, places[PLACES + k], sought, output, counters)
-    for k in range(forest.sides[probed, TREE_COUNT]):
+    for k in range(forest.sides[probed].tree_count):
         tree = tree_slot(forest, probed, k)
         leaf = leaf_found(forest, tree, places[READ], places, read_leaf(forest, k))
         probe_tree(forest, run, tree, places[READ], leaf, sought, output, counters, False)
@@ -210,12 +187,12 @@ def _probe_row(
 def _insert_row(index: OwnForest, rows: Rows, row: int, counters: np.ndarray) -> None:
     forest, places = index.forest, index.places[row - index.block[0]]
     own, position = rows.side[row], rows.position[row]
-    forest.sides[own if len(forest.sides) == 1 else 1 - own, HORIZON] = rows.start[row]
+    forest.sides[own if len(forest.sides) == 1 else 1 - own].horizon = rows.start[row]
     tree, subindex = active_tree(forest, own), places[WRITTEN]
     leaf = leaf_found(forest, tree, subindex, places, WRITTEN_LEAF)
     insert_into_subindex(forest, tree, subindex, leaf, rows.key[row], position, counters)
-    forest.tree_state[tree, ENTRIES] += 1
-    forest.sides[own, NEXT_POSITION] = position + 1
+    forest.tree_entries[tree, 0] += 1
+    forest.sides[own].next_position = position + 1
 
 
 # What follows is the join of workers that share an IM-Tree or a PIM-Tree.
@@ -300,7 +277,7 @@ class PimTreeWindows(SharedIndex):
             batch.keys[side, : before[side]], batch.indexed[side, : before[side]] = self._tails[
                 side
             ]
-            horizon = max(0, self.index.forest.sides[side, HORIZON])
+            horizon = max(0, self.index.forest.sides[side]["horizon"])
             return lay_out(batch, side, before[side], horizon)
 
         threads = 1 if tasks.simulated else tasks.workers
@@ -325,15 +302,15 @@ class PimTreeWindows(SharedIndex):
     def _make_room(self, side: int, window: int, late: int) -> None:
         """Make room for all that may come to a side's trees, of a *window* so long at the most."""
         index = self.index
-        limit = max(index.merge_limit(window), index.forest.sides[side, LIMIT])
+        limit = max(index.merge_limit(window), index.forest.sides[side]["limit"])
         inserted = max(int(limit), index.active_entries(side)) + 2 * late
         index.make_room(_with_spare(window + late), _with_spare(inserted))
 
     def close(self, index: Any, batch: Batch) -> Work:
         """Store what the next batch needs of this one, of which every row has been joined."""
         state = self.index.forest.sides
-        state[:, NEXT_POSITION] = batch.arrived[:, -1]
-        state[:, HORIZON] = batch.seen[:, -1]
+        state["next_position"] = batch.arrived[:, -1]
+        state["horizon"] = batch.seen[:, -1]
         for side in range(self.sides):
             advance_edge(batch, side)
             begin, end = batch.words[SIDES + side, EDGE], batch.arrived[side, -1]
@@ -416,9 +393,9 @@ def _may_begin(index: SharedForest, batch: Batch, side: int, begin: int, end: in
     """Tell whether a task of rows *begin* to *end* - 1 stays within the slack of a side."""
     forest = index.forest
     edge = load(batch.words, SIDES + side, EDGE)
-    entries = load(forest.tree_state, active_tree(forest, side), ENTRIES)
+    entries = load(forest.tree_entries, active_tree(forest, side), 0)
     # A task may be larger than the slack: it is then taken alone.
-    return entries < forest.sides[side, LIMIT] + batch.slack and (
+    return entries < forest.sides[side].limit + batch.slack and (
         batch.arrived[side, end] - edge <= batch.slack or batch.arrived[side, begin] == edge
     )
 
@@ -530,7 +507,7 @@ def _end_row(
             inserted = progress.inserted_1 if side else progress.inserted_0
             if inserted:
                 tree = active_tree(index.forest, side)
-                fetch_add(index.forest.tree_state, tree, ENTRIES, inserted)
+                fetch_add(index.forest.tree_entries, tree, 0, inserted)
                 scheduler.counters[ATOMICS] += 3
                 spend(scheduler, worker)
                 move_edge(batch, scheduler, worker, side)
@@ -552,7 +529,7 @@ def _end_row(
 def _is_due(forest: Forest, side: int) -> bool:
     """Tell whether the active tree of a side has reached its limit."""
     tree = active_tree(forest, side)
-    return load(forest.tree_state, tree, ENTRIES) >= forest.sides[side, LIMIT]
+    return load(forest.tree_entries, tree, 0) >= forest.sides[side].limit
 
 
 @inlined
@@ -629,12 +606,12 @@ def _swap_in(index: SharedForest, batch: Batch, side: int) -> None:
 
     The next merge is due when the new tree has its share of the window as it is now.
     """
-    ring, state = index.forest.ring, index.forest.sides[side]
+    slots, state = index.forest.slots, index.forest.sides[side]
     head = load(batch.words, QUEUE, HEAD)
     window = batch.arrived[side, head] - batch.seen[side, head]
-    state[LIMIT] = max(1, math.ceil(index.merge_ratio * window))
-    state[RUN_FIRST] = 1 - state[RUN_FIRST] if ring[RING_RUNS] == 2 else 0
-    state[TREE_FIRST] = 1 - state[TREE_FIRST] if ring[RING_TREES] == 2 else 0
+    state.limit = max(1, math.ceil(index.merge_ratio * window))
+    state.run_first = 1 - state.run_first if slots.runs == 2 else 0
+    state.tree_first = 1 - state.tree_first if slots.trees == 2 else 0
 
 
 @inlined
@@ -659,6 +636,6 @@ def _apply_pending(index: SharedForest, batch: Batch, scheduler: Any, worker: in
     line = subindex_row(forest, tree, subindex)
     wait_for(scheduler, worker, index.free_at, line)
     _index_tuple(index, batch, side, subindex, position, counters)
-    fetch_add(forest.tree_state, tree, ENTRIES, 1)
+    fetch_add(forest.tree_entries, tree, 0, 1)
     counters[ATOMICS] += 2
     leave(scheduler, worker, index.free_at, line)

@@ -10,8 +10,8 @@ import numpy as np
 from joins.arrivals import Arrivals
 from joins.batch import Schema
 from joins.indexes.columns import column, keys_column
+from joins.indexes.pim_tree.forest import INF, ordered
 from joins.indexes.pim_tree.index import ordered_ranges
-from joins.indexes.pim_tree.layout import INF, ordered
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds

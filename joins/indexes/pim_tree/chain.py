@@ -11,23 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from joins.indexes.pim_tree.index import WIDTH, ForestIndex
-from joins.indexes.pim_tree.layout import (
-    HORIZON,
-    INF,
-    LIMIT,
-    NEXT_POSITION,
-    NONE,
-    RING_RUNS,
-    RUN_COUNT,
-    RUN_FIRST,
-    TREE_COUNT,
-    TREE_FIRST,
-    nodes_room,
-)
-from joins.indexes.pim_tree.merge import merge_runs
+from joins.indexes.pim_tree.forest import INF, NONE, active_tree, nodes_room, run_slot
+from joins.indexes.pim_tree.index import WIDTH, ForestIndex, merge_runs
 from joins.indexes.pim_tree.mutable import clear_tree
-from joins.indexes.pim_tree.probe import active_tree, run_slot
 from joins.work import COUNTERS, NO_WORK, Work
 
 _PATIENCE = 64
@@ -74,13 +60,13 @@ class Chain(ForestIndex):
         self._newest = [np.zeros(0, np.int64) for _ in range(sides)]
 
     def _begin(self, side: int) -> None:
-        self.forest.sides[side, LIMIT] = 1
+        self.forest.sides[side]["limit"] = 1
 
     def maintain(self, side: int) -> Work:
         """Let the oldest tree go if all of it has expired, and archive the active one."""
         state = self.forest.sides[side]
         newest = self._newest[side]
-        while len(newest) and newest[0] < state[HORIZON]:
+        while len(newest) and newest[0] < state["horizon"]:
             newest = newest[1:]
             self._drop_oldest(side)
         self._newest[side] = newest
@@ -88,27 +74,27 @@ class Chain(ForestIndex):
         held = self.active_entries(side)
         later = held + held // _PATIENCE
         if held < share:
-            state[LIMIT] = max(share, later)
+            state["limit"] = max(share, later)
             return NO_WORK
         if len(newest) == self._length - 1:
-            state[LIMIT] = max(held + newest[0] + 1 - state[HORIZON], later)
+            state["limit"] = max(held + newest[0] + 1 - state["horizon"], later)
             return NO_WORK
         work = self._archive_immutable(side, held) if self._immutable else self._archive(side)
-        self._newest[side] = np.append(newest, state[NEXT_POSITION] - 1)
-        state[LIMIT] = share
+        self._newest[side] = np.append(newest, state["next_position"] - 1)
+        state["limit"] = share
         return work
 
     def _drop_oldest(self, side: int) -> None:
-        state, ring = self.forest.sides[side], self.forest.ring
+        state = self.forest.sides[side]
         if self._immutable:
-            state[RUN_FIRST] = (state[RUN_FIRST] + 1) % ring[RING_RUNS]
-            state[RUN_COUNT] -= 1
+            state["run_first"] = (state["run_first"] + 1) % self.forest.slots.runs
+            state["run_count"] -= 1
         else:
-            state[TREE_FIRST] = (state[TREE_FIRST] + 1) % self._trees
-            state[TREE_COUNT] -= 1
+            state["tree_first"] = (state["tree_first"] + 1) % self._trees
+            state["tree_count"] -= 1
 
     def _archive(self, side: int) -> Work:
-        self.forest.sides[side, TREE_COUNT] += 1
+        self.forest.sides[side]["tree_count"] += 1
         clear_tree(self.forest, active_tree(self.forest, side), 1, 0)
         return NO_WORK
 
@@ -117,8 +103,8 @@ class Chain(ForestIndex):
         counters = np.zeros(len(COUNTERS), np.int64)
         forest = self.forest
         tree = active_tree(forest, side)
-        target = run_slot(forest, side, int(forest.sides[side, RUN_COUNT]))
+        target = run_slot(forest, side, int(forest.sides[side]["run_count"]))
         merge_runs(forest, NONE, tree, target, -INF, counters)
-        forest.sides[side, RUN_COUNT] += 1
+        forest.sides[side]["run_count"] += 1
         clear_tree(forest, tree, 1, 0)
         return Work.from_counters(counters)

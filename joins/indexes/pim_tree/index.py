@@ -1,37 +1,63 @@
-"""What B-chain, IB-chain, IM-Tree and PIM-Tree have in common: a forest, and how it is used."""
+"""What B-chain, IB-chain, IM-Tree and PIM-Tree have in common: a forest, and how it is used.
+
+Below the class are its kernels: range queries over all live trees of a side (PIM-Tree, appendix
+A.2, Algorithm 2), and merging a mutable tree into an immutable one (sections 3.2 and 3.3.1).
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from joins.indexes.columns import column, key_dtype, keys_column, window_columns
-from joins.indexes.pim_tree.index_kernels import insert_entries, probe_entries
-from joins.indexes.pim_tree.layout import (
-    ENTRIES,
-    HORIZON,
-    LENGTH,
-    NEXT_POSITION,
-    RING_TREES,
-    RUN_COUNT,
-    SLOT_NODES,
-    TREE_COUNT,
+from joins.indexes.pim_tree.css_tree import (
+    build_coarse,
+    build_inner,
+    count_less,
+    descend,
+    greatest_key,
+    nodes_at,
+    place_in_leaf,
+)
+from joins.indexes.pim_tree.forest import (
+    HEIGHT,
+    KEYS,
+    LOCK,
+    NEXT,
+    NONE,
+    ROOM_NODES,
+    ROOT,
+    SIZE,
     Forest,
+    active_tree,
+    first_node,
     make_forest,
     nodes_room,
     ordered,
     resize,
+    run_slot,
+    subindex_row,
+    tree_slot,
+    tree_width,
 )
-from joins.indexes.pim_tree.mutable import clear_tree
-from joins.indexes.pim_tree.probe import active_tree, run_slot, tree_slot
+from joins.indexes.pim_tree.mutable import (
+    clear_tree,
+    fetch_node,
+    find_leaf,
+    insert_into_subindex,
+    route,
+)
+from joins.machine.atomics import lock, unlock
+from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import aligned
-from joins.machine.stops import DONE, MAINTAIN
-from joins.matches import MatchBuffer, ProbeResult, find_matches
+from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
+from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
 from joins.state import State, Stateful
-from joins.work import COUNTERS, NO_WORK, Work
+from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, COUNTERS, NO_WORK, Work
 
+_ENTRY_BYTES = 16
 WIDTH = 32
 """Entries per leaf and children per node, of both kinds of trees: four cache lines of keys."""
 
@@ -86,7 +112,7 @@ class ForestIndex(Stateful, ABC):
         for slot in range(sides * trees):
             clear_tree(self.forest, slot, 1, 0)
         for side in range(sides):
-            self.forest.sides[side, TREE_COUNT] = 1
+            self.forest.sides[side]["tree_count"] = 1
             self._begin(side)
 
     @abstractmethod
@@ -104,19 +130,19 @@ class ForestIndex(Stateful, ABC):
         """Return how many entries a side holds, expired ones that are still there included."""
         forest = self.forest
         in_runs = sum(
-            forest.run_shape[run_slot(forest, side, k), LENGTH]
-            for k in range(forest.sides[side, RUN_COUNT])
+            forest.run_length[run_slot(forest, side, k)]
+            for k in range(forest.sides[side]["run_count"])
         )
         in_trees = sum(
-            forest.tree_state[tree_slot(forest, side, k), ENTRIES]
-            for k in range(forest.sides[side, TREE_COUNT])
+            forest.tree_entries[tree_slot(forest, side, k), 0]
+            for k in range(forest.sides[side]["tree_count"])
         )
         return int(in_runs + in_trees)
 
     def live(self, side: int) -> int:
         """Return how many positions of a side have not expired, missing ones included."""
         state = self.forest.sides[side]
-        return max(1, int(state[NEXT_POSITION] - state[HORIZON]))
+        return max(1, int(state["next_position"] - state["horizon"]))
 
     def insert(self, keys: np.ndarray, positions: np.ndarray, *, side: int = 0) -> Work:
         """Insert entries one after the other; *positions* ascend from one call to the next.
@@ -135,7 +161,7 @@ class ForestIndex(Stateful, ABC):
             work += self.mend(side, why)
 
     def _check_ascending(self, positions: np.ndarray, side: int) -> None:
-        before = np.concatenate([[self.forest.sides[side, NEXT_POSITION] - 1], positions])
+        before = np.concatenate([[self.forest.sides[side]["next_position"] - 1], positions])
         if (positions <= before[:-1]).any():
             row = int((positions <= before[:-1]).argmax())
             raise ValueError(
@@ -146,7 +172,7 @@ class ForestIndex(Stateful, ABC):
         """Do what a kernel stopped for: maintain the side, or make room for nodes."""
         if why == MAINTAIN:
             return self.maintain(side)
-        nodes = int(self.forest.ring[SLOT_NODES])
+        nodes = int(self.forest.slots.nodes)
         self.reserve(tree_nodes=nodes + nodes // 2)
         return NO_WORK
 
@@ -174,7 +200,7 @@ class ForestIndex(Stateful, ABC):
         """
         low, high = ordered_ranges(lo, hi, self.dtype)
         if start is None:
-            start = np.full(len(low), self.forest.sides[side, HORIZON])
+            start = np.full(len(low), self.forest.sides[side]["horizon"])
         start, stop = window_columns(start, stop, len(low))
 
         def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
@@ -185,7 +211,7 @@ class ForestIndex(Stateful, ABC):
     def expire(self, before: int, *, side: int = 0) -> Work:
         """Let positions less than *before* go; they leave at the next merge, or with their tree."""
         state = self.forest.sides[side]
-        state[HORIZON] = max(state[HORIZON], before)
+        state["horizon"] = max(state["horizon"], before)
         return NO_WORK
 
     def reserve(self, *, run_entries: int = 0, tree_nodes: int = 0, subindexes: int = 0) -> None:
@@ -197,15 +223,20 @@ class ForestIndex(Stateful, ABC):
     def restore(self, state: State) -> None:
         """Go back to a state that `snapshot` returned; arrays begin at cache lines again."""
         super().restore(state)
-        self.forest = Forest(*map(_aligned_copy, self.forest))
+        arrays: Any = {
+            name: _aligned_copy(value)
+            for name, value in self.forest._asdict().items()
+            if name != "slots"
+        }
+        self.forest = self.forest._replace(**arrays)
 
     def active_entries(self, side: int) -> int:
         """Return how many entries the tree holds that takes what is inserted."""
-        return int(self.forest.tree_state[active_tree(self.forest, side), ENTRIES])
+        return int(self.forest.tree_entries[active_tree(self.forest, side), 0])
 
     @property
     def _trees(self) -> int:
-        return int(self.forest.ring[RING_TREES])
+        return int(self.forest.slots.trees)
 
 
 def _aligned_copy(values: np.ndarray) -> np.ndarray:
@@ -223,3 +254,219 @@ def ordered_ranges(lo: Any, hi: Any, dtype: np.dtype) -> tuple[np.ndarray, np.nd
         if nan.any():
             lo, hi = np.where(nan, 1.0, lo), np.where(nan, 0.0, hi)
     return ordered(lo), ordered(hi)
+
+
+class Sought(NamedTuple):
+    """What a tuple looks for.
+
+    Attributes
+    ----------
+    low, high
+        The keys, both ends included.
+    start, stop
+        The positions: *start* to *stop* - 1.
+    row
+        Its row of the output.
+    """
+
+    low: int
+    high: int
+    start: int
+    stop: int
+    row: int
+
+
+@inlined
+def probe_run(
+    forest: Forest,
+    slot: int,
+    begin: int,
+    sought: Sought,
+    output: MatchBuffer,
+    counters: np.ndarray,
+) -> None:
+    """Report what a run holds from place *begin* on, that of the least key sought."""
+    place = begin
+    entries = forest.run_length[slot]
+    while place < entries and forest.run_keys[slot, place] <= sought.high:
+        position = forest.run_positions[slot, place]
+        if sought.start <= position < sought.stop:
+            add_match(output, sought.row, position)
+        place += 1
+    counters[COMPARISONS] += place - begin + (place < entries)
+
+
+@inlined
+def probe_tree(
+    forest: Forest,
+    run: int,
+    slot: int,
+    subindex: int,
+    leaf: int,
+    sought: Sought,
+    output: MatchBuffer,
+    counters: np.ndarray,
+    concurrent: bool,
+) -> None:
+    """Report what a mutable tree holds, from *subindex* on, that of the least key sought.
+
+    So is *leaf* where it is known, or else `NONE`; the work is that of a search for it in any case.
+    Leaves are followed from one subindex to the next as long as its range begins below the
+    greatest. With *concurrent* a subindex is read under its lock, and the next one's is taken
+    before this one's is given back.
+    """
+    pool, low, high = forest.pool, sought.low, sought.high
+    width, base = tree_width(forest), first_node(forest, slot)
+    first, line = subindex, subindex_row(forest, slot, subindex)
+    depth = forest.tree_depth[slot]
+    if concurrent:
+        lock(forest.subindexes, line, LOCK)
+    root, height = forest.subindexes[line, ROOT], forest.subindexes[line, HEIGHT]
+    leaf = find_leaf(forest, slot, root, height, low) if leaf == NONE else leaf
+    counters[COMPARISONS] += height * width
+    # Entries with lesser keys can only be in the first leaf.
+    at = count_less(pool, base + leaf, KEYS, width, low)
+    scanned = width
+    below = True
+    while below:
+        size = pool[base + leaf, SIZE]
+        while at < size and pool[base + leaf, KEYS + at] <= high:
+            position = pool[base + leaf, KEYS + width + at]
+            if sought.start <= position < sought.stop:
+                add_match(output, sought.row, position)
+            at += 1
+        scanned += at
+        below = at == size
+        leaf = pool[base + leaf, NEXT]
+        at = 0
+        if leaf == NONE:
+            break
+        if below and leaf == subindex + 1:  # the first leaf of the next subindex
+            if greatest_key(forest, run, depth, subindex) >= high:
+                break
+            subindex += 1
+            if concurrent:
+                lock(forest.subindexes, line + 1, LOCK)
+                unlock(forest.subindexes, line, LOCK)
+            line += 1
+    counters[COMPARISONS] += scanned
+    if concurrent:
+        unlock(forest.subindexes, line, LOCK)
+        counters[ATOMICS] += 2 * (1 + subindex - first)
+
+
+@kernel
+def merge_runs(
+    forest: Forest, source: int, tree: int, target: int, horizon: int, counters: np.ndarray
+) -> None:
+    """Write what run *source* and mutable *tree* hold from position *horizon* on to run *target*.
+
+    Neither source changes. A *source* of `NONE` holds nothing. Where keys tie, the older come
+    first.
+    """
+    keys, positions, pool = forest.run_keys, forest.run_positions, forest.pool
+    entries = forest.run_length[source] if source != NONE else 0
+    width, base = tree_width(forest), first_node(forest, tree)
+    old, written, leaf = 0, 0, 0
+    while leaf != NONE:
+        node = base + leaf
+        # The next leaf may lie anywhere, and nothing else tells the machine that it will be read.
+        leaf = pool[node, NEXT]
+        if leaf != NONE:
+            fetch_node(forest, base + leaf, pool.shape[1])
+        for i in range(KEYS, KEYS + pool[node, SIZE]):
+            key = pool[node, i]
+            while old < entries and keys[source, old] <= key:
+                # Written in any case, and overwritten by the next when it has expired: which of
+                # the two is not to be foreseen, and a branch would be guessed wrong.
+                keys[target, written] = keys[source, old]
+                positions[target, written] = positions[source, old]
+                written += positions[source, old] >= horizon
+                old += 1
+            keys[target, written] = key
+            positions[target, written] = pool[node, i + width]
+            written += pool[node, i + width] >= horizon
+    while old < entries:
+        keys[target, written] = keys[source, old]
+        positions[target, written] = positions[source, old]
+        written += positions[source, old] >= horizon
+        old += 1
+    counters[COMPARISONS] += entries
+    counters[BYTES_COPIED] += _ENTRY_BYTES * written
+    build_inner(forest, target, written, counters)
+    build_coarse(forest, target)
+
+
+@kernel
+def merge_side(forest: Forest, side: int, insertion_depth: int, counters: np.ndarray) -> None:
+    """Merge the active tree of a side into its run, and begin with empty subindexes.
+
+    Entries below the side's horizon are left behind. There are two run slots: one is read, the
+    other is written and then takes its place.
+    """
+    tree = active_tree(forest, side)
+    source, target = run_slot(forest, side, 0), run_slot(forest, side, 1)
+    merge_runs(forest, source, tree, target, forest.sides[side].horizon, counters)
+    forest.sides[side].run_first = (forest.sides[side].run_first + 1) % forest.slots.runs
+    depth, subindexes = nodes_at(forest, target, insertion_depth)
+    clear_tree(forest, tree, subindexes, depth)
+
+
+@kernel
+def insert_entries(
+    forest: Forest,
+    side: int,
+    keys: np.ndarray,
+    positions: np.ndarray,
+    begin: int,
+    counters: np.ndarray,
+) -> tuple[int, int]:
+    """Insert entries from row *begin* on; return the row it stopped at, and why."""
+    tree = active_tree(forest, side)
+    run = run_slot(forest, side, 0)
+    for row in range(begin, len(keys)):
+        if forest.tree_entries[tree, 0] >= forest.sides[side].limit:
+            return row, MAINTAIN
+        if forest.tree_nodes[tree, 0] + ROOM_NODES > forest.slots.nodes:
+            return row, NO_ROOM
+        subindex = route(forest, run, tree, keys[row], counters)
+        insert_into_subindex(forest, tree, subindex, NONE, keys[row], positions[row], counters)
+        forest.tree_entries[tree, 0] += 1
+        forest.sides[side].next_position = positions[row] + 1
+    return len(keys), DONE
+
+
+@kernel
+def probe_entries(
+    forest: Forest,
+    side: int,
+    low: np.ndarray,
+    high: np.ndarray,
+    start: np.ndarray,
+    stop: np.ndarray,
+    begin: int,
+    output: MatchBuffer,
+    counters: np.ndarray,
+) -> int:
+    """Probe all live trees of a side, row by row from *begin* on; return the row it came to."""
+    for row in range(begin, len(low)):
+        begin_row(output, counters)
+        if low[row] > high[row]:
+            continue
+        key, subindex = low[row], 0
+        sought = Sought(key, high[row], start[row], stop[row], row)
+        run = run_slot(forest, side, 0)
+        depth = forest.tree_depth[active_tree(forest, side)]
+        for k in range(forest.sides[side].run_count):
+            run = run_slot(forest, side, k)
+            subindex = descend(forest, run, 0, 0, depth, key, counters)
+            levels = forest.run_levels[run]
+            leaf = descend(forest, run, subindex, depth, levels, key, counters)
+            place = place_in_leaf(forest, run, leaf, key, counters)
+            probe_run(forest, run, place, sought, output, counters)
+        for k in range(forest.sides[side].tree_count):
+            tree = tree_slot(forest, side, k)
+            probe_tree(forest, run, tree, subindex, NONE, sought, output, counters, False)
+        if not commit_row(output, row, counters):
+            return row
+    return len(low)

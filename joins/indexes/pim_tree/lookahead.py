@@ -19,34 +19,23 @@ from typing import Protocol
 
 import numpy as np
 
-from joins.indexes.pim_tree.coarse import first_place, leaf_below, place_from
-from joins.indexes.pim_tree.immutable import count_less, descend
-from joins.indexes.pim_tree.layout import (
-    DEPTH,
+from joins.indexes.pim_tree.css_tree import count_less, descend, first_place, leaf_below, place_from
+from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
-    LEVELS,
     NONE,
-    RING_RUNS,
-    RING_TREES,
     ROOT,
-    RUN_COUNT,
-    RUN_WIDTH,
     SIZE,
-    SLOT_NODES,
     SPLITS,
-    TREE_COUNT,
     Forest,
-)
-from joins.indexes.pim_tree.mutable import (
-    claim_words,
-    fetch_node,
+    active_tree,
     first_node,
-    route,
+    run_slot,
     subindex_row,
+    tree_slot,
     tree_width,
 )
-from joins.indexes.pim_tree.probe import active_tree, run_slot, tree_slot
+from joins.indexes.pim_tree.mutable import claim_words, fetch_node, route
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import prefetch_entry, prefetch_to_write
 from joins.machine.memory import aligned
@@ -78,7 +67,7 @@ class Arriving(Protocol):
 
 def make_places(forest: Forest, tuples: int) -> np.ndarray:
     """Return working memory for `look_up_block`, a row for each of *tuples* tuples."""
-    columns = PLACES + forest.ring[RING_RUNS] + 2 * forest.ring[RING_TREES]
+    columns = PLACES + forest.slots.runs + 2 * forest.slots.trees
     return aligned((tuples, columns))
 
 
@@ -88,7 +77,7 @@ def read_leaf(forest: Forest, tree: int) -> int:
 
     Its subindex's splits are in the next.
     """
-    return PLACES + forest.ring[RING_RUNS] + 2 * tree
+    return PLACES + forest.slots.runs + 2 * tree
 
 
 @inlined
@@ -148,13 +137,13 @@ def _look_up_runs(
 ) -> None:
     """Find subindexes, and the nodes above the leaves where the range begins; ask for both."""
     active = active_tree(forest, probed)
-    depth, width = forest.tree_state[active, DEPTH], forest.ring[RUN_WIDTH]
+    depth, width = forest.tree_depth[active], forest.slots.run_width
     found[READ] = 0
-    for k in range(forest.sides[probed, RUN_COUNT]):
+    for k in range(forest.sides[probed].run_count):
         run = run_slot(forest, probed, k)
         node = descend(forest, run, 0, 0, depth, low, counters)
         found[READ] = node
-        deepest = max(depth, forest.run_shape[run, LEVELS] - 1)
+        deepest = max(depth, forest.run_levels[run] - 1)
         node = descend(forest, run, node, depth, deepest, low, counters)
         found[PLACES + k] = node
         prefetch_entry(forest.run_coarse, run, node * width)
@@ -169,18 +158,18 @@ def _find_leaves(
     forest: Forest, probed: int, low: int, found: np.ndarray, counters: np.ndarray
 ) -> None:
     """Find the leaves of immutable trees where the range begins, and ask for their fences."""
-    for k in range(forest.sides[probed, RUN_COUNT]):
+    for k in range(forest.sides[probed].run_count):
         run = run_slot(forest, probed, k)
-        if forest.run_shape[run, LEVELS] > 0:
+        if forest.run_levels[run] > 0:
             found[PLACES + k] = leaf_below(forest, run, found[PLACES + k], low)
-            counters[COMPARISONS] += forest.ring[RUN_WIDTH]
+            counters[COMPARISONS] += forest.slots.run_width
         prefetch_entry(forest.run_fences, run, found[PLACES + k])
 
 
 @inlined
 def _find_lines(forest: Forest, probed: int, low: int, found: np.ndarray) -> None:
     """Find the lines of those leaves where the range begins, and ask for them."""
-    for k in range(forest.sides[probed, RUN_COUNT]):
+    for k in range(forest.sides[probed].run_count):
         run = run_slot(forest, probed, k)
         place = first_place(forest, run, found[PLACES + k], low)
         found[PLACES + k] = place
@@ -192,10 +181,10 @@ def _find_places(
     forest: Forest, probed: int, low: int, found: np.ndarray, counters: np.ndarray
 ) -> None:
     """Find where exactly the range begins in immutable trees, and ask for what it holds."""
-    for k in range(forest.sides[probed, RUN_COUNT]):
+    for k in range(forest.sides[probed].run_count):
         run = run_slot(forest, probed, k)
         place = place_from(forest, run, found[PLACES + k], low)
-        counters[COMPARISONS] += forest.ring[RUN_WIDTH]
+        counters[COMPARISONS] += forest.slots.run_width
         found[PLACES + k] = place
         prefetch_entry(forest.run_positions, run, place)
         # It may be in the next line, and that in the next leaf.
@@ -207,7 +196,7 @@ def _find_places(
 def _fetch_roots(forest: Forest, own: int, probed: int, found: np.ndarray) -> None:
     """Ask for the keys of the subindexes' roots."""
     words = KEYS + tree_width(forest)
-    for k in range(forest.sides[probed, TREE_COUNT]):
+    for k in range(forest.sides[probed].tree_count):
         tree = tree_slot(forest, probed, k)
         root = forest.subindexes[subindex_row(forest, tree, found[READ]), ROOT]
         fetch_node(forest, first_node(forest, tree) + root, words)
@@ -221,7 +210,7 @@ def _look_up_leaves(
     forest: Forest, own: int, probed: int, key: int, low: int, found: np.ndarray
 ) -> None:
     """Find the leaves that will be read and written, and ask for their keys."""
-    for k in range(forest.sides[probed, TREE_COUNT]):
+    for k in range(forest.sides[probed].tree_count):
         tree = tree_slot(forest, probed, k)
         _look_up_leaf(forest, tree, found[READ], low, found, read_leaf(forest, k))
         node = first_node(forest, tree) + found[read_leaf(forest, k)]
@@ -239,7 +228,7 @@ def _fetch_positions(
     forest: Forest, own: int, probed: int, key: int, low: int, found: np.ndarray
 ) -> None:
     """Ask for the positions in leaves that will be read or moved."""
-    for k in range(forest.sides[probed, TREE_COUNT]):
+    for k in range(forest.sides[probed].tree_count):
         node = first_node(forest, tree_slot(forest, probed, k)) + found[read_leaf(forest, k)]
         word = _position_word(forest, node, low)
         prefetch_entry(forest.pool, node, word)
@@ -269,7 +258,7 @@ def _look_up_leaf(
         full |= forest.pool[base + node, SIZE] == width
         at = min(count_less(forest.pool, base + node, KEYS, width, key), width - 1)
         child = forest.pool[base + node, KEYS + width + at]
-        if child < 0 or child >= forest.ring[SLOT_NODES]:
+        if child < 0 or child >= forest.slots.nodes:
             break
         node = child
     found[column] = node

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.pim_tree.immutable import count_less, descend
-from joins.indexes.pim_tree.layout import (
-    DEPTH,
-    ENTRIES,
+from joins.indexes.pim_tree.css_tree import count_less, descend
+from joins.indexes.pim_tree.forest import (
     HEIGHT,
     INF,
     KEYS,
     LOCK,
     NEXT,
-    NODES,
     NONE,
     ROOT,
     SIZE,
-    SLOT_NODES,
-    SLOT_SUBINDEXES,
     SPLITS,
-    SUBINDEXES,
     Forest,
+    first_node,
+    subindex_row,
+    tree_width,
 )
 from joins.machine.atomics import fetch_add, lock, unlock
 from joins.machine.compiling import inlined, kernel
@@ -38,7 +35,7 @@ from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 @kernel
 def clear_tree(forest: Forest, slot: int, subindexes: int, depth: int) -> None:
     """Make a mutable tree empty, with that many subindexes below *depth* of the run."""
-    pool, state = forest.pool, forest.tree_state
+    pool = forest.pool
     width, base = tree_width(forest), first_node(forest, slot)
     first = subindex_row(forest, slot, 0)
     for i in range(subindexes):
@@ -50,28 +47,10 @@ def clear_tree(forest: Forest, slot: int, subindexes: int, depth: int) -> None:
         forest.subindexes[first + i, ROOT] = i
         forest.subindexes[first + i, HEIGHT] = 0
         forest.subindexes[first + i, SPLITS] = 0
-    state[slot, NODES] = subindexes
-    state[slot, ENTRIES] = 0
-    state[slot, SUBINDEXES] = subindexes
-    state[slot, DEPTH] = depth
-
-
-@inlined
-def tree_width(forest: Forest) -> int:
-    """Return the entries per leaf and children per node of the mutable trees."""
-    return (forest.pool.shape[1] - KEYS) >> 1
-
-
-@inlined
-def first_node(forest: Forest, slot: int) -> int:
-    """Return the row of `Forest.pool` where the nodes of a tree slot begin."""
-    return slot * forest.ring[SLOT_NODES]
-
-
-@inlined
-def subindex_row(forest: Forest, slot: int, subindex: int) -> int:
-    """Return the row of `Forest.subindexes` that describes a subindex."""
-    return slot * forest.ring[SLOT_SUBINDEXES] + subindex
+    forest.tree_nodes[slot, 0] = subindexes
+    forest.tree_entries[slot, 0] = 0
+    forest.tree_subindexes[slot] = subindexes
+    forest.tree_depth[slot] = depth
 
 
 @inlined
@@ -94,7 +73,7 @@ def claim_words(forest: Forest, node: int, begin: int, end: int) -> None:
 @inlined
 def route(forest: Forest, run: int, tree: int, key: int, counters: np.ndarray) -> int:
     """Return the subindex whose range holds *key*: a descent of the run to the insertion depth."""
-    return descend(forest, run, 0, 0, forest.tree_state[tree, DEPTH], key, counters)
+    return descend(forest, run, 0, 0, forest.tree_depth[tree], key, counters)
 
 
 @inlined
@@ -117,7 +96,7 @@ def _split(forest: Forest, slot: int, node: int, is_leaf: bool, counters: np.nda
     """
     pool = forest.pool
     width, base = tree_width(forest), first_node(forest, slot)
-    right = fetch_add(forest.tree_state, slot, NODES, 1)
+    right = fetch_add(forest.tree_nodes, slot, 0, 1)
     keep = width >> 1
     at = KEYS + keep
     move_entries(pool, base + node, at, base + right, KEYS, width - keep)
@@ -162,7 +141,7 @@ def _split_child(
 def _split_root(forest: Forest, slot: int, row: int, counters: np.ndarray) -> None:
     pool = forest.pool
     width, base = tree_width(forest), first_node(forest, slot)
-    root = fetch_add(forest.tree_state, slot, NODES, 1)
+    root = fetch_add(forest.tree_nodes, slot, 0, 1)
     for i in range(width):
         pool[base + root, KEYS + i] = INF
     pool[base + root, KEYS + width] = forest.subindexes[row, ROOT]

@@ -12,19 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from joins.indexes.pim_tree.index import WIDTH, ForestIndex
-from joins.indexes.pim_tree.layout import (
-    DEPTH,
-    LEVEL_STARTS,
-    LIMIT,
-    RUN_COUNT,
-    RUN_WIDTH,
-    SUBINDEXES,
-    nodes_room,
-    ordered,
-)
-from joins.indexes.pim_tree.merge import merge_side
-from joins.indexes.pim_tree.probe import active_tree, run_slot
+from joins.indexes.pim_tree.forest import active_tree, nodes_room, ordered, run_slot
+from joins.indexes.pim_tree.index import WIDTH, ForestIndex, merge_side
 from joins.work import COUNTERS, Work
 
 MERGE_RATIO = 1 / 8
@@ -74,8 +63,8 @@ class PimTree(ForestIndex):
         )
 
     def _begin(self, side: int) -> None:
-        self.forest.sides[side, RUN_COUNT] = 1
-        self.forest.sides[side, LIMIT] = 1
+        self.forest.sides[side]["run_count"] = 1
+        self.forest.sides[side]["limit"] = 1
 
     def merge_limit(self, live: int) -> int:
         """Return the entries of the mutable component at which a merge is due."""
@@ -83,7 +72,7 @@ class PimTree(ForestIndex):
 
     def make_room(self, held: int, entries: int) -> None:
         """Make room for *held* entries after a merge, and *entries* inserts until the next one."""
-        width = int(self.forest.ring[RUN_WIDTH])
+        width = int(self.forest.slots.run_width)
         leaves = -(-held // width)
         subindexes = max(1, min(width**self._insertion_depth, -(-leaves // width)))
         self.reserve(
@@ -98,17 +87,17 @@ class PimTree(ForestIndex):
         self.make_room(min(self.live(side), self.entries(side)), limit)
         counters = np.zeros(len(COUNTERS), np.int64)
         merge_side(self.forest, side, self._insertion_depth, counters)
-        self.forest.sides[side, LIMIT] = limit
+        self.forest.sides[side]["limit"] = limit
         return Work.from_counters(counters)
 
     def spread(self, keys: np.ndarray, *, side: int = 0) -> np.ndarray:
         """Return how many of *keys* each subindex would be given."""
         forest = self.forest
         run, tree = run_slot(forest, side, 0), active_tree(forest, side)
-        depth, subindexes = forest.tree_state[tree, DEPTH], forest.tree_state[tree, SUBINDEXES]
+        depth, subindexes = forest.tree_depth[tree], forest.tree_subindexes[tree]
         if depth == 0:
             return np.array([len(keys)])
-        begin, end = forest.run_shape[run, LEVEL_STARTS + depth - 1 : LEVEL_STARTS + depth + 1]
+        begin, end = forest.level_starts[run, depth - 1 : depth + 1]
         place = np.searchsorted(forest.run_inner[run, begin:end], ordered(keys))
         return np.bincount(place, minlength=subindexes)
 

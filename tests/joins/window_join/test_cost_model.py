@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.indexes.pim_tree.immutable import build_inner, nodes_at
-from joins.indexes.pim_tree.layout import LEVELS
+from joins.indexes.pim_tree.css_tree import build_inner, nodes_at
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.window_join.model.cost_model import (
     Load,
@@ -73,7 +72,7 @@ def test_a_full_tree_is_the_one_that_is_built(entries, depth):
     tree.make_room(entries, 1)
     run = 0
     build_inner(tree.forest, run, entries, np.zeros(len(COUNTERS), np.int64))
-    assert CSS.height(entries) == 1 + tree.forest.run_shape[run, LEVELS]
+    assert CSS.height(entries) == 1 + tree.forest.run_levels[run]
     deep, subindexes = subindexes_at(depth, entries, CSS)
     assert nodes_at(tree.forest, run, depth) == (deep, math.ceil(subindexes - 1e-9))
 

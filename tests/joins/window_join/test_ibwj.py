@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.indexes.pim_tree.chain import Chain
-from joins.indexes.pim_tree.layout import Forest
+from joins.indexes.pim_tree.forest import Forest
 from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.batches.sorted_runs import SortedRunsJoin
@@ -104,7 +104,7 @@ def test_looking_ahead_changes_no_answer_nor_work_nor_tree(index, sides, run_wid
     assert together.work == sum((found.work for found in alone), NO_WORK)
     forests = [join.index.forest for join in joins]
     for name, one, other in zip(Forest._fields, *forests, strict=True):
-        assert (one == other).all(), name
+        assert np.all(one == other), name
 
 
 @pytest.mark.parametrize("length", [2, 3, 5])

@@ -6,15 +6,18 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.pim_tree.coarse import build_coarse, first_place, leaf_below, place_from
-from joins.indexes.pim_tree.immutable import (
+from joins.indexes.pim_tree.css_tree import (
+    build_coarse,
     build_inner,
     descend,
+    first_place,
     greatest_key,
+    leaf_below,
     nodes_at,
+    place_from,
     place_in_leaf,
 )
-from joins.indexes.pim_tree.layout import INF, LENGTH, LEVELS, make_forest, ordered
+from joins.indexes.pim_tree.forest import INF, make_forest, ordered
 from joins.work import COUNTERS
 
 
@@ -51,8 +54,8 @@ def test_searching_from_any_depth_finds_the_first_place(seed, n, spread, width, 
     keys[rng.random(n) < 0.02] = -INF - 1
     keys.sort()
     forest, counters = tree_of(keys, width)
-    assert forest.run_shape[0, LENGTH] == n
-    levels = int(forest.run_shape[0, LEVELS])
+    assert forest.run_length[0] == n
+    levels = int(forest.run_levels[0])
     depth, nodes = nodes_at(forest, 0, depth)
     assert depth <= max(0, levels - 1)
     assert nodes == max(1, -(-n // width ** (levels - depth + 1)))
@@ -82,7 +85,7 @@ def test_a_coarse_copy_leads_to_the_leaf_and_the_place(seed, n, bits, width):
     keys[rng.random(n) < 0.02] = -INF - 1
     keys.sort()
     forest, counters = tree_of(keys, width)
-    levels = int(forest.run_shape[0, LEVELS])
+    levels = int(forest.run_levels[0])
     probes = np.concatenate([keys, keys + (keys < INF), [-INF - 1, 0, INF]])
     for probe in rng.permutation(probes)[:300].tolist():
         leaf = descend(forest, 0, 0, 0, levels, probe, counters)
@@ -99,7 +102,7 @@ def test_a_coarse_copy_tells_the_line_of_a_leaf():
     width, n = 32, 5000
     keys = np.cumsum(np.random.default_rng(1).integers(1, 2000, n))
     forest, counters = tree_of(keys, width)
-    levels = int(forest.run_shape[0, LEVELS])
+    levels = int(forest.run_levels[0])
     quarters = 0
     for key in keys.tolist():
         leaf = descend(forest, 0, 0, 0, levels, key, counters)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.indexes.pim_tree.layout import make_forest, resize
+from joins.indexes.pim_tree.forest import make_forest, resize
 
 room = st.fixed_dictionaries(
     {

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from joins.indexes.pim_tree.forest import active_tree, run_slot
 from joins.indexes.pim_tree.mutable import route
 from joins.indexes.pim_tree.pim_tree import PimTree
-from joins.indexes.pim_tree.probe import active_tree, run_slot
 from joins.work import COUNTERS
 
 

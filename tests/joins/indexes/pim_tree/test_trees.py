@@ -16,8 +16,7 @@ from hypothesis.stateful import (
 
 from joins.hashing import mix
 from joins.indexes.pim_tree.chain import Chain
-from joins.indexes.pim_tree.layout import (
-    ENTRIES,
+from joins.indexes.pim_tree.forest import (
     HEIGHT,
     INF,
     KEYS,
@@ -25,12 +24,11 @@ from joins.indexes.pim_tree.layout import (
     NONE,
     ROOT,
     SIZE,
-    SUBINDEXES,
-    TREE_COUNT,
+    first_node,
+    subindex_row,
+    tree_slot,
 )
-from joins.indexes.pim_tree.mutable import first_node, subindex_row
 from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
-from joins.indexes.pim_tree.probe import tree_slot
 
 KINDS = {
     "pim": lambda **o: PimTree(merge_ratio=0.7, insertion_depth=2, **o),
@@ -65,13 +63,13 @@ def assert_well_formed(forest, slot):
             assert ends[child] <= ends[child + 1]
             descend(row[KEYS + width + child], height - 1, ends[child], ends[child + 1])
 
-    for subindex in range(forest.tree_state[slot, SUBINDEXES]):
+    for subindex in range(forest.tree_subindexes[slot]):
         line = forest.subindexes[subindex_row(forest, slot, subindex)]
         before = len(leaves)
         descend(int(line[ROOT]), int(line[HEIGHT]), -INF - 1, INF)
         assert leaves[before] == subindex
     assert keys == sorted(keys)
-    assert len(keys) == forest.tree_state[slot, ENTRIES]
+    assert len(keys) == forest.tree_entries[slot, 0]
     linked, leaf = [], 0
     while leaf != NONE:
         linked.append(leaf)
@@ -152,7 +150,9 @@ class Machine(RuleBasedStateMachine):
         saved = self.index.snapshot()
         self.index = KINDS[self.kind](sides=self.sides, dtype=self.dtype, run_width=4, tree_width=4)
         self.index.restore(saved)
-        for old, new in zip(kept, self.index.forest, strict=True):
+        assert self.index.forest.slots == kept.slots
+        for name in set(kept._fields) - {"slots"}:
+            old, new = getattr(kept, name), getattr(self.index.forest, name)
             assert new.dtype == old.dtype
             assert np.array_equal(new, old)
 
@@ -160,7 +160,7 @@ class Machine(RuleBasedStateMachine):
     def trees_are_well_formed(self):
         for side in range(self.sides if hasattr(self, "sides") else 0):
             forest = self.index.forest
-            for place in range(forest.sides[side, TREE_COUNT]):
+            for place in range(forest.sides[side]["tree_count"]):
                 assert_well_formed(forest, tree_slot(forest, side, place))
             live = sum(p >= self.horizon[side] for _, p in self.entries[side])
             assert live <= self.index.entries(side) <= len(self.entries[side])

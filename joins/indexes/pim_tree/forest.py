@@ -1,7 +1,7 @@
-"""Where the trees of a join lie: a few arrays of int64, shared by all its sides.
+"""The memory of a join's trees: a few arrays of int64, shared by all its sides.
 
 Whatever the structure (B-chain, IB-chain, IM-Tree, PIM-Tree), a side of a join holds some immutable
-trees and some mutable ones, and the last mutable one takes what is inserted. Both kinds lie in
+trees and some mutable ones, and the last mutable one takes what is inserted. Both kinds are in
 rings of slots, so that one set of kernels serves all structures and both sides, and nothing is
 allocated while tuples flow. Keys are whole numbers in their order (see `ordered`).
 
@@ -21,13 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.machine.memory import aligned, own_lines
+from joins.machine.compiling import inlined
+from joins.machine.memory import LINE, aligned, own_lines
 
 INF = np.iinfo(np.int64).max
 NONE = -1
 
-LENGTH, LEVELS, LEVEL_STARTS = 0, 1, 2
-"""Places in a row of `Forest.run_shape`: entries, inner levels, where each level begins."""
 LEVELS_MAX = 32
 
 LOCK, ROOT, HEIGHT, SPLITS = range(4)
@@ -38,18 +37,46 @@ SUBINDEX_WORDS = 8
 SIZE, NEXT, KEYS = 0, 1, 8
 """Places in a node; keys begin at a cache line of their own."""
 
-SUBINDEXES, DEPTH, NODES, ENTRIES = 0, 1, 8, 16
-"""Places in a row of `Forest.tree_state`: subindexes, and the levels of the immutable tree that
-lead to them; nodes ever used; entries. What changes with every tuple has a cache line of its own,
-or each change would take what all threads read from them."""
-TREE_WORDS = 24
-
-RUN_FIRST, RUN_COUNT, TREE_FIRST, TREE_COUNT, LIMIT, HORIZON, NEXT_POSITION = range(7)
-"""Places in a row of `Forest.sides`: the rings' live slots, the entries of the active tree at which
-the side needs maintenance, the positions below which all are expired, and the next position."""
+SIDE = np.dtype(
+    [
+        (name, "i8")
+        for name in (
+            "run_first",
+            "run_count",
+            "tree_first",
+            "tree_count",
+            "limit",
+            "horizon",
+            "next_position",
+            "unused",
+        )
+    ]
+)
+"""A side, one cache line: the rings' live slots, the entries of the active tree at which the side
+needs maintenance, the position below which all are expired, and the next position."""
 
 ROOM_NODES = LEVELS_MAX
 """Nodes that must be free before an insert: it splits every level at the most."""
+
+
+class Slots(NamedTuple):
+    """What does not change while kernels run.
+
+    Attributes
+    ----------
+    runs, trees
+        Slots of each side.
+    run_width
+        Entries per leaf and children per node of a run.
+    nodes, subindexes
+        That a tree slot has room for.
+    """
+
+    runs: int
+    trees: int
+    run_width: int
+    nodes: int
+    subindexes: int
 
 
 class Forest(NamedTuple):
@@ -64,18 +91,22 @@ class Forest(NamedTuple):
     run_coarse, run_fences
         int16 and int64: what is searched first, see `joins.indexes.pim_tree.coarse`; one for each
         leaf, shape (run slots, leaves).
-    run_shape
-        See `LENGTH`.
+    run_length, run_levels, level_starts
+        Of each run its entries and inner levels, and where each level begins in *run_inner*.
     pool
         Nodes of the mutable trees, shape (tree slots * nodes per slot, words).
     subindexes
         See `LOCK`; row ``slot * capacity + subindex``.
-    tree_state
-        See `NODES`.
+    tree_depth, tree_subindexes
+        Of each mutable tree the levels of the immutable tree that lead to its subindexes, and how
+        many there are.
+    tree_nodes, tree_entries
+        Of each mutable tree the nodes ever used and the entries, in column 0. They change all the
+        time, and have a cache line of their own: each change takes the line from all threads.
     sides
-        See `RUN_FIRST`; one row a side.
-    ring
-        Numbers that do not change, see `RING_RUNS`.
+        `SIDE`, one for each side.
+    slots
+        How many slots there are, and how large they are.
     """
 
     run_keys: np.ndarray
@@ -83,17 +114,17 @@ class Forest(NamedTuple):
     run_inner: np.ndarray
     run_coarse: np.ndarray
     run_fences: np.ndarray
-    run_shape: np.ndarray
+    run_length: np.ndarray
+    run_levels: np.ndarray
+    level_starts: np.ndarray
     pool: np.ndarray
     subindexes: np.ndarray
-    tree_state: np.ndarray
+    tree_depth: np.ndarray
+    tree_subindexes: np.ndarray
+    tree_nodes: np.ndarray
+    tree_entries: np.ndarray
     sides: np.ndarray
-    ring: np.ndarray
-
-
-RING_RUNS, RING_TREES, RUN_WIDTH, SLOT_NODES, SLOT_SUBINDEXES = range(5)
-"""Places in `Forest.ring`: run slots and tree slots per side, entries per leaf and children per
-node of a run, nodes and subindexes that a tree slot has room for."""
+    slots: Slots
 
 
 def inner_room(entries: int, width: int) -> int:
@@ -148,56 +179,52 @@ def make_forest(
         run_inner=aligned((sides * runs, inner_room(padded, run_width))),
         run_coarse=aligned((sides * runs, leaves), "int16"),
         run_fences=aligned((sides * runs, leaves)),
-        run_shape=aligned((sides * runs, LEVEL_STARTS + LEVELS_MAX)),
+        run_length=own_lines(sides * runs),
+        run_levels=own_lines(sides * runs),
+        level_starts=aligned((sides * runs, LEVELS_MAX)),
         pool=aligned((sides * trees * tree_nodes, KEYS + 2 * tree_width)),
         subindexes=aligned((sides * trees * subindexes, SUBINDEX_WORDS)),
-        tree_state=aligned((sides * trees, TREE_WORDS)),
-        sides=aligned((sides, 8)),
-        ring=own_lines(SLOT_SUBINDEXES + 1),
+        tree_depth=own_lines(sides * trees),
+        tree_subindexes=own_lines(sides * trees),
+        tree_nodes=aligned((sides * trees, LINE)),
+        tree_entries=aligned((sides * trees, LINE)),
+        sides=aligned((sides,), SIDE),
+        slots=Slots(runs, trees, run_width, tree_nodes, subindexes),
     )
-    forest.ring[:] = runs, trees, run_width, tree_nodes, subindexes
     forest.run_keys[:, :run_width] = INF
     return forest
 
 
 def resize(forest: Forest, *, run_entries: int, tree_nodes: int, subindexes: int) -> Forest:
     """Return the forest with at least so much room per slot; itself if it has that already."""
-    ring = forest.ring
-    sides = len(forest.sides)
-    room = int(forest.run_keys.shape[1] - 2 * ring[RUN_WIDTH])
-    wanted = (max(run_entries, room), max(tree_nodes, ring[SLOT_NODES]))
-    if wanted == (room, ring[SLOT_NODES]) and subindexes <= ring[SLOT_SUBINDEXES]:
+    slots = forest.slots
+    room = forest.run_keys.shape[1] - 2 * slots.run_width
+    if run_entries <= room and tree_nodes <= slots.nodes and subindexes <= slots.subindexes:
         return forest
     grown = make_forest(
-        sides=sides,
-        runs=int(ring[RING_RUNS]),
-        trees=int(ring[RING_TREES]),
-        run_entries=wanted[0],
-        tree_nodes=int(wanted[1]),
-        subindexes=max(subindexes, int(ring[SLOT_SUBINDEXES])),
-        run_width=int(ring[RUN_WIDTH]),
+        sides=len(forest.sides),
+        runs=slots.runs,
+        trees=slots.trees,
+        run_entries=max(run_entries, room),
+        tree_nodes=max(tree_nodes, slots.nodes),
+        subindexes=max(subindexes, slots.subindexes),
+        run_width=slots.run_width,
         tree_width=(forest.pool.shape[1] - KEYS) // 2,
     )
-    trees = len(forest.tree_state)
-    for name in (
-        "run_keys",
-        "run_positions",
-        "run_inner",
-        "run_coarse",
-        "run_fences",
-        "run_shape",
-        "tree_state",
-        "sides",
-    ):
-        old = getattr(forest, name)
-        getattr(grown, name)[:, : old.shape[1]] = old
-    for name, count in (("pool", NODES), ("subindexes", SUBINDEXES)):
-        used = int(forest.tree_state[:, count].max())
-        old, new = (
-            array.reshape(trees, -1, array.shape[1])
-            for array in (getattr(forest, name), getattr(grown, name))
-        )
-        new[:, :used] = old[:, :used]
+    trees = len(forest.tree_depth)
+    most = {
+        "pool": int(forest.tree_nodes[:, 0].max()),
+        "subindexes": int(forest.tree_subindexes.max()),
+    }
+    for name in set(Forest._fields) - {"slots"}:
+        old, new = getattr(forest, name), getattr(grown, name)
+        if name in most:
+            old, new = (array.reshape(trees, -1, array.shape[1]) for array in (old, new))
+            new[:, : most[name]] = old[:, : most[name]]
+        elif old.ndim == 2:
+            new[:, : old.shape[1]] = old
+        else:
+            new[...] = old
     return grown
 
 
@@ -210,3 +237,43 @@ def ordered(values: np.ndarray) -> np.ndarray:
         return values
     bits = (values + 0.0).view(np.int64)  # adding 0 turns -0.0 into 0.0
     return np.where(bits < 0, bits ^ np.int64(INF), bits)
+
+
+@inlined
+def tree_width(forest: Forest) -> int:
+    """Return the entries per leaf and children per node of the mutable trees."""
+    return (forest.pool.shape[1] - KEYS) >> 1
+
+
+@inlined
+def first_node(forest: Forest, slot: int) -> int:
+    """Return the row of `Forest.pool` where the nodes of a tree slot begin."""
+    return slot * forest.slots.nodes
+
+
+@inlined
+def subindex_row(forest: Forest, slot: int, subindex: int) -> int:
+    """Return the row of `Forest.subindexes` that describes a subindex."""
+    return slot * forest.slots.subindexes + subindex
+
+
+@inlined
+def run_slot(forest: Forest, side: int, place: int) -> int:
+    """Return the slot of the live run at *place* in the ring, oldest first."""
+    runs = forest.slots.runs
+    slot = forest.sides[side].run_first + place
+    return side * runs + (slot if slot < runs else slot - runs)
+
+
+@inlined
+def tree_slot(forest: Forest, side: int, place: int) -> int:
+    """Return the slot of the live mutable tree at *place* in the ring, oldest first."""
+    trees = forest.slots.trees
+    slot = forest.sides[side].tree_first + place
+    return side * trees + (slot if slot < trees else slot - trees)
+
+
+@inlined
+def active_tree(forest: Forest, side: int) -> int:
+    """Return the slot of the tree that takes what is inserted."""
+    return tree_slot(forest, side, forest.sides[side].tree_count - 1)
