@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from actors.feed import StreamFile
@@ -16,6 +14,7 @@ from actors.source import Feeding
 from benchmarks.measure import Result
 from joins.batch import Schema
 from joins.queries.query import JoinQuery
+from scenarios.engines.streams import write_segments
 from spark_bridge.hosted.host import HostedQuery, run_hosted, write_arrivals
 from spark_bridge.runs import EngineRun
 from spark_bridge.session import SessionOptions
@@ -81,13 +80,9 @@ def run_graph(
 def write_stream(
     name: str, columns: dict[str, np.ndarray], folder: Path, segment_rows: int
 ) -> StreamFile:
-    """Write a prepared stream; Spark takes its segments by their time of change."""
-    folder.mkdir(parents=True)
+    """Write a prepared stream."""
     table = pa.table(columns)
-    for part, begin in enumerate(range(0, len(table), segment_rows)):
-        path = folder / f"part-{part:05d}.parquet"
-        pq.write_table(table.slice(begin, segment_rows), path)
-        os.utime(path, (part, part))
+    write_segments(table, folder, segment_rows)
     dtypes = {field.name: str(field.type) for field in table.schema if field.name not in _PLACE}
     fields = {field: dtype.replace("double", "float64") for field, dtype in dtypes.items()}
     return StreamFile(schema=Schema(stream=name, fields=fields), directory=folder)

@@ -69,15 +69,19 @@ def predicates(
     ]
 
 
-def _copy(file: StreamData, folder: Path) -> StreamFile:
+def write_segments(rows: pa.Table, folder: Path, segment_rows: int) -> None:
+    """Write a stream as segments of *segment_rows* tuples into *folder*, which is created."""
     folder.mkdir(parents=True)
+    for part, begin in enumerate(range(0, max(1, len(rows)), segment_rows)):
+        path = folder / f"part-{part:05d}.parquet"
+        pq.write_table(rows.slice(begin, segment_rows), path)
+        # Spark takes files in the order of their times of change.
+        os.utime(path, (part, part))
+
+
+def _copy(file: StreamData, folder: Path) -> StreamFile:
     tuples = whole(file)
     columns = {"id": tuples.id, "ts": tuples.ts, **tuples.fields}
     rows = pa.table({name: pa.array(np.asarray(values)) for name, values in columns.items()})
-    step = max(1, -(-len(rows) // SEGMENTS))
-    for part, begin in enumerate(range(0, max(1, len(rows)), step)):
-        path = folder / f"part-{part:05d}.parquet"
-        pq.write_table(rows.slice(begin, step), path)
-        # Spark takes files in the order of their times of change.
-        os.utime(path, (part, part))
+    write_segments(rows, folder, max(1, -(-len(rows) // SEGMENTS)))
     return StreamFile(schema=file.schema, directory=folder.resolve())

@@ -61,7 +61,7 @@ class HostedQuery:
     Attributes
     ----------
     text
-        The join query in words.
+        The join query, for messages and the checkpoint.
     schemas
         Its streams' fields.
     specs, wiring

@@ -384,7 +384,7 @@ class Layout:
 
     Attributes
     ----------
-    kept
+    names
         Source column to its name in the prepared stream, in order, without those that are replaced.
     fields
         Join field (by its name in the prepared stream) to the source column behind it.
@@ -392,7 +392,7 @@ class Layout:
         Remarks on renamed columns.
     """
 
-    kept: dict[str, str]
+    names: dict[str, str]
     fields: dict[str, str]
     notes: list[str]
 
@@ -405,7 +405,7 @@ def lay_out(source: StreamSource, columns: list[str]) -> Layout:
     for name in source.schema:
         _require(source, name, columns, "declared column")
     time = source.time or "ts"
-    kept, notes = {}, []
+    names, notes = {}, []
     for column in columns:
         low = column.lower()
         replaced = (low == "ts" and column == time) or (low == "key" and column == source.key)
@@ -414,25 +414,25 @@ def lay_out(source: StreamSource, columns: list[str]) -> Layout:
             if column == time:
                 notes.append(f"column {column} is the event time: ts holds it in nanoseconds")
         elif low in ("id", "ts") or (low == "key" and not own_key):
-            kept[column] = _free(f"source_{column}", columns)
-            notes.append(f"the source's own column {column} is named {kept[column]}")
+            names[column] = _free(f"source_{column}", columns)
+            notes.append(f"the source's own column {column} is named {names[column]}")
         else:
-            kept[column] = column
+            names[column] = column
     fields = {}
     for name in source.fields:
         if name == "ts":
             continue  # every tuple has a valid event time
-        renamed = kept.get(name, name)
+        renamed = names.get(name, name)
         if name.lower() in ("id", "ts") or renamed != name:
             raise DataError(
                 f"stream {source.name!r}: join field {name!r} means the tuple's own "
                 f"{name.lower()} in a prepared stream; the source's column is "
                 f"{renamed if renamed != name else 'ts'!r} there, name that one"
             )
-        by_name = {new: old for old, new in kept.items()}
+        by_name = {new: old for old, new in names.items()}
         _require(source, name, list(by_name), "join field")
         fields[name] = by_name[name]
-    return Layout(kept=kept, fields=fields, notes=notes)
+    return Layout(names=names, fields=fields, notes=notes)
 
 
 def _free(name: str, taken: Iterable[str]) -> str:

@@ -223,7 +223,7 @@ def _columns(source: StreamSource, layout: Layout) -> list[Column]:
     columns = [sf.col(TS).alias("ts")]
     if source.key is not None:
         columns.append(sf.col(KEY).alias("key"))
-    for column, name in layout.kept.items():
+    for column, name in layout.names.items():
         is_field = column in by_source
         value = quoted(FIELD + by_source[column]) if is_field else quoted(column)
         columns.append(value.alias(name))

@@ -116,8 +116,8 @@ def _by_values(keys: list[str], values: list[np.ndarray]) -> tuple[Reducer, int]
 
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            kept = pa.Table.from_batches([batch]).join(rows, keys, join_type="left semi")
-            yield from kept.select(batch.schema.names).to_batches()
+            partners = pa.Table.from_batches([batch]).join(rows, keys, join_type="left semi")
+            yield from partners.select(batch.schema.names).to_batches()
 
     return keep, sum(column.nbytes for column in values)
 
