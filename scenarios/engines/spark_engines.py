@@ -109,7 +109,7 @@ class SparkShipping(Engine):
 
         job = with_tuple_bytes(plan.job(pairs=False), getattr(plan.parameters, "tuple_bytes", {}))
         files = replace(plan, files=job.files).stored_files
-        width = ", ".join(f"{file.schema.width_bytes:,}" for file in files)
+        width = " and ".join(f"{file.schema.width_bytes:,}" for file in files)
         with _measured_session(quick_start=False) as (spark, measured):
             run = run_shipping(plan.query, files, self._shipping, spark=spark)
             return measured(run, f"batch, pairs counted; tuples have {width} further bytes")

@@ -99,7 +99,7 @@ def test_batch_joins_of_spark_ship_tuples_as_wide_as_the_plan_says(
     for one in said.json["engines"]:
         assert one["equal"]
         assert one["shuffled_bytes"] > said.json["tuples"] * 1_000, "each tuple meets one it joins"
-        assert "tuples have 1,218, 1,218 further bytes" in one["note"]
+        assert "tuples have 1,218 and 1,218 further bytes" in one["note"]
 
 
 def test_a_query_that_partial_tuples_cannot_reduce_is_refused(
