@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.interval_join.distribution import Assignment, BetweenSplits, BySplitKey, Homes
+from actors.interval_join.distribution import Assignment, BySplitKey, Homes
 from actors.interval_join.emitter import REPLICA_BYTES, Emitter, keyed
 from actors.interval_join.source import BEGINNING, Share
 from actors.protocol import FEEDBACK, HEADER_BYTES, NO_SPAN, Actor, Context, Message
@@ -204,14 +204,12 @@ class CalibratingEmitter(Emitter):
 
     def _distribute(self) -> None:
         """Distribute tuples as the present step requires."""
-        old = BySplitKey(self._homes, assignment=self._old)
-        new = BySplitKey(self._homes, assignment=self._new)
+        stored, probed = self._old, self._new
         if self._step in (Step.STEADY, Step.ASSIGNED):
-            self._distribution = old
-        elif self._step == Step.WIDENED:
-            self._distribution = BetweenSplits(stored=old, probed=new)
-        else:
-            self._distribution = BetweenSplits(stored=new, probed=old)
+            probed = self._old
+        elif self._step != Step.WIDENED:
+            stored, probed = self._new, self._old
+        self._distribution = BySplitKey(self._homes, stored=stored, probed=probed)
 
     def _count(self, share: Share) -> None:
         data = keyed(self._query, self._schemas, self._stream, share.data)

@@ -116,66 +116,49 @@ class ToAll:
 class BySplitKey:
     """Partial multicast: a key goes to the replicas it is split over (HP-OIJ, section 4.3).
 
+    While the assignment changes, tuples are stored as one of them has it and reach the replicas of
+    both.
+
     Parameters
     ----------
     homes
         Where each key is at home.
     splitting
-        Replicas of a key that *assignment* does not name: its home and those after it.
-    assignment
-        Key to its replicas, as the heuristic chose them.
+        Replicas of a key that an assignment does not name: its home and those after it.
+    stored
+        Key to its replicas.
+    probed
+        The other assignment, during a change.
     """
 
     one_key = True
 
     def __init__(
-        self, homes: Homes, splitting: int = 1, assignment: Assignment | None = None
+        self,
+        homes: Homes,
+        splitting: int = 1,
+        *,
+        stored: Assignment | None = None,
+        probed: Assignment | None = None,
     ) -> None:
         self._homes = homes
         self._splitting = min(splitting, homes.replicas)
-        self._assignment = assignment or {}
+        self._stored = stored or {}
+        self._probed = self._stored if probed is None else probed
 
     def groups(self, batch: Batch) -> np.ndarray:
         """Return the keys themselves."""
         return batch.key
 
     def routes(self, groups: np.ndarray) -> list[Route]:
-        """Return each key's replicas."""
-        homes = self._homes.of(groups).tolist()
-        among = [
-            self._assignment.get(key) or self._from(home)
-            for key, home in zip(groups.tolist(), homes, strict=True)
-        ]
-        return [Route(replicas, len(replicas)) for replicas in among]
+        """Return each key's replicas, those that store first."""
+        routes = []
+        for key, home in zip(groups.tolist(), self._homes.of(groups).tolist(), strict=True):
+            storing = self._stored.get(key) or self._from(home)
+            probed = self._probed.get(key) or self._from(home)
+            routes.append(Route(tuple(dict.fromkeys(storing + probed)), len(storing)))
+        return routes
 
     def _from(self, home: int) -> tuple[int, ...]:
         replicas = self._homes.replicas
         return tuple((home + step) % replicas for step in range(self._splitting))
-
-
-class BetweenSplits:
-    """On the way from one way of splitting keys to another: tuples reach the replicas of both.
-
-    Parameters
-    ----------
-    stored, probed
-        The way by which tuples are stored, and the other one.
-    """
-
-    one_key = True
-
-    def __init__(self, stored: BySplitKey, probed: BySplitKey) -> None:
-        self._stored, self._probed = stored, probed
-
-    def groups(self, batch: Batch) -> np.ndarray:
-        """Return the keys themselves."""
-        return batch.key
-
-    def routes(self, groups: np.ndarray) -> list[Route]:
-        """Return each key's replicas of both ways, those that store first."""
-        return [
-            Route(tuple(dict.fromkeys(stored.targets + probed.targets)), stored.storing)
-            for stored, probed in zip(
-                self._stored.routes(groups), self._probed.routes(groups), strict=True
-            )
-        ]

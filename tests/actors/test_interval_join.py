@@ -202,7 +202,9 @@ def test_watermarks_cover_what_emitters_hold_back(
     for number in range(turns):
         count = int(rng.integers(0, 9))
         ids = np.arange(10 * number, 10 * number + count)
-        data = rows(ids.tolist(), (10 * number + ids % 3).tolist(), rng.integers(0, 4, count))
+        data = rows(
+            ids.tolist(), (10 * number + ids % 3).tolist(), rng.integers(0, 4, count).tolist()
+        )
         last = number == turns - 1
         share = Share(data, END if last else 10 * number, last)
         messages = sent_by(one, share, replicas)
@@ -269,7 +271,8 @@ def test_disorder_delays_each_tuple_and_loses_none(
     disorder = Disorder(delay_ns=delay, bounded=bounded, seed=seed)
 
     def order(sizes: list[int], *, restored: bool) -> list[tuple[int, int, int]]:
-        feed, found = DisorderedFeed(files, disorder), []
+        feed = DisorderedFeed(files, disorder)
+        found: list[tuple[int, int, int]] = []
         while True:
             if restored:
                 state = feed.snapshot()

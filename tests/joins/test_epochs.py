@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -109,6 +111,6 @@ def test_epochs_of_one_stream_never_lie_in_two_slides(slide: int, parts: int) ->
         ({"kind": "count", "length": 1, "parts": 0}, "both must be at least 1"),
     ],
 )
-def test_a_threshold_that_cannot_be_is_refused(arguments: dict, message: str) -> None:
+def test_a_threshold_that_cannot_be_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MergeThreshold(**arguments)

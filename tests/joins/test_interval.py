@@ -144,10 +144,11 @@ def test_the_oracle_finds_the_pairs_of_the_definition(case: Case, data: st.DataO
     """Whatever the chunks, a row per base tuple in order; late tuples have no pairs."""
     base = "AB".index(case.base)
     rows = data.draw(st.integers(1, 20))
-    late = tuple(
+    late_a, late_b = (
         data.draw(st.sets(st.integers(0, 24), max_size=4)) & set(range(len(stream)))
         for stream in (case.a, case.b)
     )
+    late = (late_a, late_b)
     found = list(
         expected(
             case.query,

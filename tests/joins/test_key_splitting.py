@@ -80,8 +80,10 @@ def test_splitting_keys_of_the_busiest_replica_ends_where_no_split_of_them_helps
 def test_where_one_key_is_hot_our_heuristic_balances_with_fewer_copies() -> None:
     counts = {0: 600} | {key: 40 for key in range(1, 11)}
     homes = {key: key % 4 for key in counts}
-    limits = {"replicas": 4, "threshold": 1.2, "max_splitting": 4}
-    ours, papers = split_busiest(counts, homes, **limits), split_keys(counts, homes, **limits)
+    ours, papers = (
+        heuristic(counts, homes, replicas=4, threshold=1.2, max_splitting=4)
+        for heuristic in (split_busiest, split_keys)
+    )
     for split in (ours, papers):
         assert max(loads(counts, split, 4)) <= 1.2 * 250
     assert copies(counts, ours) < copies(counts, papers)

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -54,7 +55,7 @@ class Test:
             return f"{sides[0]} {self.op} {sides[1]}"
         return f"ABS({sides[0]} - {sides[1]}) {self.op} {self.width}"
 
-    def holds(self, left: dict, right: dict) -> bool:
+    def holds(self, left: dict[str, Any], right: dict[str, Any]) -> bool:
         a, b = left[self.left], right[self.right]
         if self.left != self.right:  # int64 against float64 is compared as float64
             a, b = float(a), float(b)
@@ -119,8 +120,8 @@ class Case:
                 assert sums.count[row] == len(mine)
                 assert sums.fingerprint[row] == mix(mine).sum(dtype=np.uint64)
                 assert (np.diff(mine) > 0).all()
-            stream = np.full(len(probe), sums.stream)
-            found += zip(stream.tolist(), probe.tolist(), match.tolist(), strict=True)
+            streams = np.full(len(probe), sums.stream)
+            found += zip(streams.tolist(), probe.tolist(), match.tolist(), strict=True)
         return sorted(found)
 
 
@@ -180,8 +181,10 @@ def by_duckdb(case: Case) -> list[Pair]:
     return sorted(found)
 
 
-def streams_of(stream: np.ndarray, ts: np.ndarray, x: np.ndarray, y: np.ndarray) -> list[dict]:
-    """Put rows into arrival order (event time, then stream) and tell the streams apart."""
+def streams_of(
+    stream: np.ndarray, ts: np.ndarray, x: np.ndarray, y: np.ndarray
+) -> list[dict[str, np.ndarray]]:
+    """Put rows into arrival order (event time, then stream) and split them by stream."""
     order = np.lexsort((stream, ts))
     seq = np.arange(len(ts))
     found = []

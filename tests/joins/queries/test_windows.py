@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -56,8 +58,8 @@ def advance(
     for stream in range(streams):
         first = sum(1 for s, _ in found[:begin] if s == stream)
         seq = [i for i in range(begin, end) if found[i][0] == stream]
-        columns = (range(first, first + len(seq)), [found[i][1] for i in seq], seq)
-        parts.append(tuple(np.array(column, np.int64) for column in columns))
+        ids, ts = np.arange(first, first + len(seq)), [found[i][1] for i in seq]
+        parts.append((ids, np.array(ts, np.int64), np.array(seq, np.int64)))
     return tracker.advance(parts)
 
 
@@ -159,7 +161,7 @@ def test_memory_is_bounded_by_the_window(semantics: str, silent: int | None) -> 
         ({"kind": "time", "length": 1, "slide": 1, "semantics": "exact"}, "sliding or precise"),
     ],
 )
-def test_a_window_that_cannot_be_is_refused(given_window: dict, says: str) -> None:
+def test_a_window_that_cannot_be_is_refused(given_window: dict[str, Any], says: str) -> None:
     """The error says what is allowed."""
     with pytest.raises(WindowError, match=says):
         Window(**given_window)
