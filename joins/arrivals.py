@@ -30,18 +30,19 @@ class Arrivals:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
-        return sum(part.nbytes for part in self.parts)
+        return sum([part.nbytes for part in self.parts])
 
     @property
     def rows(self) -> int:
         """Number of tuples."""
-        return sum(len(part) for part in self.parts)
+        return sum([len(part) for part in self.parts])
 
     @property
     def span(self) -> tuple[int, int]:
         """First and last arrival number; there is at least one arrival."""
-        present = [seq for seq in self.seq if len(seq)]
-        return int(min(seq[0] for seq in present)), int(max(seq[-1] for seq in present))
+        ends = [(int(seq[0]), int(seq[-1])) for seq in self.seq if len(seq)]
+        firsts, lasts = zip(*ends, strict=True)
+        return min(firsts), max(lasts)
 
     def between(self, first: int, stop: int) -> Arrivals:
         """Return the arrivals numbered *first* to *stop* (exclusive), as views."""

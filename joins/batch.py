@@ -92,11 +92,11 @@ class Batch:
 
     def slice(self, start: int, stop: int) -> Batch:
         """Return rows *start* to *stop* (exclusive) as views."""
-        return self._map(lambda column: column[start:stop])
+        return self._rows(slice(start, stop))
 
     def take(self, rows: np.ndarray) -> Batch:
         """Return the given *rows* (int64 positions in this batch), copied."""
-        return self._map(lambda column: column[rows])
+        return self._rows(rows)
 
     def project(self, names: Sequence[str], *, width_bytes: int = 0) -> Batch:
         """Keep only the join fields *names*; the rest, declared width included, is not shipped."""
@@ -161,11 +161,11 @@ class Batch:
             width_bytes=first.width_bytes,
         )
 
-    def _map(self, change) -> Batch:  # type: ignore[no-untyped-def]
+    def _rows(self, rows: slice | np.ndarray) -> Batch:
         return Batch(
-            id=change(self.id),
-            ts=change(self.ts),
-            key=change(self.key),
-            fields={name: change(column) for name, column in self.fields.items()},
+            id=self.id[rows],
+            ts=self.ts[rows],
+            key=self.key[rows],
+            fields={name: column[rows] for name, column in self.fields.items()},
             width_bytes=self.width_bytes,
         )

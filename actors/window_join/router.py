@@ -39,13 +39,13 @@ class Share:
         return (
             HEADER_BYTES
             + _POSITION_BYTES * len(self.horizon)
-            + sum(part.nbytes for part in self.parts)
+            + sum([part.nbytes for part in self.parts])
         )
 
     @property
     def rows(self) -> int:
         """Number of tuples."""
-        return sum(len(part) for part in self.parts)
+        return sum([len(part) for part in self.parts])
 
 
 class Router(Actor):

@@ -74,7 +74,7 @@ class RoundRobin:
 
     @property
     def _pes(self) -> int:
-        return max(side.stop for side in self.sides)
+        return max(self.sides[0].stop, self.sides[-1].stop)
 
     def stored_at(self, stream: int, batch: Batch) -> Places:
         """Return one PE of the stream's own side, in the order of positions."""
