@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -161,7 +162,7 @@ class Batch:
             width_bytes=first.width_bytes,
         )
 
-    def _rows(self, rows: slice | np.ndarray) -> Batch:
+    def _rows(self, rows: Any) -> Batch:
         return Batch(
             id=self.id[rows],
             ts=self.ts[rows],

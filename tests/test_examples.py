@@ -22,7 +22,14 @@ def test_every_example_is_run() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PRINTS)
 
 
-@pytest.mark.parametrize("name", PRINTS)
+# Those that start Ray or Spark run where the other tests of Ray or Spark do.
+GROUPS = {"run_on_a_ray_cluster": "ray", "prepare_with_spark": "spark"}
+NAMES = [
+    pytest.param(name, marks=pytest.mark.xdist_group(GROUPS.get(name, name))) for name in PRINTS
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_an_example_prints_what_it_promises(
     name: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

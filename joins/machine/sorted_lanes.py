@@ -21,7 +21,7 @@ from joins.machine.lanes import LANES, lanes_at, load
 _VECTOR = ir.VectorType(ir.IntType(64), LANES)
 
 
-class LanesType(types.Type):
+class LanesType(types.Type):  # type: ignore[misc]
     """The type of a variable that holds `LANES` int64."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ _LANES = LanesType()
 
 
 @register_model(LanesType)
-class _LanesModel(models.PrimitiveModel):
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, lanes: LanesType) -> None:
         super().__init__(manager, lanes, _VECTOR)
 
