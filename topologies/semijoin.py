@@ -219,7 +219,7 @@ class Semijoin(Topology[SemijoinParameters]):
             statistics=self.statistics(job, parameters, network),
             replanning=replanning_of(full, plan, parameters),
         )
-        return replace(parameters, kept=budget.fitting())
+        return replace(parameters, kept=budget.choose_sample())
 
     def statistics(
         self, job: Job, parameters: SemijoinParameters, network: nx.Graph

@@ -35,7 +35,7 @@ def plans(draw: st.DrawFn, query: str) -> str:
     parsed = parse_query(query)
     graph = join_graph(parsed)
     # A Bloom filter needs an equality, which a random predicate may not be.
-    hashed = all(predicate.operator == "=" for predicate in parsed.predicates)
+    hashed = all(predicate.operator.is_equality for predicate in parsed.predicates)
     algorithms = [a for a in OneWayJoin if hashed or not a.startswith("BLOOM")]
     sequences = []
     for head in graph:

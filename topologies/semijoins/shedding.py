@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from topologies.semijoins.formulas import distinct_among
 from topologies.semijoins.measuring import Measuring, kept_samples, tied_fields
 from topologies.semijoins.plans import JoinPlan
 from topologies.semijoins.replanning import control_bytes
-from topologies.semijoins.statistics import JoinStatistics, StreamStatistics
+from topologies.semijoins.statistics import JoinStatistics, MeasuredAttribute, StreamStatistics
 from topologies.topology import TopologyError
 
 _SPARED = 0.1
@@ -39,6 +40,24 @@ _LEAST_SHARE = 1 / 8
 
 _MOST_KNOWN, _SURE_TUPLES = 32, 50
 """Values decided on one by one: at most so many, seen in so many tuples of each stream."""
+
+
+class _SharedValues(NamedTuple):
+    """Values that all streams have.
+
+    Attributes
+    ----------
+    values
+        Ascending, or the most worth keeping first.
+    tuples
+        How many tuples of each sample have each, (streams, values).
+    results
+        The share of all results that each has.
+    """
+
+    values: np.ndarray
+    tuples: np.ndarray
+    results: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,58 +83,63 @@ class Budget:
     statistics: JoinStatistics
     replanning: Replanning | None = None
 
-    def fitting(self) -> ValueSample:
-        """Return what keeps most results within the budget, by estimates.
+    def choose_sample(self) -> ValueSample:
+        """Return the sample that keeps most results within the budget, by estimates.
 
         Raise :exc:`TopologyError` where next to nothing would be left, naming the busiest link.
         """
         everything = ValueSample(share=1.0)
         if self._fits(everything):
             return everything
-        known = self._known()
+        sample = self._sample_frequent()
         # One after the other: by formulas for even values, uneven ones may take more when fewer.
         for step in range(_TO_HALF * _HALVINGS):
-            values = replace(known, share=2 ** (-step / _TO_HALF))
-            if self._fits(values):
-                return values
-        raise TopologyError(self._too_little())
-
-    def _known(self) -> ValueSample:
-        """Return which of the frequent values are kept: each that there is room for, in turn."""
-        values, results = self._frequent()
-        kept = np.zeros(len(values), bool)
-        for place in range(len(values)):
-            kept[place] = True
-            kept[place] = self._fits(self._deciding(values, results, kept))
-        return self._deciding(values, results, kept)
-
-    def _deciding(self, values: np.ndarray, results: np.ndarray, kept: np.ndarray) -> ValueSample:
-        return ValueSample(
-            share=_LEAST_SHARE,
-            always=tuple(map(float, values[kept])),
-            never=tuple(map(float, values[~kept])),
-            never_results=float(results[~kept].sum()),
-            squared_results=float((self._by_value[2] ** 2).sum() - (results**2).sum()),
+            smaller = replace(sample, share=2 ** (-step / _TO_HALF))
+            if self._fits(smaller):
+                return smaller
+        carried = self._link_bytes(self.samples)
+        (a, b), nbytes = max(carried.items(), key=lambda link: link[1])
+        names = self.statistics.names
+        raise TopologyError(
+            f"byte_budget = {self.bytes_ps}: so few bytes a second leave next to nothing of the "
+            f"streams; the busiest link, {names[a]} - {names[b]}, would carry {nbytes:,.0f} with "
+            "all of them"
         )
 
+    def _sample_frequent(self) -> ValueSample:
+        """Return which of the frequent values are kept: each that there is room for, in turn."""
+        frequent = self._frequent()
+        squared = (self._shared.results**2).sum() - (frequent.results**2).sum()
+        chosen = np.zeros(len(frequent.values), bool)
+
+        def sample() -> ValueSample:
+            return ValueSample(
+                share=_LEAST_SHARE,
+                always=tuple(map(float, frequent.values[chosen])),
+                never=tuple(map(float, frequent.values[~chosen])),
+                never_results=float(frequent.results[~chosen].sum()),
+                squared_results=float(squared),
+            )
+
+        for place in range(len(chosen)):
+            chosen[place] = True
+            chosen[place] = self._fits(sample())
+        return sample()
+
     def _fits(self, values: ValueSample) -> bool:
-        thinned = self._thinned(values)
-        room = self.bytes_ps * (1 - _SPARED)
-        return bool(thinned) and max(self._carried(thinned).values()) <= room
-
-    def _thinned(self, values: ValueSample) -> list[Batch]:
-        """Return the kept tuples of the samples; none where they are too few to measure."""
-        fields = shared_fields(self.measuring.query)
-        kept = [TupleSample(field=field, values=values) for field in fields]
+        kept = [TupleSample(field=field, values=values) for field in self._fields]
         left = kept_samples(self.samples, kept)
-        return left if min(len(batch) for batch in left) > 1 else []
+        if min(len(batch) for batch in left) < 2:  # too few to measure
+            return False
+        return max(self._link_bytes(left).values()) <= self.bytes_ps * (1 - _SPARED)
 
-    def _carried(self, left: Sequence[Batch]) -> dict[tuple[int, int], float]:
+    def _link_bytes(self, left: Sequence[Batch]) -> dict[tuple[int, int], float]:
         """Return the bytes a second on every link, by its two sites, for what is left."""
         statistics = self.measuring.thinned(self.statistics, self.samples, left)
-        columns = [self._column(place, batch) for place, batch in enumerate(left)]
+        attribute = next(one for one in statistics.attributes if one.has.all())
+        assert isinstance(attribute, MeasuredAttribute)  # from the samples
         carried = estimate_plan(statistics, self.plan).link_bytes(
-            unevenness(columns, statistics.streams)
+            unevenness(attribute, statistics.streams)
         )
         if self.replanning is not None:
             control = control_bytes(self.replanning, self.measuring, statistics.streams)
@@ -123,47 +147,36 @@ class Budget:
                 carried[link] = carried.get(link, 0.0) + nbytes
         return carried
 
-    def _column(self, place: int, batch: Batch) -> np.ndarray:
-        return batch.fields[shared_fields(self.measuring.query)[place]]
+    @cached_property
+    def _fields(self) -> tuple[str, ...]:
+        return shared_fields(self.measuring.query)
 
-    def _frequent(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values that have most results, and the share of all results that each has.
+    def _frequent(self) -> _SharedValues:
+        """Return the values that have most results, in the order of results a byte, most first.
 
-        They are in the order of results a byte, most first; bytes are taken to be those of full
-        tuples, whichever algorithm would ship fewer.
+        Bytes are taken to be those of full tuples, whichever algorithm would ship fewer.
         """
-        values, seen, results = self._by_value
+        shared = self._shared
         bytes_of_one = [
             stream.rate_tps * stream.full_bytes / len(sample)
             for stream, sample in zip(self.statistics.streams, self.samples, strict=True)
         ]
-        worth = results / (np.array(bytes_of_one) @ seen)
-        most = np.argsort(-results, kind="stable")
-        most = most[seen.min(axis=0)[most] >= _SURE_TUPLES][:_MOST_KNOWN]
+        worth = shared.results / (np.array(bytes_of_one) @ shared.tuples)
+        most = np.argsort(-shared.results, kind="stable")
+        most = most[shared.tuples.min(axis=0)[most] >= _SURE_TUPLES][:_MOST_KNOWN]
         most = most[np.argsort(-worth[most], kind="stable")]
-        return values[most], results[most]
+        return _SharedValues(shared.values[most], shared.tuples[:, most], shared.results[most])
 
     @cached_property
-    def _by_value(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The values of all streams, how often each stream has them, and their share of results.
-
-        Results of a value are as the product of its frequencies.
-        """
-        columns = [self._column(place, sample) for place, sample in enumerate(self.samples)]
+    def _shared(self) -> _SharedValues:
+        """The values that all streams have; results of a value are as its counts' product."""
+        columns = [
+            sample.fields[name] for sample, name in zip(self.samples, self._fields, strict=True)
+        ]
         values = reduce(np.intersect1d, columns)
-        seen = np.stack([_seen(column, values) for column in columns])
-        results = seen.prod(axis=0, dtype=np.float64)
-        return values, seen, results / max(results.sum(), 1.0)
-
-    def _too_little(self) -> str:
-        carried = self._carried(self.samples)
-        (a, b), nbytes = max(carried.items(), key=lambda link: link[1])
-        names = self.statistics.names
-        return (
-            f"byte_budget = {self.bytes_ps}: so few bytes a second leave next to nothing of the "
-            f"streams; the busiest link, {names[a]} - {names[b]}, would carry {nbytes:,.0f} with "
-            "all of them"
-        )
+        tuples = np.stack([_count_values(column, values) for column in columns])
+        results = tuples.prod(axis=0, dtype=np.float64)
+        return _SharedValues(values, tuples, results / max(results.sum(), 1.0))
 
 
 def shared_fields(query: JoinQuery) -> tuple[str, ...]:
@@ -186,40 +199,29 @@ def shared_fields(query: JoinQuery) -> tuple[str, ...]:
     )
 
 
-def _seen(column: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _count_values(column: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return how often each of some ascending *values* is in a column."""
     shared = column[np.isin(column, values)]
     return np.bincount(np.searchsorted(values, shared), minlength=len(values))
 
 
-def unevenness(columns: Sequence[np.ndarray], streams: Sequence[StreamStatistics]) -> float:
+def unevenness(attribute: MeasuredAttribute, streams: Sequence[StreamStatistics]) -> float:
     """Return how many times as many tuples match as even values would let, at the most; 1 or more.
 
     Cost formulas assume even values. Few frequent ones are in every window and requested in every
     interval: more tuples match, so that semijoins leave out less of what they ship.
-
-    Parameters
-    ----------
-    columns
-        Values of the join attribute in each stream.
-    streams
-        The streams that they are from.
     """
-    values = reduce(np.union1d, columns)
-    seen = [np.isin(values, column) for column in columns]
-    frequency = [
-        np.bincount(np.searchsorted(values, column), minlength=len(values)) / len(column)
-        for column in columns
-    ]
     worst = 1.0
-    for a, b in permutations(range(len(columns)), 2):
-        if not (seen[a] & seen[b]).any():
+    for a, b in permutations(range(len(streams)), 2):
+        ours, theirs = attribute.frequency[[a, b]]
+        shared = float(ours @ (theirs > 0))
+        if not shared:
             continue
         # Tuples of a that meet those of b in a window: b's own, or as long as the window of a.
         window_s = [streams[one].window_rows / streams[one].rate_tps for one in (a, b)]
         for rows in (streams[b].rate_tps * seconds for seconds in window_s):
-            met = frequency[a] @ -np.expm1(rows * np.log1p(-np.minimum(frequency[b], 1 - 1e-12)))
-            values_of_b = int(seen[b].sum())
-            even = frequency[a] @ seen[b] * distinct_among(values_of_b, rows) / values_of_b
+            met = ours @ -np.expm1(rows * np.log1p(-np.minimum(theirs, 1 - 1e-12)))
+            distinct = attribute.distinct[b]
+            even = shared * distinct_among(distinct, rows) / distinct
             worst = max(worst, float(met / even))
     return worst

@@ -37,7 +37,7 @@ def trees(draw: st.DrawFn, query: str) -> str:
     """Draw a tree that the join graph allows: two operands that a predicate compares at a time."""
     parsed = parse_query(query)
     graph = join_graph(parsed)
-    hashed = all(predicate.operator == "=" for predicate in parsed.predicates)
+    hashed = all(predicate.operator.is_equality for predicate in parsed.predicates)
 
     def one_of(algorithms: list[OneWayJoin]) -> OneWayJoin:
         allowed = [a for a in algorithms if hashed or not a.startswith("BLOOM")]

@@ -7,18 +7,22 @@ import pytest
 
 from topologies.semijoins.formulas import distinct_among
 from topologies.semijoins.shedding import unevenness
-from topologies.semijoins.statistics import StreamStatistics
+from topologies.semijoins.statistics import MeasuredAttribute, StreamStatistics
 
 STREAMS = tuple(
     StreamStatistics(name=name, rate_tps=100, window_rows=200, full_bytes=100) for name in "AB"
 )
 
 
+def of(*columns: np.ndarray) -> float:
+    return unevenness(MeasuredAttribute.of_columns(dict(enumerate(columns)), 2), STREAMS)
+
+
 def test_even_values_are_even() -> None:
     column = np.tile(np.arange(500), 20)
-    assert unevenness([column, column], STREAMS) == pytest.approx(1, abs=1e-6)
-    assert unevenness([column, column + 250], STREAMS) == pytest.approx(1, abs=1e-6)
-    assert unevenness([column, column + 500], STREAMS) == 1  # nothing matches
+    assert of(column, column) == pytest.approx(1, abs=1e-6)
+    assert of(column, column + 250) == pytest.approx(1, abs=1e-6)
+    assert of(column, column + 500) == 1  # nothing matches
 
 
 def test_uneven_values_match_as_often_as_drawn_ones() -> None:
@@ -31,4 +35,4 @@ def test_uneven_values_match_as_often_as_drawn_ones() -> None:
     distinct = len(np.unique(columns[1]))
     there = np.isin(columns[0], columns[1]).mean()
     even = there * distinct_among(distinct, 200) / distinct
-    assert unevenness(columns, STREAMS) == pytest.approx(np.mean(hits) / even, rel=0.03)
+    assert of(*columns) == pytest.approx(np.mean(hits) / even, rel=0.03)
