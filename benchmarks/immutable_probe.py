@@ -16,7 +16,7 @@ Run: ``python -m benchmarks.immutable_probe [--json]``
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -63,7 +63,7 @@ def list_batches(segment: Segment, work: InequalityWork, keep: bool = False) -> 
 
 
 def take_turns(
-    runs: dict[str, Callable[[], Any]],
+    runs: Mapping[str, Callable[[], Any]],
     turns: int,
     clock: Callable[[], float] = time.process_time,
     *,
@@ -123,7 +123,7 @@ def probe_costs(work: InequalityWork) -> list[Result]:
             results.append(
                 Result.of(
                     f"{work.name}: {name}, {kind} a probe",
-                    seconds / PROBES * 1e6,
+                    (seconds / PROBES * 1e6).tolist(),
                     unit="µs",
                     target=_PO_JOIN_LIST_US if (kind, name) == ("list", "po_join") else None,
                     at_least=False,
@@ -132,7 +132,9 @@ def probe_costs(work: InequalityWork) -> list[Result]:
     for name, segment in segments.items():
         note = f"{segment.nbytes / 1e6:.1f} MB"
         results.append(
-            Result.of(f"{work.name}: {name}, seal", sealing[name] * 1e3, unit="ms", note=note)
+            Result.of(
+                f"{work.name}: {name}, seal", (sealing[name] * 1e3).tolist(), unit="ms", note=note
+            )
         )
     memory = segments["prefix_grid"].nbytes / segments["po_join"].nbytes
     for what, ratio, target, at_least in (

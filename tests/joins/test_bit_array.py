@@ -24,6 +24,7 @@ def pack(rows):
 
 def positions(rows, base):
     found = read_matches(rows, base=base, enumerate=True)
+    assert found.match_id is not None
     return [part.tolist() for part in np.split(found.match_id, np.cumsum(found.count)[:-1])]
 
 

@@ -24,14 +24,18 @@ def test_threads_change_neither_what_is_found_nor_the_work(segment_type, epochs,
     own = [np.sort(column[:40]) for column in columns]
     brackets = [brackets_of(own, segment.keys) for segment in segments]
     ranges = Ranges(lo, hi, negated, start, stop)
-    options = {"brackets": brackets if bracketed else None, "enumerate": True}
-    alone = probe_all(segments, ranges, **options)
+    by_brackets = brackets if bracketed else None
+    alone = probe_all(segments, ranges, brackets=by_brackets, enumerate=True)
     for i, found in enumerate(alone):
         assert_found(found, brute_force(parts[i], lo, hi, negated, start, stop, i * n))
     for threads in (2, 3):
-        together = probe_all(segments, ranges, threads=threads, **options)
+        together = probe_all(
+            segments, ranges, brackets=by_brackets, threads=threads, enumerate=True
+        )
         assert [found.work for found in together] == [found.work for found in alone]
         for one, other in zip(alone, together, strict=True):
+            assert one.match_id is not None
+            assert other.match_id is not None
             assert np.array_equal(one.match_id, other.match_id)
             assert np.array_equal(one.fingerprint, other.fingerprint)
 

@@ -24,7 +24,7 @@ from joins.queries.conditions import COMPARISONS, Condition
 OPTIONS = {"chain_index": {"length": 7}}
 EVERY_INDEX = pytest.mark.parametrize("name", WINDOW_INDEXES)
 
-_SMALL = {
+_SMALL: dict[str, list[float]] = {
     "int64": [-(2**63), -3, -1, 0, 1, 2, 2**63 - 1],
     "float64": [-np.inf, -1e300, -1.5, -5e-324, -0.0, 0.0, 5e-324, 0.1, 2.0, np.inf],
 }
