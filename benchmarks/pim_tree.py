@@ -27,11 +27,11 @@ from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, ImTree, PimTree
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.b_plus import BPlusTreeJoin
-from joins.window_join.batches.sorted_runs import SortedRunsJoin
 from joins.window_join.bw_tree import BwTreeWindows
 from joins.window_join.pim_tree import ForestJoin, PimTreeWindows
 from joins.window_join.rows import Rows
 from joins.window_join.shared_join import ThreadsJoin
+from joins.window_join.sorted_runs.join import SortedRunsJoin
 from scenarios.calibration.window_joins import band_join
 
 PARTS = 8

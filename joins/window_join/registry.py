@@ -14,7 +14,6 @@ from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, ImTree, PimTree
 from joins.matches import ProbeResult
 from joins.window_join.b_plus import BPlusTreeJoin
-from joins.window_join.batches.sorted_runs import SortedRunsJoin
 from joins.window_join.bw_tree import BwTreeWindows
 from joins.window_join.nested_loop import NestedLoopJoin
 from joins.window_join.pim_tree import ForestJoin, PimTreeWindows
@@ -26,6 +25,7 @@ from joins.window_join.shared_join import (
     SharedIndex,
     ThreadsJoin,
 )
+from joins.window_join.sorted_runs.join import SortedRunsJoin
 
 IndexName = Literal[
     "pim_tree",

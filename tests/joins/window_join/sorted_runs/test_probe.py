@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from joins.machine.compiling import kernel
-from joins.window_join.batches.run_stacks import HALF, PLACES_MOST
-from joins.window_join.batches.seen_lanes import FEW, UNSEEN, seen_beside, seen_in_words
+from joins.window_join.sorted_runs.probe import FEW, UNSEEN, seen_beside, seen_in_words
+from joins.window_join.sorted_runs.stacks import HALF, PLACES_MOST
 
 SIDE, AT, TO = 1, 3, 2
 BEHIND = 99

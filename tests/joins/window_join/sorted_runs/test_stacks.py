@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joins.machine.lanes import LANES
-from joins.window_join.batches.run_merge import merge_words
+from joins.window_join.sorted_runs.stacks import merge_words
 from joins.work import COMPARISONS, COUNTERS, MOVES
 
 NO_PLACES = np.empty((1, 0), np.int32)
