@@ -8,7 +8,7 @@ counted cost
     that of virtual time: the work that the kernels counted, at the default profile's unit costs;
 processor time
     of the core that did it, caches and all. The model is calibrated as by ``joinsim calibrate``, at
-    the windows of `joins.window_join.model.machine_times`; only the others, which are predicted,
+    the windows of `joins.window_join.cost_model`; only the others, which are predicted,
     count.
 
 Run: ``python -m benchmarks.index_cost_model [--most-bits 22] [--json]``
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from benchmarks.measure import Result, report
 from joins.machine.memory import keep_freed_memory
-from joins.window_join.model.machine_times import CALIBRATED_WINDOWS
+from joins.window_join.cost_model import CALIBRATED_WINDOWS
 from scenarios.calibration.window_joins import Point, calibrated, time_indexes
 
 LEAST_BITS = 12

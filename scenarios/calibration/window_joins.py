@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from joins.hashing import mix
-from joins.window_join.model.machine_times import CALIBRATED_WINDOWS, MachineTimes
-from joins.window_join.model.prediction import MODELLED, predict
+from joins.window_join.cost_model import CALIBRATED_WINDOWS, MODELLED, MachineTimes, predict
 from joins.window_join.registry import Driver, IndexName, Making
 from joins.window_join.rows import Rows, make_rows
 from joins.work import NO_WORK, Work

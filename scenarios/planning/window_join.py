@@ -1,6 +1,6 @@
 """Plans of one machine's window joins: which index, how often to merge, how deep, how many trees.
 
-PIM-Tree's equations (`joins.window_join.model.cost_model`) say what each index costs a tuple, given
+PIM-Tree's equations (`joins.window_join.cost_model`) say what each index costs a tuple, given
 the window and the match rate; the rate is that of a sample of the streams' first tuples. A
 calibrated profile says what that takes on this machine, and then decides which index is cheapest.
 Beside it stands what it took: with the run, every index joins the streams once in real time.
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from actors.disorder import open_feed
-from joins.window_join.model.prediction import MODELLED, Prediction, predict, predict_all
+from joins.window_join.cost_model import MODELLED, Prediction, predict, predict_all
 from joins.window_join.registry import Making
 from netsim.cost import load_profile
 from scenarios.calibration.window_joins import read_times

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from joins.window_join.model.machine_times import MachineTimes
+from joins.window_join.cost_model import MachineTimes
 from netsim.cost import PROFILES
 from scenarios.calibration.window_joins import append_times
 from tests.end_to_end.conftest import Command, write_prepared

@@ -1,4 +1,4 @@
-"""The analytical model: what it must say whatever the times are."""
+"""The cost model: its equations, its predictions, and what a machine makes of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.pim_tree import make_work
 from joins.indexes.pim_tree.css_tree import build_inner, nodes_at
 from joins.indexes.pim_tree.pim_tree import PimTree
-from joins.window_join.model.cost_model import (
+from joins.window_join.cost_model import (
+    MODELLED,
     Load,
+    MachineTimes,
     TreeTimes,
     b_plus_tree,
     chained_index,
@@ -20,12 +23,16 @@ from joins.window_join.model.cost_model import (
     merge_time,
     nested_loop,
     pim_tree,
+    predict,
+    predict_all,
     round_robin,
     subindexes_at,
     total,
     window_join,
 )
+from joins.window_join.registry import IndexName, Making
 from joins.work import COUNTERS
+from netsim.cost import load_profile
 
 LOAD = Load(window=2**20, match_rate=2, compare_ns=1.5)
 TREE = TreeTimes(fanout=32, search_ns=20, insert_ns=40, delete_ns=50)
@@ -116,3 +123,73 @@ def test_parting_the_window_makes_updates_cheaper(load, tree, cores, length):
 def test_merging_counts_every_level(entries, fanout):
     nodes = sum(entries / fanout**level for level in range(1, 1 + int(math.log2(1e18))))
     assert merge_time(entries, fanout, 2.0) == pytest.approx(2.0 * (entries + nodes))
+
+
+UNIT_PS = load_profile().unit_ps
+
+
+@pytest.mark.parametrize("bits", [12, 15])
+@pytest.mark.parametrize("index", MODELLED)
+def test_a_prediction_is_within_30_percent_of_the_work_counted(index: IndexName, bits: int) -> None:
+    window = 1 << bits
+    tuples = 2 * window if index != "nested_loop" else 2000
+    rows = make_work(tuples, window)
+    making = Making(index=index)
+    join = making.make(self_join=False, unit_ps=UNIT_PS)
+    join.join(rows.part(0, 2 * window))
+    found = join.join(rows.part(2 * window, 2 * window + tuples))
+    counted_ns = load_profile().work_ns(found.work) / tuples
+    predicted = predict(making, window=window, match_rate=2, unit_ps=UNIT_PS).tuple_ns
+    assert counted_ns / 1.3 < predicted < counted_ns * 1.3
+
+
+def test_every_index_is_ranked_once_at_its_best() -> None:
+    ranked = predict_all(window=2**20, match_rate=2, unit_ps=UNIT_PS)
+    assert sorted(one.making.index for one in ranked) == sorted(MODELLED)
+    costs = [one.tuple_ns for one in ranked]
+    assert costs == sorted(costs)
+    for one in ranked:
+        default = predict(
+            Making(index=one.making.index), window=2**20, match_rate=2, unit_ps=UNIT_PS
+        )
+        assert one.tuple_ns <= default.tuple_ns
+    assert ranked[-1].making.index == "nested_loop"
+
+
+RATIOS = st.lists(st.floats(0.01, 100), min_size=1, max_size=5)
+
+
+@given(RATIOS, st.floats(1, 1e6))
+def test_at_the_windows_that_were_timed_it_is_what_was_timed(
+    ratios: list[float], predicted_ns: float
+) -> None:
+    windows = tuple(1 << 2 * bits for bits in range(10, 10 + len(ratios)))
+    times = MachineTimes(windows=windows, ratios=tuple(ratios))
+    for window, ratio in zip(windows, ratios, strict=True):
+        assert times.tuple_ns(predicted_ns, window) == pytest.approx(predicted_ns * ratio)
+
+
+def test_between_them_each_doubling_multiplies_the_ratio_alike() -> None:
+    times = MachineTimes(windows=(1 << 16, 1 << 20), ratios=(0.5, 8.0))
+    assert [times.tuple_ns(100, 1 << bits) for bits in range(16, 21)] == pytest.approx(
+        [50, 100, 200, 400, 800]
+    )
+
+
+@given(RATIOS, st.floats(0, 100))
+def test_beyond_them_the_ratio_stays(ratios: list[float], bits: float) -> None:
+    windows = tuple(range(64, 64 + len(ratios)))
+    times = MachineTimes(windows=windows, ratios=tuple(ratios))
+    assert times.tuple_ns(100, 64 / 2**bits) == pytest.approx(100 * ratios[0])
+    assert times.tuple_ns(100, windows[-1] * 2**bits) == pytest.approx(100 * ratios[-1])
+
+
+@pytest.mark.parametrize(
+    ("windows", "ratios"),
+    [((), ()), ((8,), (1, 2)), ((8, 8), (1, 2)), ((0, 8), (1, 2)), ((8,), (0,)), ((8,), (-1.0,))],
+)
+def test_times_that_do_not_belong_together_are_refused(
+    windows: tuple[int, ...], ratios: tuple[float, ...]
+) -> None:
+    with pytest.raises(ValueError, match=r"ratio|ascend"):
+        MachineTimes(windows=windows, ratios=ratios)

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from joins.window_join.model.machine_times import CALIBRATED_WINDOWS, MachineTimes
-from joins.window_join.model.prediction import MODELLED
+from joins.window_join.cost_model import CALIBRATED_WINDOWS, MODELLED, MachineTimes
 from joins.window_join.registry import Making
 from netsim.cost import PROFILES, load_profile
 from scenarios.calibration.window_joins import (

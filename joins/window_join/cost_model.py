@@ -1,0 +1,397 @@
+"""What a tuple costs each window join: PIM-Tree's analytical model (equations 1 to 7).
+
+Three parts. The equations: every function returns the terms of one by name, in the units of its
+times; `total` adds them up. They are those of a join of two streams with equal windows; the symbols
+are in `Load` and `TreeTimes`. A height is counted in inner levels, log to the base of the fan-out
+of the entries, as in the paper: a fraction of a level counts as such, but where nodes are filled up
+from the leaves, so that one entry too many makes another root.
+
+Predictions: times per node follow from what the kernels do at a node and what a unit of work takes.
+Nodes of a forest are searched by counting, so that a node costs as many comparisons as it has
+slots; B+-trees are searched entry by entry. The paper has no equation for a Bw-Tree: it is a
+B+-tree here, whose nodes are pages with their deltas.
+
+Machine times: a prediction adds up work at the price of its units and ignores caches. How much
+longer a machine takes depends on which of its memories contains the windows and their index, and on
+whether the join waits for it (a tree) or only reads it faster than it comes (nested loops). So an
+index is timed at windows of several sizes, and what is between two of them is interpolated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from joins.indexes.b_plus.b_plus_tree import NODE_ENTRIES
+from joins.indexes.bw_tree import bw_tree
+from joins.indexes.pim_tree.index import WIDTH
+from joins.window_join.registry import IndexName, Making
+from joins.work import COUNTERS
+
+Terms = dict[str, float]
+
+_ROUNDING = 1e-9
+"""How far above the whole number that it should be a logarithm may come out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What is joined.
+
+    Attributes
+    ----------
+    window
+        w, tuples in each window.
+    match_rate
+        σ_s, the selectivity σ times w: matches per tuple.
+    compare_ns
+        Time to compare two tuples.
+    """
+
+    window: float
+    match_rate: float
+    compare_ns: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeTimes:
+    """A kind of tree: fan-out of its inner nodes, and the time of an operation at one node.
+
+    An immutable tree has a search time alone, and is *full*: it has whole levels, and all nodes but
+    those near its root have as many children as may be.
+    """
+
+    fanout: float
+    search_ns: float
+    insert_ns: float = 0.0
+    delete_ns: float = 0.0
+    full: bool = False
+
+    def height(self, entries: float) -> float:
+        """Return the levels above *entries* entries; at least one node is always visited."""
+        levels = math.log(max(entries, 1.0), self.fanout)
+        return max(1.0, math.ceil(levels - _ROUNDING) if self.full else levels)
+
+
+def total(terms: Terms) -> float:
+    """Return the time a tuple takes."""
+    return sum(terms.values())
+
+
+def window_join(search_ns: float, delete_ns: float, insert_ns: float) -> Terms:
+    """Equation 1: a tuple is looked up, one is deleted, one is inserted."""
+    return {"search": search_ns, "delete": delete_ns, "insert": insert_ns}
+
+
+def nested_loop(load: Load) -> Terms:
+    """Equation 1 without an index: the whole window is compared."""
+    return {"scan": load.window * load.compare_ns}
+
+
+def b_plus_tree(load: Load, tree: TreeTimes) -> Terms:
+    """Equation 2: three operations in a tree of the whole window, and a scan of the matches."""
+    height = tree.height(load.window)
+    return {
+        "search": height * tree.search_ns,
+        "scan": load.match_rate * load.compare_ns,
+        "delete": height * tree.delete_ns,
+        "insert": height * tree.insert_ns,
+    }
+
+
+def chained_index(load: Load, active: TreeTimes, archived: TreeTimes, length: int) -> Terms:
+    """Equation 3: all *length* trees are searched, one is inserted into, none is deleted from.
+
+    The active tree is taken to be as high as an archived one. With L trees each holds w / (L - 1);
+    half of the oldest has expired on average, and its matches are scanned for nothing. For a
+    B-chain both kinds of tree are the same.
+    """
+    part = load.window / (length - 1)
+    stale = load.match_rate / (2 * (length - 1))
+    return {
+        "search": (length - 1) * archived.height(part) * archived.search_ns
+        + active.height(part) * active.search_ns,
+        "scan": (load.match_rate + stale) * load.compare_ns,
+        "insert": active.height(part) * active.insert_ns,
+    }
+
+
+def round_robin(load: Load, tree: TreeTimes, cores: int) -> Terms:
+    """Equation 4: every one of *cores* local trees is searched, one is updated.
+
+    This is the work of all cores together, as of the join-cores of low-latency handshake join.
+    """
+    height = tree.height(load.window / cores)
+    return {
+        "search": cores * height * tree.search_ns,
+        "scan": load.match_rate * load.compare_ns,
+        "delete": height * tree.delete_ns,
+        "insert": height * tree.insert_ns,
+    }
+
+
+def im_tree(
+    load: Load, mutable: TreeTimes, immutable: TreeTimes, merge_ratio: float, merge_entry_ns: float
+) -> Terms:
+    """Equation 5: two trees are searched, the mutable one is inserted into, merging is shared out.
+
+    Between two merges the mutable tree grows from nothing to m·w; its height is that of the mean,
+    m·w / 2, and as many tuples have expired in the immutable one.
+    """
+    inserts = merge_ratio * load.window
+    merge_ns = merge_time(load.window + inserts, immutable.fanout, merge_entry_ns)
+    stale = load.match_rate * merge_ratio / 2
+    height = mutable.height(inserts / 2)
+    return {
+        "search": height * mutable.search_ns + immutable.height(load.window) * immutable.search_ns,
+        "scan": (load.match_rate + stale) * load.compare_ns,
+        "merge": merge_ns / inserts,
+        "insert": height * mutable.insert_ns,
+    }
+
+
+def pim_tree(
+    load: Load,
+    mutable: TreeTimes,
+    immutable: TreeTimes,
+    merge_ratio: float,
+    merge_entry_ns: float,
+    insertion_depth: int,
+) -> Terms:
+    """Equation 6: as an IM-Tree, with subindexes in place of the one mutable tree.
+
+    A search comes to its subindex on the way down the immutable tree; an insert has to walk those
+    *insertion_depth* levels first.
+    """
+    inserts = merge_ratio * load.window
+    depth, subindexes = subindexes_at(insertion_depth, load.window, immutable)
+    height = mutable.height(inserts / 2 / subindexes)
+    terms = im_tree(load, mutable, immutable, merge_ratio, merge_entry_ns)
+    terms["search"] = (
+        height * mutable.search_ns + immutable.height(load.window) * immutable.search_ns
+    )
+    terms["insert"] = depth * immutable.search_ns + height * mutable.insert_ns
+    return terms
+
+
+def subindexes_at(insertion_depth: int, window: float, immutable: TreeTimes) -> tuple[float, float]:
+    """Return how deep *insertion_depth* can be in a PIM-Tree, and how many subindexes are there.
+
+    There is one per node at that depth, the lowest inner level at the most. The paper takes D_I
+    levels to have f to the power of D_I nodes; but a root has as many children as are left over,
+    with f of 32 two of them over 2^21 entries, and the levels below it so many times fewer nodes.
+    """
+    height = immutable.height(window)
+    depth = min(float(insertion_depth), max(0.0, height - 2))
+    return depth, max(1.0, window / immutable.fanout ** (height - depth)) if depth else 1.0
+
+
+def merge_time(entries: float, fanout: float, merge_entry_ns: float) -> float:
+    """Equation 7: merging is linear in the *entries* read, and so is building the inner nodes.
+
+    The nodes over n entries hold n / f keys at the lowest level, n / f² above, and so on:
+    n / (f - 1) together, each of which costs as much as an entry.
+    """
+    return (entries + entries / (fanout - 1)) * merge_entry_ns
+
+
+# Predictions.
+
+_FILLED = 0.69
+"""Share of a B+-tree's slots that random inserts fill on average: ln 2 (Yao, 1978)."""
+_ENTRY_BYTES = 16
+
+MODELLED: tuple[IndexName, ...] = (
+    "pim_tree",
+    "im_tree",
+    "b_plus_tree",
+    "bw_tree",
+    "ib_chain",
+    "b_chain",
+    "nested_loop",
+)
+"""Indexes that the model has an equation for."""
+
+MERGE_RATIOS = tuple(2.0**-k for k in range(7))
+INSERTION_DEPTHS = (0, 1, 2, 3)
+CHAIN_LENGTHS = (2, 3, 4, 8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What a window join should cost a tuple, ns by the terms of its equation."""
+
+    making: Making
+    terms: Terms
+
+    @property
+    def tuple_ns(self) -> float:
+        """The sum of all terms."""
+        return total(self.terms)
+
+
+def predict(
+    making: Making, *, window: float, match_rate: float, unit_ps: Sequence[int]
+) -> Prediction:
+    """Return what the join should cost a tuple on one core, without concurrency control.
+
+    Parameters
+    ----------
+    making
+        The join.
+    window, match_rate
+        Tuples in each window, and matches a tuple.
+    unit_ps
+        What a unit of each counter of `joins.work.Work` takes.
+
+    Raise :exc:`ValueError` for an index that the model has no equation for.
+    """
+    if making.index not in MODELLED:
+        raise ValueError(
+            f"the cost model has no equation for {making.index}, only for {', '.join(MODELLED)}"
+        )
+    unit_ns = {name: ps / 1000 for name, ps in zip(COUNTERS, unit_ps, strict=True)}
+    compare_ns = unit_ns["comparisons"]
+    load = Load(window=window, match_rate=match_rate, compare_ns=compare_ns + unit_ns["matches"])
+    immutable = TreeTimes(fanout=WIDTH, search_ns=WIDTH * compare_ns, full=True)
+    entry_ns = compare_ns + unit_ns["moves"] + _ENTRY_BYTES * unit_ns["bytes_copied"]
+    m = making.merge_ratio
+
+    def mutable(entries: float) -> TreeTimes:
+        return _updated(WIDTH, WIDTH, entries, unit_ns, deletes=False)
+
+    if making.index == "nested_loop":
+        terms = nested_loop(replace(load, compare_ns=compare_ns))
+    elif making.index == "b_plus_tree":
+        filled = _FILLED * NODE_ENTRIES
+        terms = b_plus_tree(load, _updated(NODE_ENTRIES, filled, window, unit_ns, deletes=True))
+    elif making.index == "bw_tree":
+        terms = b_plus_tree(load, _latch_free(window, unit_ns))
+    elif making.index in ("b_chain", "ib_chain"):
+        part = mutable(window / (making.chain_length - 1))
+        archived = immutable if making.index == "ib_chain" else part
+        terms = chained_index(load, part, archived, making.chain_length)
+    elif making.index == "im_tree":
+        terms = im_tree(load, mutable(m * window / 2), immutable, m, entry_ns)
+    else:
+        _, subindexes = subindexes_at(making.insertion_depth, window, immutable)
+        inserted = mutable(m * window / 2 / subindexes)
+        terms = pim_tree(load, inserted, immutable, m, entry_ns, making.insertion_depth)
+    return Prediction(making=making, terms=terms)
+
+
+def _updated(
+    width: int, searched: float, entries: float, unit_ns: dict[str, float], *, deletes: bool
+) -> TreeTimes:
+    """Return the times of a tree that tuples are inserted into, with that many *entries*.
+
+    Of *width* slots a node has as many filled as random inserts leave, and *searched* are compared.
+    What happens in the leaf alone is spread over the levels, as the equations want it.
+    """
+    fanout = _FILLED * width
+    search_ns = searched * unit_ns["comparisons"]
+    height = TreeTimes(fanout=fanout, search_ns=search_ns).height(entries)
+    moves_ns = fanout / 2 * unit_ns["moves"]
+    return TreeTimes(
+        fanout=fanout,
+        search_ns=search_ns,
+        insert_ns=search_ns + (unit_ns["inserts"] + moves_ns) / height,
+        delete_ns=search_ns + moves_ns / height if deletes else 0.0,
+    )
+
+
+def _latch_free(entries: float, unit_ns: dict[str, float]) -> TreeTimes:
+    """Return the times of a Bw-Tree of *entries*, spread over its levels as of `_updated`.
+
+    A leaf has half a full chain of deltas on average, an inner page hardly any. A change finds its
+    leaf and publishes a delta without reading it; one in a full chain's length finds it once more
+    and consolidates; and every entry is moved twice when the tree is built anew.
+    """
+    filled, chain = _FILLED * bw_tree.WIDTH, bw_tree.CHAIN
+    compare_ns, atomic_ns = unit_ns["comparisons"], unit_ns["atomics"]
+    page_ns = (filled + 1) * compare_ns + atomic_ns
+    height = TreeTimes(fanout=filled, search_ns=page_ns).height(entries)
+    consolidate_moves = filled + chain + chain * filled / 2
+    rebuild_moves = 2 * bw_tree.CHANGES_PER_ENTRY
+    change_ns = (
+        (1 + 1 / chain) * ((height - 1) * page_ns + 4 * atomic_ns)
+        + atomic_ns
+        + (consolidate_moves / chain + rebuild_moves) * unit_ns["moves"]
+    )
+    return TreeTimes(
+        fanout=filled,
+        search_ns=page_ns + ((chain / 2 + 1) * (compare_ns + atomic_ns)) / height,
+        insert_ns=(change_ns + unit_ns["inserts"] + 2 * atomic_ns) / height,
+        delete_ns=change_ns / height,
+    )
+
+
+def predict_all(*, window: float, match_rate: float, unit_ps: Sequence[int]) -> list[Prediction]:
+    """Return a prediction for each index at its best parameters, the cheapest first."""
+    best: dict[str, Prediction] = {}
+    for making in _makings():
+        prediction = predict(making, window=window, match_rate=match_rate, unit_ps=unit_ps)
+        if making.index not in best or prediction.tuple_ns < best[making.index].tuple_ns:
+            best[making.index] = prediction
+    return sorted(best.values(), key=lambda prediction: prediction.tuple_ns)
+
+
+def _makings() -> Iterator[Making]:
+    yield Making(index="nested_loop")
+    yield Making(index="b_plus_tree")
+    yield Making(index="bw_tree")
+    for length in CHAIN_LENGTHS:
+        yield Making(index="b_chain", chain_length=length)
+        yield Making(index="ib_chain", chain_length=length)
+    for ratio in MERGE_RATIOS:
+        yield Making(index="im_tree", merge_ratio=ratio)
+        for depth in INSERTION_DEPTHS:
+            yield Making(index="pim_tree", merge_ratio=ratio, insertion_depth=depth)
+
+
+# Machine times.
+
+CALIBRATED_WINDOWS = tuple(1 << bits for bits in (12, 15, 18, 20, 22))
+"""Windows, in tuples, that an index is timed at; others are predicted.
+
+They are closest where windows and their indexes outgrow the last cache.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineTimes:
+    """What an index's work takes on a machine.
+
+    Attributes
+    ----------
+    windows
+        Lengths in tuples that it was timed at, ascending.
+    ratios
+        At each of them, processor time over the model's.
+
+    Raise :exc:`ValueError` when they do not belong together.
+    """
+
+    windows: tuple[int, ...]
+    ratios: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.windows or len(self.windows) != len(self.ratios):
+            raise ValueError(f"{len(self.ratios)} ratios for {len(self.windows)} windows")
+        if any(later <= earlier for earlier, later in pairwise((0, *self.windows))):
+            raise ValueError(f"windows {self.windows} do not ascend from 1")
+        if not all(0 < ratio < math.inf for ratio in self.ratios):
+            raise ValueError(f"ratios {self.ratios} are not all above 0 and finite")
+
+    def tuple_ns(self, predicted_ns: float, window: float) -> float:
+        """Return the processor time of a tuple, given the model's, ns.
+
+        Between two windows the ratio changes by the same factor with each doubling; beyond the
+        smallest and the largest it stays.
+        """
+        logs = np.log(self.windows), np.log(self.ratios)
+        return predicted_ns * float(np.exp(np.interp(np.log(window), *logs)))

@@ -1,1 +1,0 @@
-"""What a window join should cost, by PIM-Tree's analytical model."""
