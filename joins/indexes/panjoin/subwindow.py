@@ -448,7 +448,7 @@ class OutOfOrderSubwindow(Subwindow):
     def restore(cls, snapshot: dict[str, Any]) -> Self:
         """Return the subwindow that `snapshot` described."""
         subwindow = super().restore(snapshot)
-        subwindow._buffer = NestedLoop.restore(snapshot["buffer"])
+        subwindow._buffer = NestedLoop.from_snapshot(snapshot["buffer"])
         subwindow._times.restore(snapshot["times"])
         subwindow._buffer_times.restore(snapshot["buffer_times"])
         return subwindow

@@ -126,20 +126,21 @@ class Machine(RuleBasedStateMachine):
     )
     def probe(self, ranges, negated, windowed):
         lo, hi = (self.values([r[side] for r in ranges]) for side in (0, 1))
-        window = {}
+        start = stop = None
         if windowed:
-            window["start"] = np.array([self.base + r[2] for r in ranges], np.int64)
-            window["stop"] = np.array([self.base + r[3] for r in ranges], np.int64)
-        found = self.tree.probe(lo, hi, negated=negated, enumerate=True, **window)
-        counted = self.tree.probe(lo, hi, negated=negated, **window)
+            start = np.array([self.base + r[2] for r in ranges], np.int64)
+            stop = np.array([self.base + r[3] for r in ranges], np.int64)
+        found = self.tree.probe(lo, hi, start=start, stop=stop, negated=negated, enumerate=True)
+        counted = self.tree.probe(lo, hi, start=start, stop=stop, negated=negated)
         assert counted.match_id is None
+        assert found.match_id is not None
         assert counted.work == found.work
         at = 0
-        for i, (low, high, start, stop) in enumerate(ranges):
+        for i, (low, high, first, end) in enumerate(ranges):
             expected = [
                 p
                 for k, p in self.entries
-                if (low <= k <= high) != negated and (not windowed or start <= p - self.base < stop)
+                if (low <= k <= high) != negated and (not windowed or first <= p - self.base < end)
             ]
             assert found.count[i] == counted.count[i] == len(expected)
             assert found.match_id[at : at + len(expected)].tolist() == expected

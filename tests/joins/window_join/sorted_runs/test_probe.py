@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -38,10 +41,11 @@ def test_entries_in_the_range_are_listed_and_those_in_the_window_too_counted(
     listed = np.where(in_window, place[SIDE, few], UNSEEN)[:in_range].tolist()
 
     words = keys << HALF | place
-    for see, columns, high in (
+    ways: list[tuple[Callable[..., Any], list[np.ndarray], int]] = [
         (in_words, [words], (greatest + 1 << HALF) - 1),
         (beside, [keys, place.astype(np.int32)], greatest),
-    ):
+    ]
+    for see, columns, high in ways:
         seen, found = np.full(TO + FEW + 1, BEHIND), np.zeros(2, np.int64)
         see(*columns, high, start, places, seen, found)
         assert found.tolist() == [in_range, in_window[:in_range].sum()]
