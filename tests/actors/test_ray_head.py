@@ -22,10 +22,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Give the clock that a missing head is timed by; it is set by hand."""
-    clock = SimpleNamespace(at=0.0, monotonic=lambda: clock.at)
-    monkeypatch.setattr(ray_cluster, "time", clock)
-    return clock
+    """Return the clock that a missing head is timed by; it is set by hand."""
+    by_hand = SimpleNamespace(at=0.0)
+    by_hand.monotonic = lambda: by_hand.at
+    monkeypatch.setattr(ray_cluster, "time", by_hand)
+    return by_hand
 
 
 def address(listener: socket.socket) -> str:

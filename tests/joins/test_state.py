@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -159,7 +159,7 @@ def test_a_class_that_does_not_declare_its_state_is_refused() -> None:
     with pytest.raises(TypeError, match=r"Comma\.state is a string"):
 
         class Comma(Stateful):
-            state: Any = "count"
+            state: ClassVar[Any] = "count"
 
     class Base(Stateful, ABC):
         pass
