@@ -7,7 +7,7 @@ without a page need not spend.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from scenarios.report.result_tables import (
     offenders_table,
     points_table,
 )
+from scenarios.report.run_analysis import STAGES
 from scenarios.report.summary import describe_verdict, settings_tables
 from scenarios.run import Report
 from scenarios.run_directory import OutputError
@@ -52,11 +53,11 @@ def write_report(report: Report, path: Path, replay: str) -> None:
     """
     from scenarios.report.run_figures import run_figures
 
-    figures = run_figures(report)
+    figures, run = run_figures(report), summary(report)
     _write_page(
         path,
         "report.html",
-        run=summary(report),
+        run=run,
         word=VERDICT_WORDS[report.verdict.passed],
         verdict=describe_verdict(report.verdict),
         checks=checks_table(report.verdict),
@@ -64,7 +65,7 @@ def write_report(report: Report, path: Path, replay: str) -> None:
         remarks=[*report.plan.notes, *report.plan.warnings],
         figures=figures,
         stages=_stages_table(figures.stages),
-        streams=_streams_table(report),
+        streams=_streams_table(run["streams"]),
         settings=settings_tables(report),
         replay=replay,
     )
@@ -155,8 +156,6 @@ def write_engines_page(comparison: EngineComparison, directory: Path, replay: st
 
 
 def _stages_table(stages: list[OperatorStages]) -> Table:
-    from scenarios.report.run_analysis import STAGES
-
     columns = ("operator", "messages", *(f"{stage} (ms)" for stage in STAGES), "together (ms)")
     rows = [
         (
@@ -169,8 +168,7 @@ def _stages_table(stages: list[OperatorStages]) -> Table:
     return Table(columns=columns, rows=rows, text_columns=1)
 
 
-def _streams_table(report: Report) -> Table:
-    streams = summary(report)["streams"]
+def _streams_table(streams: Sequence[Mapping[str, Any]]) -> Table:
     rows = [
         (one["name"], one["path"], format_count(one["rows"]), format_count(one["rejected"]))
         for one in streams
