@@ -48,11 +48,12 @@ def test_nothing_simulated_reads_a_clock_or_draws_without_a_seed() -> None:
         if path in HOSTS_OWN:
             continue
         for node in ast.walk(tree):
-            names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
+            else:
+                continue
             found += [
                 f"{path.relative_to(ROOT)}:{node.lineno}: {name} is banned, use {BANNED[name]}"
                 for name in names

@@ -109,8 +109,7 @@ def test_window_joins_are_timed_and_estimated_for_this_machine(
 ) -> None:
     profile = tmp_path / "mine.toml"
     shutil.copy(PROFILES / "default.toml", profile)
-    times = {"b_chain": MachineTimes(windows=(4096,), ratios=(0.01,))}
-    append_times(times, profile)
+    append_times({"b_chain": MachineTimes(windows=(4096,), ratios=(0.01,))}, profile)
     query = "SELECT * FROM A, B WHERE A.x = B.x WINDOW AS (SLIDE INTERVAL '1' ON '100')"
     said = joinsim(
         "plan", "--query", query, *data[:4], "--topology", "ibwj",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -35,7 +36,7 @@ def drifting(rng: np.random.Generator, rows: int, phases: int) -> RandomStream:
 
 
 def drift(
-    seed: int, parameters: dict[str, int], *, rows: int = 300, reach: int = 6, disorder: int = 0
+    seed: int, parameters: dict[str, Any], *, rows: int = 300, reach: int = 6, disorder: int = 0
 ) -> RandomJob:
     """Return a join whose frequent key changes twice."""
     rng = np.random.default_rng(seed)
@@ -61,7 +62,12 @@ def sent_by_master(report: Report) -> int:
     return pq.read_table(path, filters=from_master).num_rows
 
 
-SETTINGS = {"replicas": 4, "calibration_turns": 4, "recalibration_turns": 4, "batch_rows": 4}
+SETTINGS: dict[str, Any] = {
+    "replicas": 4,
+    "calibration_turns": 4,
+    "recalibration_turns": 4,
+    "batch_rows": 4,
+}
 
 
 def test_a_new_hot_key_is_split_and_the_old_one_is_no_more(directory: Path) -> None:

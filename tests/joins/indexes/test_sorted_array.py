@@ -14,7 +14,7 @@ from joins.work import MOVES
 
 
 @kernel
-def search(keys, size, hint, target, counters):  # type: ignore[no-untyped-def]
+def search(keys, size, hint, target, counters):
     return rebound(keys, size, hint, target, counters)
 
 

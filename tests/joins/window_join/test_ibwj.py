@@ -111,7 +111,7 @@ def test_looking_ahead_changes_no_answer_nor_work_nor_tree(index, sides, run_wid
 def test_a_window_that_fills_up_seldom_stops_a_chain(length, monkeypatch):
     stops = []
     maintain = Chain.maintain
-    monkeypatch.setattr(Chain, "maintain", lambda *args: stops.append(0) or maintain(*args))
+    monkeypatch.setattr(Chain, "maintain", lambda *args: [stops.append(0), maintain(*args)][1])
     n = 20_000
     row = np.arange(n)
     stop = (row + 1) // 2

@@ -78,12 +78,13 @@ def test_threads_go_on_after_a_snapshot(case, **options):
 def test_full_windows_stay_where_they_are():
     # A window of any length, not one that fills nodes to the last entry.
     window, batch = 1_003, 250
-    join = ThreadsJoin(PimTreeWindows(PimTree(sides=2, merge_ratio=1.0)), threads=1)
+    windows = PimTreeWindows(PimTree(sides=2, merge_ratio=1.0))
+    join = ThreadsJoin(windows, threads=1)
     rows = make_work(8 * window, window)
     forests = []
     for begin in range(0, len(rows.side), batch):
         join.join(rows.part(begin, begin + batch))
-        forests.append(join.windows.index.forest)
+        forests.append(windows.index.forest)
     moves = [new is not old for old, new in pairwise(forests)]
     assert not any(moves[len(moves) // 2 :])
     assert sum(moves) <= 8, "windows that fill up ask for more room seldom"

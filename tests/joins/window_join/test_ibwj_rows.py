@@ -64,7 +64,7 @@ def test_rows_of_a_query_give_the_oracles_answer(seed, n, predicate, window):
         for i, c in zip(part.probe_id, part.count, strict=True)
     }
     maker, join = RowMaker(query, schemas), ForestJoin(PimTree(sides=2))
-    found = {}
+    found: dict[tuple[int, int], int] = {}
     for chunk in arrivals:
         rows = maker.make(chunk)
         counts = join.join(rows).count
@@ -92,7 +92,8 @@ def test_what_no_index_can_answer_looks_for_everything():
     ],
 )
 def test_rows_that_cannot_be_are_named(change, text):
-    columns = {name: np.zeros(2, np.int64) for name in ("side", "start", "stop")}
+    columns: dict[str, np.ndarray] = {}
+    columns |= {name: np.zeros(2, np.int64) for name in ("side", "start", "stop")}
     columns |= {name: np.zeros(2) for name in ("key", "low", "high")}
     columns["position"] = np.arange(2)
     with pytest.raises(ValueError, match=text):

@@ -35,7 +35,8 @@ def test_whole_numbers_are_those_of_the_mix_written_in_plain_integers() -> None:
 
 
 def test_event_times_are_as_far_apart_as_said() -> None:
-    said = SyntheticStream(rows=4, fields={"a": "uniform(0, 9)"}, every="2 ms", start="501 us")
+    values = {"rows": 4, "fields": {"a": "uniform(0, 9)"}, "every": "2 ms", "start": "501 us"}
+    said = SyntheticStream.model_validate(values)
     assert said.columns()["ts"].tolist() == [501_000, 2_501_000, 4_501_000, 6_501_000]
 
 

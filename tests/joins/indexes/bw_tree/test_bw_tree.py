@@ -29,6 +29,12 @@ KEYS = st.integers(-6, 6) | st.sampled_from(EXTREME)
 ENTRIES = st.lists(st.tuples(KEYS, st.integers(0, 40)), max_size=60)
 
 
+def listed(found):
+    """Return the listed matches."""
+    assert found.match_id is not None
+    return found.match_id.tolist()
+
+
 def columns(pairs):
     return np.array(pairs, np.int64).reshape(-1, 2).T
 
@@ -70,12 +76,12 @@ class BwTreeMachine(RuleBasedStateMachine):
         )
         seen = [p for key, p in self.entries if low <= key <= high and start <= p < stop]
         assert found.count.tolist() == [len(seen)]
-        assert sorted(found.match_id.tolist()) == sorted(seen)
+        assert sorted(listed(found)) == sorted(seen)
 
     @invariant()
     def holds_every_entry(self):
         found = self.tree.probe(*np.array([[EXTREME[0]], [EXTREME[1]]]))
-        assert sorted(found.match_id.tolist()) == sorted(p for _, p in self.entries)
+        assert sorted(listed(found)) == sorted(p for _, p in self.entries)
 
 
 BwTreeMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
@@ -128,8 +134,8 @@ def test_threads_lose_nothing_and_see_what_was_there_before(spread, pauses, seed
         gone = mine & (position % 4 == 1)
         for part in np.array_split(np.flatnonzero(mine), 20):
             change_with_pauses(tree.pages, thread, INSERTED, key[part], position[part], pauses)
-            found = tree.probe(least, most).match_id
-            assert len(found) == len(set(found.tolist()))
+            found = listed(tree.probe(least, most))
+            assert len(found) == len(set(found))
             assert np.isin(position[::4], found).all()
             assert np.isin(part, found).all()
             leaving = part[gone[part]]
@@ -140,6 +146,6 @@ def test_threads_lose_nothing_and_see_what_was_there_before(spread, pauses, seed
     left = np.flatnonzero(position % 4 != 1)
     one_key = tree.probe(key[left], key[left], start=left, stop=left + 1)
     assert (one_key.count == 1).all()
-    assert sorted(tree.probe(least, most).match_id.tolist()) == left.tolist()
+    assert sorted(listed(tree.probe(least, most))) == left.tolist()
     tree.reserve(10**6)
-    assert sorted(tree.probe(least, most).match_id.tolist()) == left.tolist()
+    assert sorted(listed(tree.probe(least, most))) == left.tolist()

@@ -85,7 +85,7 @@ class Machine(RuleBasedStateMachine):
         self.index = KINDS[self.kind](sides=sides, dtype=dtype, run_width=4, tree_width=4)
         self.dtype = dtype
         self.sides = sides
-        self.entries = [[] for _ in range(sides)]
+        self.entries: list[list[tuple[int, int]]] = [[] for _ in range(sides)]
         self.next = [0] * sides
         self.horizon = [0] * sides
 
@@ -136,6 +136,7 @@ class Machine(RuleBasedStateMachine):
             start, stop = start + int(window[0] * span), start + int(window[1] * span)
             bounds = {"start": np.full(len(lo), start), "stop": np.full(len(lo), stop)}
         found = self.index.probe(lo, hi, side=side, enumerate=True, **bounds)
+        assert found.match_id is not None
         assert found.work.matches == found.count.sum() == len(found.match_id)
         listed = np.split(found.match_id, np.cumsum(found.count)[:-1]) if ranges else []
         for i, ids in enumerate(listed):
