@@ -130,12 +130,11 @@ class _Table:
             f"WITH ({_files(self.path)})"
         )
 
-    def write(self, batch: Batch, at: np.ndarray, *, by_time: bool) -> None:
-        """Write a stream in its order; *at* is each tuple's number to the join.
+    def write(self, batch: Batch, at: np.ndarray, clock: np.ndarray) -> None:
+        """Write a stream in its order; *at* and *clock* are each tuple's number and time, ms.
 
         Flink reads one file in order; of several, it silently drops what comes late.
         """
-        clock = at // _NS_PER_MS if by_time else at
         columns = {"id": batch.id, "ts": batch.ts, "at": at, "mixed": mix(batch.id).view(np.int64)}
         columns |= {"clock": clock, **batch.fields}
         table = pa.table({name: _text(np.asarray(values)) for name, values in columns.items()})
@@ -152,10 +151,15 @@ def _write_sides(
     for side in probe_sides(query, schemas):
         tables = []
         numbers = _numbers(side, batches)
-        for role, stream, at in zip("pm", (side.probing, side.stored), numbers, strict=True):
+        clocks = [at // _NS_PER_MS if side.key == "ts" else at for at in numbers]
+        # Flink silently loses pairs of times before its epoch.
+        origin = min(int(clock.min(initial=0)) for clock in clocks)
+        for role, stream, at, clock in zip(
+            "pm", (side.probing, side.stored), numbers, clocks, strict=True
+        ):
             name = f"{role}{side.probing}"
             table = _Table(name, schemas[stream], directory / f"{name}.csv")
-            table.write(batches[stream], at, by_time=side.key == "ts")
+            table.write(batches[stream], at, clock - origin)
             tables.append(table)
             declarations.append(table.create())
         joins.append(_join_sql(side, schemas, *tables))

@@ -110,6 +110,25 @@ def test_without_java_it_says_what_is_missing(
         join(query, files_of(query, tmp_path), tmp_path, pairs=False)
 
 
+def test_no_tuple_is_before_the_epoch_of_flinks_clock(tmp_path: Path, acting: Acting) -> None:
+    """Of times before 1970, Flink loses pairs and does not say so."""
+    acting("print(json.dumps({'seconds': 1.0, 'rows': []}), flush=True)")
+    query = parse_query(
+        "SELECT * FROM R, S WHERE R.x < S.x WINDOW AS (SLIDE INTERVAL '1 ns' ON '9 ns')"
+    )
+    join(query, files_of(query, tmp_path), tmp_path, pairs=False)
+    for probing, stored in (("p0", "m0"), ("p1", "m1")):
+        rows = [
+            [int(value) for value in line.split(",")[2:5]]
+            for name in (probing, stored)
+            for line in (tmp_path / f"{name}.csv").read_text().splitlines()
+        ]
+        at, _, clock = np.array(rows).T
+        assert at.min() < 0
+        assert clock.min() == 0
+        assert set(clock - at // 1_000_000) == {1}, "both sides have one clock"
+
+
 def test_a_stream_is_written_in_order_as_java_reads_it(tmp_path: Path, acting: Acting) -> None:
     acting("print(json.dumps({'seconds': 1.0, 'rows': []}), flush=True)")
     query = parse_query("SELECT * FROM T WHERE T.x1 < T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '7')")
