@@ -116,6 +116,26 @@ def test_more_real_threads_than_cores_are_noted() -> None:
     assert note.startswith("1000 threads on")
 
 
+@pytest.mark.parametrize("index", registry.INDEXES)
+@settings(max_examples=8, deadline=None)
+@given(job=jobs(IBWJ))
+def test_every_index_gives_the_exact_answer_and_goes_on_from_a_snapshot(
+    index: str, job: RandomJob, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    threads = job.parameters.threads if index in SHARED else 0
+    chosen = replace(job.parameters, index=index, threads=threads)
+    receive = Machine.receive
+
+    def put_away_first(machine: Machine, message: object, context: object) -> None:
+        machine.restore(machine.snapshot())
+        receive(machine, message, context)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Machine, "receive", put_away_first)
+        report = replace(job, parameters=chosen).run(tmp_path_factory.mktemp("run"))
+    assert report.verdict.exact
+
+
 @settings(max_examples=15)
 @given(job=jobs(IBWJ))
 def test_a_window_of_one_tuple_and_a_machine_put_away_in_between(
