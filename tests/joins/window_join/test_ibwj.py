@@ -109,9 +109,14 @@ def test_looking_ahead_changes_no_answer_nor_work_nor_tree(index, sides, run_wid
 
 @pytest.mark.parametrize("length", [2, 3, 5])
 def test_a_window_that_fills_up_seldom_stops_a_chain(length, monkeypatch):
-    stops = []
+    stops: list[int] = []
     maintain = Chain.maintain
-    monkeypatch.setattr(Chain, "maintain", lambda *args: [stops.append(0), maintain(*args)][1])
+
+    def counted(*args):
+        stops.append(0)
+        return maintain(*args)
+
+    monkeypatch.setattr(Chain, "maintain", counted)
     n = 20_000
     row = np.arange(n)
     stop = (row + 1) // 2
