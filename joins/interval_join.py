@@ -96,7 +96,9 @@ class IntervalJoin(Stateful):
     def _probe(self, stream: int, batch: Batch, groups: KeyGroups, enumerate: bool) -> Joined:
         base, stored = self._interval.base, self.buffers[1 - stream]
         find = stored.probe if stream == base else stored.probe_stored
-        ids, row, result = find(groups, self._reach(stream, batch), enumerate=enumerate)
+        lower, upper = self._interval.offsets(stream)
+        reach = Reach(lower, upper + 1)
+        ids, row, result = find(groups, reach, self._ranges(stream, batch), enumerate=enumerate)
         return Joined(result.of(base, ids), row, result.work)
 
     def _store(
@@ -109,15 +111,14 @@ class IntervalJoin(Stateful):
             floor=self._interval.horizon(stream, low_watermark),
         )
 
-    def _reach(self, stream: int, batch: Batch) -> Reach:
-        lower, upper = self._interval.offsets(stream)
+    def _ranges(self, stream: int, batch: Batch) -> EncodedRanges:
         conditions = self._conditions[stream]
         low, high = np.empty((2, len(conditions), len(batch)), np.int64)
         for place, condition in enumerate(conditions):
             least, most = condition.bounds(batch.fields[condition.probe_field])
             low[place], high[place] = encode(least), encode(most)
         negated = np.array([condition.negated for condition in conditions], np.bool_)
-        return Reach(lower, upper + 1, EncodedRanges(low, high, negated, _NOTHING, _NOTHING))
+        return EncodedRanges(low, high, negated, _NOTHING, _NOTHING)
 
     def _codes(self, stream: int, batch: Batch) -> np.ndarray:
         conditions = self._conditions[1 - stream]

@@ -92,13 +92,10 @@ class Reach(NamedTuple):
     ----------
     lower, past
         Nanoseconds, of any sign.
-    ranges
-        Per further condition the codes that satisfy it; its positions are not used.
     """
 
     lower: int
     past: int
-    ranges: EncodedRanges
 
 
 class Partners(NamedTuple):
@@ -166,16 +163,23 @@ class IntervalBuffer:
         _store(self._keys, self._pool, groups, slots, codes, counters)
         return Work.from_counters(counters)
 
-    def probe(self, groups: KeyGroups, reach: Reach, *, enumerate: bool = False) -> Partners:
-        """Return the stored tuples that match each probe."""
+    def probe(
+        self, groups: KeyGroups, reach: Reach, conditions: EncodedRanges, *, enumerate: bool = False
+    ) -> Partners:
+        """Return the stored tuples that match each probe.
+
+        *conditions* are the further ones, in the rows of the batch; its positions are not used.
+        """
         counters = np.zeros(len(COUNTERS), np.int64)
         begin, end = np.empty((2, len(groups.order)), np.int64)
         _reach_stored(self._keys, self._pool, groups, reach, begin, end, counters)
         pool = self._pool
         ranges = _Ranges(True, groups.order, groups.ids, begin, end, pool.id, pool.sums)
-        return self._match(ranges, groups, reach, counters, enumerate)
+        return self._match(ranges, groups, conditions, counters, enumerate)
 
-    def probe_stored(self, groups: KeyGroups, reach: Reach, *, enumerate: bool = False) -> Partners:
+    def probe_stored(
+        self, groups: KeyGroups, reach: Reach, conditions: EncodedRanges, *, enumerate: bool = False
+    ) -> Partners:
         """Return the probes that match each stored tuple."""
         counters = np.zeros(len(COUNTERS), np.int64)
         first, past = np.empty((2, len(groups.keys)), np.int64)
@@ -183,7 +187,7 @@ class IntervalBuffer:
         place, stored, begin, end = np.empty((4, reached), np.int64)
         ranges = _Ranges(False, place, stored, begin, end, groups.ids, groups.sums)
         _reach_probes(self._pool, groups, reach, first, past, ranges, counters)
-        return self._match(ranges, groups, reach, counters, enumerate)
+        return self._match(ranges, groups, conditions, counters, enumerate)
 
     def expire(self, before: int) -> Work:
         """Drop all tuples older than *before*."""
@@ -235,7 +239,7 @@ class IntervalBuffer:
         self,
         ranges: _Ranges,
         groups: KeyGroups,
-        reach: Reach,
+        conditions: EncodedRanges,
         counters: np.ndarray,
         enumerate: bool,
     ) -> Partners:
@@ -243,11 +247,11 @@ class IntervalBuffer:
         codes, order = self._pool.codes, groups.order
         ids, row, count = np.empty((3, len(ranges.of)), np.int64)
         found = _Found(ids, row, count, np.empty(len(ranges.of), np.uint64))
-        rows = _count(ranges, codes, reach.ranges, order, found, counters)
+        rows = _count(ranges, codes, conditions, order, found, counters)
         match_id = None
         if enumerate:
             match_id = np.empty(counters[MATCHES], np.int64)
-            _list(ranges, codes, reach.ranges, order, match_id)
+            _list(ranges, codes, conditions, order, match_id)
         result = ProbeResult(
             count=count[:rows],
             fingerprint=found.fingerprints[:rows],

@@ -116,7 +116,7 @@ class Buffer(RuleBasedStateMachine):
         negated = np.zeros(self.conditions, np.bool_)
         nothing = np.empty(0, np.int64)
         ranges = EncodedRanges(values - 1, values + 1, negated, nothing, nothing)
-        reach = Reach(lower, upper + 1, ranges)
+        reach = Reach(lower, upper + 1)
         expected = sorted(
             (p.id, s.id)
             for p in probing
@@ -125,10 +125,10 @@ class Buffer(RuleBasedStateMachine):
             and lower <= s.ts - p.ts <= upper
             and (not self.conditions or abs(p.value - s.value) <= 1)
         )
-        found = self.buffer.probe(groups, reach, enumerate=True)
+        found = self.buffer.probe(groups, reach, ranges, enumerate=True)
         assert sorted(as_pairs(found)) == expected
         assert [probing[i].id for i in found.row] == found.ids.tolist()
-        turned = self.buffer.probe_stored(groups, reach, enumerate=True)
+        turned = self.buffer.probe_stored(groups, reach, ranges, enumerate=True)
         pairs = as_pairs(turned)
         assert sorted((p, s) for s, p in pairs) == expected
         ts = {p.id: p.ts for p in probing}
