@@ -1,7 +1,7 @@
 """PanJoin (Pan and Jacobsen), Figures 1 and 2.
 
-A manager cuts each stream into a chain of subwindows, which workers hold in turns, and sends every
-worker its commands about each batch of tuples; workers do not talk to each other. Results go
+A manager cuts each stream into a chain of subwindows, assigns these to workers in turns, and sends
+every worker its commands about each batch of tuples; workers do not talk to each other. Results go
 straight on, or back to the manager, from a BI-Sort as records::
 
     source -> (spreader -> prefilters) -> manager -+-> worker.0 -+-> sink
@@ -38,7 +38,7 @@ from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
 _SUBWINDOWS_PER_WINDOW = 16
 """As in the paper's experiments: one on each of 16 workers."""
 _TIMED_SUBWINDOW = 65_536
-"""Most tuples of a subwindow in a window of time, which does not say how many it holds."""
+"""Most tuples of a subwindow in a window of time, whose number of tuples is not fixed."""
 _TUPLES_PER_PARTITION = 128
 """As in most of the paper's experiments: N_Sub = 8M and P = 64K."""
 _BATCH = 1_024
@@ -76,8 +76,8 @@ class PanJoinParameters:
     threads
         Threads in each worker.
     device
-        What holds a worker's subwindows: its core, or an accelerator, which keeps BI-Sorts only and
-        answers with records to the manager.
+        What stores a worker's subwindows: its core, or an accelerator, which stores BI-Sorts only
+        and answers with records to the manager.
     """
 
     workers: Pes = 4
@@ -179,7 +179,7 @@ class PanJoin(Topology[PanJoinParameters]):
 def _cut(
     job: Job, p: PanJoinParameters
 ) -> tuple[tuple[SubwindowShape, ...], tuple[ChainRule, ...]]:
-    """Return per stream what its subwindows look like, and how it is cut into them."""
+    """Return per stream the shape of its subwindows, and how it is cut into them."""
     if p.sigma <= 1:
         raise TopologyError(f"sigma = {p.sigma}: must be above 1, or 2P entries are too few")
     dtypes = IndexedQuery(job.query, tuple(file.schema for file in job.files)).dtypes
@@ -225,7 +225,7 @@ def _accelerator(p: PanJoinParameters) -> Accelerator | None:
         return None
     if p.structure != "bi_sort" or p.results != "manager":
         raise TopologyError(
-            "device = 'accelerator': it holds BI-Sorts and answers with records to the manager, so "
+            "device = 'accelerator': it stores BI-Sorts and answers with records to the manager, so "
             f"structure must be 'bi_sort' (not {p.structure!r}) and results 'manager' (not "
             f"{p.results!r})"
         )
@@ -233,7 +233,7 @@ def _accelerator(p: PanJoinParameters) -> Accelerator | None:
 
 
 def _watermarks(job: Job, p: PanJoinParameters) -> dict[str, Any]:
-    """Return what a manager must know of watermarks; nothing where streams arrive in order."""
+    """Return a manager's arguments about watermarks; none where streams arrive in order."""
     if job.feeding.disorder is None:
         return {}
     if job.query.is_self_join:
@@ -245,7 +245,7 @@ def _watermarks(job: Job, p: PanJoinParameters) -> dict[str, Any]:
     if p.results == "manager":
         raise TopologyError(
             "feeding.disorder with results = 'manager': a record names tuples by their values, and "
-            "out of order each pair is asked for its event times; set results = 'sink'"
+            "out of order each pair is tested for its event times; set results = 'sink'"
         )
     return {"lag_ns": job.feeding.lag_ns if job.feeding.watermarks else None}
 
