@@ -225,7 +225,7 @@ def _accelerator(p: PanJoinParameters) -> Accelerator | None:
         return None
     if p.structure != "bi_sort" or p.results != "manager":
         raise TopologyError(
-            "device = 'accelerator': it stores BI-Sorts and answers with records to the manager, so "
+            "device = 'accelerator': it stores BI-Sorts and answers with records, so "
             f"structure must be 'bi_sort' (not {p.structure!r}) and results 'manager' (not "
             f"{p.results!r})"
         )

@@ -82,7 +82,7 @@ def test_out_of_order_what_cannot_be_is_refused(
 @pytest.mark.parametrize(
     ("name", "window", "message"),
     [
-        ("panjoin", "SLIDE INTERVAL '1' ON '4'", "holds the tuples that came last"),
+        ("panjoin", "SLIDE INTERVAL '1' ON '4'", "has the tuples that came last"),
         ("split_join", "SLIDE INTERVAL '1 s' ON '4 s'", "split_join takes the order of arrival"),
     ],
 )
