@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +22,7 @@ from scenarios.tables import TableStream
 from scenarios.verdict import Verdict
 
 if TYPE_CHECKING:
-    from scenarios.engines.comparison import EngineComparison as _EnginesCompared
+    pass
 
 
 class Run:
@@ -154,33 +154,49 @@ class Run:
         return pa.concat_tables(parts)
 
 
-class StudyRun:
-    """A finished study: many runs, the curves they make, and the claims about them.
+class _Recorded(Protocol):
+    def as_json(self, replay: str) -> dict[str, Any]: ...
+
+
+Result = TypeVar("Result", bound=_Recorded)
+
+
+class _Several(Generic[Result]):
+    """What came of several runs.
 
     Attributes
     ----------
+    result
+        What the packages below return, for `scenarios.report` and the like.
     directory
-        Its folder, with ``study.json`` and a folder per point.
+        The folder with a JSON file, and with a folder for each run.
     replay
         The call or command that repeats it.
     """
 
     def __init__(
         self,
-        findings: Findings,
+        result: Result,
         directory: Path,
         replay: str,
         folder: TemporaryDirectory[str] | None = None,
     ) -> None:
-        self.findings = findings
+        self.result = result
         self.directory = directory
         self.replay = replay
-        self._folder = folder
+        self._folder = folder  # removed with this object
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """Charts, claims and points as plain data, as in ``study.json``."""
-        return self.findings.as_json(self.replay)
+        """Everything as plain data, as in the JSON file."""
+        return self.result.as_json(self.replay)
+
+
+class StudyRun(_Several[Findings]):
+    """A finished study: many runs, the curves they make, and the claims about them.
+
+    Its folder has ``study.json``; see `_Several` for its attributes.
+    """
 
     @property
     def claims(self) -> pa.Table:
@@ -197,72 +213,39 @@ class StudyRun:
         """Write ``study.html`` and ``study.png`` into *folder*; return the page's path."""
         from scenarios.report.pages import write_study_page
 
-        write_study_page(self.findings, Path(folder), self.replay)
+        write_study_page(self.result, Path(folder), self.replay)
         return Path(folder) / "study.html"
 
     def __repr__(self) -> str:
-        claims = self.summary["claims"]
+        claims, runs = self.summary["claims"], len(self.summary["points"])
         hold = sum(claim["holds"] is True for claim in claims)
-        base = self.findings.study.base
-        return (
-            f"{base.name}: {len(self.summary['points'])} runs, {hold} of {len(claims)} claims hold"
-        )
+        return f"{self.summary['study']}: {runs} runs, {hold} of {len(claims)} claims hold"
 
 
-class Comparison:
+class Comparison(_Several[_Compared]):
     """One query on several systems, fastest first.
 
-    Attributes
-    ----------
-    directory
-        Its folder, with ``compare.json`` and a folder per system.
-    replay
-        The call or command that repeats it.
+    Its folder has ``compare.json``; see `_Several` for its attributes.
     """
-
-    def __init__(
-        self,
-        compared: _Compared,
-        directory: Path,
-        replay: str,
-        folder: TemporaryDirectory[str] | None = None,
-    ) -> None:
-        self.compared = compared
-        self.directory = directory
-        self.replay = replay
-        self._folder = folder
 
     @property
     def fastest(self) -> str | None:
         """The exact system of highest throughput; None where none was exact."""
-        return self.compared.fastest
+        return self.result.fastest
 
     @property
     def refused(self) -> dict[str, str]:
         """System to the reason why it cannot evaluate the query."""
-        return self.compared.refused
-
-    @cached_property
-    def summary(self) -> dict[str, Any]:
-        """Everything as plain data, as in ``compare.json``."""
-        return self.compared.as_json(self.replay)
+        return self.result.refused
 
     @property
     def table(self) -> pa.Table:
         """A row per system: ``label``, ``passed``, ``throughput_tps``, ``p50_ms`` and so on."""
+        keys = ["label", "topology", "passed", "throughput_tps", "digest", "failure"]
         rows = [
-            {
-                "label": system["label"],
-                "topology": system["topology"],
-                "passed": system["passed"],
-                "throughput_tps": system["throughput_tps"],
-                "p50_ms": (system["latency_ms"] or {}).get("p50"),
-                "p99_ms": (system["latency_ms"] or {}).get("p99"),
-                "messages": (system["network"] or {}).get("messages"),
-                "bytes": (system["network"] or {}).get("bytes"),
-                "digest": system["digest"],
-                "failure": system["failure"],
-            }
+            {key: system[key] for key in keys}
+            | {f"{name}_ms": (system["latency_ms"] or {}).get(name) for name in ("p50", "p99")}
+            | {name: (system["network"] or {}).get(name) for name in ("messages", "bytes")}
             for system in self.summary["systems"]
         ]
         return _table(rows, list(rows[0]))
@@ -271,7 +254,7 @@ class Comparison:
         """Write ``compare.html`` and ``compare.png`` into *folder*; return the page's path."""
         from scenarios.report.pages import write_comparison_page
 
-        write_comparison_page(self.compared, Path(folder), self.replay)
+        write_comparison_page(self.result, Path(folder), self.replay)
         return Path(folder) / "compare.html"
 
     def __repr__(self) -> str:
@@ -282,39 +265,17 @@ class Comparison:
         return "\n".join([*lines, f"{len(self.refused)} systems cannot evaluate the query"])
 
 
-class EngineComparison:
+class EngineComparison(_Several[Any]):
     """One query on several real engines.
 
-    Attributes
-    ----------
-    directory
-        Its folder, with ``compare.json``.
-    replay
-        The call or command that repeats it.
+    Its folder has ``compare.json``; see `_Several` for its attributes.
     """
-
-    def __init__(
-        self,
-        compared: _EnginesCompared,
-        directory: Path,
-        replay: str,
-        folder: TemporaryDirectory[str] | None = None,
-    ) -> None:
-        self.compared = compared
-        self.directory = directory
-        self.replay = replay
-        self._folder = folder
-
-    @cached_property
-    def summary(self) -> dict[str, Any]:
-        """Everything as plain data, as in ``compare.json``."""
-        return self.compared.as_json(self.replay)
 
     def report(self, folder: str | Path) -> Path:
         """Write ``compare.html`` and ``compare.png`` into *folder*; return the page's path."""
         from scenarios.report.pages import write_engines_page
 
-        write_engines_page(self.compared, Path(folder), self.replay)
+        write_engines_page(self.result, Path(folder), self.replay)
         return Path(folder) / "compare.html"
 
 

@@ -217,12 +217,12 @@ def _run_study(options: RunOptions, chosen: Scenario, terminal: Terminal) -> int
     replay = _replay(chosen.config.seed)
     finished = chosen.run(out=options.out, keep=True, observer=terminal, replay=replay)
     assert isinstance(finished, StudyRun)
-    show_findings(terminal.out, finished.findings, finished.directory, replay)
+    show_findings(terminal.out, finished.result, finished.directory, replay)
     if options.json_output:
         _print_json(finished.summary)
     return _worst(
         EXIT_STOPPED if result.failure else _exit_code(result.passed)
-        for result in finished.findings.results.values()
+        for result in finished.result.results.values()
     )
 
 
@@ -264,12 +264,12 @@ def compare(
         replay=replay,
         replay_alone=partial(_replay_alone, options, what),
     )
-    show_comparison(terminal.out, finished.compared, finished.directory, replay)
+    show_comparison(terminal.out, finished.result, finished.directory, replay)
     if options.json_output:
         _print_json(finished.summary)
     return _worst(
         EXIT_STOPPED if result.failure else _exit_code(result.passed)
-        for result in finished.compared.results.values()
+        for result in finished.result.results.values()
     )
 
 
@@ -294,7 +294,7 @@ def _compare_engines(
     replay = _replay(chosen.config.seed)
 
     def show(so_far: EngineComparison) -> None:
-        show_engines(terminal.out, so_far.compared, so_far.directory, replay)
+        show_engines(terminal.out, so_far.result, so_far.directory, replay)
 
     finished = chosen.compare_engines(
         engines,
@@ -307,7 +307,7 @@ def _compare_engines(
     )
     if options.json_output:
         _print_json(finished.summary)
-    return EXIT_STOPPED if finished.compared.failed else _exit_code(finished.compared.passed)
+    return EXIT_STOPPED if finished.result.failed else _exit_code(finished.result.passed)
 
 
 @app.command()
