@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,9 +20,6 @@ from scenarios.study.findings import Findings
 from scenarios.system_comparison import Comparison as _Compared
 from scenarios.tables import TableStream
 from scenarios.verdict import Verdict
-
-if TYPE_CHECKING:
-    pass
 
 
 class Run:

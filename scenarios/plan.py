@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import networkx as nx
@@ -15,7 +15,7 @@ from actors.feed import StreamData, StreamFile, StreamTable
 from actors.source import Feeding
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from netsim.cost import load_profile
+from netsim.cost import CostProfile, load_profile
 from scenarios.config import RunConfig, build_network, check_links
 from scenarios.scenario_files import ConfigError, explain
 from scenarios.streams import prepare_streams
@@ -58,7 +58,7 @@ class Plan:
             files=self.files,
             feeding=self.feeding,
             pairs=pairs,
-            profile=load_profile(self.config.profile),
+            profile=self.profile,
             network=partial(build_network, self.config.network),
             live=self.config.clock == "live",
         )
@@ -77,6 +77,11 @@ class Plan:
             )
         return stored
 
+    @cached_property
+    def profile(self) -> CostProfile:
+        """What work costs."""
+        return load_profile(self.config.profile)
+
     @property
     def feeding(self) -> Feeding:
         """How the streams are fed in."""
@@ -93,7 +98,16 @@ class Plan:
         return self.topology, self.parameters, self.job(pairs=self.config.pairs)
 
     def graph(self, *, pairs: bool) -> ActorGraph:
-        """Return the actors of the run."""
+        """Return the actors of the run, which list pairs or only count them."""
+        if pairs not in self._graphs:
+            self._graphs[pairs] = self._build(pairs=pairs)
+        return self._graphs[pairs]
+
+    @cached_property
+    def _graphs(self) -> dict[bool, ActorGraph]:
+        return {}
+
+    def _build(self, *, pairs: bool) -> ActorGraph:
         graph = self.topology.build(self.job(pairs=pairs), self.parameters)
         if self.config.network.sites == "processes":
             homes = graph.homes(self.config.processes)
@@ -154,9 +168,12 @@ def make_plan(
     )
     # Now with the fields that the streams have.
     query.check_fields([stream.schema for stream in streams])
-    plan.graph(pairs=False)
+    plan.graph(pairs=config.pairs)
     fitted = topology.fitted(plan.job(pairs=False), parameters, network)
-    return replace(plan, parameters=fitted, warnings=topology.warnings(query, fitted, network))
+    warnings = topology.warnings(query, fitted, network)
+    if fitted is parameters and not warnings:
+        return plan
+    return replace(plan, parameters=fitted, warnings=warnings)
 
 
 def _data(stream: PreparedStream, rows: int | None) -> StreamData:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from actors.disorder import open_feed
 from joins.window_join.registry import Making
 from joins.window_join.rows import RowMaker
-from netsim.cost import load_profile
 from scenarios.calibration.window_joins import time_join, tuples_to_time
 from scenarios.plan import Plan
 
@@ -30,7 +29,7 @@ def time_on_streams(plan: Plan, makings: Mapping[str, Making]) -> dict[str, floa
     if arrivals is None or arrivals.rows <= filling:
         return {}
     rows = RowMaker(plan.query, [file.schema for file in plan.files]).make(arrivals)
-    unit_ps = load_profile(plan.config.profile).unit_ps
+    unit_ps = plan.profile.unit_ps
     return {
         name: time_join(
             making.make(self_join=self_join, unit_ps=unit_ps),

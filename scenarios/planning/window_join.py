@@ -17,7 +17,6 @@ import numpy as np
 from actors.disorder import open_feed
 from joins.window_join.cost_model import MODELLED, Prediction, predict, predict_all
 from joins.window_join.registry import Making
-from netsim.cost import load_profile
 from scenarios.calibration.window_joins import read_times
 from scenarios.measures import record
 from scenarios.plan import Plan
@@ -120,7 +119,7 @@ def _costs(plan: Plan) -> _Costs:
             f"plan for one of {', '.join(MODELLED)}"
         )
     window, match_rate = float(np.mean(lengths)), _match_rate(plan, lengths)
-    unit_ps = load_profile(plan.config.profile).unit_ps
+    unit_ps = plan.profile.unit_ps
     load: Any = {"window": window, "match_rate": match_rate, "unit_ps": unit_ps}
     own, ranked = predict(making_of(plan.parameters), **load), predict_all(**load)
     times = read_times(plan.config.profile)
