@@ -46,7 +46,7 @@ class Residual(Stateful):
         return bool(self._conditions[0])
 
     def store(self, arrivals: Arrivals) -> None:
-        """Keep the next arrivals."""
+        """Store the fields of the next arrivals."""
         for stream, part in enumerate(arrivals.parts):
             conditions = self._conditions[self._stored_stream[stream]]
             self._columns[stream] = [
@@ -83,5 +83,5 @@ class Residual(Stateful):
         for stream, least in enumerate(horizon):
             gone = max(0, least - self._first[stream])
             self._first[stream] += gone
-            # Copies, for a view would hold on to what is gone.
-            self._columns[stream] = [kept[gone:].copy() for kept in self._columns[stream]]
+            # Copies, for a view would keep the expired part in memory.
+            self._columns[stream] = [stored[gone:].copy() for stored in self._columns[stream]]

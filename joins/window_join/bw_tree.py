@@ -220,7 +220,7 @@ def _probe_indexed(
 def _look_up(
     index: SharedPages, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
 ) -> bool:
-    """Look a row up and begin to insert it; tell whether there was room for its matches."""
+    """Look a row up and begin to insert it; return whether there was room for its matches."""
     rows, task = batch.rows, scheduler.workers[worker]
     row = task.row
     has_room, _ = look_up(index, batch, scheduler, worker, row, output)
@@ -244,7 +244,7 @@ def _changed(index: SharedPages, batch: Batch, scheduler: Any, worker: int) -> i
 
 @inlined
 def _publish(index: SharedPages, tree: Pages, side: int, scheduler: Any, worker: int) -> bool:
-    """Swap in what has been prepared, or fail to; tell whether that completes the change."""
+    """Swap in what has been prepared, or fail to; return whether that completes the change."""
     line = tree.own[worker].page // LINE
     wait_for(scheduler, worker, index.free_at[side], line)
     swap(tree, worker, scheduler.counters)

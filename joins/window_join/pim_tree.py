@@ -390,7 +390,7 @@ def _take(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> Non
 
 @inlined
 def _may_begin(index: SharedForest, batch: Batch, side: int, begin: int, end: int) -> bool:
-    """Tell whether a task of rows *begin* to *end* - 1 stays within the slack of a side."""
+    """Return whether a task of rows *begin* to *end* - 1 stays within the slack of a side."""
     forest = index.forest
     edge = load(batch.words, SIDES + side, EDGE)
     entries = load(forest.tree_entries, active_tree(forest, side), 0)
@@ -442,7 +442,7 @@ def _probe_indexed(
 def _look_up(
     index: SharedForest, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
 ) -> bool:
-    """Look a row up; tell whether there was room for its matches."""
+    """Look a row up; return whether there was room for its matches."""
     task, forest = scheduler.workers[worker], index.forest
     row = task.row
     has_room, locked_ps = look_up(index, batch, scheduler, worker, row, output)
@@ -527,14 +527,14 @@ def _end_row(
 
 @inlined
 def _is_due(forest: Forest, side: int) -> bool:
-    """Tell whether the active tree of a side has reached its limit."""
+    """Return whether the active tree of a side has reached its limit."""
     tree = active_tree(forest, side)
     return load(forest.tree_entries, tree, 0) >= forest.sides[side].limit
 
 
 @inlined
 def _merge_if_due(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> bool:
-    """Become the merging worker if a merge is due and there is none; tell whether."""
+    """Become the merging worker if a merge is due and there is none; return whether."""
     for side in range(len(batch.base)):
         if _is_due(index.forest, side) and try_lock(batch.words, MERGER, LOCK):
             if _is_due(index.forest, side):  # Another worker may just have merged.

@@ -93,7 +93,7 @@ def make_rows(
 class RowMaker(Stateful):
     """Turns the arrivals of a query into rows, chunk by chunk.
 
-    The rows are those of one predicate, the first that is a range of keys. Whoever joins them has
+    The rows are those of one predicate, the first that is a range of keys. The join has
     to check the others.
 
     Attributes

@@ -115,7 +115,7 @@ def next_worker(scheduler: Any, index: Any, batch: Any) -> int:
 
 @step
 def is_over(index: Any, batch: Any) -> bool:
-    """Tell whether simulated cores stop where they are, because all rows of a batch are joined.
+    """Return whether simulated cores stop where they are, because all rows of a batch are joined.
 
     An index that leaves nothing to the next batch returns False: its cores stop when none of them
     has anything to do.
@@ -131,7 +131,7 @@ def list_of(scheduler: Any, worker: int) -> int:
 
 @optional_step
 def moves_edge_with_every_row(scheduler: Any) -> bool:
-    """Tell whether a worker moves the edge tuple after every row, as in the paper.
+    """Return whether a worker moves the edge tuple after every row, as in the paper.
 
     Real threads do it once a task, which saves locks and changes no result.
     """
@@ -156,7 +156,7 @@ def charge(scheduler: Any, counter: int, units: int) -> None:
 
 @optional_step
 def is_busy(scheduler: Any, worker: int, free_at: np.ndarray, line: int) -> bool:
-    """Tell whether a test-and-set would fail, because another core is not done with *line* yet."""
+    """Return whether a test-and-set would fail, because another core still uses *line*."""
     return False
 
 

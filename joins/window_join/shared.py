@@ -4,7 +4,7 @@ PIM-Tree, section 4.1: tuples wait in a work queue, and workers take tasks from 
 what is surely indexed in the index, and scans the window from the edge tuple on, the first that may
 not be indexed; so its matches are exactly those that it sees, in whichever order the workers run.
 Results leave in arrival order. The boundaries t_e and t_l of a tuple's window are its `start` and
-`stop`, known when it arrives.
+`stop`, fixed when it arrives.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def move_edge(batch: Batch, scheduler: Any, worker: int, side: int) -> None:
 
 @kernel
 def propagate(batch: Batch, output: MatchBuffer) -> None:
-    """Give completed rows at the queue's head their place in the output stream, in their order.
+    """Assign completed rows at the queue's head their place in the output stream, in their order.
 
     Nothing is done while another thread does that.
     """

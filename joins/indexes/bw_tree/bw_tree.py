@@ -1,10 +1,10 @@
 """The Bw-Tree (Levandoski, Lomet and Sengupta, ICDE 2013): PIM-Tree's parallel baseline.
 
 Any number of threads insert, delete and search at once, without a lock (see
-`joins.indexes.bw_tree.pages`). What they replace is kept until none of them is in the tree: the
-paper's epochs end when a thread leaves, here one ends where the caller says so, with `reserve`.
-Then a tree whose memory has been used up is built anew from its entries, which also does for pages
-that deletions have emptied what the paper's merges do.
+`joins.indexes.bw_tree.pages`). What they replace stays in memory until none of them is in the
+tree: the paper's epochs end when a thread leaves, here one ends with `reserve`. Then a tree whose
+memory has been used up is built anew from its entries, which also removes the pages that deletions
+have emptied, as the paper's merges do.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ thread is in the tree; so an address that is still in the table means what it me
 
 **Searching.** A reader loads the address of a page once and then sees a chain that nobody changes.
 Where a page has been split and its parent has no separator for that yet, the link to the right
-leads on. Words of the mapping table and deltas lie in lines of memory that other threads have
+leads on. Words of the mapping table and deltas are in lines of memory that other threads have
 written: each that is read is counted as an atomic operation.
 
 **Changing.** A change is a delta record put in front of its page's chain. A chain that has its full
@@ -148,7 +148,7 @@ def room_of(pages: Pages) -> int:
 
 @inlined
 def is_before(key: int, position: int, other_key: int, other_position: int) -> bool:
-    """Tell whether entry (key, position) comes before the other."""
+    """Return whether entry (key, position) comes before the other."""
     return key < other_key or (key == other_key and position < other_position)
 
 
@@ -212,7 +212,7 @@ def find_page(
 def _is_overruled(
     pages: Pages, newest: int, until: int, key: int, position: int, counters: np.ndarray
 ) -> bool:
-    """Tell whether a delta from *newest* on, before address *until*, is about an entry."""
+    """Return whether a delta from *newest* on, before address *until*, is about an entry."""
     address, deltas = newest, pages.deltas
     while address >= 0 and address != until:
         counters[COMPARISONS] += 1
@@ -291,7 +291,7 @@ def begin_change(
 
 @inlined
 def is_changing(pages: Pages, thread: int) -> bool:
-    """Tell whether a thread has something left to publish."""
+    """Return whether a thread has something left to publish."""
     return pages.own[thread].pending > 0
 
 
@@ -514,5 +514,5 @@ def _copy_entry(
         return
     nodes[node, ENTRIES + at] = nodes[source, ENTRIES]
     nodes[node, ENTRIES + room + at] = nodes[source, ENTRIES + room]
-    # Nodes and pages of a level are given away in the same order, the root's page before all.
+    # Nodes and pages of a level are allocated in the same order, the root's page before all.
     nodes[node, ENTRIES + 2 * room + at] = source + 1

@@ -17,7 +17,7 @@ from joins.indexes.pim_tree.mutable import clear_tree
 from joins.work import COUNTERS, NO_WORK, Work
 
 _PATIENCE = 64
-"""Where the active tree does not hold its share yet, or an archived one has not expired when its
+"""Where the active tree does not have its share yet, or an archived one has not expired when its
 slot is needed, as in a window that grows, the active tree grows by one part in so many at the least
 before it is tried again."""
 
@@ -71,15 +71,15 @@ class Chain(ForestIndex):
             self._drop_oldest(side)
         self._newest[side] = newest
         share = -(-self.live(side) // (self._length - 1))
-        held = self.active_entries(side)
-        later = held + held // _PATIENCE
-        if held < share:
+        entries = self.active_entries(side)
+        later = entries + entries // _PATIENCE
+        if entries < share:
             state["limit"] = max(share, later)
             return NO_WORK
         if len(newest) == self._length - 1:
-            state["limit"] = max(held + newest[0] + 1 - state["horizon"], later)
+            state["limit"] = max(entries + newest[0] + 1 - state["horizon"], later)
             return NO_WORK
-        work = self._archive_immutable(side, held) if self._immutable else self._archive(side)
+        work = self._archive_immutable(side, entries) if self._immutable else self._archive(side)
         self._newest[side] = np.append(newest, state["next_position"] - 1)
         state["limit"] = share
         return work
@@ -98,8 +98,8 @@ class Chain(ForestIndex):
         clear_tree(self.forest, active_tree(self.forest, side), 1, 0)
         return NO_WORK
 
-    def _archive_immutable(self, side: int, held: int) -> Work:
-        self.reserve(run_entries=held, tree_nodes=nodes_room(held, 1, self._tree_width))
+    def _archive_immutable(self, side: int, entries: int) -> Work:
+        self.reserve(run_entries=entries, tree_nodes=nodes_room(entries, 1, self._tree_width))
         counters = np.zeros(len(COUNTERS), np.int64)
         forest = self.forest
         tree = active_tree(forest, side)

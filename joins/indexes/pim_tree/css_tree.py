@@ -4,7 +4,7 @@ PIM-Tree, section 3.1 and appendix A.3 (Algorithm 3).
 
 A search touches few cache lines, by way of a coarse copy of the keys. A node of eight-byte keys
 fills four lines, a leaf as many, and a window's nodes and leaves are more than a cache holds. For a
-key that is known to lie between two others, some 15 bits nearly always decide. So each node above
+key that must be between two others, some 15 bits nearly always decide. So each node above
 the leaves has a copy of 16 bits a key, one line, and each leaf a word: the greatest keys of its
 first three quarters, its fences. Where the bits do not decide, the keys are searched. The tree, and
 the work counted, are those of an ordinary search.
@@ -21,7 +21,7 @@ from joins.machine.lanes import LANES, LOOKAHEAD, lanes_less, leading_less
 from joins.work import COMPARISONS, MOVES
 
 _NODE = 2 * LANES
-"""Slots of a node, unless another width is asked for."""
+"""Slots of a node, unless another width is set."""
 
 
 @inlined
@@ -123,7 +123,7 @@ def descend(
 
 @inlined
 def place_in_leaf(forest: Forest, slot: int, leaf: int, key: int, counters: np.ndarray) -> int:
-    """Return the place of the first entry of a run with at least *key*, given its leaf."""
+    """Return the place of the first entry of a run with at least *key*, in its *leaf*."""
     width = forest.slots.run_width
     counters[COMPARISONS] += width
     return min(
@@ -178,7 +178,7 @@ def _copy_node(forest: Forest, slot: int, node: int) -> None:
 def _fences_of(forest: Forest, slot: int, leaf: int) -> int:
     """Return the word of a leaf: how many low bits of keys are left out, then 16 of each fence.
 
-    Two keys of the leaf differ by less than half of what 16 bits can tell, so that the difference
+    Two keys of the leaf differ by less than half of the range of 16 bits, so that the difference
     of those bits has the right sign, whatever is above them.
     """
     keys, width = forest.run_keys, forest.slots.run_width
@@ -210,7 +210,7 @@ def _scale(forest: Forest, slot: int, node: int) -> tuple[int, int]:
 
 @inlined
 def _coarse(key: int, below: int, shift: int) -> int:
-    """Return the bits that are kept of a key: of its distance, which may need all 64 bits."""
+    """Return the coarse bits of a key: of its distance, which may need all 64 bits."""
     return int(np.int64(np.uint64(key - below) >> np.uint64(shift)))
 
 

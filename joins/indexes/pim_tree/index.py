@@ -310,10 +310,10 @@ def probe_tree(
 ) -> None:
     """Report what a mutable tree holds, from *subindex* on, that of the least key sought.
 
-    So is *leaf* where it is known, or else `NONE`; the work is that of a search for it in any case.
-    Leaves are followed from one subindex to the next as long as its range begins below the
-    greatest. With *concurrent* a subindex is read under its lock, and the next one's is taken
-    before this one's is given back.
+    So is *leaf* where it is already found, or else `NONE`; the work is that of a search for it in
+    any case. Leaves are followed from one subindex to the next as long as its range begins below
+    the greatest. With *concurrent* a subindex is read under its lock, and the next one's is taken
+    before this one's is released.
     """
     pool, low, high = forest.pool, sought.low, sought.high
     width, base = tree_width(forest), first_node(forest, slot)
@@ -359,7 +359,7 @@ def probe_tree(
 def merge_runs(
     forest: Forest, source: int, tree: int, target: int, horizon: int, counters: np.ndarray
 ) -> None:
-    """Write what run *source* and mutable *tree* hold from position *horizon* on to run *target*.
+    """Write what run *source* and mutable *tree* have from position *horizon* on to run *target*.
 
     Neither source changes. A *source* of `NONE` holds nothing. Where keys tie, the older come
     first.
@@ -370,7 +370,7 @@ def merge_runs(
     old, written, leaf = 0, 0, 0
     while leaf != NONE:
         node = base + leaf
-        # The next leaf may lie anywhere, and nothing else tells the machine that it will be read.
+        # The next leaf may be anywhere, and the processor cannot foresee that it will be read.
         leaf = pool[node, NEXT]
         if leaf != NONE:
             fetch_node(forest, base + leaf, pool.shape[1])

@@ -64,7 +64,7 @@ def fetch_node(forest: Forest, node: int, words: int) -> None:
 def claim_words(forest: Forest, node: int, begin: int, end: int) -> None:
     """Ask for words *begin* to *end* - 1 of a node, which will be written.
 
-    A line that another thread has written is then taken from it before its lock is held.
+    A line that another thread has written is then fetched before the lock is taken.
     """
     for word in range(begin - begin % LINE, end, LINE):
         prefetch_to_write(forest.pool, node, word)
@@ -186,8 +186,8 @@ def insert_into_subindex(
 ) -> None:
     """Insert one entry; `ROOM_NODES` nodes must be free, and the subindex no other thread's.
 
-    *leaf* is that of *key* where it is known and no node above it is full, or else `NONE`. The
-    work is that of a search for it in any case.
+    *leaf* is that of *key* where it is already found and no node above it is full, or else
+    `NONE`. The work is that of a search for it in any case.
     """
     pool = forest.pool
     width, base = tree_width(forest), first_node(forest, slot)

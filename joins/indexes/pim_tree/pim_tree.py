@@ -70,15 +70,15 @@ class PimTree(ForestIndex):
         """Return the entries of the mutable component at which a merge is due."""
         return max(1, math.ceil(self._merge_ratio * live))
 
-    def make_room(self, held: int, entries: int) -> None:
-        """Make room for *held* entries after a merge, and *entries* inserts until the next one."""
+    def make_room(self, merged: int, inserted: int) -> None:
+        """Make room for *merged* entries after a merge and *inserted* until the next one."""
         width = int(self.forest.slots.run_width)
-        leaves = -(-held // width)
+        leaves = -(-merged // width)
         subindexes = max(1, min(width**self._insertion_depth, -(-leaves // width)))
         self.reserve(
-            run_entries=held,
+            run_entries=merged,
             subindexes=subindexes,
-            tree_nodes=nodes_room(entries, subindexes, self._tree_width),
+            tree_nodes=nodes_room(inserted, subindexes, self._tree_width),
         )
 
     def maintain(self, side: int) -> Work:
@@ -91,7 +91,7 @@ class PimTree(ForestIndex):
         return Work.from_counters(counters)
 
     def spread(self, keys: np.ndarray, *, side: int = 0) -> np.ndarray:
-        """Return how many of *keys* each subindex would be given."""
+        """Return how many of *keys* would go to each subindex."""
         forest = self.forest
         run, tree = run_slot(forest, side, 0), active_tree(forest, side)
         depth, subindexes = forest.tree_depth[tree], forest.tree_subindexes[tree]
@@ -108,7 +108,7 @@ class PimTree(ForestIndex):
 
     @property
     def insertion_depth(self) -> int:
-        """D_I as it was asked for."""
+        """D_I as it was set; the tree may be less deep."""
         return self._insertion_depth
 
 
