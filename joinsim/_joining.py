@@ -16,7 +16,7 @@ from scenarios.tables import prepare_tables
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
 from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
 
-_PREFERRED = ("spo_join", "hp_oij", "semijoin")
+_PREFERRED = ("hash_join", "split_join", "hp_oij", "semijoin")
 """Topologies tried first, in this order, for a query without one; then all others."""
 
 

@@ -133,7 +133,7 @@ def test_the_same_seed_has_the_same_digest_and_a_query_picks_a_system() -> None:
     query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
     runs = [js.run(query, streams, seed=4) for _ in range(2)]
     assert runs[0].digest == runs[1].digest
-    assert runs[0].summary["topology"] == "spo_join"
+    assert runs[0].summary["topology"] == "split_join"
     interval = "SELECT * FROM A, B WHERE A.ts BETWEEN B.ts - INTERVAL '1 ns' AND B.ts"
     chosen = js.run(interval, {"A": {"ts": [1, 2]}, "B": {"ts": [2, 3]}})
     assert chosen.summary["topology"] == "hp_oij"
