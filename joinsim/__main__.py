@@ -10,8 +10,7 @@ import os
 import signal
 import sys
 
-EXIT_STOPPED = 3
-"""Exit code where there is no verdict: bad input, an interruption or a crash."""
+_EXIT_STOPPED = 3  # `joinsim.cli.EXIT_STOPPED`, which must not be imported yet
 
 
 def main() -> None:
@@ -21,16 +20,16 @@ def main() -> None:
         from joinsim.cli import main as run
     except KeyboardInterrupt:
         print("joinsim: stopped", file=sys.stderr)
-        sys.exit(EXIT_STOPPED)
+        sys.exit(_EXIT_STOPPED)
     try:
         run()
     except SystemExit as ended:
-        if ended.code != EXIT_STOPPED:
+        if ended.code != _EXIT_STOPPED:
             raise
         # Interrupted while it connects, Ray leaves threads that the interpreter's end crashes on.
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(EXIT_STOPPED)
+        os._exit(_EXIT_STOPPED)
 
 
 if __name__ == "__main__":

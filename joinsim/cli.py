@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hin
 
 import typer
 
-from joinsim.__main__ import EXIT_STOPPED
-
 if TYPE_CHECKING:
     from joinsim._outcomes import EngineComparison
     from joinsim._scenario import Scenario
     from scenarios.config import RunConfig
     from scenarios.terminal.progress import Terminal
 
-EXIT_PASS, EXIT_FAIL, EXIT_UNKNOWN = range(3)
+EXIT_PASS, EXIT_FAIL, EXIT_UNKNOWN, EXIT_STOPPED = range(4)
 DEMO_SCENARIO = "spo-q3"
 
 _FROM_BEST = (EXIT_PASS, EXIT_UNKNOWN, EXIT_FAIL, EXIT_STOPPED)

@@ -1,4 +1,4 @@
-"""What a person runs: the command line, experiments, verdicts and reports."""
+"""Scenarios: configurations, runs, verdicts, studies and reports."""
 
 import os
 

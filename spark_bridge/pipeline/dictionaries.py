@@ -19,8 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_bridge.errors import DataError
-from spark_bridge.pipeline.pipeline import Task
-from spark_bridge.pipeline.source import lay_out, require_unchanged
+from spark_bridge.pipeline.source import Task, lay_out, require_unchanged
 from spark_bridge.pipeline.typed_rows import (
     errors_about,
     pipeline_session,

@@ -9,12 +9,11 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_bridge.errors import DataError
-from spark_bridge.pipeline.source import RawFile, StreamSource, inspect_files
+from spark_bridge.pipeline.source import RawFile, StreamSource, Task, inspect_files
 from spark_bridge.prepared import FORMAT, PreparedStream, building, load_stream, publish
 from spark_bridge.session import SessionOptions, spark_session
 
@@ -30,17 +29,6 @@ DICTIONARIES = "+codes"  # not a valid name of a stream
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage (``"R: order"``), the number of stages done, and their total."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Task:
-    """One stream to prepare: its declaration, the files as they are, and the digest of both."""
-
-    source: StreamSource
-    files: list[RawFile]
-    segment_rows: int
-    fingerprint: str
-    report: Callable[[str], None]
 
 
 def prepare(

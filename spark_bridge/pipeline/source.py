@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
@@ -451,3 +451,14 @@ def _require(source: StreamSource, name: str, columns: list[str], what: str) -> 
         f"stream {source.name!r}: {what} {name!r} is not in {source.files}{hint} "
         f"(its columns: {', '.join(columns)})"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One stream to prepare: its declaration, the files as they are, and the digest of both."""
+
+    source: StreamSource
+    files: list[RawFile]
+    segment_rows: int
+    fingerprint: str
+    report: Callable[[str], None]

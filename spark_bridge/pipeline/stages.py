@@ -15,8 +15,7 @@ from joins.batch import Schema
 from spark_bridge.errors import DataError
 from spark_bridge.pipeline import numbering
 from spark_bridge.pipeline.dictionaries import CODED, Dictionary, with_codes
-from spark_bridge.pipeline.pipeline import Task
-from spark_bridge.pipeline.source import Layout, StreamSource, lay_out, require_unchanged
+from spark_bridge.pipeline.source import Layout, StreamSource, Task, lay_out, require_unchanged
 from spark_bridge.pipeline.typed_rows import (
     FILE,
     NANOS,
