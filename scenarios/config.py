@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import networkx as nx
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from netsim.kernel import INBOX_MESSAGES
 from netsim.network import PRESETS, Link, NetworkError, full_mesh
@@ -20,6 +20,17 @@ SCALES = ("smoke", "laptop", "paper")
 _MAX_SEED = 2**32 - 1
 
 Count = Annotated[int, Field(ge=1)]
+
+
+def _processes(value: Any) -> Any:
+    """Refuse what is neither a number of processes nor ``each``, in one message."""
+    whole = value if isinstance(value, int) else int(value) if str(value).isdigit() else 0
+    if value == "each" or whole >= 1:
+        return value
+    raise ValueError("Input should be greater than or equal to 1, or each")
+
+
+Processes = Annotated[Count | Literal["each"], BeforeValidator(_processes)]
 
 
 class Section(BaseModel):
@@ -179,7 +190,7 @@ class RunConfig(Section):
     measured: tuple[Annotated[int, Field(ge=0)], Count] | None = None
     backend: Literal["inline", "ray"] = "inline"
     clock: Literal["virtual", "live"] = "virtual"
-    processes: Count | Literal["each"] = 2
+    processes: Processes = 2
     seed: int = Field(default=1, ge=0, le=_MAX_SEED)
     pairs: bool = False
     survey: AnySurvey | None = None

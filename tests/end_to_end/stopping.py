@@ -42,8 +42,8 @@ def running(folder: Path, _: psutil.Process) -> bool:
 
 def running_live(_: Path, run: psutil.Process) -> bool:
     """Tell whether a process of Ray serves a live run."""
-    serving = "ray::_RayProcess.serve"
-    return any(process.name() == serving for process in run.children(recursive=True))
+    titles = (" ".join(process.cmdline()).strip() for process in run.children(recursive=True))
+    return any(title.startswith("ray::") and title.endswith(".serve") for title in titles)
 
 
 def java_running(_: Path, run: psutil.Process) -> bool:

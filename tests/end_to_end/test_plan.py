@@ -93,7 +93,7 @@ def test_plans_that_will_change_are_foreseen(joinsim: Command, data: list[str]) 
 def test_a_system_that_plans_nothing_says_so(joinsim: Command, data: list[str]) -> None:
     said = joinsim("plan", "--query", QUERY, *data, "--topology", "hash_join")
     assert said.code == 3
-    assert "hash_join has nothing to plan; --topology can be semijoin" in said.err
+    assert "hash_join has nothing to plan; the topology can be semijoin" in said.err
 
 
 def test_a_survey_says_that_it_is_one(joinsim: Command) -> None:
