@@ -29,6 +29,6 @@ def contract() -> Iterator[Check]:
             yield pytest.param(checks[place], id=f"{name}: {check.name}")  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("check", contract())
+@pytest.mark.parametrize("check", list(contract()))
 def test_it_keeps_to_its_contract(check: Check) -> None:
     check()
