@@ -14,7 +14,7 @@ from topologies.window_join import Layout, PeParameters, WindowJoin
 QUERY = "SELECT * FROM R, S WHERE R.x < S.x AND R.y > S.y WINDOW AS (SLIDE INTERVAL '1' ON '100')"
 
 
-class StoreOnceProbeAll(WindowJoin):
+class StoreOnceProbeAll(WindowJoin[PeParameters]):
     """Both streams share all PEs, in turns; a tuple probes wherever the other stream is stored."""
 
     name = "store_once_probe_all"

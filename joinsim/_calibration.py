@@ -7,8 +7,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from joinsim._scenario import Preparing, Silent
 from netsim.cost import CostProfile, load_profile
 from scenarios.calibration import fit
 from scenarios.calibration.fidelity import Prediction, predict
@@ -18,9 +19,6 @@ from scenarios.many_runs import Preparation
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES, find_topology
 from topologies.ibwj import Ibwj
-
-if TYPE_CHECKING:
-    from joinsim._scenario import Preparing
 
 
 class Listener(Protocol):
@@ -77,7 +75,7 @@ def calibrate(
     topologies: Sequence[str] = (),
     rows: int = 20_000,
     processes: int = 2,
-    observer: Listener,
+    observer: Listener | None = None,
 ) -> Calibration:
     """Measure a cost profile from live runs on Ray, and write it to *out*.
 
@@ -94,7 +92,7 @@ def calibrate(
     rows, processes
         Tuples of each stream, and Ray processes of the live runs.
     observer
-        Shows what is being done.
+        Shows what is being done; None shows nothing.
 
     Raises
     ------
@@ -109,6 +107,7 @@ def calibrate(
     >>> calibration = js.calibrate("calibrated.toml")  # doctest: +SKIP
     >>> js.run(query, streams, profile="calibrated.toml")  # doctest: +SKIP
     """
+    shown: Listener = observer or Silent()
     out, path = Path(out), None if profile is None else Path(profile)
     if not out.parent.is_dir():
         raise ConfigError(f"--out {out}: there is no folder {out.parent}")
@@ -118,14 +117,14 @@ def calibrate(
     names = [find_topology(name).name for name in topologies] or list(TOPOLOGIES)
     watched, operators = Watched(), None
     if used is None or validate:
-        with observer.preparing() as progress:
+        with shown.preparing() as progress:
             jobs = list(calibration_plans(rows, Preparation(progress), topologies=names))
         watched = watch(
             jobs,
             processes=processes,
             observing=used is None,
             measuring=validate,
-            note=observer.note,
+            note=shown.note,
         )
     if used is None:
         operators = fit.fit(watched.operators, watched.carried)
@@ -137,7 +136,7 @@ def calibrate(
             f"{fit.misfit(operators, watched.operators):.0%} in the median. Picoseconds.",
         )
         if Ibwj.name in names:
-            observer.note("window joins over every index, windows of 2^12 to 2^22: minutes")
+            shown.note("window joins over every index, windows of 2^12 to 2^22: minutes")
             append_times(calibrate_window_joins(), out)
         used = operators.base
     written = path or out

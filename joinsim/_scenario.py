@@ -184,7 +184,7 @@ class Scenario:
         if self.study is not None:
             if address is not None:
                 raise ConfigError(f"{self.config.name} is a study of many runs: no address for it")
-            return self._run_study(self.study, out, keep, observer or _Silent(), replay)
+            return self._run_study(self.study, out, keep, observer or Silent(), replay)
         plan = self.prepare(address=address, observer=observer)
         return run_plan(plan, out=out, keep=keep, observer=observer, replay=self._replay(replay))
 
@@ -224,7 +224,7 @@ class Scenario:
         ConfigError
             No system can evaluate the query, or a setting means nothing to any of them.
         """
-        shown: Observer = observer or _Silent()
+        shown: Observer = observer or Silent()
         chosen = candidates(self.base, topologies, self.settings)
         with shown.preparing() as progress:
             preparation = self._preparation or Preparation(progress)
@@ -276,7 +276,7 @@ class Scenario:
         from scenarios.engines.registry import find_engines
         from scenarios.report.pages import write_engines_page
 
-        shown: Observer = observer or _Silent()
+        shown: Observer = observer or Silent()
         chosen = find_engines(engines)
         plan = self.prepare(observer=observer)
         name, seed = plan.config.name, plan.config.seed
@@ -334,7 +334,7 @@ class Scenario:
     def prepare(self, *, address: str | None = None, observer: Observer | None = None) -> Plan:
         """Look up everything that a run needs, and prepare its streams."""
         check_address(self.config, address)
-        with (observer or _Silent()).preparing() as progress:
+        with (observer or Silent()).preparing() as progress:
             return make_plan(
                 self.config,
                 address=address,
@@ -418,7 +418,7 @@ def run_plan(
     replay: str,
 ) -> Run:
     """Run what was prepared, write ``run.json`` and the report, and return the run."""
-    shown: Observer = observer or _Silent()
+    shown: Observer = observer or Silent()
     folder, directory = _directory(plan.config.name, plan.config.seed, out, keep)
     shown.planned(plan)
     with shown.running(plan) as display:
@@ -469,8 +469,11 @@ def _directory(
     return folder, Path(folder.name)
 
 
-class _Silent:
-    """Shows nothing."""
+class Silent:
+    """An observer that shows nothing."""
+
+    def note(self, text: str) -> None:
+        """Do nothing."""
 
     @contextmanager
     def preparing(self) -> Iterator[Callable[[str, int, int], None]]:

@@ -300,8 +300,8 @@ def pace_tps(trace: pa.Table, roles: Mapping[str, str], tuples: int) -> dict[str
     receiver = np.array(trace["receiver"].to_pylist(), dtype=object)
     last, done_ns = trace["last"].to_numpy(), trace["done_ns"].to_numpy()
     source = [name for name, role in roles.items() if role == "source"]
-    told = np.flatnonzero((last >= 0) & ~np.isin(receiver, source))
-    order = told[np.argsort(last[told], kind="stable")][::-1]
+    about = np.flatnonzero((last >= 0) & ~np.isin(receiver, source))
+    order = about[np.argsort(last[about], kind="stable")][::-1]
     arrivals, place = np.unique(last[order] + 1, return_index=True)
     all_done_ns = np.maximum.accumulate(done_ns[order][::-1])[::-1][place]
     ends = np.interp(
@@ -326,7 +326,7 @@ def window_lag(trace: pa.Table, roles: Mapping[str, str]) -> float | None:
     """Return by how many tuples the count of a PE is behind on average, when tuples come to it.
 
     The first PE is left out, as in the paper; so is the time before a first count has come. None
-    for a system whose PEs are told no counts.
+    for a system whose PEs receive no counts.
     """
     sender, receiver = (np.array(trace[name].to_pylist()) for name in ("sender", "receiver"))
     last, arrived_ns = (trace[name].to_numpy() for name in ("last", "arrived_ns"))

@@ -100,7 +100,7 @@ class TimedHost:
 
 
 OnRun = Callable[[Progress, float], None]
-"""Is told how far a run is, and the real seconds since its sources began to send."""
+"""Called with how far a run is, and the real seconds since its sources began to send."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,7 +109,7 @@ def _raw_file(stream: StreamConfig) -> Path:
 
 
 def _folder(name: str, sources: list[StreamSource]) -> str:
-    """Name a folder after what is asked for, so that runs that ask for other things keep theirs."""
+    """Name a folder after its sources, so that runs over other sources do not replace it."""
     asked = repr([(s.name, s.paths, s.time, s.where, s.fields, s.codes) for s in sources])
     return f"{name}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"
 

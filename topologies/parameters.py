@@ -42,7 +42,7 @@ def describe(topology: Topology[Any]) -> list[Described]:
     return [
         Described(
             name=name,
-            meaning=meanings[name],
+            meaning=meanings.get(name, ""),
             default=_written(getattr(defaults, name), values),
             allowed=_allowed(values),
         )

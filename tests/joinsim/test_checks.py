@@ -1,0 +1,57 @@
+"""The contract's checks fail where a topology breaks the contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from actors.window_join.routing import Places, RoundRobin
+from joins.batch import Batch
+from joinsim.checks import check_topology
+from topologies.actor_graph import ActorGraph
+from topologies.single_pe import NestedLoop
+from topologies.topology import Job
+from topologies.window_join import Layout, PeParameters, WindowJoin
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeOnlyWhereStored(RoundRobin):
+    """Misses every pair whose tuples are stored at different PEs."""
+
+    def probes_at(self, stream: int, batch: Batch) -> Places:
+        return self.stored_at(stream, batch)
+
+
+class Lossy(WindowJoin[PeParameters]):
+    name = "lossy"
+    title = "Loses pairs"
+    paper = "None"
+    parameters_type = PeParameters
+
+    def lay_out(self, job: Job, parameters: PeParameters) -> Layout:
+        routing = ProbeOnlyWhereStored(sides=(range(2),) * 2)
+        return Layout(routing=routing, joiners={"joiner": 2}, index="nested_loop")
+
+
+class Endless(NestedLoop):
+    name = "endless"
+
+    def assemble(self, job: Job, parameters: Any) -> ActorGraph:
+        graph = super().assemble(job, parameters)
+        graph.connect("sink", "again", "source")
+        return graph
+
+
+def test_a_graph_in_which_nothing_begins_is_found() -> None:
+    checks = {check.name: check for check in check_topology(Endless)}
+    with pytest.raises(AssertionError, match="no actor feeds the streams in"):
+        checks["its graph can be built"]()
+
+
+def test_lost_pairs_are_found() -> None:
+    checks = {check.name: check for check in check_topology(Lossy, examples=30)}
+    checks["its graph can be built"]()
+    with pytest.raises(AssertionError):
+        checks["its answer is exactly right"]()
