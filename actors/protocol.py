@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -32,21 +32,67 @@ NO_SPAN = (-1, -1)
 HEADER_BYTES = 32
 """Size on the wire of what frames a payload: its kind, numbers and lengths."""
 
+_NUMBER_BYTES = 8
 
-class Payload(Protocol):
-    """What travels between actors: the network sees its size, the trace what it is about."""
+
+class Payload:
+    """What travels between actors: the network sees its size, the trace what it is about.
+
+    A payload is a frozen dataclass that names the fields with bytes and rows of their own::
+
+        @dataclass(frozen=True, slots=True)
+        class Share(Payload):
+            parts: tuple[Probes, ...]
+            horizon: tuple[int, ...]
+            span: tuple[int, int]
+
+            bytes_of = ("parts", "horizon")
+            rows_of = ("parts",)
+
+    `nbytes` and `rows` follow. A named field is an array, a record with ``nbytes`` and a length, a
+    number (8 bytes), None, or a tuple of these; fields without a name travel in the frame, or not
+    at all. The parts that a payload is made of may derive from this class too.
+    """
+
+    __slots__ = ()
+
+    frame_bytes: ClassVar[int] = HEADER_BYTES
+    """Size on the wire of what frames it."""
+    bytes_of: ClassVar[tuple[str, ...]] = ()
+    rows_of: ClassVar[tuple[str, ...]] = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def span(self) -> tuple[int, int]:
+            """First and last arrival number it speaks of: a field, or else `NO_SPAN`."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # Not set in the base, where a dataclass would see the default of a field of this name.
+        if not hasattr(cls, "span") and "span" not in cls.__annotations__:
+            cls.span = NO_SPAN  # type: ignore[method-assign, assignment]
 
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
+        nbytes = self.frame_bytes
+        for name in self.bytes_of:
+            value = getattr(self, name)
+            for part in value if type(value) is tuple else (value,):
+                if part is not None:
+                    nbytes += _NUMBER_BYTES if type(part) is int else part.nbytes
+        return nbytes
 
     @property
     def rows(self) -> int:
         """Tuples it speaks of; what handling it costs at the least is charged by the row."""
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """First and last arrival number it speaks of, or `NO_SPAN`."""
+        rows = 0
+        for name in self.rows_of:
+            value = getattr(self, name)
+            for part in value if type(value) is tuple else (value,):
+                rows += len(part)
+        return rows
 
 
 @dataclass(frozen=True, slots=True)

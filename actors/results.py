@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actors.protocol import HEADER_BYTES, NO_SPAN, Actor, Context, Message
+from actors.protocol import Actor, Context, Message, Payload
 from joins.matches import Matches
 
 _PROBE_BYTES = 16
@@ -14,7 +14,7 @@ _ID_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Payload):
     """One joiner's matches for the probes of one message.
 
     Attributes
@@ -34,16 +34,13 @@ class Answers:
     span: tuple[int, int]
     streams: int = 2
 
+    rows_of = ("matches",)
+
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: two ids a pair, whether or not this run writes them."""
         result_bytes = _ID_BYTES * self.streams
         return sum(_PROBE_BYTES * len(part) + result_bytes * part.total for part in self.matches)
-
-    @property
-    def rows(self) -> int:
-        """Number of probing tuples."""
-        return sum(len(part) for part in self.matches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class Late(Payload):
     """Tuples of one stream that a joiner dropped, because a watermark had passed them.
 
     Attributes
@@ -76,19 +73,12 @@ class Late:
     watermark: int
     span: tuple[int, int]
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return HEADER_BYTES + self.ids.nbytes + self.ts.nbytes
-
-    @property
-    def rows(self) -> int:
-        """Number of tuples."""
-        return len(self.ids)
+    bytes_of = ("ids", "ts")
+    rows_of = ("ids",)
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(Payload):
     """What a replica's collector did, sent once at the end of the streams.
 
     Attributes
@@ -112,9 +102,7 @@ class Collected:
     longest_ns: int
     backward: int
 
-    span = NO_SPAN
-    nbytes = HEADER_BYTES + 48
-    rows = 0
+    bytes_of = ("replica", "most_tuples", "tuples", "waited_ns", "longest_ns", "backward")
 
 
 class Sink(Actor):

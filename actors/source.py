@@ -78,7 +78,7 @@ class Arriving:
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
+class Fed(Payload):
     """Arrivals on their way, with the virtual time at which each tuple came into being.
 
     Attributes
@@ -95,10 +95,8 @@ class Fed:
     born_ns: tuple[np.ndarray, ...]
     last: bool = False
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return self.arrivals.nbytes
+    frame_bytes = 0
+    bytes_of = ("arrivals",)
 
     @property
     def rows(self) -> int:

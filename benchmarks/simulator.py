@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from actors.hosting.inline import InlineHost
-from actors.protocol import NO_SPAN, Actor, ActorSpec, Context, Message
+from actors.protocol import NO_SPAN, Actor, ActorSpec, Context, Message, Payload
 from benchmarks.measure import Result, report
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
@@ -23,7 +23,7 @@ _REPEATS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Nothing:
+class _Nothing(Payload):
     nbytes: int = 100
     rows: int = 1
     span: tuple[int, int] = NO_SPAN

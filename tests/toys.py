@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actors.protocol import NO_SPAN, Actor, Context, Message
+from actors.protocol import NO_SPAN, Actor, Context, Message, Payload
 from joins.work import Work
 
 
 @dataclass(frozen=True)
-class Parcel:
+class Parcel(Payload):
     """A payload of a declared size, carrying an array."""
 
     number: int

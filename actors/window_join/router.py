@@ -7,16 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from actors.probes import Probes, give_windows
-from actors.protocol import HEADER_BYTES, Actor, Context, Message
+from actors.protocol import Actor, Context, Message, Payload
 from actors.source import Fed
 from actors.window_join.routing import Routing
 from joins.queries.windows import Window, WindowBounds
 
-_POSITION_BYTES = 8
-
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Share(Payload):
     """The arrivals that concern a PE: to be stored there, to probe there, or both.
 
     Attributes
@@ -33,19 +31,8 @@ class Share:
     horizon: tuple[int, ...]
     span: tuple[int, int]
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return (
-            HEADER_BYTES
-            + _POSITION_BYTES * len(self.horizon)
-            + sum([part.nbytes for part in self.parts])
-        )
-
-    @property
-    def rows(self) -> int:
-        """Number of tuples."""
-        return sum([len(part) for part in self.parts])
+    bytes_of = ("parts", "horizon")
+    rows_of = ("parts",)
 
 
 class Router(Actor):
