@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 
 from actors.hosting.processes import ProcessCount, pack
 from actors.protocol import Actor, ActorSpec, Wiring
+from actors.results import Sink
 
 
 class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
@@ -13,7 +16,8 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
 
     A node has ``spec`` (how to build the actor), ``role`` (the operator's name) and ``site`` (the
     machine it lives on); an edge has ``port``. Nodes are ranked in the order they were added, and a
-    port's receivers are indexed in the order they were connected.
+    port's receivers are indexed in the order they were connected. ``ActorGraph(machines=3)`` has
+    three machines that actors without a site share in turns; by default each has one of its own.
     """
 
     def add(
@@ -28,11 +32,32 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
     ) -> str:
         """Add an actor of a class and its *arguments*, and return its name.
 
-        It lives on *site*, by default one of its own. *only_emits* is `ActorSpec`'s.
+        It lives on *site*, by default on the next machine. *only_emits* is `ActorSpec`'s.
         """
+        machines = self.graph.get("machines")
+        site = site or (f"node.{len(self) % machines}" if machines else name)
         spec = ActorSpec(actor=actor, arguments=arguments, only_emits=only_emits)
-        self.add_node(name, role=role, spec=spec, site=site or name)
+        self.add_node(name, role=role, spec=spec, site=site)
         return name
+
+    def add_each(
+        self, role: str, count: int, actor: type[Actor], number: str | None = None, **rest: Any
+    ) -> list[str]:
+        """Add ``role.0`` and so on, *count* in all, with the arguments *rest*; return their names.
+
+        Each gets its number as the argument *number*, if one is named.
+        """
+        return [
+            self.add(role, f"{role}.{i}", actor, **(rest | {number: i} if number else rest))
+            for i in range(count)
+        ]
+
+    def add_sink(self, *senders: str) -> str:
+        """Add the sink, on a site of its own, and wire port ``sink`` of *senders* to it."""
+        sink = self.add("sink", "sink", Sink, site="sink", only_emits=True)
+        for sender in senders:
+            self.connect(sender, "sink", sink)
+        return sink
 
     def connect(self, sender: str, port: str, *receivers: str) -> None:
         """Wire *receivers*, in this order, to a port of *sender*."""

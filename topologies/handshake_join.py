@@ -29,7 +29,6 @@ from pydantic.dataclasses import dataclass
 
 from actors.handshake import Core, Driver, LowLatencyCore, RestingCore
 from actors.protocol import FEEDBACK
-from actors.results import Sink
 from actors.source import Source
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, Pes, Topology
@@ -67,36 +66,19 @@ class HandshakeJoin(Topology[HandshakeParameters]):
 
         Raise :exc:`joins.queries.query.QueryError` for a window that cannot be.
         """
-        query = job.query
+        p = parameters
         graph = ActorGraph()
-
-        source = graph.add("source", "source", Source, files=job.files, feeding=job.feeding)
-        driver = graph.add(
-            "driver", "driver", Driver, windows=query.windows, self_join=query.is_self_join
-        )
-        cores = [
-            graph.add(
-                "core",
-                f"core.{core}",
-                self.core,
-                query=query,
-                schemas=tuple(file.schema for file in job.files),
-                core=core,
-                cores=parameters.pes,
-                index=parameters.index,
-                pairs=job.pairs,
-            )
-            for core in range(parameters.pes)
-        ]
-        sink = graph.add("sink", "sink", Sink, only_emits=True)
+        source = graph.add("source", "source", Source, **job.input)
+        driver = graph.add("driver", "driver", Driver, **job.windows)
+        local = {"cores": p.pes, "index": p.index, "pairs": job.pairs}
+        cores = graph.add_each("core", p.pes, self.core, "core", **job.join, **local)
         graph.connect(source, "out", driver)
         graph.connect(driver, "first", cores[0])
         graph.connect(driver, "last", cores[-1])
         for left, right in pairwise(cores):
             graph.connect(left, "right", right)
             graph.connect(right, FEEDBACK, left)
-        for one in cores:
-            graph.connect(one, "sink", sink)
+        graph.add_sink(*cores)
         return graph
 
 

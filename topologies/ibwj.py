@@ -26,7 +26,6 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.ibwj.machine import Machine
-from actors.results import Sink
 from actors.source import Source
 from joins.indexes.pim_tree.forest import inner_levels
 from joins.indexes.pim_tree.index import WIDTH
@@ -139,18 +138,16 @@ class Ibwj(Topology[IbwjParameters]):
                 f"leave threads at 0, or share one of {', '.join(SHARED)}"
             )
         graph = ActorGraph()
-        source = graph.add("source", "source", Source, files=job.files, feeding=job.feeding)
+        source = graph.add("source", "source", Source, **job.input)
         machine = graph.add(
             "machine",
             "machine",
             Machine,
-            query=job.query,
-            schemas=tuple(file.schema for file in job.files),
+            **job.join,
             making=making_of(p),
             unit_ps=None if job.live else job.profile.unit_ps,
             pairs=job.pairs,
         )
-        sink = graph.add("sink", "sink", Sink, only_emits=True)
         graph.connect(source, "out", machine)
-        graph.connect(machine, "sink", sink)
+        graph.add_sink(machine)
         return graph

@@ -1,7 +1,8 @@
-"""The graph that PPOIJ's three patterns share (Figures 3 and 7).
+"""Interval joins: PPOIJ's three patterns, and what it compares them with.
 
 Each stream has its sources, each source an emitter beside it, and every emitter reaches every
-replica; they differ in how emitters distribute and collectors gather (Table 1)::
+replica (Figures 3 and 7); the patterns differ in how emitters distribute and collectors gather
+(Table 1)::
 
     source -> emitter -+   +-> [collector] replica -+
     source -> emitter -+ x +-> [collector] replica -+-> sink
@@ -11,21 +12,30 @@ replica; they differ in how emitters distribute and collectors gather (Table 1):
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
-from actors.interval_join.distribution import Homes, KeyHash
+from actors.interval_join.calibration import CalibratingEmitter, Master
+from actors.interval_join.distribution import ByKey, BySplitKey, Homes, KeyHash, ToAll
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.replica import Order, Replica
+from actors.interval_join.sequencer import Sequencer
+from actors.interval_join.shared_memory import SharedMemoryJoin
 from actors.interval_join.source import StreamSource
-from actors.results import Sink
+from actors.protocol import FEEDBACK
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, P, Pes, Topology
+from topologies.window_join import Fanout, SplitJoin, add_stream_sources, connect_by_trees
 
 Turns = Annotated[int, Interval(ge=0, le=1000)]
 BatchRows = Annotated[int, Interval(ge=1, le=1_000_000)]
+Threshold = Annotated[float, Interval(ge=1, le=1000)]
+
+_WHOLE_TURN = 1_000_000
+"""Tuples of a batch of Scale-OIJ: emitters pass on what their source brings, and threads take
+tuples one by one."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -131,14 +141,12 @@ class OijPattern(IntervalJoinTopology[OijP]):
         p = parameters
         graph = ActorGraph()
         actor, arguments = self.emitter(p)
-        emitters = add_emitters(graph, job, p, actor, arguments | p.batching)
+        emitters = add_emitters(graph, job, p, actor, **arguments, **p.batching)
         collector = p.collector if isinstance(p, CollectedParameters) else "naive"
         replicas = add_replicas(graph, job, p.replicas, channels=len(emitters), collector=collector)
-        sink = graph.add("sink", "sink", Sink, only_emits=True)
         for emitter in emitters:
             graph.connect(emitter, "replicas", *replicas)
-        for replica in replicas:
-            graph.connect(replica, "sink", sink)
+        graph.add_sink(*replicas)
         self.add_feedback(graph, emitters, replicas, p)
         return graph
 
@@ -156,70 +164,308 @@ def add_replicas(
     graph: ActorGraph, job: Job, replicas: int, *, channels: int, collector: Order
 ) -> list[str]:
     """Add the replicas of the join."""
-    return [
-        graph.add(
-            "oij",
-            f"oij.{replica}",
-            Replica,
-            query=job.query,
-            schemas=tuple(file.schema for file in job.files),
-            replica=replica,
-            channels=channels,
-            collector=collector,
-            pairs=job.pairs,
-        )
-        for replica in range(replicas)
-    ]
+    order = {"channels": channels, "collector": collector, "pairs": job.pairs}
+    return graph.add_each("oij", replicas, Replica, "replica", **job.join, **order)
 
 
 def add_emitters(
-    graph: ActorGraph,
-    job: Job,
-    parameters: OijParameters,
-    actor: type[Emitter],
-    arguments: dict[str, Any],
+    graph: ActorGraph, job: Job, parameters: OijParameters, actor: type[Emitter], **arguments: Any
 ) -> list[str]:
     """Add each source with its emitter, an *actor* with *arguments* beside those that all have.
 
-    Return the emitters in the order of their channels.
+    Return the emitters in the order of their channels: base and probe in turns while both have
+    more.
     """
-    query, p = job.query, parameters
+    p, names, base = parameters, job.query.streams, job.query.reach.base
     replicas = [p.probe_emitters, p.probe_emitters]
-    replicas[query.reach.base] = p.base_emitters
-    emitters = []
-    for channel, (stream, replica) in enumerate(_alternating(query.reach.base, replicas)):
-        number = f"{query.streams[stream]}.{replica}"
-        source = graph.add(
-            "source",
-            f"source.{number}",
-            StreamSource,
-            files=job.files,
-            feeding=job.feeding,
-            stream=stream,
-            replica=replica,
-            replicas=replicas[stream],
-        )
-        emitter = graph.add(
-            "emitter",
-            f"emitter.{number}",
-            actor,
-            site=source,  # as an engine chains the two into one thread
-            query=query,
-            schemas=tuple(file.schema for file in job.files),
-            stream=stream,
-            channel=channel,
-            **arguments,
-        )
-        graph.connect(source, "out", emitter)
-        emitters.append(emitter)
+    replicas[base] = p.base_emitters
+    emitters: list[str] = []
+    for replica in range(max(replicas)):
+        for stream in (base, 1 - base):
+            if replica >= replicas[stream]:
+                continue
+            number = f"{names[stream]}.{replica}"
+            source = graph.add(
+                "source",
+                f"source.{number}",
+                StreamSource,
+                **job.input,
+                stream=stream,
+                replica=replica,
+                replicas=replicas[stream],
+            )
+            emitter = graph.add(
+                "emitter",
+                f"emitter.{number}",
+                actor,
+                site=source,  # as an engine chains the two into one thread
+                **job.join,
+                stream=stream,
+                channel=len(emitters),
+                **arguments,
+            )
+            graph.connect(source, "out", emitter)
+            emitters.append(emitter)
     return emitters
 
 
-def _alternating(base: int, replicas: list[int]) -> list[tuple[int, int]]:
-    """Return (stream, replica) of every channel, base and probe in turns while both have more."""
-    return [
-        (stream, replica)
-        for replica in range(max(replicas))
-        for stream in (base, 1 - base)
-        if replica < replicas[stream]
-    ]
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class KpOijParameters(BatchingParameters, KeyedParameters):
+    """What a person may set of KP-OIJ."""
+
+
+class KpOij(OijPattern[KpOijParameters]):
+    """KP-OIJ (PPOIJ, sections 3.1 and 4.1): each key has one replica.
+
+    Tuples are distributed point to point by key, and collectors take whatever comes. It is the
+    cheapest pattern where there are enough keys of about equal frequency; a frequent key is one
+    replica's load.
+    """
+
+    name = "kp_oij"
+    title = "KP-OIJ: interval join, each key at one replica"
+    parameters_type = KpOijParameters
+
+    def emitter(self, parameters: KpOijParameters) -> tuple[type[Emitter], dict[str, Any]]:
+        """Return emitters that distribute point to point."""
+        return Emitter, {"distribution": ByKey(parameters.homes)}
+
+
+class FlinkOij(OijPattern[KeyedParameters]):
+    """Flink's keyed interval join, as PPOIJ compares with it: KP-OIJ with every tuple a message.
+
+    What is Flink's here is the pattern: a key has one parallel instance, and every tuple is a
+    record of its own on the wire. The kernels and what they cost are those of the other patterns,
+    so no virtual machine or serialisation makes it slower than KP-OIJ without batches.
+    """
+
+    name = "flink_oij"
+    title = "Flink's keyed interval join: each key at one replica, tuples handed over one by one"
+    parameters_type = KeyedParameters
+
+    def emitter(self, parameters: KeyedParameters) -> tuple[type[Emitter], dict[str, Any]]:
+        """Return emitters that distribute point to point."""
+        return Emitter, {"distribution": ByKey(parameters.homes)}
+
+
+class DpOij(OijPattern[CollectedParameters]):
+    """DP-OIJ (PPOIJ, sections 3.2 and 4.2): every replica probes with every tuple.
+
+    The state of each key is spread over all replicas, so they are equally loaded however keys are
+    distributed; the price is that every tuple travels to each of them. Collectors take the channels
+    in turns.
+    """
+
+    name = "dp_oij"
+    title = "DP-OIJ: interval join, every tuple to all replicas and stored at one"
+    parameters_type = CollectedParameters
+
+    def emitter(self, parameters: CollectedParameters) -> tuple[type[Emitter], dict[str, Any]]:
+        """Return emitters that broadcast."""
+        return Emitter, {"distribution": ToAll(parameters.replicas)}
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class HpOijParameters(CollectedParameters, KeyedParameters):
+    """What a person may set of HP-OIJ.
+
+    Attributes
+    ----------
+    splitting
+        Over how many replicas every key is split; None measures how frequent each key is and
+        splits them accordingly.
+    heuristic
+        How they are split then: the paper's Algorithm 1, or our own, which splits fewer keys.
+    calibration_turns
+        For how many of its source's messages an emitter measures.
+    recalibration_turns
+        For how many it measures again and again after that, to split keys anew when their
+        distribution has drifted; None measures once, as the paper does.
+    threshold
+        θ: how far above the average the most loaded replica may be.
+    max_splitting
+        Most replicas of a key; None allows all.
+    """
+
+    splitting: Pes | None = None
+    heuristic: Literal["algorithm_1", "busiest_first"] = "algorithm_1"
+    calibration_turns: Pes = 4
+    recalibration_turns: Pes | None = None
+    threshold: Threshold = 1.1
+    max_splitting: Pes | None = None
+
+
+class HpOij(OijPattern[HpOijParameters]):
+    """HP-OIJ (PPOIJ, sections 3.3 and 4.3): a key is split over some of the replicas.
+
+    It is between KP-OIJ, which cannot share a frequent key's load, and DP-OIJ, which sends every
+    tuple to all replicas: a partial multicast, with batches of one key and watermarks of keys.
+    """
+
+    name = "hp_oij"
+    title = "HP-OIJ: interval join, each key split over as many replicas as it needs"
+    parameters_type = HpOijParameters
+
+    def emitter(self, parameters: HpOijParameters) -> tuple[type[Emitter], dict[str, Any]]:
+        """Return emitters that multicast, calibrated unless the splitting degree is set."""
+        p = parameters
+        if p.splitting is not None:
+            return Emitter, {"distribution": BySplitKey(p.homes, p.splitting)}
+        return CalibratingEmitter, {
+            "calibration_turns": p.calibration_turns,
+            "recalibration_turns": p.recalibration_turns,
+            "homes": p.homes,
+        }
+
+    def add_feedback(
+        self,
+        graph: ActorGraph,
+        emitters: list[str],
+        replicas: list[str],
+        parameters: HpOijParameters,
+    ) -> None:
+        """Add the master beside the first replica, if emitters are calibrated."""
+        p = parameters
+        if p.splitting is not None:
+            return
+        master = graph.add(
+            "master",
+            "master",
+            Master,
+            site=replicas[0],
+            channels=len(emitters),
+            homes=p.homes,
+            heuristic=p.heuristic,
+            threshold=p.threshold,
+            max_splitting=p.max_splitting or p.replicas,
+        )
+        for emitter in emitters:
+            graph.connect(emitter, "master", master)
+        graph.connect(master, FEEDBACK, *emitters)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ScaleOijParameters(OijParameters):
+    """What a person may set of Scale-OIJ; *replicas* are its threads.
+
+    Attributes
+    ----------
+    contention
+        Atomic operations' worth of cache misses that one look into another thread's part of a
+        buffer costs.
+    schedule_messages
+        After how many messages the threads of each key are chosen anew; None: each stays at one.
+    threshold
+        How far above the average the most loaded thread may be.
+    """
+
+    contention: Turns = 5
+    schedule_messages: Pes | None = 8
+    threshold: Threshold = 1.1
+
+
+class ScaleOij(IntervalJoinTopology[ScaleOijParameters]):
+    """Scale-OIJ: one multicore machine, whose threads share the state buffers.
+
+    Sources and the sink reach the machine as in the other patterns; within it nothing travels::
+
+        source -> emitter -+
+        source -> emitter -+-> shared memory join (threads) -> sink
+
+    Where HP-OIJ multicasts the tuples of a split key, here a tuple goes to one thread, and that
+    thread looks into the buffers of others; so splitting costs no messages, but the other threads'
+    caches.
+    """
+
+    name = "scale_oij"
+    title = "Scale-OIJ: interval join on one machine, threads share buffers and split hot keys"
+    paper = (
+        "Scalable Online Interval Join on Modern Multicore Processors in OpenMLDB "
+        "(Zhang et al., ICDE 2023)"
+    )
+    parameters_type = ScaleOijParameters
+
+    def assemble(self, job: Job, parameters: ScaleOijParameters) -> ActorGraph:
+        """Return sources, emitters and the machine for *job*."""
+        p = parameters
+        graph = ActorGraph()
+        to_machine = {"distribution": ByKey(Homes(1)), "batch_rows": _WHOLE_TURN, "linger_turns": 0}
+        emitters = add_emitters(graph, job, p, Emitter, **to_machine)
+        machine = graph.add(
+            "oij",
+            "oij",
+            SharedMemoryJoin,
+            **job.join,
+            channels=len(emitters),
+            threads=p.replicas,
+            contention=p.contention,
+            schedule_messages=p.schedule_messages,
+            threshold=p.threshold,
+            pairs=job.pairs,
+        )
+        for emitter in emitters:
+            graph.connect(emitter, "replicas", machine)
+        graph.add_sink(machine)
+        return graph
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class SplitOijParameters:
+    """What a person may set.
+
+    Attributes
+    ----------
+    replicas
+        Replicas of the join.
+    fanout
+        Most branches of a node in the two trees.
+    batch_rows
+        Tuples of one message at the most.
+    """
+
+    replicas: Pes = 4
+    fanout: Fanout = 2
+    batch_rows: BatchRows = 32
+
+
+class SplitOij(IntervalJoinTopology[SplitOijParameters]):
+    """SplitJoin as an interval join: one ordered input, and trees to the replicas and back.
+
+    PPOIJ (section 6) names what sets it apart from DP-OIJ, which also sends every tuple to all
+    replicas and stores it at one: both streams come in as one physical stream, strictly in order,
+    and nodes of their own distribute the tuples and collect the results::
+
+        source -+-> sequencer -> (distributors) -+-> oij -+-> (collectors) -> sink
+        source -+                                +-> oij -+
+
+    The original's input is in order to begin with. Here the sequencer puts it in order, by delaying
+    tuples until the watermark has passed them; it reports late ones to the sink itself. The
+    original stores tuples in turns; here, as in DP-OIJ, a hash of a tuple's position chooses the
+    replica.
+    """
+
+    name = "split_oij"
+    title = "SplitJoin as an interval join: one ordered input, every tuple to all down a tree"
+    paper = SplitJoin.paper
+    parameters_type = SplitOijParameters
+
+    def assemble(self, job: Job, parameters: SplitOijParameters) -> ActorGraph:
+        """Return sources, sequencer, trees and replicas for *job*."""
+        p = parameters
+        graph = ActorGraph()
+        sources = tuple(add_stream_sources(graph, job))
+        sequencer = graph.add(
+            "sequencer",
+            "sequencer",
+            Sequencer,
+            **job.join,
+            sources=sources,
+            replicas=p.replicas,
+            batch_rows=p.batch_rows,
+        )
+        replicas = add_replicas(graph, job, p.replicas, channels=1, collector="naive")
+        for source in sources:
+            graph.connect(source, "out", sequencer)
+        graph.connect(sequencer, "replicas", *connect_by_trees(graph, replicas, p.fanout))
+        graph.connect(sequencer, "sink", "sink")
+        return graph

@@ -26,7 +26,6 @@ from actors.panjoin.chain import ChainRule
 from actors.panjoin.manager import Manager, OutOfOrderManager, Prefilter, Spreader
 from actors.panjoin.worker import IndexedQuery, OutOfOrderWorker, Worker
 from actors.protocol import FEEDBACK
-from actors.results import Sink
 from actors.source import Source
 from joins.indexes.panjoin.accelerator import Accelerator
 from joins.indexes.panjoin.subwindow import CAPACITY_MOST, SubwindowShape
@@ -118,61 +117,46 @@ class PanJoin(Topology[PanJoinParameters]):
         Raise :exc:`TopologyError` for subwindows, partitions, batches and σ that do not fit
         each other.
         """
-        query, p = job.query, parameters
-        schemas = tuple(file.schema for file in job.files)
+        p = parameters
         shapes, rules = _cut(job, p)
         watermarks = _watermarks(job, p)
+        common = {**job.join, "shapes": shapes, "results": p.results, "pairs": job.pairs}
         graph = ActorGraph()
-
-        ahead = graph.add("source", "source", Source, files=job.files, feeding=job.feeding)
+        ahead = graph.add("source", "source", Source, **job.input)
         entrances = [ahead]
         if p.prefilters:
             spreader = graph.add("spreader", "spreader", Spreader, site=ahead)
-            entrances = [
-                graph.add("prefilter", f"prefilter.{i}", Prefilter, query=query)
-                for i in range(p.prefilters)
-            ]
+            entrances = graph.add_each("prefilter", p.prefilters, Prefilter, query=job.query)
             graph.connect(ahead, "out", spreader)
             graph.connect(spreader, "prefilter", *entrances)
         manager = graph.add(
             "manager",
             "manager",
             OutOfOrderManager if watermarks else Manager,
-            query=query,
-            schemas=schemas,
-            shapes=shapes,
+            **common,
             rules=rules,
             batch_count=_batch_count(p, shapes[0].capacity),
             collecting_ns=p.collecting_time,
-            results=p.results,
-            pairs=job.pairs,
             **watermarks,
         )
-        workers = [
-            graph.add(
-                "worker",
-                f"worker.{i}",
-                OutOfOrderWorker if watermarks else Worker,
-                query=query,
-                schemas=schemas,
-                index=i,
-                shapes=shapes,
-                results=p.results,
-                threads=p.threads,
-                accelerator=_accelerator(p),
-                pairs=job.pairs,
-            )
-            for i in range(p.workers)
-        ]
-        sink = graph.add("sink", "sink", Sink, only_emits=True)
+        workers = graph.add_each(
+            "worker",
+            p.workers,
+            OutOfOrderWorker if watermarks else Worker,
+            "index",
+            **common,
+            threads=p.threads,
+            accelerator=_accelerator(p),
+        )
         for entrance in entrances:
             graph.connect(entrance, "manager" if p.prefilters else "out", manager)
         graph.connect(manager, "worker", *workers)
         for worker in workers:
             graph.connect(worker, FEEDBACK, manager)
-        senders = workers if p.results == "sink" else [manager]
-        for sender in [*senders, manager] if watermarks else senders:
-            graph.connect(sender, "sink", sink)
+        graph.add_sink(
+            *(workers if p.results == "sink" else ()),
+            *([manager] if watermarks or p.results == "manager" else ()),
+        )
         return graph
 
 
@@ -182,7 +166,7 @@ def _cut(
     """Return per stream the shape of its subwindows, and how it is cut into them."""
     if p.sigma <= 1:
         raise TopologyError(f"sigma = {p.sigma}: must be above 1, or 2P entries are too few")
-    dtypes = IndexedQuery(job.query, tuple(file.schema for file in job.files)).dtypes
+    dtypes = IndexedQuery(job.query, job.schemas).dtypes
     shapes, rules = [], []
     for stream, window in enumerate(job.query.windows):
         capacity, stretch_ns = _extent(window, p.subwindow)

@@ -16,25 +16,24 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Any
 
-from topologies.bchj import Bchj
-from topologies.chain_index import ChainIndex
-from topologies.dp_oij import DpOij
-from topologies.flink_oij import FlinkOij
 from topologies.handshake_join import HandshakeJoin, LowLatencyHandshakeJoin
-from topologies.hash_join import HashJoin
-from topologies.hp_oij import HpOij
 from topologies.ibwj import Ibwj
-from topologies.join_matrix import JoinMatrix
-from topologies.kp_oij import KpOij
+from topologies.interval_join import DpOij, FlinkOij, HpOij, KpOij, ScaleOij, SplitOij
 from topologies.panjoin import PanJoin
-from topologies.scale_join import ScaleJoin
-from topologies.scale_oij import ScaleOij
 from topologies.semijoin import Semijoin
-from topologies.single_pe import BPlusTreeJoin, IeJoin, NestedLoop
-from topologies.split_join import SplitJoin
-from topologies.split_oij import SplitOij
 from topologies.spo_join import SpoJoin
 from topologies.topology import Topology, TopologyError
+from topologies.window_join import (
+    Bchj,
+    BPlusTreeJoin,
+    ChainIndex,
+    HashJoin,
+    IeJoin,
+    JoinMatrix,
+    NestedLoop,
+    ScaleJoin,
+    SplitJoin,
+)
 
 ENTRY_POINTS = "joinsim.topologies"
 

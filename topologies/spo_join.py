@@ -21,14 +21,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
-from actors.protocol import Actor
-from actors.results import Sink
 from actors.source import Source
 from actors.spo_join.logical import LogicalPE
 from actors.spo_join.permutation import PermutationPE
@@ -145,86 +142,75 @@ class SpoJoin(Topology[SpoJoinParameters]):
         query, p = job.query, parameters
         _refuse_contradictions(query, p)
         threshold = _threshold(query, p)
-        windows = _window_states(query, p, threshold)
-        join = {"query": query, "schemas": tuple(file.schema for file in job.files)}
-        predicates, streams = range(len(query.predicates)), len(query.streams)
-        graph = ActorGraph()
-
-        def add(role: str, name: str, actor: type[Actor], **arguments: Any) -> None:
-            site = f"node.{len(graph) % p.nodes}" if p.nodes else None
-            graph.add(role, name, actor, site=site, **arguments)
-
-        add("source", "source", Source, files=job.files, feeding=job.feeding)
-        add("router", "router", Router, **join, threshold=threshold)
-        for predicate, replica in product(predicates, range(p.predicate_pes)):
-            add(
-                "predicate",
-                f"predicate.{predicate}.{replica}",
-                PredicatePE,
-                **join,
-                predicate=predicate,
-                replica=replica,
-                replicas=p.predicate_pes,
-                mutable=p.mutable,
-                partitioning=p.logical_partitioning,
-            )
-        for pe in range(p.logical_pes):
-            add(
-                "logical",
-                f"logical.{pe}",
-                LogicalPE,
-                predicates=len(predicates),
-                streams=streams,
-                replicas=p.predicate_pes,
-                hash_table=p.hash_table,
-                pairs=job.pairs,
-            )
+        predicates = len(query.predicates)
         announces = p.window_state == "round_robin" and p.po_join_pes > 1
-        for pe in range(p.permutation_pes or streams):
-            counts = {"predicates": len(predicates), "announces": announces}
-            add("permutation", f"permutation.{pe}", PermutationPE, **counts)
-        for pe, window in enumerate(windows):
-            add(
-                "po_join",
-                f"po_join.{pe}",
-                PoJoinPE,
-                **join,
-                window=window,
-                immutable=p.immutable,
-                threads=p.threads,
-                pairs=job.pairs,
-            )
+        graph = ActorGraph(machines=p.nodes)
+
+        source = graph.add("source", "source", Source, **job.input)
+        router = graph.add("router", "router", Router, **job.join, threshold=threshold)
+        predicate_pes = [
+            [
+                graph.add(
+                    "predicate",
+                    f"predicate.{predicate}.{replica}",
+                    PredicatePE,
+                    **job.join,
+                    predicate=predicate,
+                    replica=replica,
+                    replicas=p.predicate_pes,
+                    mutable=p.mutable,
+                    partitioning=p.logical_partitioning,
+                )
+                for replica in range(p.predicate_pes)
+            ]
+            for predicate in range(predicates)
+        ]
+        logical_pes = graph.add_each(
+            "logical",
+            p.logical_pes,
+            LogicalPE,
+            predicates=predicates,
+            streams=len(query.streams),
+            replicas=p.predicate_pes,
+            hash_table=p.hash_table,
+            pairs=job.pairs,
+        )
+        permutation_pes = graph.add_each(
+            "permutation",
+            p.permutation_pes or len(query.streams),
+            PermutationPE,
+            predicates=predicates,
+            announces=announces,
+        )
+        sealing: dict[str, Any] = {
+            "immutable": p.immutable,
+            "threads": p.threads,
+            "pairs": job.pairs,
+        }
+        po_join_pes = [
+            graph.add("po_join", f"po_join.{pe}", PoJoinPE, **job.join, window=window, **sealing)
+            for pe, window in enumerate(_window_states(query, p, threshold))
+        ]
+
+        graph.connect(source, "out", router)
+        graph.connect(router, "po_join", *po_join_pes)
+        for predicate, replicas in enumerate(predicate_pes):
+            graph.connect(router, f"predicate{predicate}", *replicas)
+            for pe in replicas:
+                graph.connect(pe, "logical", *logical_pes)
+                graph.connect(pe, "permutation", *permutation_pes)
+                graph.connect(pe, "po_join", *po_join_pes)
+        for pe in permutation_pes:
+            graph.connect(pe, "po_join", *po_join_pes)
+            if announces:
+                graph.connect(pe, "window", *po_join_pes)
         if p.window_state == "cache":
-            add("cache", "cache", Cache)
-        graph.add("sink", "sink", Sink, only_emits=True)
-        _connect(graph, len(predicates), announces=announces)
+            cache = graph.add("cache", "cache", Cache)
+            graph.connect(cache, "window", *po_join_pes)
+            for pe in po_join_pes:
+                graph.connect(pe, "cache", cache)
+        graph.add_sink(*logical_pes, *po_join_pes)
         return graph
-
-
-def _connect(graph: ActorGraph, predicates: int, *, announces: bool) -> None:
-    """Wire the operators as in Figure 3."""
-    predicate_pes = graph.of_role("predicate")
-    permutation_pes, po_join_pes = graph.of_role("permutation"), graph.of_role("po_join")
-    replicas = len(predicate_pes) // predicates
-    graph.connect("source", "out", "router")
-    graph.connect("router", "po_join", *po_join_pes)
-    for predicate in range(predicates):
-        of_predicate = predicate_pes[predicate * replicas : (predicate + 1) * replicas]
-        graph.connect("router", f"predicate{predicate}", *of_predicate)
-    for pe in predicate_pes:
-        graph.connect(pe, "logical", *graph.of_role("logical"))
-        graph.connect(pe, "permutation", *permutation_pes)
-        graph.connect(pe, "po_join", *po_join_pes)
-    for pe in permutation_pes:
-        graph.connect(pe, "po_join", *po_join_pes)
-        if announces:
-            graph.connect(pe, "window", *po_join_pes)
-    for pe in [*graph.of_role("logical"), *po_join_pes]:
-        graph.connect(pe, "sink", "sink")
-    for cache in graph.of_role("cache"):
-        graph.connect(cache, "window", *po_join_pes)
-        for pe in po_join_pes:
-            graph.connect(pe, "cache", cache)
 
 
 def _refuse_contradictions(query: JoinQuery, p: SpoJoinParameters) -> None:

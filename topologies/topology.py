@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import networkx as nx
 from annotated_types import Interval
@@ -73,6 +73,26 @@ class Job:
     profile: CostProfile = field(default_factory=load_profile)
     network: Callable[[Iterable[str]], nx.Graph] = _wide_area
     live: bool = False
+
+    @property
+    def schemas(self) -> tuple[Schema, ...]:
+        """One per stream of the query."""
+        return tuple(file.schema for file in self.files)
+
+    @property
+    def join(self) -> dict[str, Any]:
+        """The arguments of actors that join: the query and its schemas."""
+        return {"query": self.query, "schemas": self.schemas}
+
+    @property
+    def windows(self) -> dict[str, Any]:
+        """The arguments of actors that compute the window of every tuple."""
+        return {"windows": self.query.windows, "self_join": self.query.is_self_join}
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """The arguments of sources: the streams, and how they are fed in."""
+        return {"files": self.files, "feeding": self.feeding}
 
 
 @dataclass(frozen=True, kw_only=True)

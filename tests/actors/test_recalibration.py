@@ -14,7 +14,7 @@ from joins.batch import Batch
 from joins.queries.parser import parse_query
 from tests.actors.any_order import AnyOrder
 from topologies import TOPOLOGIES
-from topologies.hp_oij import HpOijParameters
+from topologies.interval_join import HpOijParameters
 
 TURNS, PHASES = 60, 5
 Pair = tuple[int, int]

@@ -11,9 +11,8 @@ from actors.window_join.routing import Places, RoundRobin
 from joins.batch import Batch
 from joinsim.checks import check_topology
 from topologies.actor_graph import ActorGraph
-from topologies.single_pe import NestedLoop
 from topologies.topology import Job
-from topologies.window_join import Layout, PeParameters, WindowJoin
+from topologies.window_join import Layout, NestedLoop, PeParameters, WindowJoin
 
 
 @dataclass(frozen=True, kw_only=True)

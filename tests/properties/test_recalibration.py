@@ -17,7 +17,7 @@ from joinsim.checks import RestoringHost
 from scenarios import run as running
 from scenarios.run import Report
 from topologies import TOPOLOGIES
-from topologies.hp_oij import HpOijParameters
+from topologies.interval_join import HpOijParameters
 
 STEPS_OF_A_CHANGE = 4
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from joins.queries.parser import parse_query
 from topologies import TOPOLOGIES, TopologyError
 from topologies.handshake_join import HandshakeJoin
-from topologies.split_join import SplitJoin, SplitJoinParameters
-from topologies.window_join import WindowJoin
+from topologies.window_join import SplitJoin, SplitJoinParameters, WindowJoin
 
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1' ON '2')"
 SYSTEMS = [name for name, system in TOPOLOGIES.items() if isinstance(system, WindowJoin)]
