@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from netsim.kernel import INBOX_MESSAGES
 from netsim.network import PRESETS, Link, NetworkError, full_mesh
 from scenarios.quantities import BitsPerSecond, Nanoseconds
-from scenarios.surveys import AnySurvey
+from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import SyntheticStream
 from topologies.actor_graph import ActorGraph
 

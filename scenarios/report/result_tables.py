@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenarios.engines.comparison import EngineComparison
 from scenarios.formatting import (
     VERDICT_WORDS,
     format_bytes,
@@ -15,11 +14,14 @@ from scenarios.formatting import (
     format_ms,
     format_value,
 )
-from scenarios.run import Report
-from scenarios.study.findings import Findings
-from scenarios.study.study import Chart
-from scenarios.system_comparison import Comparison
-from scenarios.verdict import Verdict
+
+if TYPE_CHECKING:
+    from scenarios.engines.comparison import EngineComparison
+    from scenarios.run import Report
+    from scenarios.study.findings import Findings
+    from scenarios.study.study import Chart
+    from scenarios.system_comparison import Comparison
+    from scenarios.verdict import Verdict
 
 HOLDS_WORDS: dict[bool | None, str] = {True: "holds", False: "does not hold", None: "unknown"}
 """Words for whether a claim holds; None where numbers are missing."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from joins.hashing import mix
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
@@ -23,7 +22,12 @@ from joins.window_join.rows import Rows
 from joins.work import NO_WORK, Work
 from netsim.cost import CostProfile
 from scenarios.calibration.window_joins import band_join, band_of, uniform_keys
-from scenarios.surveys.survey import Survey, Surveyed
+from scenarios.surveys.survey import (
+    IndexStepsSurvey,
+    InsertSpreadSurvey,
+    MemoryTrafficSurvey,
+    Surveyed,
+)
 from scenarios.synthetic import drifting
 
 _LEAST_BITS = 6
@@ -42,46 +46,26 @@ _ENTRY_BYTES = 16
 _FORESTS = {"im_tree": ImTree, "pim_tree": PimTree}
 
 
-class IndexStepsSurvey(Survey):
-    """What the steps of a join take while one full window is replaced, two matches a tuple.
-
-    ``counted_ns`` and ``processor_ns`` are times a tuple, virtual ones of the work that was counted
-    and this processor's: of ``insert``, ``delete``, ``search`` (the way to where a range begins),
-    ``scan`` (what its matches add), ``merge`` and ``total``. ``merges`` likewise has ``counted_ms``
-    and ``processor_ms`` of one merge, ``counted_ns`` and ``processor_ns`` of one entry of the tree
-    that is merged, and what share of all time merging takes, ``counted_percent`` and
-    ``processor_percent``; all 0 where nothing is merged.
-
-    Attributes
-    ----------
-    index, window_bits
-        Of what, and its window: 2^*window_bits* tuples.
-    """
-
-    of: Literal["index steps"] = "index steps"
-    index: Literal["b_plus_tree", "im_tree", "pim_tree"] = "pim_tree"
-    window_bits: Annotated[int, Field(ge=_LEAST_BITS, le=26)] = 16
-
-    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Take the steps, and compare the last tuples' matches with those of a sorted window."""
-        _Steps(self.index, 1 << _LEAST_BITS).run()  # the first ones compile
-        steps = _Steps(self.index, 1 << self.window_bits)
-        exact = steps.run()
-        counted_ns = {step: float(profile.work_ns(work)) for step, work in steps.work.items()}
-        processor_ns = {step: seconds * 1e9 for step, seconds in steps.seconds.items()}
-        record: dict[str, Any] = {"merges": {}}
-        for kind, spent_ns in (("counted", counted_ns), ("processor", processor_ns)):
-            each_ns = _per_tuple(spent_ns, 1 << self.window_bits)
-            merge_ns = spent_ns.get("merge", 0.0)
-            record[f"{kind}_ns"] = each_ns
-            record["merges"] |= {
-                f"{kind}_ms": merge_ns / 1e6 / max(1, len(steps.merged)),
-                f"{kind}_ns": merge_ns / max(1, sum(steps.merged)),
-                f"{kind}_percent": 100 * each_ns["merge"] / each_ns["total"],
-            }
-        return Surveyed(
-            record=record, checked="the last tuples' matches are those in the window", passed=exact
-        )
+def take_index_steps(survey: IndexStepsSurvey, seed: int, profile: CostProfile) -> Surveyed:
+    """Take the steps, and compare the last tuples' matches with those of a sorted window."""
+    _Steps(survey.index, 1 << _LEAST_BITS).run()  # the first ones compile
+    steps = _Steps(survey.index, 1 << survey.window_bits)
+    exact = steps.run()
+    counted_ns = {step: float(profile.work_ns(work)) for step, work in steps.work.items()}
+    processor_ns = {step: seconds * 1e9 for step, seconds in steps.seconds.items()}
+    record: dict[str, Any] = {"merges": {}}
+    for kind, spent_ns in (("counted", counted_ns), ("processor", processor_ns)):
+        each_ns = _per_tuple(spent_ns, 1 << survey.window_bits)
+        merge_ns = spent_ns.get("merge", 0.0)
+        record[f"{kind}_ns"] = each_ns
+        record["merges"] |= {
+            f"{kind}_ms": merge_ns / 1e6 / max(1, len(steps.merged)),
+            f"{kind}_ns": merge_ns / max(1, sum(steps.merged)),
+            f"{kind}_percent": 100 * each_ns["merge"] / each_ns["total"],
+        }
+    return Surveyed(
+        record=record, checked="the last tuples' matches are those in the window", passed=exact
+    )
 
 
 def _per_tuple(spent_ns: dict[str, float], tuples: int) -> dict[str, float]:
@@ -158,54 +142,36 @@ class _Steps:
         self.merged: list[int] = []
 
 
-class InsertSpreadSurvey(Survey):
-    """How the inserts of the second phase are spread, on average over its windows.
+def take_insert_spread(survey: InsertSpreadSurvey, seed: int, profile: CostProfile) -> Surveyed:
+    """Insert the first two phases, a window at a time; none may be lost."""
+    window, whole = 1 << survey.window_bits, True
+    index = PimTree(dtype="float64", merge_ratio=SHARED_MERGE_RATIO)
+    shares = []
+    for begin in range(0, (_BEFORE + _DRIFTING) * window, window):
+        positions = np.arange(begin, begin + window)
+        keys = _keys(survey, positions, seed)
+        if begin >= _BEFORE * window:
+            shares.append(np.sort(index.spread(keys)) / window)
+        index.insert(keys, positions)
+        index.expire(begin)
+        index.maintain(0)
+        whole &= index.entries(0) == window
+    return Surveyed(
+        record=_spread(shares), checked="a window of entries after every merge", passed=whole
+    )
 
-    ``fullest_percent`` of them go to the subindex that gets the most; ``idle_percent`` of the
-    subindexes get a tenth of the mean or less. ``share.10`` ... ``share.100`` are how many percent
-    of the inserts the first 10 to 100 % of the subindexes get, those with the fewest first.
 
-    Attributes
-    ----------
-    shift
-        How far the mean moves over the phase, in standard deviations.
-    window_bits
-        The window holds 2^*window_bits* tuples; so many are inserted from one merge to the next.
-    """
-
-    of: Literal["insert spread"] = "insert spread"
-    shift: Annotated[float, Field(ge=0)] = 0.0
-    window_bits: Annotated[int, Field(ge=6, le=26)] = 14
-
-    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Insert the first two phases, a window at a time; none may be lost."""
-        window, whole = 1 << self.window_bits, True
-        index = PimTree(dtype="float64", merge_ratio=SHARED_MERGE_RATIO)
-        shares = []
-        for begin in range(0, (_BEFORE + _DRIFTING) * window, window):
-            positions = np.arange(begin, begin + window)
-            keys = self._keys(positions, seed)
-            if begin >= _BEFORE * window:
-                shares.append(np.sort(index.spread(keys)) / window)
-            index.insert(keys, positions)
-            index.expire(begin)
-            index.maintain(0)
-            whole &= index.entries(0) == window
-        return Surveyed(
-            record=_spread(shares), checked="a window of entries after every merge", passed=whole
-        )
-
-    def _keys(self, positions: np.ndarray, seed: int) -> np.ndarray:
-        window = 1 << self.window_bits
-        return drifting(
-            positions,
-            mix((seed << 48) ^ positions),
-            mean=0,
-            deviation=1,
-            shift=self.shift,
-            first=_BEFORE * window,
-            tuples=_DRIFTING * window,
-        )
+def _keys(survey: InsertSpreadSurvey, positions: np.ndarray, seed: int) -> np.ndarray:
+    window = 1 << survey.window_bits
+    return drifting(
+        positions,
+        mix((seed << 48) ^ positions),
+        mean=0,
+        deviation=1,
+        shift=survey.shift,
+        first=_BEFORE * window,
+        tuples=_DRIFTING * window,
+    )
 
 
 def _spread(shares: list[np.ndarray]) -> dict[str, object]:
@@ -223,47 +189,28 @@ def _spread(shares: list[np.ndarray]) -> dict[str, object]:
     }
 
 
-class MemoryTrafficSurvey(Survey):
-    """What the work of a join over full windows comes to in bytes, two matches a tuple.
+def take_memory_traffic(survey: MemoryTrafficSurvey, seed: int, profile: CostProfile) -> Surveyed:
+    """Join both windows' length of tuples, and compare the matches with one thread's."""
+    window = 1 << survey.window_bits
+    rows = band_join(uniform_keys(4 * window), band_of(window), window)
+    filling, measured = rows.part(0, 2 * window), rows.part(2 * window, None)
+    shared, alone = (
+        _join(survey, threads, profile, filling, measured) for threads in (survey.threads, 0)
+    )
+    return Surveyed(
+        record=_traffic(shared.work),
+        checked="every tuple has the matches that one thread finds",
+        passed=np.array_equal(shared.count, alone.count),
+    )
 
-    ``gb_s`` are gigabytes per virtual second: ``read``, ``written`` and ``total``;
-    ``written_percent`` is the second's share of the last. A comparison reads a key, an insert
-    writes a key and a position, a move does both, a copy as much as it copies.
 
-    Attributes
-    ----------
-    threads, cores
-        That share the index.
-    window_bits
-        The windows are 2^*window_bits* tuples each.
-    """
-
-    of: Literal["memory traffic"] = "memory traffic"
-    threads: Annotated[int, Field(ge=1, le=1000)] = 16
-    cores: Annotated[int, Field(ge=1)] = 8
-    window_bits: Annotated[int, Field(ge=6, le=26)] = 14
-
-    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Join both windows' length of tuples, and compare the matches with one thread's."""
-        window = 1 << self.window_bits
-        rows = band_join(uniform_keys(4 * window), band_of(window), window)
-        filling, measured = rows.part(0, 2 * window), rows.part(2 * window, None)
-        shared, alone = (
-            self._join(threads, profile, filling, measured) for threads in (self.threads, 0)
-        )
-        return Surveyed(
-            record=_traffic(shared.work),
-            checked="every tuple has the matches that one thread finds",
-            passed=np.array_equal(shared.count, alone.count),
-        )
-
-    def _join(
-        self, threads: int, profile: CostProfile, filling: Rows, measured: Rows
-    ) -> ProbeResult:
-        making = Making(threads=threads, cores=self.cores, merge_ratio=SHARED_MERGE_RATIO)
-        join = making.make(self_join=False, unit_ps=profile.unit_ps)
-        join.join(filling)
-        return join.join(measured)
+def _join(
+    survey: MemoryTrafficSurvey, threads: int, profile: CostProfile, filling: Rows, measured: Rows
+) -> ProbeResult:
+    making = Making(threads=threads, cores=survey.cores, merge_ratio=SHARED_MERGE_RATIO)
+    join = making.make(self_join=False, unit_ps=profile.unit_ps)
+    join.join(filling)
+    return join.join(measured)
 
 
 def _traffic(work: Work) -> dict[str, object]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from netsim.cost import load_profile
-from scenarios.surveys.index_surveys import (
+from scenarios.surveys.survey import (
     IndexStepsSurvey,
     InsertSpreadSurvey,
     MemoryTrafficSurvey,

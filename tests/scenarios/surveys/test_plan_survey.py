@@ -9,7 +9,8 @@ from scenarios.many_runs import Preparation
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings, plan_points, run_points
 from scenarios.study.study import load_study
-from scenarios.surveys.plan_survey import PlanSurvey
+from scenarios.surveys.plan_survey import query_values
+from scenarios.surveys.survey import PlanSurvey
 
 
 def test_a_survey_is_the_same_for_the_same_seed() -> None:
@@ -19,10 +20,10 @@ def test_a_survey_is_the_same_for_the_same_seed() -> None:
 
 
 def test_a_single_value_is_a_choice_of_one() -> None:
-    several = PlanSurvey.model_validate({"rate_tps": [10], "fields": 100})
-    assert several.values.rate_tps == (10,)
-    assert several.values.fields == (100,)
-    assert len(several.values.selectivity) == 5  # Table 2's
+    values = query_values(PlanSurvey.model_validate({"rate_tps": [10], "fields": 100}))
+    assert values.rate_tps == (10,)
+    assert values.fields == (100,)
+    assert len(values.selectivity) == 5  # Table 2's
 
 
 def test_a_study_of_surveys_compares_with_the_paper(tmp_path: Path) -> None:
