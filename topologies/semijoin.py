@@ -41,7 +41,6 @@ from actors.semijoins.adaptive_site import AdaptiveSite, Coordinator, Replanning
 from actors.semijoins.execution import Execution
 from actors.semijoins.site import Site
 from actors.semijoins.site_source import SiteSource
-from actors.semijoins.tree_site import TreeSite
 from actors.source import NS_PER_S
 from joins.batch import Batch, Schema
 from joins.queries.query import JoinQuery
@@ -54,7 +53,6 @@ from topologies.semijoins.measuring import Measuring, Timing, measured_statistic
 from topologies.semijoins.plans import (
     JoinPlan,
     LinearPlan,
-    TreePlan,
     join_graph,
     parse_plan,
     uniform_plan,
@@ -248,11 +246,9 @@ class Semijoin(Topology[SemijoinParameters]):
         replanning = replanning_of(job, plan, parameters)
         steps = plan_steps(query, plan, [file.schema for file in job.files], parameters.delta)
         site: type[Site] = Site
-        of_plan: dict[str, Any] = {"steps": steps.steps}
+        of_plan: dict[str, Any] = {"steps": steps.steps, "outputs": steps.outputs}
         if replanning:
             site, of_plan = AdaptiveSite, {"replanning": replanning}
-        elif isinstance(plan, TreePlan):
-            site, of_plan = TreeSite, {"steps": steps.steps, "outputs": steps.outputs}
         execution = Execution(
             punctuated=parameters.punctuated,
             delta_ns=parameters.delta,

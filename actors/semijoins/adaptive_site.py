@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from actors.protocol import FEEDBACK, HEADER_BYTES, NO_SPAN, Actor, Context, Message
+from actors.protocol import FEEDBACK, HEADER_BYTES, Actor, Context, Message, Payload
 from actors.semijoins.one_way import OneWayStep, Shipment, SiteContext
 from actors.semijoins.site import PlanHalves, Site
 from actors.semijoins.site_source import NewTuples
@@ -31,7 +31,7 @@ _FIELD_BYTES, _TIMES_BYTES = 8, 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class Observed(Payload):
     """What a site saw of its stream in an epoch.
 
     Attributes
@@ -52,17 +52,12 @@ class Observed:
     span_ns: int
     sample: Batch
 
-    span = NO_SPAN  # its tuples are shown, not joined
+    rows_of = ("sample",)
 
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
         return int(observed_bytes(len(self.sample), len(self.sample.fields)))
-
-    @property
-    def rows(self) -> int:
-        """Number of tuples shown."""
-        return len(self.sample)
 
 
 def observed_bytes(rows: float, fields: int) -> float:
@@ -71,14 +66,11 @@ def observed_bytes(rows: float, fields: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Payload):
     """The plan of an epoch, as people write it."""
 
     epoch: int
     plan: str
-
-    rows = 0
-    span = NO_SPAN
 
     @property
     def nbytes(self) -> int:
@@ -154,24 +146,46 @@ class Coordinator(Actor):
         context.send(FEEDBACK, Decision(epoch=latest.epoch + LEAD, plan=self._plan))
 
 
-class ObservedWindow(Stateful):
-    """The window of a site's stream, for its reports and for the windows of a new plan."""
+class Observer(Stateful):
+    """What a site sees of its stream: the window, and how many tuples came in an epoch.
 
-    state = ("tuples",)
+    Attributes
+    ----------
+    tuples
+        In the window.
+    epoch
+        Number of the epoch that the next interval belongs to.
+    intervals
+        Of that epoch that have ended.
+    """
 
-    def __init__(self, schema: Schema) -> None:
+    state = ("tuples", "epoch", "intervals", "_new", "_from_ns")
+
+    def __init__(self, stream: int, schema: Schema) -> None:
+        self._stream = stream
         self.tuples = Batch.empty(schema)
+        self.epoch = self.intervals = self._new = self._from_ns = 0
 
     def insert(self, batch: Batch, keep_from: int) -> None:
         """Add new tuples, and remove positions below *keep_from*."""
         tuples = Batch.concat([self.tuples, batch])
         self.tuples = tuples.slice(int(np.searchsorted(tuples.id, keep_from)), len(tuples))
+        self._new += len(batch)
 
-    def sample(self) -> Batch:
-        """Return the join fields of the latest `SAMPLE_ROWS` tuples."""
-        tuples = self.tuples
-        sample = tuples.slice(max(0, len(tuples) - SAMPLE_ROWS), len(tuples))
-        return sample.project(list(sample.fields))
+    def end_epoch(self, tick: int) -> Observed:
+        """Return what was seen in the epoch that ends at *tick*, with the latest tuples."""
+        latest = self.tuples.slice(max(0, len(self.tuples) - SAMPLE_ROWS), len(self.tuples))
+        observed = Observed(
+            epoch=self.epoch,
+            stream=self._stream,
+            tuples=self._new,
+            span_ns=tick - self._from_ns,
+            sample=latest.project(list(latest.fields)),
+        )
+        self.epoch += 1
+        self.intervals = self._new = 0
+        self._from_ns = tick
+        return observed
 
 
 class AdaptiveSite(Site):
@@ -195,15 +209,7 @@ class AdaptiveSite(Site):
         As for a `Site`, without its steps.
     """
 
-    state = (
-        "_in_force",
-        "_unplanned",
-        "_decisions",
-        "_window",
-        "_intervals",
-        "_tuples",
-        "_epoch_from",
-    )
+    state = ("_in_force", "_unplanned", "_decisions", "_observer")
 
     def __init__(self, *, replanning: Replanning, schema: Schema, **of_site: Any) -> None:
         super().__init__(steps=replanning.book.steps(replanning.plan), **of_site)
@@ -213,8 +219,7 @@ class AdaptiveSite(Site):
         self._unplanned: list[NewTuples] = []
         """Intervals whose plan is not decided yet."""
         self._decisions: list[Decision] = []
-        self._window = ObservedWindow(schema)
-        self._intervals = self._tuples = self._epoch_from = 0
+        self._observer = Observer(self._own.stream, schema)
 
     def _handle(self, payload: Any, context: SiteContext) -> None:
         """Handle new tuples, in turn when the plan for them is known; or what others ship."""
@@ -223,33 +228,21 @@ class AdaptiveSite(Site):
         elif isinstance(payload, Decision):
             self._decisions.append(payload)
         else:
-            self._on_shipment(payload, context)
+            super()._handle(payload, context)
         while self._unplanned and self._plan() is not None:
             self._end_interval(self._unplanned.pop(0), context)
             self._resume(context)
 
-    def _on_shipment(self, payload: Shipment, context: SiteContext) -> None:
-        """Handle a shipment, unless it is of a plan that is over: nothing waits for it then."""
-        if payload.step >= self._first_step(self._in_force[-1][1]) or self._plan_with(payload.step):
-            super()._on_shipment(payload, context)
+    def _deliver(self, payload: Shipment[Any], context: SiteContext) -> bool:
+        """Hand on a shipment, unless it is of a plan that is over: nothing waits for it then."""
+        over = payload.step < self._first_step(self._in_force[-1][1])
+        return (over and self._half(payload.step) is None) or super()._deliver(payload, context)
 
     def _end_interval(self, new: NewTuples, context: SiteContext) -> None:
         super()._end_interval(new, context)
-        self._intervals += 1
-        epoch, rest = divmod(self._intervals, self._replanning.intervals)
-        if rest:
-            return
-        context.send(
-            "report",
-            Observed(
-                epoch=epoch - 1,
-                stream=self._own.stream,
-                tuples=self._tuples,
-                span_ns=new.tick - self._epoch_from,
-                sample=self._window.sample(),
-            ),
-        )
-        self._tuples, self._epoch_from = 0, new.tick
+        self._observer.intervals += 1
+        if self._observer.intervals == self._replanning.intervals:
+            context.send("report", self._observer.end_epoch(new.tick))
 
     def _done(self, stream: int) -> int:
         """Return no later interval than the one before: the next may begin another plan's windows.
@@ -262,29 +255,24 @@ class AdaptiveSite(Site):
         self, stream: int, batch: Batch, tick: int, keep_from: int, context: SiteContext
     ) -> None:
         """Insert an interval's tuples; where the plan changes, all of the window with them."""
-        self._tuples += len(batch)
-        self._window.insert(batch, keep_from)
+        self._observer.insert(batch, keep_from)
         name = self._plan()
         assert name is not None  # else the interval would wait
-        self._decisions = [d for d in self._decisions if d.epoch > self._epoch]
+        self._decisions = [d for d in self._decisions if d.epoch > self._observer.epoch]
         self._drop_plans_over()
         latest, change = self._in_force[-1]
         if name != latest:
             self._plans[-1].last = self._own.tick
             self._add(name, change + 1)
-            batch = self._window.tuples
+            batch = self._observer.tuples
         super()._insert(stream, batch, tick, keep_from, context)
-
-    @property
-    def _epoch(self) -> int:
-        """Number of the epoch that the next interval belongs to."""
-        return self._intervals // self._replanning.intervals
 
     def _plan(self) -> str | None:
         """Return the plan of the next interval; None before it is known."""
-        if self._epoch < LEAD or self._intervals % self._replanning.intervals:
+        epoch = self._observer.epoch
+        if epoch < LEAD or self._observer.intervals:
             return self._in_force[-1][0]
-        return next((d.plan for d in self._decisions if d.epoch == self._epoch), None)
+        return next((d.plan for d in self._decisions if d.epoch == epoch), None)
 
     def _drop_plans_over(self) -> None:
         places = [place for place, plan in enumerate(self._plans) if not plan.is_over]

@@ -21,11 +21,11 @@ from actors.semijoins.one_way import (
     Shipment,
     SiteContext,
     SourceHalf,
-    StepOutput,
     WindowUpdate,
 )
 from joins.batch import Batch
 from joins.semijoins.bloom_filter import BloomFilter
+from joins.semijoins.combinations import Combinations
 from joins.semijoins.distinct_values import DistinctValues, ValueChanges, contained, distinct
 from joins.semijoins.one_way_join import OneWayJoin
 from joins.semijoins.stored_tuples import CopiedValues, MixedWindow
@@ -37,28 +37,22 @@ from joins.semijoins.windows import Horizon, Timeline
 class SpSSource(SourceHalf):
     """Stores W_2@N_1 and joins there, δ later."""
 
-    state = ("_window", "_horizon", "_done")
+    state = ("_window", "_horizon")
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)
         self._window = step.tuple_store()
         self._horizon = Horizon(step.window)
-        self._done = -1
 
-    def start(self, new: StepOutput, context: SiteContext) -> None:
+    def start(self, new: Shipment[Combinations], context: SiteContext) -> None:
         """Join (line 3)."""
-        if new.final:
-            self._done = new.tick
         self.join(new, self._window, self._horizon.line, context)
 
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment[Batch], context: SiteContext) -> None:
         """Update W_2@N_1 (line 7)."""
-        batch = shipment.content
-        assert isinstance(batch, Batch)
-        self.heard = shipment.tick
-        self._horizon.insert(shipment.tick, batch.id, batch.ts)
-        context.charge(self._window.insert(batch))
-        keep_from = self._horizon.passed(context.execution.may_remove(shipment.tick, self._done))
+        self._horizon.insert(shipment.tick, shipment.content)
+        context.charge(self._window.insert(shipment.content))
+        keep_from = self._horizon.passed(context.execution.may_remove(shipment.tick, self.begun))
         context.charge(self._window.expire(keep_from)[1])
 
 
@@ -69,16 +63,12 @@ class SpSDestination(DestinationHalf):
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)
-        self.done = FOREVER
+        self.complete = FOREVER  # N_1 never asks
 
     def insert(self, batch: Batch, tick: int, keep_from: int, context: SiteContext) -> None:
         """Ship B_2 (line 6)."""
         if len(batch) or context.execution.punctuated:
             self.announce(batch, tick, context)
-
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
-        """Refuse the message: N_1 never asks."""
-        raise ValueError(f"the destination of a step by SP-S was sent {shipment}")
 
 
 # SP-D: simple join at the destination (Algorithm 2). All tuples of S_1 are shipped there, and its
@@ -88,9 +78,9 @@ class SpSDestination(DestinationHalf):
 class SpDSource(SourceHalf):
     """Ships what comes."""
 
-    def start(self, new: StepOutput, context: SiteContext) -> None:
+    def start(self, new: Shipment[Combinations], context: SiteContext) -> None:
         """Ship B_1 (line 3)."""
-        self.ship_tuples(new, new.combinations, context)
+        self.ship_tuples(new, context)
 
 
 # What several semijoins share: N_1 asks and its tuples wait; N_2 announces V_2.
@@ -106,13 +96,13 @@ class _Waiting:
         The combinations, and their interval.
     values
         The partial tuples shipped, a column per attribute.
-    answered
-        False where an answer will come; nothing is asked for no tuples.
+    asked
+        Whether an answer will come; nothing is asked for no tuples.
     """
 
-    new: StepOutput
+    new: Shipment[Combinations]
     values: tuple[np.ndarray, ...]
-    answered: bool
+    asked: bool
 
 
 class AskingSource(SourceHalf):
@@ -133,26 +123,36 @@ class AskingSource(SourceHalf):
         """Whether tuples wait here for an answer of N_2."""
         return bool(self._queue)
 
-    def wait(self, waiting: _Waiting) -> list[_Waiting]:
-        """Append to the queue, and return and remove it at once when it need not wait."""
+    @property
+    def answered(self) -> _Waiting:
+        """What the present answer is to."""
+        return self._queue[0]
+
+    def wait(self, waiting: _Waiting, context: SiteContext) -> None:
+        """Wait for an answer, or only for those that are due before."""
         self._queue.append(waiting)
-        return self._ready()
+        self._proceed_in_order(context)
 
-    def answered(self) -> list[_Waiting]:
-        """Return and remove what the present answer is to, and what then need not wait."""
-        return [self._queue.pop(0), *self._ready()]
+    def on_answer(self, left: Shipment[Combinations], context: SiteContext) -> None:
+        """Proceed with what an answer has *left* of the tuples, and with those behind them."""
+        del self._queue[0]
+        self.proceed(left, context)
+        self._proceed_in_order(context)
 
-    def _ready(self) -> list[_Waiting]:
-        ready = []
-        while self._queue and self._queue[0].answered:
-            ready.append(self._queue.pop(0))
-        return ready
+    def _proceed_in_order(self, context: SiteContext) -> None:
+        while self._queue and not self._queue[0].asked:
+            self.proceed(self._queue.pop(0).new, context)
+
+    @abstractmethod
+    def proceed(self, new: Shipment[Combinations], context: SiteContext) -> None:
+        """Go on with tuples that need not wait any more."""
 
 
 class ValuedDestination(DestinationHalf):
     """Stores V_2, and which of its values each tuple of W_2 has; announces every change.
 
-    N_1 is sent the distinct join attribute values of W_2 (Algorithms 8 and 9).
+    N_1 is sent the distinct join attribute values of W_2 (Algorithms 8 and 9). As it is, it is the
+    destination of SM-D1 (Algorithm 5, lines 5, 8 and 9).
     """
 
     state: ClassVar[tuple[str, ...]] = ("_values", "_entry")
@@ -171,17 +171,13 @@ class ValuedDestination(DestinationHalf):
         )
         self._entry = np.concatenate([self._entry[gone:], entries])
         if len(batch) or gone or context.execution.punctuated:
-            shipped = batch.take(flagged)
-            self.announce(self._change(changes, shipped, batch, keep_from), tick, context)
+            self.announce(self._update(changes, batch, flagged, keep_from), tick, context)
 
-    @abstractmethod
-    def _change(
-        self, changes: ValueChanges, shipped: Batch, batch: Batch, keep_from: int
+    def _update(
+        self, changes: ValueChanges, batch: Batch, flagged: np.ndarray, keep_from: int
     ) -> WindowUpdate:
-        """Return what N_1 is sent.
-
-        *shipped* are the tuples of *batch* with values whose tuples N_1 has.
-        """
+        """Return what N_1 is sent; it has the tuples of the values that are *flagged*."""
+        return WindowUpdate(values=changes)
 
 
 # SM-S1: one-step semijoin at the source (Algorithm 3). N_1 asks with K_1, the join attribute values
@@ -199,31 +195,30 @@ class SmS1Source(AskingSource):
         self._window = step.tuple_store()
         self._line = Timeline()
 
-    def start(self, new: StepOutput, context: SiteContext) -> None:
+    def start(self, new: Shipment[Combinations], context: SiteContext) -> None:
         """Project the tuples on the join attributes and ship the distinct values (line 3)."""
-        values = distinct(self.step.attributes.of_combinations(new.combinations))
-        some = len(new.combinations) > 0
+        values = distinct(self.step.attributes.of_combinations(new.content))
+        some = len(new.content) > 0
         if some or context.execution.punctuated:
-            self.ask(self._question(values), new, context)
-        self._join_ready(self.wait(_Waiting(new, values, answered=not some)), context)
+            self.ship(new.of(self._question(values)), context)
+        self.wait(_Waiting(new, values, asked=some), context)
 
     def _question(self, values: tuple[np.ndarray, ...]) -> PartialTuples | BloomFilter:
         """Return what asks for matches of some values."""
         return PartialTuples(values)
 
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment[Any], context: SiteContext) -> None:
         """Insert ΔW'_2 and join (line 6), or remove what expired (line 11, Algorithm 8)."""
         if isinstance(update := shipment.content, WindowUpdate):
             context.charge(self._window.expire_first(update.expired))
             _extend(self._line, update)
             return
-        assert isinstance(shipment.content, Batch)
         context.charge(self._window.insert(shipment.content))
-        self._join_ready(self.answered(), context)
+        self.on_answer(self.answered.new, context)
 
-    def _join_ready(self, ready: list[_Waiting], context: SiteContext) -> None:
-        for waiting in ready:
-            self.join(waiting.new, self._window, self._line, context)
+    def proceed(self, new: Shipment[Combinations], context: SiteContext) -> None:
+        """Join."""
+        self.join(new, self._window, self._line, context)
 
 
 class SmS1Destination(DestinationHalf):
@@ -244,15 +239,14 @@ class SmS1Destination(DestinationHalf):
         if expired or len(update.ts):
             self.announce(update, tick, context)
 
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment[Any], context: SiteContext) -> None:
         """Ship the matches that have not been shipped (lines 4 and 5)."""
-        if shipment.rows:
-            rows = self._matching_rows(shipment.content, context)
-            new = rows[~self._shipped[rows]]
-            self._shipped[new] = True
-            self.answer(self.window.tuples.take(new), shipment, context)
-        if shipment.final:
-            self.done = shipment.tick
+        if not shipment.rows:
+            return
+        rows = self._matching_rows(shipment.content, context)
+        new = rows[~self._shipped[rows]]
+        self._shipped[new] = True
+        self.ship(shipment.of(self.window.tuples.take(new)), context)
 
     def _matching_rows(self, question: Any, context: SiteContext) -> np.ndarray:
         """Return the rows of W_2 that match what N_1 asks with."""
@@ -310,62 +304,55 @@ class SmS2Source(AskingSource):
         )
         self._line = Timeline()
 
-    def start(self, new: StepOutput, context: SiteContext) -> None:
+    def start(self, new: Shipment[Combinations], context: SiteContext) -> None:
         """Join with full tuples; ask for those that only match partial ones (lines 3 and 4)."""
-        waits, values, work = self._mixed.missing(new.combinations)
+        rows = new.content
+        waits, values, work = self._mixed.missing(rows)
         context.charge(work)
-        if waits.any() or context.execution.punctuated:
-            self.ask(PartialTuples(values), new, context)
-        rest = new
-        if waits.any() and self.step.is_last:
-            rows = new.combinations
-            self._join(replace(new, final=False, combinations=rows.take(~waits)), context)
-            rest = replace(new, combinations=rows.take(waits))
-        for ready in self.wait(_Waiting(rest, values, answered=not waits.any())):
-            self._join(ready.new, context)
+        asks = bool(waits.any())
+        if asks or context.execution.punctuated:
+            self.ship(new.of(PartialTuples(values)), context)
+        if asks and self.step.is_last:
+            self.proceed(replace(new.of(rows.take(~waits)), final=False), context)
+            new = new.of(rows.take(waits))
+        self.wait(_Waiting(new, values, asked=asks), context)
 
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment[Any], context: SiteContext) -> None:
         """Repeat a change of W_2 (line 13), or insert ΔW'_2 and join Temp (lines 7 and 8)."""
         if isinstance(update := shipment.content, WindowUpdate):
-            self.heard = shipment.tick
             assert update.values is not None
             assert update.tuples is not None
             context.charge(self._mixed.update(update.values, update.tuples))
             _extend(self._line, update)
             return
-        assert isinstance(shipment.content, Batch)
-        ready = self.answered()
-        context.charge(self._mixed.fetched(ready[0].values, shipment.content))
-        for waiting in ready:
-            self._join(waiting.new, context)
+        context.charge(self._mixed.fetched(self.answered.values, shipment.content))
+        self.on_answer(self.answered.new, context)
 
-    def _join(self, new: StepOutput, context: SiteContext) -> None:
-        if len(new.combinations) or new.final:
+    def proceed(self, new: Shipment[Combinations], context: SiteContext) -> None:
+        """Join, if there is anything to join or to pass on."""
+        if len(new.content) or new.final:
             self.join(new, self._mixed.full, self._line, context)
 
 
 class SmS2Destination(ValuedDestination):
     """Announces the changes of V_2 (lines 11 and 12); ships the tuples of the values asked for."""
 
-    def _change(
-        self, changes: ValueChanges, shipped: Batch, batch: Batch, keep_from: int
+    def _update(
+        self, changes: ValueChanges, batch: Batch, flagged: np.ndarray, keep_from: int
     ) -> WindowUpdate:
-        return self.window_update(batch, keep_from, values=changes, tuples=shipped)
+        return self.window_update(batch, keep_from, values=changes, tuples=batch.take(flagged))
 
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment[Any], context: SiteContext) -> None:
         """Ship the tuples of values that have not been shipped (lines 5 and 6)."""
-        question = shipment.content
-        assert isinstance(question, PartialTuples)
-        if len(question):
-            values = self._values
-            place = values.find(question.values)
-            place = place[place >= 0]
-            new = values.entry[place[~values.flag[place]]]
-            values.flag[place] = True
-            rows = np.isin(self._entry, new, kind="table")
-            self.answer(self.window.tuples.take(rows), shipment, context)
-        if shipment.final:
-            self.done = shipment.tick
+        if not shipment.rows:
+            return
+        values = self._values
+        place = values.find(shipment.content.values)
+        place = place[place >= 0]
+        new = values.entry[place[~values.flag[place]]]
+        values.flag[place] = True
+        rows = np.isin(self._entry, new, kind="table")
+        self.ship(shipment.of(self.window.tuples.take(rows)), context)
 
 
 def _extend(line: Timeline, update: WindowUpdate) -> None:
@@ -375,7 +362,8 @@ def _extend(line: Timeline, update: WindowUpdate) -> None:
 
 
 # SM-D1: one-step semijoin at the destination (Algorithm 5). N_1 stores V_2@N_1, the distinct join
-# attribute values of W_2, and ships only the tuples that match one of them.
+# attribute values of W_2, and ships only the tuples that match one of them. N_2 announces V_2 and
+# joins what comes: it is a `ValuedDestination`.
 
 
 class SmD1Source(SourceHalf):
@@ -387,28 +375,16 @@ class SmD1Source(SourceHalf):
         super().__init__(step)
         self._copied = CopiedValues(step.schema, step.attributes)
 
-    def start(self, new: StepOutput, context: SiteContext) -> None:
+    def start(self, new: Shipment[Combinations], context: SiteContext) -> None:
         """Reduce B_1 and ship it (lines 3 and 4)."""
-        row, _, work = self._copied.matches(new.combinations)
+        row, _, work = self._copied.matches(new.content)
         context.charge(work)
-        self.ship_tuples(new, new.combinations.take(np.unique(row)), context)
+        self.ship_tuples(new.of(new.content.take(np.unique(row))), context)
 
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment[WindowUpdate], context: SiteContext) -> None:
         """Update V_2@N_1 (line 10)."""
-        update = shipment.content
-        assert isinstance(update, WindowUpdate)
-        assert update.values is not None
-        self.heard = shipment.tick
-        context.charge(self._copied.update(update.values))
-
-
-class SmD1Destination(ValuedDestination):
-    """Announces the changes of V_2 (lines 8 and 9), and joins what comes (line 5)."""
-
-    def _change(
-        self, changes: ValueChanges, shipped: Batch, batch: Batch, keep_from: int
-    ) -> WindowUpdate:
-        return WindowUpdate(values=changes)
+        assert shipment.content.values is not None
+        context.charge(self._copied.update(shipment.content.values))
 
 
 # BLOOM-D: SM-D1 with a Bloom filter of the window's values in place of the values. N_2 ships the
@@ -426,16 +402,14 @@ class BloomDSource(SourceHalf):
         super().__init__(step)
         self._bloom = BloomFilter.of([np.empty(0, np.int64)])
 
-    def start(self, new: StepOutput, context: SiteContext) -> None:
+    def start(self, new: Shipment[Combinations], context: SiteContext) -> None:
         """Reduce B_1 and ship it."""
-        attributes, rows = self.step.attributes, new.combinations
+        attributes, rows = self.step.attributes, new.content
         passing = self._bloom.may_contain(attributes.probe_keys(attributes.of_combinations(rows)))
-        self.ship_tuples(new, rows.take(passing), context)
+        self.ship_tuples(new.of(rows.take(passing)), context)
 
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment[BloomFilter], context: SiteContext) -> None:
         """Store the filter of an interval."""
-        assert isinstance(shipment.content, BloomFilter)
-        self.heard = shipment.tick
         self._bloom = shipment.content
 
 
@@ -460,32 +434,31 @@ class BloomDDestination(DestinationHalf):
 class SmD2Source(AskingSource):
     """Asks which values match, and ships the tuples of those."""
 
-    def start(self, new: StepOutput, context: SiteContext) -> None:
+    def start(self, new: Shipment[Combinations], context: SiteContext) -> None:
         """Project the tuples on the join attributes and ship the distinct values (line 3)."""
-        values = distinct(self.step.attributes.of_combinations(new.combinations))
-        some = len(new.combinations) > 0
+        values = distinct(self.step.attributes.of_combinations(new.content))
+        some = len(new.content) > 0
         if some:
             # This is not the end of the interval for N_2: the tuples themselves will be.
-            self.ask(PartialTuples(values), replace(new, final=False), context)
-        for ready in self.wait(_Waiting(new, values, answered=not some)):
-            self.ship_tuples(ready.new, ready.new.combinations, context)
+            self.ship(replace(new.of(PartialTuples(values)), final=False), context)
+        self.wait(_Waiting(new, values, asked=some), context)
 
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment[PartialTuples], context: SiteContext) -> None:
         """Reduce B_1 by K'_1 and ship it (lines 6 and 7)."""
-        assert isinstance(shipment.content, PartialTuples)
-        waiting, *ready = self.answered()
-        rows = waiting.new.combinations
-        columns = self.step.attributes.of_combinations(rows)
+        new = self.answered.new
+        columns = self.step.attributes.of_combinations(new.content)
         matching = contained(columns, shipment.content.values)
-        self.ship_tuples(waiting.new, rows.take(matching), context)
-        for other in ready:
-            self.ship_tuples(other.new, other.new.combinations, context)
+        self.on_answer(new.of(new.content.take(matching)), context)
+
+    def proceed(self, new: Shipment[Combinations], context: SiteContext) -> None:
+        """Ship what is left."""
+        self.ship_tuples(new, context)
 
 
 class SmD2Destination(DestinationHalf):
     """Answers which values match, and joins what then comes (line 8)."""
 
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
+    def on_shipment(self, shipment: Shipment[Any], context: SiteContext) -> None:
         """Ship K'_1 (lines 4 and 5), or join."""
         if not isinstance(question := shipment.content, PartialTuples):
             super().on_shipment(shipment, context)
@@ -493,7 +466,7 @@ class SmD2Destination(DestinationHalf):
         matched, work = self.window.have_matches(question.values)
         context.charge(work)
         matching = tuple(column[matched] for column in question.values)
-        self.answer(PartialTuples(matching), shipment, context)
+        self.ship(shipment.of(PartialTuples(matching)), context)
 
 
 HALVES: dict[OneWayJoin, tuple[type[SourceHalf], type[DestinationHalf]]] = {
@@ -501,7 +474,7 @@ HALVES: dict[OneWayJoin, tuple[type[SourceHalf], type[DestinationHalf]]] = {
     OneWayJoin.SP_D: (SpDSource, DestinationHalf),
     OneWayJoin.SM_S1: (SmS1Source, SmS1Destination),
     OneWayJoin.SM_S2: (SmS2Source, SmS2Destination),
-    OneWayJoin.SM_D1: (SmD1Source, SmD1Destination),
+    OneWayJoin.SM_D1: (SmD1Source, ValuedDestination),
     OneWayJoin.SM_D2: (SmD2Source, SmD2Destination),
     OneWayJoin.BLOOM_S: (BloomSSource, BloomSDestination),
     OneWayJoin.BLOOM_D: (BloomDSource, BloomDDestination),

@@ -9,12 +9,12 @@ and interval is *final*.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from actors.protocol import FEEDBACK, HEADER_BYTES, NO_SPAN, Context, Payload
+from actors.protocol import FEEDBACK, NO_SPAN, Context, Payload
 from actors.semijoins.execution import Execution
 from joins.batch import Batch, Schema
 from joins.queries.windows import Window
@@ -80,18 +80,16 @@ class OneWayStep:
 
 
 @dataclass(frozen=True, slots=True)
-class PartialTuples:
+class PartialTuples(Payload):
     """Distinct join attribute values, a column per attribute: K_1, K'_1 or ΔV'_2."""
 
     values: tuple[np.ndarray, ...]
 
+    frame_bytes = 0
+    bytes_of = ("values",)
+
     def __len__(self) -> int:
         return len(self.values[0])
-
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return sum(column.nbytes for column in self.values)
 
 
 def _no_positions() -> np.ndarray:
@@ -99,7 +97,7 @@ def _no_positions() -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowUpdate:
+class WindowUpdate(Payload):
     """What happened to the next stream's window, for a site that stores a part of it.
 
     Attributes
@@ -115,7 +113,7 @@ class WindowUpdate:
     ids, ts
         int64, positions and event times of all new tuples, for count windows only: how many tuples
         precede a probing one cannot be seen in a part of the window, which the paper's section 3.3
-        overlooks.
+        overlooks. Positions are consecutive, so that they need no bytes.
     """
 
     expired: int = 0
@@ -125,24 +123,22 @@ class WindowUpdate:
     ids: np.ndarray = field(default_factory=_no_positions)
     ts: np.ndarray = field(default_factory=_no_positions)
 
+    frame_bytes = 0
+    bytes_of = ("values", "tuples", "ts")
+
     def __len__(self) -> int:
         values = len(self.values.counts) if self.values else 0
         return values + (len(self.tuples) if self.tuples else 0)
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes; positions are consecutive, so that they need no bytes."""
-        values = self.values.nbytes if self.values else 0
-        tuples = self.tuples.nbytes if self.tuples else 0
-        return values + tuples + self.ts.nbytes
-
 
 Content = Combinations | Batch | PartialTuples | BloomFilter | WindowUpdate
+ContentT_co = TypeVar("ContentT_co", bound=Content, covariant=True)
+OtherT = TypeVar("OtherT", bound=Content)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shipment:
-    """A message of a one-way join.
+class Shipment(Payload, Generic[ContentT_co]):
+    """What a step of a plan begins with, ships, or makes of an execution interval's tuples.
 
     Attributes
     ----------
@@ -151,7 +147,7 @@ class Shipment:
     tick
         End of the execution interval it belongs to, virtual nanoseconds.
     final
-        Whether the step ships no more for this interval in this direction.
+        Whether nothing more of this kind and interval follows.
     content
         Full tuples of the streams joined so far (`Combinations`: B_1, or B'_1 where a semijoin
         reduced it) or of the next stream (`Batch`: B_2, or ΔW'_2), or what stands for them.
@@ -160,17 +156,10 @@ class Shipment:
     step: int
     tick: int
     final: bool
-    content: Content
+    content: ContentT_co
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return HEADER_BYTES + self.content.nbytes
-
-    @property
-    def rows(self) -> int:
-        """Number of tuples or values, full or partial."""
-        return len(self.content)
+    bytes_of = ("content",)
+    rows_of = ("content",)
 
     @property
     def span(self) -> tuple[int, int]:
@@ -179,23 +168,9 @@ class Shipment:
             return NO_SPAN
         return int(self.content.seq.min()), int(self.content.seq.max())
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepOutput:
-    """What a step made of an interval's tuples, or of some of them; or what it is to begin with.
-
-    Attributes
-    ----------
-    step, tick, final
-        As in a `Shipment`.
-    combinations
-        The tuples.
-    """
-
-    step: int
-    tick: int
-    final: bool
-    combinations: Combinations
+    def of(self, content: OtherT) -> Shipment[OtherT]:
+        """Return the same with another content."""
+        return Shipment(step=self.step, tick=self.tick, final=self.final, content=content)
 
 
 class SiteContext:
@@ -221,14 +196,14 @@ class SiteContext:
         self._site = site
         self.execution = execution
         self.horizon = horizon
-        self.outputs: list[StepOutput] = []
+        self.outputs: list[Shipment[Combinations]] = []
 
     @property
     def now(self) -> int:
         """Virtual nanoseconds."""
         return self._context.now
 
-    def ship(self, site: int, payload: Shipment) -> None:
+    def ship(self, site: int, payload: Shipment[Content]) -> None:
         """Send *payload* to another site.
 
         Sites send to each other in both directions, so that none may wait for another's room.
@@ -250,19 +225,57 @@ class SiteContext:
 
 
 class Half(Stateful, ABC):
-    """Either half of a one-way join."""
+    """Either half of a one-way join.
 
-    state: ClassVar[tuple[str, ...]] = ()
+    Parameters
+    ----------
+    step
+        The join.
+    other_site
+        Where the other half is.
 
-    def __init__(self, step: OneWayStep) -> None:
+    Attributes
+    ----------
+    complete
+        The latest interval of which all that the other half ships has come.
+    """
+
+    state: ClassVar[tuple[str, ...]] = ("complete",)
+
+    def __init__(self, step: OneWayStep, other_site: int) -> None:
         self.step = step
+        self.complete = -1
+        self._other_site = other_site
 
-    @abstractmethod
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
-        """Handle a message from the other site."""
+    def receive(self, shipment: Shipment[Any], context: SiteContext) -> None:
+        """Handle a message from the other half."""
+        self.on_shipment(shipment, context)
+        if shipment.final:
+            self.complete = max(self.complete, shipment.tick)
 
-    def _shipment(self, content: Content, tick: int, *, final: bool) -> Shipment:
-        return Shipment(step=self.step.number, tick=tick, final=final, content=content)
+    def on_shipment(self, shipment: Shipment[Any], context: SiteContext) -> None:
+        """Refuse a message: an algorithm whose other half ships anything overrides this."""
+        raise ValueError(f"{type(self).__name__} was sent {shipment}")
+
+    def is_done(self, last: int) -> bool:
+        """Return whether it is done with all intervals up to *last*."""
+        return self.complete >= last
+
+    def ship(self, payload: Shipment[Content], context: SiteContext) -> None:
+        """Send the other half a message."""
+        context.ship(self._other_site, payload)
+
+    def join(
+        self,
+        new: Shipment[Combinations],
+        window: StoredTuples,
+        line: Timeline,
+        context: SiteContext,
+    ) -> None:
+        """Join tuples with what is here of W_2, limited to what each may see; pass results on."""
+        joined, work = window.join(new.content, self.step.window, line)
+        context.charge(work)
+        context.outputs.append(new.of(joined))
 
 
 class SourceHalf(Half):
@@ -270,64 +283,49 @@ class SourceHalf(Half):
 
     Attributes
     ----------
-    heard
-        The latest interval that N_2 has announced.
+    begun
+        The latest interval whose tuples have all begun the step.
     """
 
-    state: ClassVar[tuple[str, ...]] = ("heard",)
+    state: ClassVar[tuple[str, ...]] = ("begun",)
 
     def __init__(self, step: OneWayStep) -> None:
-        super().__init__(step)
-        self.heard = -1
+        super().__init__(step, step.destination)
+        self.begun = -1
 
     @property
     def waits(self) -> bool:
         """Whether tuples wait here for an answer of N_2."""
         return False
 
-    @abstractmethod
-    def start(self, new: StepOutput, context: SiteContext) -> None:
+    def is_done(self, last: int) -> bool:
+        """Return whether it is done with all intervals up to *last*."""
+        return self.begun >= last and not self.waits
+
+    def begin(self, new: Shipment[Combinations], context: SiteContext) -> None:
         """Begin the step with an interval's tuples, or some of them, in the order of intervals."""
+        self.start(new, context)
+        if new.final:
+            self.begun = new.tick
 
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
-        """Refuse the message: an algorithm whose destination ships anything overrides this."""
-        raise ValueError(f"the source of a step by {self.step.algorithm} was sent {shipment}")
+    @abstractmethod
+    def start(self, new: Shipment[Combinations], context: SiteContext) -> None:
+        """Do what the algorithm does with new tuples."""
 
-    def ask(
-        self, question: PartialTuples | BloomFilter, new: StepOutput, context: SiteContext
-    ) -> None:
-        """Ask N_2 on behalf of new tuples."""
-        context.ship(self.step.destination, self._shipment(question, new.tick, final=new.final))
-
-    def ship_tuples(self, new: StepOutput, reduced: Combinations, context: SiteContext) -> None:
+    def ship_tuples(self, left: Shipment[Combinations], context: SiteContext) -> None:
         """Send N_2 what is left of new tuples, if anything or if punctuated."""
-        if len(reduced) or context.execution.punctuated:
-            context.ship(self.step.destination, self._shipment(reduced, new.tick, final=new.final))
-
-    def join(
-        self, new: StepOutput, window: StoredTuples, line: Timeline, context: SiteContext
-    ) -> None:
-        """Join new tuples with what N_1 has of W_2, and pass the results on."""
-        joined, work = window.join(new.combinations, self.step.window, line)
-        context.charge(work)
-        context.outputs.append(replace(new, step=self.step.number, combinations=joined))
+        if len(left.content) or context.execution.punctuated:
+            self.ship(left, context)
 
 
 class DestinationHalf(Half):
-    """The half at N_2, where the tuples of S_2 arrive; stores its window W_2 and joins.
+    """The half at N_2, where the tuples of S_2 arrive; stores its window W_2 and joins."""
 
-    Attributes
-    ----------
-    done
-        The latest interval of which all that looks into W_2 has come.
-    """
-
-    state: ClassVar[tuple[str, ...]] = ("window", "done")
+    state: ClassVar[tuple[str, ...]] = ("window",)
 
     def __init__(self, step: OneWayStep) -> None:
-        super().__init__(step)
+        super().__init__(step, step.source)
         self.window = step.tuple_store()
-        self.done = -1
 
     def insert(self, batch: Batch, tick: int, keep_from: int, context: SiteContext) -> None:
         """Insert the interval's tuples of S_2, and remove positions below *keep_from*."""
@@ -340,21 +338,9 @@ class DestinationHalf(Half):
         context.charge(work)
         return expired
 
-    def on_shipment(self, shipment: Shipment, context: SiteContext) -> None:
-        """Join full tuples of S_1 with W_2, limited to what each may see."""
-        assert isinstance(shipment.content, Combinations)
-        joined, work = self.window.join(shipment.content, self.step.window, context.horizon.line)
-        context.charge(work)
-        context.outputs.append(
-            StepOutput(
-                step=self.step.number,
-                tick=shipment.tick,
-                final=shipment.final,
-                combinations=joined,
-            )
-        )
-        if shipment.final:
-            self.done = shipment.tick
+    def on_shipment(self, shipment: Shipment[Any], context: SiteContext) -> None:
+        """Join full tuples of S_1 with W_2."""
+        self.join(shipment, self.window, context.horizon.line, context)
 
     def window_update(self, batch: Batch, keep_from: int, **what: Any) -> WindowUpdate:
         """Return the update after new tuples *batch*, with their times if N_1 must count them."""
@@ -366,10 +352,4 @@ class DestinationHalf(Half):
         self, change: Batch | BloomFilter | WindowUpdate, tick: int, context: SiteContext
     ) -> None:
         """Send N_1 what happened to the window in an interval."""
-        context.ship(self.step.source, self._shipment(change, tick, final=True))
-
-    def answer(
-        self, content: Batch | PartialTuples, question: Shipment, context: SiteContext
-    ) -> None:
-        """Send N_1 what matches its question."""
-        context.ship(self.step.source, self._shipment(content, question.tick, final=question.final))
+        self.ship(Shipment(step=self.step.number, tick=tick, final=True, content=change), context)

@@ -8,57 +8,42 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from actors.feed import Feed, StreamData
-from actors.protocol import NO_SPAN, START, Context, Message
+from actors.protocol import NO_SPAN, START, Context, Message, Payload
 from actors.source import ARRIVALS, NS_PER_S, Feeding, TakesArrivals
 from joins.arrivals import Arrivals
 from joins.batch import Batch
+from joins.semijoins.combinations import Combinations
 from joins.state import State
 
 _READ_ROWS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class NewTuples:
+class NewTuples(Payload):
     """B_i: the tuples that came to a site in one execution interval, none or more.
+
+    A source is at its site, so that they cross no wire.
 
     Attributes
     ----------
     tick
         End of the interval, virtual nanoseconds.
-    batch
-        The tuples.
-    seq, born_ns
-        int64, arrival number and virtual birth of each.
+    tuples
+        The tuples, of one stream.
     """
 
     tick: int
-    batch: Batch
-    seq: np.ndarray
-    born_ns: np.ndarray
+    tuples: Combinations
 
-    def take(self, rows: np.ndarray) -> NewTuples:
-        """Return the given rows (a mask), copied."""
-        return NewTuples(self.tick, self.batch.take(rows), self.seq[rows], self.born_ns[rows])
-
-    def slice(self, tick: int, start: int, stop: int) -> NewTuples:
-        """Return rows *start* to *stop* (exclusive) as views, for the interval ending at *tick*."""
-        batch = self.batch.slice(start, stop)
-        return NewTuples(tick, batch, self.seq[start:stop], self.born_ns[start:stop])
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes; a source is at its site, so that they cross no wire."""
-        return self.batch.nbytes
-
-    @property
-    def rows(self) -> int:
-        """Number of tuples."""
-        return len(self.batch)
+    frame_bytes = 0
+    bytes_of = ("tuples",)
+    rows_of = ("tuples",)
 
     @property
     def span(self) -> tuple[int, int]:
         """First and last arrival number."""
-        return (int(self.seq[0]), int(self.seq[-1])) if len(self.seq) else NO_SPAN
+        seq = self.tuples.seq
+        return (int(seq[0]), int(seq[-1])) if len(seq) else NO_SPAN
 
 
 class SiteSource(TakesArrivals):
@@ -99,7 +84,12 @@ class SiteSource(TakesArrivals):
         """For the end of an interval: a timer is set."""
         self._ticks = np.empty(0, np.int64)
         nothing = np.empty(0, np.int64)
-        self._unsent = NewTuples(0, Batch.empty(files[stream].schema), nothing, nothing)
+        self._unsent = Combinations(
+            streams=(stream,),
+            parts=(Batch.empty(files[stream].schema),),
+            seq=nothing,
+            born_ns=nothing,
+        )
 
     def receive(self, message: Message, context: Context) -> None:
         """Send the tuples of the interval that ends, and wait for the end of the next."""
@@ -122,8 +112,8 @@ class SiteSource(TakesArrivals):
         """Return and remove the tuples that came before *tick*."""
         unsent = self._unsent
         rows = int(np.searchsorted(unsent.born_ns, tick))
-        self._unsent = unsent.slice(0, rows, len(unsent.batch))
-        return unsent.slice(tick, 0, rows)
+        self._unsent = unsent.slice(rows, len(unsent))
+        return NewTuples(tick, unsent.slice(0, rows))
 
     def _read(self) -> None:
         arrivals = self._feed.take(_READ_ROWS)
@@ -142,13 +132,9 @@ class SiteSource(TakesArrivals):
         ticks = (np.concatenate(born) // self._interval_ns + 1) * self._interval_ns
         self._ticks = np.union1d(self._ticks, ticks)
         unsent, mine = self._unsent, self._stream
-        part = replace(arrivals.parts[mine], width_bytes=unsent.batch.width_bytes)
-        self._unsent = NewTuples(
-            0,
-            Batch.concat([unsent.batch, part]),
-            np.concatenate([unsent.seq, arrivals.seq[mine]]),
-            np.concatenate([unsent.born_ns, born[mine]]),
-        )
+        part = replace(arrivals.parts[mine], width_bytes=unsent.newest.width_bytes)
+        new = replace(unsent, parts=(part,), seq=arrivals.seq[mine], born_ns=born[mine])
+        self._unsent = Combinations.concat([unsent, new])
 
     def _born_ns(self, ts: np.ndarray, seq: np.ndarray) -> np.ndarray:
         if self._rate is None:

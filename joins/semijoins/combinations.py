@@ -64,12 +64,32 @@ class Combinations:
             born_ns=self.born_ns[rows],
         )
 
+    def slice(self, start: int, stop: int) -> Combinations:
+        """Return rows *start* to *stop* (exclusive) as views."""
+        return replace(
+            self,
+            parts=tuple(part.slice(start, stop) for part in self.parts),
+            seq=self.seq[start:stop],
+            born_ns=self.born_ns[start:stop],
+        )
+
+    @classmethod
+    def concat(cls, several: Sequence[Combinations]) -> Combinations:
+        """Return the rows of *several*, one or more, of the same streams in the same order."""
+        parts = zip(*(rows.parts for rows in several), strict=True)
+        return cls(
+            streams=several[0].streams,
+            parts=tuple(Batch.concat(list(part)) for part in parts),
+            seq=np.concatenate([rows.seq for rows in several]),
+            born_ns=np.concatenate([rows.born_ns for rows in several]),
+        )
+
     def extended(self, stream: int, tuples: Batch) -> Combinations:
         """Return the rows with a tuple of one more stream each."""
         return replace(self, streams=(*self.streams, stream), parts=(*self.parts, tuples))
 
-    def matches(self, *, pairs: bool) -> tuple[Matches, np.ndarray, np.ndarray]:
-        """Return results of all streams by their newest tuple, its birth and its arrival number.
+    def matches(self, *, pairs: bool) -> tuple[Matches, np.ndarray]:
+        """Return results of all streams by their newest tuple, and its birth.
 
         With *pairs* list the ids of their other tuples.
         """
@@ -89,7 +109,7 @@ class Combinations:
             fingerprint=np.add.reduceat(mixed, begins) if len(begins) else mixed,
             match_id=match_id,
         )
-        return matches, self.born_ns[order][begins], self.seq[order][begins]
+        return matches, self.born_ns[order][begins]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,16 +186,12 @@ class Operand:
 
         They are in the order of arrival of their newest tuples, at positions from *position* on.
         """
-        batch = Batch.concat([self._tuples(rows) for rows in results])
-        seq = np.concatenate([rows.seq for rows in results])
-        born_ns = np.concatenate([rows.born_ns for rows in results])
-        order = np.argsort(seq, kind="stable")
-        batch = replace(batch.take(order), id=position + np.arange(len(order)))
-        return Combinations(
-            streams=(self.number,), parts=(batch,), seq=seq[order], born_ns=born_ns[order]
-        )
+        tuples = Combinations.concat([self._tuples(rows) for rows in results])
+        tuples = tuples.take(np.argsort(tuples.seq, kind="stable"))
+        numbered = replace(tuples.newest, id=position + np.arange(len(tuples)))
+        return replace(tuples, parts=(numbered,))
 
-    def _tuples(self, rows: Combinations) -> Batch:
+    def _tuples(self, rows: Combinations) -> Combinations:
         fields: dict[str, np.ndarray] = {}
         for number, part in zip(rows.streams, rows.parts, strict=True):
             if number not in self.streams:  # an output stream, whose fields are named already
@@ -183,13 +199,33 @@ class Operand:
                 continue
             fields |= {_id(number): part.id, _ts(number): part.ts}
             fields |= {self.field(number, name): column for name, column in part.fields.items()}
-        return Batch(
-            id=rows.newest.id,
-            ts=rows.newest.ts,
+        batch = replace(
+            rows.newest,
             key=rows.seq,
             fields=dict(sorted(fields.items())),
             width_bytes=sum(part.width_bytes for part in rows.parts),
         )
+        return replace(rows, streams=(self.number,), parts=(batch,))
+
+
+def by_newest(rows: Combinations, operands: Sequence[Operand]) -> list[Combinations]:
+    """Return combinations of two operands as those of their streams; of ids only.
+
+    They are apart by the stream of the newest tuple, which comes first in each.
+    """
+    ids = {
+        stream: operand.ids(part, stream)
+        for operand, part in zip(operands, rows.parts, strict=True)
+        for stream in operand.streams
+    }
+    bare = rows.newest.project([])
+    newest = operands[0].newest_stream(rows.newest)
+    apart = []
+    for head in np.unique(newest).tolist():
+        order = (head, *sorted(ids.keys() - {head}))
+        parts = tuple(replace(bare, id=ids[stream]) for stream in order)
+        apart.append(replace(rows, streams=order, parts=parts).take(newest == head))
+    return apart
 
 
 def _id(stream: int) -> str:

@@ -152,12 +152,12 @@ class Horizon(Stateful):
         self._ticks: list[int] = []
         self._unseen: list[int] = []
 
-    def insert(self, tick: int, ids: np.ndarray, ts: np.ndarray) -> None:
+    def insert(self, tick: int, batch: Batch) -> None:
         """Add the tuples that came in the interval ending at *tick*."""
-        if not len(ids):
+        if not len(batch):
             return
         line, window = self.line, self._window
-        line.extend(ids, ts)
+        line.extend(batch.id, batch.ts)
         end = int(line.ids[-1]) + 1
         counted = window.kind == "count"
         at = np.array([end]) if counted else line.ts[-1:]

@@ -12,7 +12,7 @@ from actors.semijoins.adaptive_site import (
     SAMPLE_ROWS,
     Decision,
     Observed,
-    ObservedWindow,
+    Observer,
     Replanning,
     observed_bytes,
 )
@@ -150,13 +150,12 @@ def predict_epochs(
         )
         for s in streams
     ]
-    windows = [ObservedWindow(job.files[s].schema) for s in streams]
+    observers = [Observer(s, job.files[s].schema) for s in streams]
     horizons = [Horizon(job.query.windows[s]) for s in streams]
     planned = [replanning.plan] * LEAD
-    begins_ns = number = 0
+    begins_ns = 0
     last_tick = -1
     while True:
-        tuples = [0] * len(streams)
         ends_ns = begins_ns
         for _ in range(replanning.intervals):
             new = [next(source, None) for source in sources]
@@ -164,27 +163,19 @@ def predict_epochs(
                 break
             for s, interval in enumerate(new):
                 assert interval is not None  # all sources send for the same intervals
-                interval = interval.take(kept[s].of(interval.batch)) if kept else interval
-                horizons[s].insert(interval.tick, interval.batch.id, interval.batch.ts)
-                windows[s].insert(interval.batch, horizons[s].passed(last_tick))
-                tuples[s] += len(interval.batch)
+                batch = interval.tuples.newest
+                batch = batch.take(kept[s].of(batch)) if kept else batch
+                horizons[s].insert(interval.tick, batch)
+                observers[s].insert(batch, horizons[s].passed(last_tick))
                 ends_ns = interval.tick
             last_tick = ends_ns
         if ends_ns == begins_ns:
             return
-        observed = tuple(
-            Observed(
-                epoch=number,
-                stream=s,
-                tuples=tuples[s],
-                span_ns=ends_ns - begins_ns,
-                sample=windows[s].sample(),
-            )
-            for s in streams
-        )
-        yield Epoch(begins_ns=begins_ns, ends_ns=ends_ns, plan=planned[number], observed=observed)
+        observed = tuple(observer.end_epoch(ends_ns) for observer in observers)
+        plan = planned[observed[0].epoch]
+        yield Epoch(begins_ns=begins_ns, ends_ns=ends_ns, plan=plan, observed=observed)
         planned.append(replanning.book.better(planned[-1], observed))
-        begins_ns, number = ends_ns, number + 1
+        begins_ns = ends_ns
 
 
 class _Intervals(Iterator[NewTuples]):
