@@ -20,19 +20,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from types import MappingProxyType
 from typing import Any
+from zlib import crc32
 
 import networkx as nx
+import numpy as np
+import simpy
 
-from actors.protocol import FEEDBACK, START, TIMER, Host, Reply, Sent, Wiring
+from actors.protocol import FEEDBACK, NO_SPAN, START, TIMER, Host, Reply, Sent, Wiring
 from joins.work import NO_WORK
 from netsim.cost import CostProfile
-from netsim.network import NetworkError
+from netsim.network import NetworkError, link_between
 from netsim.outcome import EndlessRunError, Outcome, Progress
-from netsim.parts import Clock, Letter, Moment, Node, Site
 from netsim.trace import Trace, trace_names
-from netsim.wires import Wires
 
 INBOX_MESSAGES = 16
 """Default room of an inbox, as deep as an engine's exchange buffers; 1 is the least."""
@@ -43,6 +46,138 @@ _UNFETCHED_MESSAGES = 1_024
 _UNFETCHED_BYTES = 2**24
 """Replies not fetched from the host at most, and bytes of the messages they answer: they take
 memory of the actors' processes."""
+
+
+_SEQ_BITS = 40
+"""An event's priority is (rank << 40) + seq: so a sender's first 10^12 messages stay in order."""
+
+_NO_REPLY = Reply()
+
+
+class _Site:
+    """Cores that actors compete for, and one port each way."""
+
+    __slots__ = ("egress_free_ns", "free_cores", "ingress_free_ns", "ready")
+
+    def __init__(self, cores: int) -> None:
+        self.free_cores = cores
+        self.ready: list[tuple[int, int, _Node]] = []
+        """Actors that wait for a core, by how long they have waited and rank: a heap."""
+        self.egress_free_ns = 0
+        self.ingress_free_ns = 0
+
+
+@dataclass(slots=True)
+class _Node:
+    """The kernel's record of one actor."""
+
+    name: str
+    rank: int
+    site: _Site
+    credits: int
+    profile: CostProfile
+    is_source: bool
+    only_emits: bool
+    inbox: deque[_Letter] = field(default_factory=deque)
+    waiting: deque[_Letter] = field(default_factory=deque)
+    delayed_timers: list[tuple[int, str]] = field(default_factory=list)
+    busy: bool = False
+    unsent: int = 0
+    seq: int = 0
+
+
+class _Letter:
+    """A message or a timer on its way through the kernel: an event of the clock, again and again.
+
+    To simpy it is an event that is sure to happen, with no more of one than its clock looks at.
+    """
+
+    __slots__ = (
+        "arrived_ns", "at_ns", "callbacks", "handle", "left_ns", "nbytes", "port", "priority",
+        "receiver", "reply", "rows", "sender", "sent_ns", "seq", "span", "started_ns", "ticket",
+        "tx_ns",
+    )  # fmt: skip
+
+    _ok = True
+    at_ns: int
+    callbacks: tuple[Callable[[_Letter], None]]
+    arrived_ns: int
+    started_ns: int
+    tx_ns: int
+    ticket: int
+    reply: Reply
+
+    def __init__(
+        self,
+        sender: _Node,
+        receiver: _Node,
+        port: str,
+        now: int,
+        handle: Any = None,
+        nbytes: int = 0,
+        rows: int = 0,
+        span: tuple[int, int] = NO_SPAN,
+    ) -> None:
+        self.sender = sender
+        self.receiver = receiver
+        self.port = port
+        self.seq = sender.seq
+        sender.seq += 1
+        self.priority = (sender.rank << _SEQ_BITS) + self.seq
+        self.handle = handle
+        self.nbytes = nbytes
+        self.rows = rows
+        self.span = span
+        self.sent_ns = self.left_ns = now
+
+
+class _Resumption:
+    """The event in which a sender that was blocked goes on; *letter* was the last to have room."""
+
+    __slots__ = ("at_ns", "callbacks", "priority", "sender")
+
+    _ok = True
+    at_ns: int
+    callbacks: tuple[Callable[[_Resumption], None]]
+
+    def __init__(self, letter: _Letter) -> None:
+        self.sender = letter.sender
+        self.priority = letter.priority
+
+
+class _Clock(simpy.Environment):
+    """Virtual time from 0 on, in nanoseconds."""
+
+    def __init__(self) -> None:
+        super().__init__(initial_time=0)
+
+    def at(self, at_ns: int, action: Callable[[Any], None], event: Any) -> None:
+        """Have *action* happen to *event* at *at_ns*; of one time, the least priority is first."""
+        event.at_ns = at_ns
+        event.callbacks = (action,)
+        # As `schedule` does, whose priorities are two, urgent and normal; any number serves.
+        heappush(self._queue, (at_ns, event.priority, next(self._eid), event))
+
+    def advance(self, events: int) -> bool:
+        """Process the next *events*; return whether there were as many."""
+        step = self.step
+        try:
+            for _ in range(events):
+                step()
+        except simpy.core.EmptySchedule:
+            return False
+        return True
+
+
+class _Channel:
+    """From one actor to another: never reorders. Within one site it takes no time."""
+
+    __slots__ = ("bandwidth_bps", "draw_ns", "last_first_bit_ns")
+
+    def __init__(self, bandwidth_bps: int = 0, draw_ns: Callable[[], int] | None = None) -> None:
+        self.bandwidth_bps = bandwidth_bps
+        self.draw_ns = draw_ns
+        self.last_first_bit_ns = 0
 
 
 class Kernel:
@@ -92,33 +227,43 @@ class Kernel:
     ) -> None:
         if inbox_messages < 1:
             raise NetworkError(f"inboxes of {inbox_messages} messages: must be at least 1")
-        self._clock = Clock()
+        self._clock = _Clock()
         self._at = self._clock.at
-        self._now = 0  # of the moment that is happening
+        self._now = 0  # of the event that is happening
         self._host = host
         self._trace = trace
+        self._record = trace.record
         self._collect = collect
         self._deferred = _DeferredReplies(host, collect)
         self._tickets = 0
         self._tuples = self._messages = self._nbytes = 0
         self._served = self._end_ns = 0
 
-        sites = {name: Site(data["cores"]) for name, data in network.nodes(data=True)}
+        sites = {name: _Site(data["cores"]) for name, data in network.nodes(data=True)}
         fed = {receiver for ports in wiring.values() for to in ports.values() for receiver in to}
         self._nodes = {
-            name: Node(
-                name,
-                rank,
-                sites[placement[name]],
-                inbox_messages,
-                operators.get(name, profile),
+            name: _Node(
+                name=name,
+                rank=rank,
+                site=sites[placement[name]],
+                credits=inbox_messages,
+                profile=operators.get(name, profile),
                 is_source=name not in fed,
                 only_emits=name in only_emit,
             )
             for rank, name in enumerate(wiring)
         }
-        wires = Wires(self._clock, self._nodes, wiring, placement, network, seed, self._arrive)
-        self._transmit = wires.transmit
+        self._channels: dict[tuple[int, int], _Channel] = {}
+        for sender, ports in wiring.items():
+            for receiver in dict.fromkeys(name for to in ports.values() for name in to):
+                if sender == receiver:
+                    raise NetworkError(f"{sender} is wired to itself: use a timer")
+                link = link_between(network, placement[sender], placement[receiver])
+                channel = _Channel()
+                if link is not None:
+                    rng = np.random.default_rng([seed, crc32(f"{sender}>{receiver}".encode())])
+                    channel = _Channel(link.bandwidth_bps, link.latency.sampler(rng))
+                self._channels[self._nodes[sender].rank, self._nodes[receiver].rank] = channel
         self._port_code = {
             name: code for code, name in enumerate(trace_names(wiring)) if code >= len(wiring)
         }
@@ -137,7 +282,7 @@ class Kernel:
         """
         for node in self._nodes.values():
             if node.is_source:
-                self._at(0, self._arrive, Letter(node, node, START, 0))
+                self._at(0, self._arrive, _Letter(node, node, START, 0))
         while self._clock.advance(_EVENTS_BETWEEN_REPORTS):
             self._trace.flush_if_full()
             if progress:
@@ -161,26 +306,55 @@ class Kernel:
     def _progress(self) -> Progress:
         return Progress(virtual_ns=self._now, tuples=self._tuples, messages=self._messages)
 
-    # A message's life, in order: post, (credit), transmit, arrive, start, sync, complete.
+    # A message's life, in order: post, (credit), transmit, reach, arrive, start, sync, complete.
 
-    def _post(self, letter: Letter) -> None:
+    def _post(self, letter: _Letter) -> None:
         self._messages += 1
         receiver = letter.receiver
         if letter.sender.site is not receiver.site:
             self._nbytes += letter.nbytes
         if letter.port == FEEDBACK:
-            self._transmit(letter, self._now)
+            self._transmit(letter)
         elif receiver.credits:
             receiver.credits -= 1
-            self._transmit(letter, self._now)
+            self._transmit(letter)
         else:
             receiver.waiting.append(letter)
             letter.sender.unsent += 1
 
-    def _arrive(self, moment: Moment) -> None:
-        letter = moment.letter
-        self._now = now = moment.at_ns
-        letter.arrived_ns = now
+    def _transmit(self, letter: _Letter) -> None:
+        """Send *letter* off as soon as its sender's port is free (see `netsim.network`)."""
+        now = self._now
+        channel = self._channels[letter.sender.rank, letter.receiver.rank]
+        draw_ns = channel.draw_ns
+        if draw_ns is None:
+            letter.left_ns = now
+            self._at(now, self._arrive, letter)
+            return
+        port = letter.sender.site
+        letter.tx_ns = tx_ns = letter.nbytes * 8_000_000_000 // channel.bandwidth_bps
+        left_ns = port.egress_free_ns
+        if left_ns < now:
+            left_ns = now
+        letter.left_ns = left_ns
+        port.egress_free_ns = left_ns + tx_ns
+        first_bit_ns = left_ns + draw_ns()
+        if first_bit_ns < channel.last_first_bit_ns:
+            first_bit_ns = channel.last_first_bit_ns
+        channel.last_first_bit_ns = first_bit_ns
+        self._at(first_bit_ns, self._reach, letter)
+
+    def _reach(self, letter: _Letter) -> None:
+        """Receive the first bit at the receiver's port; the message arrives with the last one."""
+        site = letter.receiver.site
+        free_ns = site.ingress_free_ns
+        now = letter.at_ns
+        in_ns = (free_ns if free_ns > now else now) + letter.tx_ns
+        site.ingress_free_ns = in_ns
+        self._at(in_ns, self._arrive, letter)
+
+    def _arrive(self, letter: _Letter) -> None:
+        self._now = letter.arrived_ns = now = letter.at_ns
         node = letter.receiver
         letter.ticket = self._tickets
         self._tickets += 1
@@ -190,60 +364,64 @@ class Kernel:
         letter.handle = None
         node.inbox.append(letter)
         if not node.busy and not node.unsent:
-            self._claim_core(node)
-
-    def _claim_core(self, node: Node) -> None:
-        node.busy = True
-        if node.site.claim_core(node, self._now):
             self._start(node)
 
-    def _start(self, node: Node) -> None:
-        letter = node.inbox.popleft()
+    def _start(self, node: _Node) -> None:
+        """Serve the first message in the inbox of *node*, now or when its site has a core."""
+        node.busy = True
         now = self._now
+        site = node.site
+        if not site.free_cores:
+            heappush(site.ready, (now, node.rank, node))
+            return
+        site.free_cores -= 1
+        letter = node.inbox.popleft()
         letter.started_ns = now
         if letter.sender is not node and letter.port != FEEDBACK:
-            self._return_credit(node)
+            if node.waiting:
+                self._admit(node.waiting.popleft())
+            else:
+                node.credits += 1
         profile = node.profile
-        floor = profile.local_ns if letter.sender.site is node.site else profile.floor_ns
+        floor = profile.local_ns if letter.sender.site is site else profile.floor_ns
         self._at(now + floor(letter.rows, letter.nbytes), self._sync, letter)
 
-    def _return_credit(self, node: Node) -> None:
-        if not node.waiting:
-            node.credits += 1
-            return
-        letter = node.waiting.popleft()
-        self._transmit(letter, self._now)
+    def _admit(self, letter: _Letter) -> None:
+        """Transmit a message that waited for room; its sender goes on if none of its others do."""
+        self._transmit(letter)
         sender = letter.sender
         sender.unsent -= 1
         if not sender.unsent:
             self._set_timers(sender, sender.delayed_timers)
             sender.delayed_timers = []
             # As an event of its own: a chain of blocked senders would otherwise recurse.
-            self._at(self._now, self._resume, letter)
+            self._at(self._now, self._resume, _Resumption(letter))
 
-    def _resume(self, moment: Moment) -> None:
-        self._now = moment.at_ns
-        sender = moment.letter.sender
+    def _resume(self, resumption: _Resumption) -> None:
+        self._now = resumption.at_ns
+        sender = resumption.sender
         if sender.inbox and not sender.busy and not sender.unsent:
-            self._claim_core(sender)
+            self._start(sender)
 
-    def _sync(self, moment: Moment) -> None:
-        self._now = moment.at_ns
-        letter = moment.letter
-        if letter.receiver.only_emits:
-            self._complete_unasked(letter)
+    def _sync(self, letter: _Letter) -> None:
+        self._now = letter.at_ns
+        node = letter.receiver
+        if node.only_emits:
+            letter.reply = _NO_REPLY
+            self._deferred.defer(letter)
+            self._complete(letter)
             return
         letter.reply = reply = self._host.reply(letter.ticket)
-        profile = letter.receiver.profile
+        profile = node.profile
         extra_ns = profile.work_ns(reply.work)
         if profile.charges_senders:
-            extra_ns += self._sending_ns(letter.receiver, reply.sends)
+            extra_ns += self._sending_ns(node, reply.sends)
         if extra_ns:
             self._at(self._now + extra_ns, self._complete, letter)
         else:
-            self._complete(moment)
+            self._complete(letter)
 
-    def _sending_ns(self, node: Node, sends: list[Sent]) -> int:
+    def _sending_ns(self, node: _Node, sends: list[Sent]) -> int:
         rows = sum(sent.rows for sent in sends) if node.is_source else 0
         leaving = [
             sent.nbytes
@@ -253,53 +431,44 @@ class Kernel:
         ]
         return node.profile.sent_ns(rows, len(leaving), sum(leaving))
 
-    def _complete_unasked(self, letter: Letter) -> None:
-        self._record(letter)
-        self._deferred.defer(letter)
-        self._release_core(letter.receiver)
-
-    def _complete(self, moment: Moment) -> None:
-        letter = moment.letter
-        node = letter.receiver
-        reply: Reply = letter.reply
-        self._now = now = moment.at_ns
-        self._record(letter)
+    def _complete(self, letter: _Letter) -> None:
+        node, sender, reply = letter.receiver, letter.sender, letter.reply
+        self._now = self._end_ns = now = letter.at_ns
+        if sender is not node:
+            self._served += 1
+        self._record((
+            sender.rank, node.rank,
+            # A timer's port ends in its name, and so has no code of its own.
+            self._port_code.get(letter.port, self._timer_code),
+            letter.seq, letter.nbytes, letter.rows, *letter.span,
+            letter.sent_ns, letter.left_ns, letter.arrived_ns, letter.started_ns, now,
+        ))  # fmt: skip
         if reply.emitted:
             self._collect(reply.emitted)
         for sent in reply.sends:
             content = (sent.port, now, sent.handle, sent.nbytes, sent.rows, sent.span)
             for name in sent.receivers:
-                self._post(Letter(node, self._nodes[name], *content))
+                self._post(_Letter(node, self._nodes[name], *content))
             if node.is_source:
                 self._tuples += sent.rows
         if node.unsent:
             # A blocked source must not run on: its clock waits with it.
             node.delayed_timers += reply.timers
-        else:
+        elif reply.timers:
             self._set_timers(node, reply.timers)
-        self._release_core(node)
+        node.busy = False
+        site = node.site
+        site.free_cores += 1
+        if site.ready:
+            self._start(heappop(site.ready)[2])
+        if node.inbox and not node.unsent:
+            self._start(node)
 
-    def _set_timers(self, node: Node, timers: list[tuple[int, str]]) -> None:
+    def _set_timers(self, node: _Node, timers: list[tuple[int, str]]) -> None:
         now = self._now
         for at_ns, name in timers:
-            letter = Letter(node, node, TIMER + name, now)
+            letter = _Letter(node, node, TIMER + name, now)
             self._at(at_ns if at_ns > now else now, self._arrive, letter)
-
-    def _release_core(self, node: Node) -> None:
-        node.busy = False
-        waited = node.site.release_core()
-        if waited:
-            self._start(waited)
-        if node.inbox and not node.unsent:
-            self._claim_core(node)
-
-    def _record(self, letter: Letter) -> None:
-        self._end_ns = self._now
-        if letter.sender is not letter.receiver:
-            self._served += 1
-        # A timer's port ends in its name, and so has no code of its own.
-        port = self._port_code.get(letter.port, self._timer_code)
-        self._trace.record(letter.trace_row(port, self._end_ns))
 
 
 class _DeferredReplies:
@@ -319,7 +488,7 @@ class _DeferredReplies:
         self._tickets: deque[int] = deque()
         self._nbytes = 0
 
-    def defer(self, letter: Letter) -> None:
+    def defer(self, letter: _Letter) -> None:
         """Fetch the reply to *letter* later."""
         self._tickets.append(letter.ticket)
         self._nbytes += letter.nbytes

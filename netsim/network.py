@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, repeat
 
 import networkx as nx
 import numpy as np
@@ -57,7 +57,7 @@ class Latency:
     def sampler(self, rng: np.random.Generator) -> Callable[[], int]:
         """Return a function that draws the next latency in nanoseconds."""
         if self.is_constant:
-            return lambda: self.mean_ns
+            return repeat(self.mean_ns).__next__
         draw = _DRAWS[self.kind]
         return lambda: max(0, int(draw(rng, self.mean_ns, self.spread_ns)))
 
