@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from actors.context import RecordingContext
 from actors.feed import StreamFile
 from actors.handshake import LEFTWARD, RIGHTWARD, Flow
+from actors.hosting.inline import RecordingContext
 from actors.panjoin.payloads import Commands
 from actors.probes import Probes
 from actors.protocol import Actor, Message, Payload

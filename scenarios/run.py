@@ -21,10 +21,9 @@ from actors.hosting.live.parcels import Count, Measured
 from actors.hosting.live.run import LiveRun
 from actors.hosting.process_host import ProcessHost
 from actors.hosting.processes import EACH, label_processes
-from actors.protocol import Host, Reply
+from actors.protocol import Host
 from actors.source import Feeding
 from joins.queries.windows import WindowClause
-from joins.state import array_bytes
 from netsim.cost import load_profile, operator_profiles
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
@@ -67,36 +66,6 @@ def rehearse(topology: Topology[Any], parameters: Any, job: Job) -> None:
         collect=lambda results: None,
         only_emit=graph.only_emit,
     ).run()
-
-
-class TimedHost:
-    """Passes everything on to *host* and adds up the wall seconds spent in each actor.
-
-    Attributes
-    ----------
-    seconds
-        Actor name to seconds.
-    """
-
-    def __init__(self, host: InlineHost) -> None:
-        self._host = host
-        self.seconds = dict.fromkeys(host.cells, 0.0)
-
-    def submit(
-        self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
-    ) -> None:
-        """Run the actor at once and take the time."""
-        start = time.perf_counter()
-        self._host.submit(ticket, actor, sender, port, handle, now)
-        self.seconds[actor] += time.perf_counter() - start
-
-    def reply(self, ticket: int) -> Reply:
-        """Return the reply to a submitted message."""
-        return self._host.reply(ticket)
-
-    def state_bytes(self) -> dict[str, int]:
-        """Return actor name to the bytes of the arrays that it holds now, each array once."""
-        return {name: array_bytes(cell.actor) for name, cell in self._host.cells.items()}
 
 
 OnRun = Callable[[Progress, float], None]
@@ -167,8 +136,8 @@ def simulate(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None =
             outcome=outcome,
             wall_seconds=wall_seconds,
             memory_bytes=memory_bytes,
-            kernel_seconds=host.seconds if isinstance(host, TimedHost) else {},
-            state_bytes=host.state_bytes() if isinstance(host, TimedHost) else {},
+            kernel_seconds=host.seconds() if isinstance(host, InlineHost) else {},
+            state_bytes=host.state_bytes() if isinstance(host, InlineHost) else {},
         )
 
 
@@ -177,7 +146,7 @@ def _host(plan: Plan, graph: ActorGraph) -> Iterator[tuple[Host, Callable[[], in
     """Give the host the configuration asks for, and a function that tells its peak memory."""
     config = plan.config
     if config.backend == "inline":
-        yield TimedHost(InlineHost(graph.specs, graph.wiring, config.seed)), own_peak_bytes
+        yield InlineHost(graph.specs, graph.wiring, config.seed), own_peak_bytes
         return
     homes = graph.homes(config.processes)
     with _started(plan, graph, homes) as processes:

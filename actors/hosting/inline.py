@@ -1,42 +1,104 @@
-"""The host that runs every actor in this process, at the moment its message arrives."""
+"""Actors in this process: an actor in its cell, as every host has it, and a host of cells."""
 
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Mapping
 from typing import Any
+from zlib import crc32
 
-from actors.context import RecordingContext
-from actors.protocol import ActorError, ActorSpec, Message, Reply, Wiring
+import numpy as np
+
+from actors.protocol import ActorError, ActorSpec, Message, Payload, Reply, Sent, Wiring
+from joins.state import array_bytes
+from joins.work import Work
 
 
-class Cell:
-    """An actor and the context that records for it: what every host is made of."""
+class RecordingContext:
+    """Records what one actor asks for; `take` returns the record and starts a new one."""
 
-    __slots__ = ("actor", "context")
+    __slots__ = ("_ports", "_reply", "name", "now", "rng")
+
+    def __init__(self, name: str, ports: Mapping[str, tuple[str, ...]], seed: int) -> None:
+        self.name = name
+        self.now = 0
+        # Seeded by name, so that an actor added elsewhere moves nobody else's stream.
+        self.rng = np.random.default_rng([seed, crc32(name.encode())])
+        self._ports = ports
+        self._reply = Reply()
+
+    def peers(self, port: str) -> tuple[str, ...]:
+        """Return the receivers wired to *port*; raise :exc:`KeyError` naming an unknown port."""
+        if port not in self._ports:
+            known = ", ".join(sorted(self._ports)) or "none"
+            raise KeyError(f"{self.name} has no port {port!r}; it has: {known}")
+        return self._ports[port]
+
+    def send(self, port: str, payload: Payload, to: int | None = None) -> None:
+        """Record a send to one peer of *port* or to all."""
+        receivers = self._ports.get(port) or self.peers(port)
+        if to is not None:
+            receivers = (receivers[to],)
+        self._reply.sends.append(
+            Sent(port, receivers, payload, payload.nbytes, payload.rows, payload.span)
+        )
+
+    def set_timer(self, at: int, name: str) -> None:
+        """Record a timer."""
+        self._reply.timers.append((at, name))
+
+    def charge(self, work: Work) -> None:
+        """Add *work* to the record."""
+        self._reply.work = self._reply.work + work
+
+    def emit(self, results: Any) -> None:
+        """Record results that leave the system."""
+        self._reply.emitted.append(results)
+
+    def take(self) -> Reply:
+        """Return what was recorded since the last call."""
+        reply, self._reply = self._reply, Reply()
+        return reply
+
+
+class Cell(RecordingContext):
+    """An actor, and the context that records for it.
+
+    Attributes
+    ----------
+    seconds
+        Real time that the actor has spent receiving.
+    """
+
+    __slots__ = ("actor", "seconds")
 
     def __init__(self, name: str, spec: ActorSpec, wiring: Wiring, seed: int) -> None:
+        super().__init__(name, wiring.get(name, {}), seed)
         self.actor = spec.build()
-        self.context = RecordingContext(name, wiring.get(name, {}), seed)
+        self.seconds = 0.0
 
     def deliver(self, sender: str, port: str, payload: Any, now: int) -> Reply:
         """Have the actor receive a message at virtual time *now*; return what it asked for.
 
         Raise :exc:`ActorError` naming actor, port and time when the actor raises.
         """
-        self.context.now = now
+        self.now = now
+        self._reply = reply = Reply()
+        start = time.perf_counter()
         try:
-            self.actor.receive(Message(sender, port, payload), self.context)
+            self.actor.receive(Message(sender, port, payload), self)
         except Exception as error:
             raise ActorError(
-                f"{self.context.name} failed on a message from {sender} on port {port!r} at "
+                f"{self.name} failed on a message from {sender} on port {port!r} at "
                 f"{now / 1e6:.3f} ms: {type(error).__name__}: {error}"
             ) from error
-        return self.context.take()
+        self.seconds += time.perf_counter() - start
+        return reply
 
 
 class InlineHost:
-    """Runs actors in this process.
+    """Runs actors in this process, each message at the moment it arrives.
 
     Parameters
     ----------
@@ -57,6 +119,8 @@ class InlineHost:
         self.cells = {name: Cell(name, spec, wiring, seed) for name, spec in specs.items()}
         self._replies: dict[int, Reply] = {}
         self._serialise = serialise
+        self.reply = self._replies.pop
+        """Return the reply to a submitted message, by its ticket."""
 
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
@@ -66,9 +130,13 @@ class InlineHost:
             handle = _as_if_shipped(handle)
         self._replies[ticket] = self.cells[actor].deliver(sender, port, handle, now)
 
-    def reply(self, ticket: int) -> Reply:
-        """Return the reply to a submitted message."""
-        return self._replies.pop(ticket)
+    def seconds(self) -> dict[str, float]:
+        """Return actor name to the real time spent in it."""
+        return {name: cell.seconds for name, cell in self.cells.items()}
+
+    def state_bytes(self) -> dict[str, int]:
+        """Return actor name to the bytes of the arrays in its state now, each array once."""
+        return {name: array_bytes(cell.actor) for name, cell in self.cells.items()}
 
 
 def _as_if_shipped(payload: Any) -> Any:

@@ -254,9 +254,7 @@ class StageShard:
         return {
             "now": self._now,
             "actors": {name: cell.actor.snapshot() for name, cell in self._cells.items()},
-            "rng": {
-                name: cell.context.rng.bit_generator.state for name, cell in self._cells.items()
-            },
+            "rng": {name: cell.rng.bit_generator.state for name, cell in self._cells.items()},
         }
 
     def restore(self, state: State) -> None:
@@ -264,7 +262,7 @@ class StageShard:
         self._now = state["now"]
         for name, cell in self._cells.items():
             cell.actor.restore(state["actors"][name])
-            cell.context.rng.bit_generator.state = state["rng"][name]
+            cell.rng.bit_generator.state = state["rng"][name]
 
     def _deliver_queued(self, outcome: Outcome) -> None:
         while self._queue:

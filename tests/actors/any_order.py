@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.context import RecordingContext
+from actors.hosting.inline import RecordingContext
 from actors.protocol import Actor, Message
 from topologies.actor_graph import ActorGraph
 

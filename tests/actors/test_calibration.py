@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from actors.context import RecordingContext
+from actors.hosting.inline import RecordingContext
 from actors.interval_join.calibration import (
     AllReached,
     Assigned,

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.context import RecordingContext
 from actors.feed import StreamFile
 from actors.handshake import Core
+from actors.hosting.inline import RecordingContext
 from actors.probes import give_windows
 from actors.protocol import Actor, Message
 from actors.results import Answers

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.context import RecordingContext
 from actors.disorder import Disorder, DisorderedFeed
+from actors.hosting.inline import RecordingContext
 from actors.interval_join.distribution import BySplitKey, Distribution, Homes, ToAll
 from actors.interval_join.emitter import Emitter, Tuples
 from actors.interval_join.replica import Collector, Order, Replica, Watermarks

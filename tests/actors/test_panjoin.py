@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actors.context import RecordingContext
+from actors.hosting.inline import RecordingContext
 from actors.panjoin.chain import LARGE_BATCH, LARGE_SELECTIVITY, Chain, ChainRule, Choice
 from actors.panjoin.manager import Manager, Prefilter
 from actors.panjoin.payloads import Commands, Expire, Feedback

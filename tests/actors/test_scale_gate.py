@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.context import RecordingContext
+from actors.hosting.inline import RecordingContext
 from actors.interval_join.source import END, Rows, Share
 from actors.protocol import Message
 from actors.window_join.scale_gate import ScaleGate

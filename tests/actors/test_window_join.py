@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.context import RecordingContext
 from actors.feed import StreamFile
+from actors.hosting.inline import RecordingContext
 from actors.protocol import Actor, Message
 from actors.source import Fed, Feeding
 from joins.arrivals import Arrivals

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from actors.context import RecordingContext
+from actors.hosting.inline import RecordingContext
 from actors.protocol import START, TIMER, Message
 from actors.semijoins.adaptive_site import (
     LEAD,
