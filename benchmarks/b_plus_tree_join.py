@@ -72,16 +72,16 @@ def step(
 
     leaf, i = find_first(other, key - band, counters)
     while leaf != NONE:
-        size = other.leaf_size[leaf]
-        while i < size and other.leaf_keys[leaf, i] <= key + band:
-            match = other.leaf_positions[leaf, i]
+        size = other.leaves.size[leaf]
+        while i < size and other.leaves.keys[leaf, i] <= key + band:
+            match = other.leaves.positions[leaf, i]
             left, right = (match, position) if row & 1 else (position, match)
             totals[0] += np.uint64(1)
             totals[1] += splitmix64((left << 32) ^ right)
             i += 1
         if i < size:
             break
-        leaf, i = other.leaf_next[leaf], 0
+        leaf, i = other.leaves.next[leaf], 0
 
     insert_entry(own, key, position, counters)
     if expired >= 0:

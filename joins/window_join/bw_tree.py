@@ -64,7 +64,7 @@ from joins.window_join.shared import (
     probed_side,
 )
 from joins.window_join.shared_join import SharedIndex, Tasks, take_step
-from joins.window_join.window_keys import WindowKeys
+from joins.window_join.window_keys import WindowKeys, key_at
 from joins.work import ATOMICS, COUNTERS, NO_WORK, Work
 
 LOOK_UP, PREPARE, PUBLISH, EXPIRE = range(TAKE + 1, TAKE + 5)
@@ -298,7 +298,7 @@ def _delete_next(index: SharedPages, scheduler: Any, worker: int) -> None:
         scheduler.workers[worker].stage = EXPIRE
         return
     side, position = expiring.side, expiring.next
-    tree, key = index.last if side else index.first, _key_of(index, side, position)
+    tree, key = index.last if side else index.first, key_at(index.keys, side, position)
     begin_change(tree, worker, DELETED, key, position, scheduler.counters)
     scheduler.workers[worker].stage = PREPARE
 
@@ -329,11 +329,5 @@ def _expire_all(index: SharedPages, batch: Batch, side: int, counters: np.ndarra
     begin, end = _claim_expired(batch, side, counters)
     while begin < end:
         for position in range(begin, end):
-            change(tree, 0, DELETED, _key_of(index, side, position), position, counters)
+            change(tree, 0, DELETED, key_at(index.keys, side, position), position, counters)
         begin, end = _claim_expired(batch, side, counters)
-
-
-@inlined
-def _key_of(index: SharedPages, side: int, position: int) -> int:
-    """Return the key of a position of a side's window."""
-    return index.keys[side, position & (index.keys.shape[1] - 1)]

@@ -12,7 +12,7 @@ from joins.machine.stops import DONE, NO_ROOM
 from joins.matches import MatchBuffer, add_match
 from joins.window_join.rows import Rows
 from joins.window_join.window_join import WindowJoin, insert_row, prepare_row, probe_row
-from joins.window_join.window_keys import WindowKeys
+from joins.window_join.window_keys import WindowKeys, append_key, is_full, probed_side
 from joins.work import COMPARISONS, INSERTS, NO_WORK, Work
 
 
@@ -47,17 +47,16 @@ class PlainWindows(NamedTuple):
 
 @implements(prepare_row, PlainWindows)
 def _prepare_row(index: PlainWindows, rows: Rows, row: int, counters: np.ndarray) -> int:
-    ends, own = index.ends, rows.side[row]
-    probed = own if len(ends) == 1 else 1 - own
-    ends[probed, 0] = max(ends[probed, 0], rows.start[row])
-    return NO_ROOM if ends[own, 1] - ends[own, 0] == index.keys.shape[1] else DONE
+    probed = probed_side(index.ends, rows.side[row])
+    index.ends[probed, 0] = max(index.ends[probed, 0], rows.start[row])
+    return NO_ROOM if is_full(index.keys, index.ends, rows.side[row]) else DONE
 
 
 @implements(probe_row, PlainWindows)
 def _probe_row(
     index: PlainWindows, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray
 ) -> None:
-    probed = rows.side[row] if len(index.ends) == 1 else 1 - rows.side[row]
+    probed = probed_side(index.ends, rows.side[row])
     start, stop = rows.start[row], rows.stop[row]
     if start >= stop:
         return
@@ -72,12 +71,7 @@ def _probe_row(
 
 @implements(insert_row, PlainWindows)
 def _insert_row(index: PlainWindows, rows: Rows, row: int, counters: np.ndarray) -> None:
-    keys, ends = index.keys, index.ends
-    own, position = rows.side[row], rows.position[row]
-    if ends[own, 1] == 0 and ends[own, 0] == 0:
-        ends[own, 0] = position
-    keys[own, position & (keys.shape[1] - 1)] = rows.key[row]
-    ends[own, 1] = position + 1
+    append_key(index.keys, index.ends, rows.side[row], rows.key[row], rows.position[row])
     counters[INSERTS] += 1
 
 

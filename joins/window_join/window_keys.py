@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from joins.machine.compiling import inlined
 from joins.state import Stateful
 
 _FIRST_KEYS = 64
@@ -42,3 +43,30 @@ class WindowKeys(Stateful):
             positions = np.arange(first, end)
             grown[side, positions & (2 * length - 1)] = self.keys[side, positions & (length - 1)]
         self.keys = grown
+
+
+@inlined
+def probed_side(ends: np.ndarray, side: int) -> int:
+    """Return the side whose window a tuple of *side* sees."""
+    return side if len(ends) == 1 else 1 - side
+
+
+@inlined
+def key_at(keys: np.ndarray, side: int, position: int) -> int:
+    """Return the key of a position."""
+    return keys[side, position & (keys.shape[1] - 1)]
+
+
+@inlined
+def is_full(keys: np.ndarray, ends: np.ndarray, side: int) -> bool:
+    """Return whether a side has no room for another key."""
+    return bool(ends[side, 1] - ends[side, 0] == keys.shape[1])
+
+
+@inlined
+def append_key(keys: np.ndarray, ends: np.ndarray, side: int, key: int, position: int) -> None:
+    """Store the key of a side's next position, or of its first one, which may be any."""
+    if ends[side, 1] == 0 and ends[side, 0] == 0:
+        ends[side, 0] = position
+    keys[side, position & (keys.shape[1] - 1)] = key
+    ends[side, 1] = position + 1

@@ -17,23 +17,22 @@ from joins.bit_array import words_for
 from joins.indexes.b_plus.nodes import (
     ENTRIES,
     FIRST_LEAF,
-    INNER_HIGH,
-    INNER_LIVE,
-    LEAF_HIGH,
-    LEAF_LIVE,
+    LIVE,
     NONE,
     Nodes,
     delete_entries,
-    find_first,
     find_leaf_of_key,
     insert_entries,
     make_nodes,
+    match_range,
     reset,
+    resize,
 )
 from joins.indexes.columns import column, key_dtype, keys_column, window_columns
 from joins.indexes.search import lower_bound, upper_bound
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
+from joins.state import Stateful
 from joins.work import BITS, COMPARISONS, COUNTERS, Work
 
 NODE_ENTRIES = 128
@@ -41,9 +40,8 @@ NODE_ENTRIES = 128
 benchmarks/b_plus_tree_join.py): 64 and 128 lie within a tenth of each other, 128 with less memory.
 32 makes the tree higher, 256 moves more entries at an insert; both cost a tenth or more."""
 
-_NODE_ENTRIES_MIN = (
-    8  # A quarter of a node must be two children, or a node could have no neighbour.
-)
+_NODE_ENTRIES_MIN = 8
+"""A quarter of a node must be two children, or a node could have no neighbour."""
 _ENTRY_BYTES = 16
 
 _WORD_SHIFT = np.uint64(6)
@@ -61,7 +59,7 @@ class KeyRanges(NamedTuple):
     stop: np.ndarray
 
 
-class BPlusTree:
+class BPlusTree(Stateful):
     """Entries (key, position) in key order, ties in position order.
 
     Parameters
@@ -70,7 +68,11 @@ class BPlusTree:
         The keys': int64 or float64.
     leaf_entries, fanout
         Entries per leaf and children per inner node, at least 8.
+
+    A tree restored from a snapshot has the same nodes and does the same work as the original would.
     """
+
+    state = ("nodes",)
 
     def __init__(
         self, dtype: Any = "int64", *, leaf_entries: int = NODE_ENTRIES, fanout: int = NODE_ENTRIES
@@ -78,16 +80,15 @@ class BPlusTree:
         for name, value in (("leaf_entries", leaf_entries), ("fanout", fanout)):
             if value < _NODE_ENTRIES_MIN:
                 raise ValueError(f"{name} is {value}, must be at least {_NODE_ENTRIES_MIN}")
-        self.dtype = key_dtype(dtype, "B+-tree")
-        self.nodes = make_nodes(self.dtype, 4, leaf_entries, 2, fanout)
-
-    def __len__(self) -> int:
-        return int(self.nodes.state[ENTRIES])
+        self.nodes = make_nodes(key_dtype(dtype, "B+-tree"), 4, leaf_entries, 2, fanout)
 
     @property
-    def nbytes(self) -> int:
-        """Bytes that the tree's arrays occupy, unused nodes included."""
-        return sum(array.nbytes for array in self.nodes)
+    def dtype(self) -> np.dtype:
+        """The keys' dtype."""
+        return self.nodes.leaves.keys.dtype
+
+    def __len__(self) -> int:
+        return int(self.nodes.tree[ENTRIES])
 
     def insert(self, keys: np.ndarray, positions: np.ndarray) -> Work:
         """Insert entries one after the other.
@@ -107,7 +108,7 @@ class BPlusTree:
                     "already; every position may hold a key once"
                 )
             if done < len(keys):
-                self._grow()
+                self.grow()
         return Work.from_counters(counters)
 
     def delete(self, keys: np.ndarray, positions: np.ndarray) -> Work:
@@ -211,56 +212,24 @@ class BPlusTree:
     def reserve(self, entries: int) -> None:
         """Make room for *entries* in all, so that no insert up to there has to grow the tree."""
         # Leaves are at least a quarter full; a stream in random order fills them to about 0.6.
-        leaves = 2 * entries // self.nodes.leaf_keys.shape[1] + 4
-        self._resize(leaves, 3 * leaves // self.nodes.inner_child.shape[1] + 8)
+        leaves = 2 * entries // self.nodes.leaves.keys.shape[1] + 4
+        inners = 3 * leaves // self.nodes.inners.child.shape[1] + 8
+        self.nodes = resize(self.nodes, leaves, inners)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the tree, node by node, as plain arrays.
-
-        A restored tree has the same nodes and therefore does the same work as the original would.
-        """
-        nodes = self.nodes
-        high = {"leaf": int(nodes.state[LEAF_HIGH]), "inner": int(nodes.state[INNER_HIGH])}
-        return {
-            name: array[: high.get(name.partition("_")[0], len(array))].copy()
-            for name, array in nodes._asdict().items()
-            if name != "path"
-        }
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> BPlusTree:
-        """Return the tree that `snapshot` described."""
-        leaf_keys, inner_child = snapshot["leaf_keys"], snapshot["inner_child"]
-        tree = cls(leaf_keys.dtype, leaf_entries=leaf_keys.shape[1], fanout=inner_child.shape[1])
-        tree._resize(len(leaf_keys), len(inner_child))
-        for name, array in snapshot.items():
-            target = getattr(tree.nodes, name)
-            target[: len(array)] = array
-        return tree
-
-    def _grow(self) -> None:
-        leaves, inners = len(self.nodes.leaf_size), len(self.nodes.inner_size)
-        live = self.nodes.state
-        full = live[LEAF_LIVE] == leaves
+    def grow(self) -> None:
+        """Make room for at least one more insert."""
+        leaves, inners = (len(pool.size) for pool in (self.nodes.leaves, self.nodes.inners))
+        full = self.nodes.leaves.used[LIVE] == leaves
         # A split takes an inner node on every level at the most, hence the constant.
-        self._resize(
+        more = not full or self.nodes.inners.used[LIVE] * 4 >= inners * 3
+        self.nodes = resize(
+            self.nodes,
             leaves + leaves // 2 + 1 if full else leaves,
-            inners + inners // 2 + 4 if live[INNER_LIVE] * 4 >= inners * 3 or not full else inners,
+            inners + inners // 2 + 4 if more else inners,
         )
 
-    def _resize(self, leaves: int, inners: int) -> None:
-        """Move to arrays of at least so many nodes."""
-        old = self.nodes
-        leaves, inners = max(leaves, len(old.leaf_size)), max(inners, len(old.inner_size))
-        self.nodes = make_nodes(
-            self.dtype, leaves, old.leaf_keys.shape[1], inners, old.inner_child.shape[1]
-        )
-        for name, array in old._asdict().items():
-            getattr(self.nodes, name)[: len(array)] = array
 
-
-# Marking and matching: each finds the leaf of the range's lower end and walks the linked leaves
-# from there, once per probe.
+# Marking and matching: each walks the linked leaves, of a range from its lower end on.
 
 
 @kernel
@@ -272,11 +241,11 @@ def all_within(nodes: Nodes, base: int, bits: int) -> bool:
     outside = 0
     leaf = FIRST_LEAF
     while leaf != NONE:
-        for i in range(np.uint64(nodes.leaf_size[leaf])):
+        for i in range(np.uint64(nodes.leaves.size[leaf])):
             # Unsigned, a position before the base is a huge number, too.
-            bit = np.uint64(nodes.leaf_positions[np.uint64(leaf), i] - base)
+            bit = np.uint64(nodes.leaves.positions[np.uint64(leaf), i] - base)
             outside += int(bit >= np.uint64(bits))
-        leaf = nodes.leaf_next[leaf]
+        leaf = nodes.leaves.next[leaf]
     return outside == 0
 
 
@@ -285,8 +254,8 @@ def mark_all(nodes: Nodes, base: int, rows: np.ndarray, counters: np.ndarray) ->
     """Flip in row 0 the bit of every entry, counted from position *base* on."""
     leaf = FIRST_LEAF
     while leaf != NONE:
-        _flip(nodes, leaf, 0, nodes.leaf_size[leaf], base, rows, 0, counters)
-        leaf = nodes.leaf_next[leaf]
+        _flip(nodes, leaf, 0, nodes.leaves.size[leaf], base, rows, 0, counters)
+        leaf = nodes.leaves.next[leaf]
 
 
 @kernel
@@ -308,17 +277,17 @@ def mark_ranges(
         if not lo[row] <= key_max:  # written so that a NaN bound makes an empty range
             continue
         leaf = find_leaf_of_key(nodes, lo[row], counters)
-        size = nodes.leaf_size[leaf]
-        begin = lower_bound(nodes.leaf_keys[leaf], 0, size, lo[row], counters)
+        size = nodes.leaves.size[leaf]
+        begin = lower_bound(nodes.leaves.keys[leaf], 0, size, lo[row], counters)
         goes_on = True
         while goes_on and leaf != NONE:
-            end = nodes.leaf_size[leaf]
-            goes_on = end > 0 and nodes.leaf_keys[leaf, end - 1] <= key_max
+            end = nodes.leaves.size[leaf]
+            goes_on = end > 0 and nodes.leaves.keys[leaf, end - 1] <= key_max
             counters[COMPARISONS] += 1
             if not goes_on:
-                end = upper_bound(nodes.leaf_keys[leaf], begin, end, key_max, counters)
+                end = upper_bound(nodes.leaves.keys[leaf], begin, end, key_max, counters)
             _flip(nodes, leaf, begin, end, base, rows, row, counters)
-            leaf, begin = nodes.leaf_next[leaf], 0
+            leaf, begin = nodes.leaves.next[leaf], 0
 
 
 @inlined
@@ -335,7 +304,7 @@ def _flip(
     """Flip the bits of a leaf's entries *begin* to *end* - 1."""
     # Unsigned, or every index would be tested for counting from the end: 1.4 times as slow.
     for i in range(np.uint64(begin), np.uint64(end)):
-        bit = np.uint64(nodes.leaf_positions[np.uint64(leaf), i] - base)
+        bit = np.uint64(nodes.leaves.positions[np.uint64(leaf), i] - base)
         rows[np.uint64(row), bit >> _WORD_SHIFT] ^= _ONE << (bit & _BIT_MASK)
     counters[BITS] += end - begin
 
@@ -354,32 +323,12 @@ def _probe(
         if ranges.negated:
             _match_outside(nodes, ranges, row, buffer, counters)
         else:
-            _match_inside(nodes, ranges, row, buffer, counters)
+            low, high = ranges.low[row], ranges.high[row]
+            start, stop = ranges.start[row], ranges.stop[row]
+            match_range(nodes, low, high, start, stop, row, buffer, counters)
         if not commit_row(buffer, row, counters):
             return row
     return len(ranges.low)
-
-
-@inlined
-def _match_inside(
-    nodes: Nodes, ranges: KeyRanges, row: int, buffer: MatchBuffer, counters: np.ndarray
-) -> None:
-    low, high = ranges.low[row], ranges.high[row]
-    if not low <= high:
-        return
-    start, stop = ranges.start[row], ranges.stop[row]
-    leaf, i = find_first(nodes, low, counters)
-    while leaf != NONE:
-        begin, size = i, nodes.leaf_size[leaf]
-        while i < size and nodes.leaf_keys[leaf, i] <= high:
-            position = nodes.leaf_positions[leaf, i]
-            if start <= position < stop:
-                add_match(buffer, row, position)
-            i += 1
-        counters[COMPARISONS] += i - begin + (i < size)
-        if i < size:
-            return
-        leaf, i = nodes.leaf_next[leaf], 0
 
 
 @inlined
@@ -390,14 +339,14 @@ def _match_outside(
     start, stop = ranges.start[row], ranges.stop[row]
     leaf = FIRST_LEAF
     while leaf != NONE:
-        size = nodes.leaf_size[leaf]
+        size = nodes.leaves.size[leaf]
         for i in range(size):
-            position = nodes.leaf_positions[leaf, i]
-            inside = low <= nodes.leaf_keys[leaf, i] <= high
+            position = nodes.leaves.positions[leaf, i]
+            inside = low <= nodes.leaves.keys[leaf, i] <= high
             if not inside and start <= position < stop:
                 add_match(buffer, row, position)
         counters[COMPARISONS] += size
-        leaf = nodes.leaf_next[leaf]
+        leaf = nodes.leaves.next[leaf]
 
 
 @kernel
@@ -406,8 +355,8 @@ def copy_entries(nodes: Nodes, keys: np.ndarray, positions: np.ndarray) -> None:
     at = 0
     leaf = FIRST_LEAF
     while leaf != NONE:
-        for i in range(nodes.leaf_size[leaf]):
-            keys[at] = nodes.leaf_keys[leaf, i]
-            positions[at] = nodes.leaf_positions[leaf, i]
+        for i in range(nodes.leaves.size[leaf]):
+            keys[at] = nodes.leaves.keys[leaf, i]
+            positions[at] = nodes.leaves.positions[leaf, i]
             at += 1
-        leaf = nodes.leaf_next[leaf]
+        leaf = nodes.leaves.next[leaf]

@@ -6,9 +6,10 @@ keys have one place each, so a tuple that expires is found among any number of e
 logarithmic time. Inside a node every key is compared, without branches and in vector registers:
 that reads the node's cache lines side by side where a binary search would wait for them in turn.
 
-An inner row has the same form as a leaf row: entry i is the separator in front of child i, and
-entry 0, which no search reads, repeats the separator in front of the whole node. Two neighbours can
-thus be merged, or share, by moving entries from one to the other.
+Leaves and inner nodes have the same form, so that one set of kernels splits, merges and frees both.
+Entry i of an inner node is the separator in front of child i; entry 0, which no search reads,
+repeats the separator in front of the whole node. Two neighbours can thus be merged, or share, by
+moving entries from one to the other.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import numpy as np
 
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries, prefetch_entry
+from joins.matches import MatchBuffer, add_match
 from joins.work import COMPARISONS, INSERTS, MOVES
 
-ROOT, HEIGHT, ENTRIES, LEAF_HIGH, LEAF_FREE, LEAF_LIVE, INNER_HIGH, INNER_FREE, INNER_LIVE = range(
-    9
-)
-"""Places in `Nodes.state`: HIGH counts the rows ever used, FREE heads the list of unused rows."""
+ROOT, HEIGHT, ENTRIES = range(3)
+"""Places in `Nodes.tree`: the node at the top, the inner levels, and the entries in all leaves."""
+HIGH, FREE, LIVE = range(3)
+"""Places in `NodePool.used`: rows ever used, the head of the list of unused rows, and nodes."""
 
 FIRST_LEAF = 0  # Merging always empties the right neighbour, so the first leaf never moves.
 NONE = -1
@@ -32,35 +34,58 @@ _LINE_ENTRIES = 8  # Eight-byte entries in a cache line of 64 bytes.
 _LEVELS_MAX = 32  # A node has at least four children, so no tree that fits in memory is higher.
 
 
-class Nodes(NamedTuple):
-    """The arrays of one tree; a row is a node.
+class NodePool(NamedTuple):
+    """The leaves of a tree or its inner nodes; a row is a node.
 
     Attributes
     ----------
-    leaf_keys, leaf_positions
-        Entries, of the key's dtype and int64, shape (leaves, entries per leaf).
-    leaf_size, leaf_next
-        int64, entries in use and the next leaf in key order (`NONE` for the last).
-    inner_keys, inner_positions, inner_child
-        Separators in front of each child, and the children; shape (inner nodes, fanout).
-    inner_size
-        int64, children in use.
-    path
-        int64 scratch, shape (2, levels): the inner nodes and child slots of the last descent.
-    state
-        int64, see `ROOT` and the names beside it.
+    keys, positions
+        Entries, of the key's dtype and int64, shape (nodes, width): what a leaf contains, and the
+        separators in front of an inner node's children.
+    child
+        int64, shape (nodes, width): the children; leaves have no such columns.
+    size, next
+        int64, entries in use, and the next node of the same level (`NONE` for the last).
+    used
+        int64, see `HIGH`.
     """
 
-    leaf_keys: np.ndarray
-    leaf_positions: np.ndarray
-    leaf_size: np.ndarray
-    leaf_next: np.ndarray
-    inner_keys: np.ndarray
-    inner_positions: np.ndarray
-    inner_child: np.ndarray
-    inner_size: np.ndarray
+    keys: np.ndarray
+    positions: np.ndarray
+    child: np.ndarray
+    size: np.ndarray
+    next: np.ndarray
+    used: np.ndarray
+
+
+class Nodes(NamedTuple):
+    """The arrays of one tree.
+
+    Attributes
+    ----------
+    leaves, inners
+        Its nodes.
+    path
+        int64 scratch, shape (2, levels): the inner nodes and child slots of the last descent.
+    tree
+        int64, see `ROOT`.
+    """
+
+    leaves: NodePool
+    inners: NodePool
     path: np.ndarray
-    state: np.ndarray
+    tree: np.ndarray
+
+
+def _make_pool(dtype: np.dtype, nodes: int, width: int, children: int) -> NodePool:
+    return NodePool(
+        keys=np.zeros((nodes, width), dtype),
+        positions=np.zeros((nodes, width), np.int64),
+        child=np.zeros((nodes, children), np.int64),
+        size=np.zeros(nodes, np.int64),
+        next=np.full(nodes, NONE, np.int64),
+        used=np.zeros(3, np.int64),
+    )
 
 
 def make_nodes(dtype: np.dtype, leaves: int, leaf_entries: int, inners: int, fanout: int) -> Nodes:
@@ -69,34 +94,44 @@ def make_nodes(dtype: np.dtype, leaves: int, leaf_entries: int, inners: int, fan
     Unused entries are zero rather than arbitrary, so that equal trees have equal snapshots.
     """
     nodes = Nodes(
-        leaf_keys=np.zeros((leaves, leaf_entries), dtype),
-        leaf_positions=np.zeros((leaves, leaf_entries), np.int64),
-        leaf_size=np.zeros(leaves, np.int64),
-        leaf_next=np.full(leaves, NONE, np.int64),
-        inner_keys=np.zeros((inners, fanout), dtype),
-        inner_positions=np.zeros((inners, fanout), np.int64),
-        inner_child=np.zeros((inners, fanout), np.int64),
-        inner_size=np.zeros(inners, np.int64),
+        leaves=_make_pool(dtype, leaves, leaf_entries, 0),
+        inners=_make_pool(dtype, inners, fanout, fanout),
         path=np.zeros((2, _LEVELS_MAX), np.int64),
-        state=np.zeros(9, np.int64),
+        tree=np.zeros(3, np.int64),
     )
     reset(nodes)
     return nodes
 
 
+def resize(nodes: Nodes, leaves: int, inners: int) -> Nodes:
+    """Return the same tree with room for at least so many leaves and inner nodes."""
+    old = nodes.leaves, nodes.inners
+    leaves, inners = max(leaves, len(old[0].size)), max(inners, len(old[1].size))
+    grown = make_nodes(
+        old[0].keys.dtype, leaves, old[0].keys.shape[1], inners, old[1].keys.shape[1]
+    )
+    for pool, larger in zip(old, (grown.leaves, grown.inners), strict=True):
+        for array, target in zip(pool, larger, strict=True):
+            target[: len(array)] = array
+    grown.tree[:] = nodes.tree
+    return grown
+
+
 def reset(nodes: Nodes) -> None:
     """Empty the tree: one leaf, which is the root."""
-    nodes.state[:] = (FIRST_LEAF, 0, 0, 1, NONE, 1, 0, NONE, 0)
-    nodes.leaf_size[FIRST_LEAF] = 0
-    nodes.leaf_next[FIRST_LEAF] = NONE
+    nodes.tree[:] = (FIRST_LEAF, 0, 0)
+    nodes.leaves.used[:] = (1, NONE, 1)
+    nodes.inners.used[:] = (0, NONE, 0)
+    nodes.leaves.size[FIRST_LEAF] = 0
+    nodes.leaves.next[FIRST_LEAF] = NONE
 
 
 @inlined
 def has_room(nodes: Nodes) -> bool:
     """Return whether there are the nodes that one more insert needs if it splits up to the root."""
-    state = nodes.state
-    has_leaf = state[LEAF_LIVE] < len(nodes.leaf_size)
-    return bool(has_leaf and state[INNER_LIVE] + state[HEIGHT] < len(nodes.inner_size))
+    leaves, inners = nodes.leaves, nodes.inners
+    has_leaf = leaves.used[LIVE] < len(leaves.size)
+    return bool(has_leaf and inners.used[LIVE] + nodes.tree[HEIGHT] < len(inners.size))
 
 
 @inlined
@@ -112,11 +147,11 @@ def count_below(keys: np.ndarray, node: int, begin: int, size: int, key: float) 
 @inlined
 def find_leaf_of_key(nodes: Nodes, key: float, counters: np.ndarray) -> int:
     """Return the leaf where the first entry with a key of at least *key* is, or would be."""
-    node = nodes.state[ROOT]
-    for _ in range(nodes.state[HEIGHT]):
-        size = nodes.inner_size[node]
+    node = nodes.tree[ROOT]
+    for _ in range(nodes.tree[HEIGHT]):
+        size = nodes.inners.size[node]
         counters[COMPARISONS] += size - 1
-        node = nodes.inner_child[node, count_below(nodes.inner_keys, node, 1, size, key)]
+        node = nodes.inners.child[node, count_below(nodes.inners.keys, node, 1, size, key)]
     return int(node)
 
 
@@ -128,32 +163,32 @@ def prefetch_leaf(nodes: Nodes, key: float) -> None:
     operations ahead prefetches all their leaves first, and waits once. Nothing is counted: the
     result of no operation depends on it.
     """
-    node = nodes.state[ROOT]
-    for _ in range(nodes.state[HEIGHT]):
-        size = nodes.inner_size[node]
-        node = nodes.inner_child[node, count_below(nodes.inner_keys, node, 1, size, key)]
-    for i in range(0, nodes.leaf_size[node] + 1, _LINE_ENTRIES):
-        prefetch_entry(nodes.leaf_keys, node, i)
-        prefetch_entry(nodes.leaf_positions, node, i)
+    node = nodes.tree[ROOT]
+    for _ in range(nodes.tree[HEIGHT]):
+        size = nodes.inners.size[node]
+        node = nodes.inners.child[node, count_below(nodes.inners.keys, node, 1, size, key)]
+    for i in range(0, nodes.leaves.size[node] + 1, _LINE_ENTRIES):
+        prefetch_entry(nodes.leaves.keys, node, i)
+        prefetch_entry(nodes.leaves.positions, node, i)
 
 
 @inlined
 def find_leaf_of_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> int:
     """Return the leaf that entry (key, position) belongs to and remember the path to it."""
-    node = nodes.state[ROOT]
-    for level in range(nodes.state[HEIGHT]):
-        size = nodes.inner_size[node]
+    node = nodes.tree[ROOT]
+    for level in range(nodes.tree[HEIGHT]):
+        size = nodes.inners.size[node]
         counters[COMPARISONS] += size - 1
-        slot = count_below(nodes.inner_keys, node, 1, size, key)
+        slot = count_below(nodes.inners.keys, node, 1, size, key)
         while (
             slot + 1 < size
-            and nodes.inner_keys[node, slot + 1] == key
-            and nodes.inner_positions[node, slot + 1] <= position
+            and nodes.inners.keys[node, slot + 1] == key
+            and nodes.inners.positions[node, slot + 1] <= position
         ):
             slot += 1
         nodes.path[0, level] = node
         nodes.path[1, level] = slot
-        node = nodes.inner_child[node, slot]
+        node = nodes.inners.child[node, slot]
     return int(node)
 
 
@@ -162,12 +197,12 @@ def find_in_leaf(
     nodes: Nodes, leaf: int, key: float, position: int, counters: np.ndarray
 ) -> tuple[int, bool]:
     """Return where entry (key, position) is in *leaf*, or would be, and whether it is there."""
-    size = nodes.leaf_size[leaf]
+    size = nodes.leaves.size[leaf]
     counters[COMPARISONS] += size
-    at = count_below(nodes.leaf_keys, leaf, 0, size, key)
-    while at < size and nodes.leaf_keys[leaf, at] == key:
-        if nodes.leaf_positions[leaf, at] >= position:
-            return at, nodes.leaf_positions[leaf, at] == position
+    at = count_below(nodes.leaves.keys, leaf, 0, size, key)
+    while at < size and nodes.leaves.keys[leaf, at] == key:
+        if nodes.leaves.positions[leaf, at] >= position:
+            return at, nodes.leaves.positions[leaf, at] == position
         at += 1
     return at, False
 
@@ -179,9 +214,41 @@ def find_first(nodes: Nodes, key: float, counters: np.ndarray) -> tuple[int, int
     The place may be the end of the leaf: the entry, if any, then begins the next leaf.
     """
     leaf = find_leaf_of_key(nodes, key, counters)
-    size = nodes.leaf_size[leaf]
+    size = nodes.leaves.size[leaf]
     counters[COMPARISONS] += size
-    return leaf, count_below(nodes.leaf_keys, leaf, 0, size, key)
+    return leaf, count_below(nodes.leaves.keys, leaf, 0, size, key)
+
+
+@inlined
+def match_range(
+    nodes: Nodes,
+    low: float,
+    high: float,
+    start: int,
+    stop: int,
+    row: int,
+    output: MatchBuffer,
+    counters: np.ndarray,
+) -> None:
+    """Add entries with keys from *low* to *high*, positions from *start* to *stop* - 1, to a row.
+
+    Leaves are walked from the first entry on. An empty range (or a NaN end) has no matches.
+    """
+    if not low <= high:
+        return
+    leaves = nodes.leaves
+    leaf, i = find_first(nodes, low, counters)
+    while leaf != NONE:
+        begin, size = i, leaves.size[leaf]
+        while i < size and leaves.keys[leaf, i] <= high:
+            position = leaves.positions[leaf, i]
+            if start <= position < stop:
+                add_match(output, row, position)
+            i += 1
+        counters[COMPARISONS] += i - begin + (i < size)
+        if i < size:
+            return
+        leaf, i = leaves.next[leaf], 0
 
 
 # Changing the tree. A node is split when it is full, and refilled when deletions have emptied it.
@@ -194,25 +261,16 @@ def insert_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) 
     at, present = find_in_leaf(nodes, leaf, key, position, counters)
     if present:
         return False
-    size = nodes.leaf_size[leaf]
-    _open_gap(nodes.leaf_keys, leaf, at, size)
-    _open_gap(nodes.leaf_positions, leaf, at, size)
-    nodes.leaf_keys[leaf, at] = key
-    nodes.leaf_positions[leaf, at] = position
-    nodes.leaf_size[leaf] = size + 1
-    nodes.state[ENTRIES] += 1
+    leaves, size = nodes.leaves, nodes.leaves.size[leaf]
+    _move(leaves, leaf, at, leaf, at + 1, size - at)
+    leaves.keys[leaf, at] = key
+    leaves.positions[leaf, at] = position
+    leaves.size[leaf] = size + 1
+    nodes.tree[ENTRIES] += 1
     counters[INSERTS] += 1
     counters[MOVES] += size - at
-    if size + 1 == nodes.leaf_keys.shape[1]:
-        right = _split_leaf(nodes, leaf, counters)
-        _add_child(
-            nodes,
-            nodes.state[HEIGHT] - 1,
-            nodes.leaf_keys[right, 0],
-            nodes.leaf_positions[right, 0],
-            right,
-            counters,
-        )
+    if size + 1 == leaves.keys.shape[1]:
+        _add_child(nodes, _split(leaves, leaf, counters), counters)
     return True
 
 
@@ -223,14 +281,13 @@ def delete_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) 
     at, present = find_in_leaf(nodes, leaf, key, position, counters)
     if not present:
         return False
-    size = nodes.leaf_size[leaf]
-    close_gap(nodes.leaf_keys, leaf, at, 1, size)
-    close_gap(nodes.leaf_positions, leaf, at, 1, size)
-    nodes.leaf_size[leaf] = size - 1
-    nodes.state[ENTRIES] -= 1
-    counters[MOVES] += size - at - 1
-    if size - 1 < nodes.leaf_keys.shape[1] // 4 and nodes.state[HEIGHT] > 0:
-        rebalance(nodes, counters)
+    leaves, size = nodes.leaves, nodes.leaves.size[leaf] - 1
+    _move(leaves, leaf, at + 1, leaf, at, size - at)
+    leaves.size[leaf] = size
+    nodes.tree[ENTRIES] -= 1
+    counters[MOVES] += size - at
+    if size < leaves.keys.shape[1] // 4 and nodes.tree[HEIGHT] > 0:
+        _rebalance(nodes, counters)
     return True
 
 
@@ -261,90 +318,76 @@ def delete_entries(
     return len(keys)
 
 
-@inlined
-def _open_gap(rows: np.ndarray, node: int, at: int, size: int) -> None:
-    move_entries(rows, node, at, node, at + 1, size - at)
-
-
 @kernel
-def _new_leaf(nodes: Nodes) -> int:
-    state = nodes.state
-    leaf = state[LEAF_FREE]
-    if leaf == NONE:
-        leaf = state[LEAF_HIGH]
-        state[LEAF_HIGH] += 1
-    else:
-        state[LEAF_FREE] = nodes.leaf_next[leaf]
-    state[LEAF_LIVE] += 1
-    return int(leaf)
-
-
-@kernel
-def _new_inner(nodes: Nodes) -> int:
-    state = nodes.state
-    node = state[INNER_FREE]
+def _new(pool: NodePool) -> int:
+    used = pool.used
+    node = used[FREE]
     if node == NONE:
-        node = state[INNER_HIGH]
-        state[INNER_HIGH] += 1
+        node = used[HIGH]
+        used[HIGH] += 1
     else:
-        state[INNER_FREE] = nodes.inner_child[node, 0]
-    state[INNER_LIVE] += 1
+        used[FREE] = pool.next[node]
+    pool.next[node] = NONE
+    used[LIVE] += 1
     return int(node)
 
 
 @kernel
-def _split_leaf(nodes: Nodes, leaf: int, counters: np.ndarray) -> int:
-    """Move the upper half of a full *leaf* into a new one and return that."""
-    right = _new_leaf(nodes)
-    size = nodes.leaf_size[leaf]
+def _free(pool: NodePool, node: int) -> None:
+    pool.next[node] = pool.used[FREE]
+    pool.used[FREE] = node
+    pool.used[LIVE] -= 1
+
+
+@inlined
+def _move(pool: NodePool, source: int, at: int, target: int, to: int, count: int) -> None:
+    """Copy *count* entries of a node, with their children if any, to another place."""
+    move_entries(pool.keys, source, at, target, to, count)
+    move_entries(pool.positions, source, at, target, to, count)
+    if pool.child.shape[1]:
+        move_entries(pool.child, source, at, target, to, count)
+
+
+@kernel
+def _split(pool: NodePool, node: int, counters: np.ndarray) -> int:
+    """Move the upper half of a full *node* into a new one and return that."""
+    right, size = _new(pool), pool.size[node]
     keep = size // 2
-    move_entries(nodes.leaf_keys, leaf, keep, right, 0, size - keep)
-    move_entries(nodes.leaf_positions, leaf, keep, right, 0, size - keep)
-    nodes.leaf_size[leaf] = keep
-    nodes.leaf_size[right] = size - keep
-    nodes.leaf_next[right] = nodes.leaf_next[leaf]
-    nodes.leaf_next[leaf] = right
+    _move(pool, node, keep, right, 0, size - keep)
+    pool.size[node], pool.size[right] = keep, size - keep
+    pool.next[right], pool.next[node] = pool.next[node], right
     counters[MOVES] += size - keep
     return right
 
 
 @kernel
-def _add_child(
-    nodes: Nodes, level: int, key: float, position: int, child: int, counters: np.ndarray
-) -> None:
-    """Add *child* behind separator (key, position), right of the path; split up to the root."""
-    while level >= 0:
-        node = nodes.path[0, level]
-        at = nodes.path[1, level] + 1
-        size = nodes.inner_size[node]
-        _open_gap(nodes.inner_keys, node, at, size)
-        _open_gap(nodes.inner_positions, node, at, size)
-        _open_gap(nodes.inner_child, node, at, size)
-        nodes.inner_keys[node, at] = key
-        nodes.inner_positions[node, at] = position
-        nodes.inner_child[node, at] = child
-        size += 1
-        nodes.inner_size[node] = size
-        counters[MOVES] += size - at
-        if size < nodes.inner_child.shape[1]:
+def _add_child(nodes: Nodes, right: int, counters: np.ndarray) -> None:
+    """Add the leaf *right* next to the end of the path; split up to the root."""
+    below, inners, tree = nodes.leaves, nodes.inners, nodes.tree
+    for level in range(tree[HEIGHT] - 1, -1, -1):
+        node, at = nodes.path[0, level], nodes.path[1, level] + 1
+        size = inners.size[node]
+        _move(inners, node, at, node, at + 1, size - at)
+        _set_child(inners, node, at, below, right)
+        inners.size[node] = size + 1
+        counters[MOVES] += size + 1 - at
+        if size + 1 < inners.child.shape[1]:
             return
-        child = _new_inner(nodes)
-        keep = size // 2
-        copy_inner(nodes, node, keep, child, 0, size - keep)
-        nodes.inner_size[node] = keep
-        nodes.inner_size[child] = size - keep
-        counters[MOVES] += size - keep
-        key = nodes.inner_keys[child, 0]
-        position = nodes.inner_positions[child, 0]
-        level -= 1
-    root = _new_inner(nodes)
-    nodes.inner_child[root, 0] = nodes.state[ROOT]
-    nodes.inner_keys[root, 1] = key
-    nodes.inner_positions[root, 1] = position
-    nodes.inner_child[root, 1] = child
-    nodes.inner_size[root] = 2
-    nodes.state[ROOT] = root
-    nodes.state[HEIGHT] += 1
+        below, right = inners, _split(inners, node, counters)
+    root = _new(inners)
+    inners.child[root, 0] = tree[ROOT]
+    _set_child(inners, root, 1, below, right)
+    inners.size[root] = 2
+    tree[ROOT] = root
+    tree[HEIGHT] += 1
+
+
+@inlined
+def _set_child(inners: NodePool, node: int, slot: int, below: NodePool, child: int) -> None:
+    """Let *child*, a node of *below*, be a node's child, behind its own first entry."""
+    inners.keys[node, slot] = below.keys[child, 0]
+    inners.positions[node, slot] = below.positions[child, 0]
+    inners.child[node, slot] = child
 
 
 # Refilling. A node is refilled when it is less than a quarter full: merged with a neighbour if the
@@ -354,109 +397,46 @@ def _add_child(
 
 
 @kernel
-def rebalance(nodes: Nodes, counters: np.ndarray) -> None:
+def _rebalance(nodes: Nodes, counters: np.ndarray) -> None:
     """Refill the leaf at the end of the path from a neighbour, and so on towards the root."""
-    bottom = nodes.state[HEIGHT] - 1
-    for level in range(bottom, -1, -1):
+    below, inners, tree = nodes.leaves, nodes.inners, nodes.tree
+    for level in range(tree[HEIGHT] - 1, -1, -1):
         parent = nodes.path[0, level]
         slot = max(nodes.path[1, level], 1)  # the right one of the two neighbours
-        left = nodes.inner_child[parent, slot - 1]
-        right = nodes.inner_child[parent, slot]
-        if level == bottom:
-            merged = _even_out_leaves(nodes, left, right, counters)
-            key, position = nodes.leaf_keys[right, 0], nodes.leaf_positions[right, 0]
-        else:
-            merged = _even_out_inners(nodes, left, right, counters)
-            key, position = nodes.inner_keys[right, 0], nodes.inner_positions[right, 0]
-        if not merged:
-            nodes.inner_keys[parent, slot] = key
-            nodes.inner_positions[parent, slot] = position
+        right = inners.child[parent, slot]
+        if not _even_out(below, inners.child[parent, slot - 1], right, counters):
+            _set_child(inners, parent, slot, below, right)
             return
-        size = nodes.inner_size[parent]
-        close_gap(nodes.inner_keys, parent, slot, 1, size)
-        close_gap(nodes.inner_positions, parent, slot, 1, size)
-        close_gap(nodes.inner_child, parent, slot, 1, size)
-        nodes.inner_size[parent] = size - 1
-        counters[MOVES] += size - slot - 1
-        if level == 0:
-            if size - 1 == 1:
-                nodes.state[ROOT] = nodes.inner_child[parent, 0]
-                nodes.state[HEIGHT] -= 1
-                _free_inner(nodes, parent)
+        size = inners.size[parent] - 1
+        _move(inners, parent, slot + 1, parent, slot, size - slot)
+        inners.size[parent] = size
+        counters[MOVES] += size - slot
+        if level == 0 and size == 1:
+            tree[ROOT] = inners.child[parent, 0]
+            tree[HEIGHT] -= 1
+            _free(inners, parent)
+        if size >= inners.child.shape[1] // 4:
             return
-        if size - 1 >= nodes.inner_child.shape[1] // 4:
-            return
+        below = inners
 
 
 @kernel
-def _even_out_leaves(nodes: Nodes, left: int, right: int, counters: np.ndarray) -> bool:
+def _even_out(pool: NodePool, left: int, right: int, counters: np.ndarray) -> bool:
     """Merge two neighbours when they fit well into one (True), else share their entries evenly."""
-    keys, positions, size = nodes.leaf_keys, nodes.leaf_positions, nodes.leaf_size
+    size = pool.size
     total = size[left] + size[right]
-    merged = bool(total <= keys.shape[1] * 3 // 4)
+    merged = bool(total <= pool.keys.shape[1] * 3 // 4)
     keep = total if merged else total // 2
     moved = keep - size[left]
     if moved > 0:
-        move_entries(keys, right, 0, left, size[left], moved)
-        move_entries(positions, right, 0, left, size[left], moved)
-        close_gap(keys, right, 0, moved, size[right])
-        close_gap(positions, right, 0, moved, size[right])
+        _move(pool, right, 0, left, size[left], moved)
+        _move(pool, right, moved, right, 0, size[right] - moved)
     else:
-        move_entries(keys, right, 0, right, -moved, size[right])
-        move_entries(positions, right, 0, right, -moved, size[right])
-        move_entries(keys, left, keep, right, 0, -moved)
-        move_entries(positions, left, keep, right, 0, -moved)
+        _move(pool, right, 0, right, -moved, size[right])
+        _move(pool, left, keep, right, 0, -moved)
     counters[MOVES] += total - keep + abs(moved)
-    size[left] = keep
-    size[right] = total - keep
+    size[left], size[right] = keep, total - keep
     if merged:
-        nodes.leaf_next[left] = nodes.leaf_next[right]
-        nodes.leaf_next[right] = nodes.state[LEAF_FREE]
-        nodes.state[LEAF_FREE] = right
-        nodes.state[LEAF_LIVE] -= 1
+        pool.next[left] = pool.next[right]
+        _free(pool, right)
     return merged
-
-
-@kernel
-def _even_out_inners(nodes: Nodes, left: int, right: int, counters: np.ndarray) -> bool:
-    """Do for two inner nodes what `_even_out_leaves` does."""
-    size = nodes.inner_size
-    total = size[left] + size[right]
-    merged = bool(total <= nodes.inner_child.shape[1] * 3 // 4)
-    keep = total if merged else total // 2
-    moved = keep - size[left]
-    if moved > 0:
-        copy_inner(nodes, right, 0, left, size[left], moved)
-        close_gap(nodes.inner_keys, right, 0, moved, size[right])
-        close_gap(nodes.inner_positions, right, 0, moved, size[right])
-        close_gap(nodes.inner_child, right, 0, moved, size[right])
-    else:
-        copy_inner(nodes, right, 0, right, -moved, size[right])
-        copy_inner(nodes, left, keep, right, 0, -moved)
-    counters[MOVES] += total - keep + abs(moved)
-    size[left] = keep
-    size[right] = total - keep
-    if merged:
-        _free_inner(nodes, right)
-    return merged
-
-
-@kernel
-def _free_inner(nodes: Nodes, node: int) -> None:
-    nodes.inner_child[node, 0] = nodes.state[INNER_FREE]
-    nodes.state[INNER_FREE] = node
-    nodes.state[INNER_LIVE] -= 1
-
-
-@inlined
-def close_gap(rows: np.ndarray, node: int, at: int, width: int, size: int) -> None:
-    """Take *width* entries from place *at* on out of a node of *size* entries."""
-    move_entries(rows, node, at + width, node, at, size - width - at)
-
-
-@kernel
-def copy_inner(nodes: Nodes, source: int, at: int, target: int, to: int, count: int) -> None:
-    """Copy *count* children of an inner node, with their separators, into another place."""
-    move_entries(nodes.inner_keys, source, at, target, to, count)
-    move_entries(nodes.inner_positions, source, at, target, to, count)
-    move_entries(nodes.inner_child, source, at, target, to, count)

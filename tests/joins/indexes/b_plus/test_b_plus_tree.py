@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from joins.hashing import mix
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.b_plus.nodes import FIRST_LEAF, HEIGHT, INNER_LIVE, LEAF_LIVE, NONE, ROOT
+from joins.indexes.b_plus.nodes import FIRST_LEAF, HEIGHT, LIVE, NONE, ROOT
 
 KEYS = st.integers(-6, 6)
 BIG = 1 << 40
@@ -35,35 +35,35 @@ def assert_well_formed(tree):
     leaves, inners = [], []
 
     def descend(node, depth, low, high):
-        if depth == nodes.state[HEIGHT]:
+        if depth == nodes.tree[HEIGHT]:
             leaves.append(node)
-            size, room = nodes.leaf_size[node], nodes.leaf_keys.shape[1]
-            keys, positions = nodes.leaf_keys[node, :size], nodes.leaf_positions[node, :size]
+            size, room = nodes.leaves.size[node], nodes.leaves.keys.shape[1]
+            keys, positions = nodes.leaves.keys[node, :size], nodes.leaves.positions[node, :size]
             entries = list(zip(keys.tolist(), positions.tolist(), strict=True))
             assert entries == sorted(entries)
             assert not entries or (low <= entries[0] and entries[-1] < high)
         else:
             inners.append(node)
-            size, room = nodes.inner_size[node], nodes.inner_child.shape[1]
+            size, room = nodes.inners.size[node], nodes.inners.child.shape[1]
             assert size >= 2
             if low[0] != -np.inf:
-                assert (nodes.inner_keys[node, 0], nodes.inner_positions[node, 0]) == low
-            keys, positions = nodes.inner_keys[node, 1:size], nodes.inner_positions[node, 1:size]
+                assert (nodes.inners.keys[node, 0], nodes.inners.positions[node, 0]) == low
+            keys, positions = nodes.inners.keys[node, 1:size], nodes.inners.positions[node, 1:size]
             ends = [low, *zip(keys.tolist(), positions.tolist(), strict=True), high]
             for slot, (left, right) in enumerate(pairwise(ends)):
                 assert left < right
-                descend(nodes.inner_child[node, slot], depth + 1, left, right)
+                descend(nodes.inners.child[node, slot], depth + 1, left, right)
         assert size < room
         assert depth == 0 or size >= room // 4
 
-    descend(nodes.state[ROOT], 0, (-np.inf, 0), (np.inf, 0))
+    descend(nodes.tree[ROOT], 0, (-np.inf, 0), (np.inf, 0))
     linked, leaf = [], FIRST_LEAF
     while leaf != NONE:
         linked.append(leaf)
-        leaf = nodes.leaf_next[leaf]
+        leaf = nodes.leaves.next[leaf]
     assert linked == leaves
-    assert nodes.state[LEAF_LIVE] == len(leaves)
-    assert nodes.state[INNER_LIVE] == len(inners)
+    assert nodes.leaves.used[LIVE] == len(leaves)
+    assert nodes.inners.used[LIVE] == len(inners)
 
 
 class Machine(RuleBasedStateMachine):
@@ -151,9 +151,8 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def restore(self):
         snapshot = self.tree.snapshot()
-        again = BPlusTree.restore(snapshot)
-        for name, array in again.snapshot().items():
-            assert np.array_equal(array, snapshot[name]), name
+        again = BPlusTree.from_snapshot(snapshot)
+        np.testing.assert_equal(again.snapshot(), snapshot)
         self.tree = again
 
     @rule()
@@ -202,7 +201,7 @@ def test_a_sliding_window_does_not_leak_memory(order):
         if at <= 3 * window:
             nbytes = tree.nbytes
     # A quarter of 16 entries in every leaf at the least; the peak is one batch above the window.
-    assert tree.nodes.state[LEAF_LIVE] <= (window + 25) // 4
+    assert tree.nodes.leaves.used[LIVE] <= (window + 25) // 4
     assert tree.nbytes <= nbytes * 1.6
     assert_well_formed(tree)
 
@@ -216,7 +215,7 @@ def test_a_high_tree_stays_well_formed_while_it_grows_and_shrinks(seed, domain):
     keys = rng.integers(0, domain, 3000)
     positions = rng.permutation(3000)
     tree.insert(keys, positions)
-    assert tree.nodes.state[HEIGHT] >= 3
+    assert tree.nodes.tree[HEIGHT] >= 3
     order = rng.permutation(3000)
     if seed % 2:  # from one side, so that a node meets a neighbour much fuller than itself
         order = np.lexsort((positions, keys))[:: 1 if seed % 4 == 1 else -1]
@@ -245,7 +244,7 @@ def test_a_restored_tree_does_the_same_work(keys, cut):
     keys = np.array(keys)
     positions = np.arange(len(keys))
     tree.insert(keys[:cut], positions[:cut])
-    again = BPlusTree.restore(tree.snapshot())
+    again = BPlusTree.from_snapshot(tree.snapshot())
     assert tree.insert(keys[cut:], positions[cut:]) == again.insert(keys[cut:], positions[cut:])
     assert tree.probe(keys, keys).work == again.probe(keys, keys).work
     assert tree.delete(keys, positions) == again.delete(keys, positions)
@@ -308,8 +307,8 @@ def test_marking_looks_at_one_key_of_a_leaf_that_lies_in_the_range():
     tree.insert(np.arange(n), np.arange(n))
     _, work = tree.mark(np.array([3]), np.array([n - 3]), base=0, bits=n)
     assert work.bits == n - 5
-    descent_and_ends = (tree.nodes.state[HEIGHT] + 2) * entries
-    assert 0 <= work.comparisons - tree.nodes.state[LEAF_LIVE] <= descent_and_ends
+    descent_and_ends = (tree.nodes.tree[HEIGHT] + 2) * entries
+    assert 0 <= work.comparisons - tree.nodes.leaves.used[LIVE] <= descent_and_ends
 
 
 @pytest.mark.parametrize("negated", [False, True])
