@@ -24,7 +24,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit, types
-from numba.core.caching import Cache, CompileResultCacheImpl, _CacheLocator
+from numba.core.caching import (
+    Cache,
+    CompileResultCacheImpl,
+    IndexDataCacheFile,
+    _CacheLocator,
+)
 from numba.extending import intrinsic as numba_intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -129,12 +134,32 @@ class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class _KernelCache(Cache):  # type: ignore[misc]
+    """Has files of its own for every signature, named by it and by the sources of its records.
+
+    numba lists all signatures of a function in one file. A process could not read that where the
+    file names a record class of another checkout, and two processes that compile at the same time
+    could each take the other's machine code for theirs.
+    """
+
     _impl_class = _KernelCacheImpl
 
-    def _index_key(self, signature: Any, codegen: Any) -> Any:
-        modules = sorted({cls.__module__ for cls in _record_classes(signature)})
-        digests = tuple(source_digest(name, _file(name)) for name in modules)
-        return (*super()._index_key(signature, codegen), digests)
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        self._cache_file = self._file_of(signature)
+        return super().load_overload(signature, target_context)
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        self._cache_file = self._file_of(signature)
+        super().save_overload(signature, data)
+
+    def _file_of(self, signature: Any) -> IndexDataCacheFile:
+        digest = hashlib.sha256(str(signature).encode())
+        for module in sorted({cls.__module__ for cls in _record_classes(signature)}):
+            digest.update(source_digest(module, _file(module)).encode())
+        return IndexDataCacheFile(
+            cache_path=self._cache_path,
+            filename_base=f"{self._impl.filename_base}-{digest.hexdigest()[:16]}",
+            source_stamp=self._impl.locator.get_source_stamp(),
+        )
 
 
 def _record_classes(signature: Any) -> Iterator[type]:

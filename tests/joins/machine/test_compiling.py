@@ -94,6 +94,15 @@ def test_an_edited_overload_changes_the_kernels_of_its_record(tmp_path: Path) ->
     assert _run(tmp_path, code) == (5, True)
 
 
+def test_a_record_class_of_another_checkout_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "steps.py").write_text(_STEPS)
+    for name, more in (("Tree", 1), ("Forest", 2), ("Tree", 1)):
+        (tmp_path / "tree.py").write_text(_RECORD.replace("Tree", name).format(more=more))
+        code = f"import tree, steps; result = steps.probe(tree.{name}(np.arange(5)), 3)"
+        assert _run(tmp_path, code)[0] == 3 + more
+    assert _run(tmp_path, code) == (4, False)
+
+
 def test_two_checkouts_share_machine_code(tmp_path: Path) -> None:
     digests = set()
     for checkout in ("here", "there"):
