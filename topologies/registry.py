@@ -13,29 +13,39 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from importlib.metadata import entry_points
+from types import MappingProxyType
 from typing import Any
 
-from topologies.handshake_join import HandshakeJoin, LowLatencyHandshakeJoin
-from topologies.ibwj import Ibwj
-from topologies.interval_join import DpOij, FlinkOij, HpOij, KpOij, ScaleOij, SplitOij
-from topologies.panjoin import PanJoin
-from topologies.semijoin import Semijoin
-from topologies.spo_join import SpoJoin
 from topologies.topology import Topology, TopologyError
-from topologies.window_join import (
-    Bchj,
-    BPlusTreeJoin,
-    ChainIndex,
-    HashJoin,
-    IeJoin,
-    JoinMatrix,
-    NestedLoop,
-    ScaleJoin,
-    SplitJoin,
-)
 
 ENTRY_POINTS = "joinsim.topologies"
+
+_OWN = {
+    "spo_join": "topologies.spo_join:SpoJoin",
+    "chain_index": "topologies.window_join:ChainIndex",
+    "split_join": "topologies.window_join:SplitJoin",
+    "scale_join": "topologies.window_join:ScaleJoin",
+    "handshake_join": "topologies.handshake_join:HandshakeJoin",
+    "low_latency_handshake_join": "topologies.handshake_join:LowLatencyHandshakeJoin",
+    "bchj": "topologies.window_join:Bchj",
+    "join_matrix": "topologies.window_join:JoinMatrix",
+    "hash_join": "topologies.window_join:HashJoin",
+    "b_plus_tree": "topologies.window_join:BPlusTreeJoin",
+    "ie_join": "topologies.window_join:IeJoin",
+    "nested_loop": "topologies.window_join:NestedLoop",
+    "kp_oij": "topologies.interval_join:KpOij",
+    "dp_oij": "topologies.interval_join:DpOij",
+    "hp_oij": "topologies.interval_join:HpOij",
+    "flink_oij": "topologies.interval_join:FlinkOij",
+    "scale_oij": "topologies.interval_join:ScaleOij",
+    "split_oij": "topologies.interval_join:SplitOij",
+    "panjoin": "topologies.panjoin:PanJoin",
+    "ibwj": "topologies.ibwj:Ibwj",
+    "semijoin": "topologies.semijoin:Semijoin",
+}
+"""Name to module and class: a run need not import the kernels of all other systems."""
 
 _RUN_KEYS = """
 name title figure topology parameters query bind streams rows feeding network profile measured
@@ -47,9 +57,16 @@ sets the configuration's."""
 
 
 class Registry(Mapping[str, Topology[Any]]):
-    """Topologies by name. Entry points are loaded when a name is first looked up."""
+    """Topologies by name, each imported when it is first looked up, as are entry points.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    own
+        Name to ``module:class`` of those that need no entry point.
+    """
+
+    def __init__(self, own: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._own = own
         self._topologies: dict[str, Topology[Any]] = {}
         self._loaded = False
 
@@ -65,7 +82,8 @@ class Registry(Mapping[str, Topology[Any]]):
         dataclass, or when one of them has the name of a key of a run's configuration.
         """
         name, kind = topology.name, type(topology)
-        if name in self._topologies and type(self._topologies[name]) is not kind:
+        known = name in self._topologies or name in self._own
+        if known and type(self[name]) is not kind:
             raise TopologyError(
                 f"{kind.__module__}.{kind.__name__}: a topology is called {name!r} already; choose "
                 "another name"
@@ -81,17 +99,19 @@ class Registry(Mapping[str, Topology[Any]]):
         return topology
 
     def __getitem__(self, name: str) -> Topology[Any]:
+        if name in self._own and name not in self._topologies:
+            module, _, kind = self._own[name].partition(":")
+            self._topologies[name] = getattr(import_module(module), kind)()
         if name not in self._topologies:
             self._load()
         return self._topologies[name]
 
     def __iter__(self) -> Iterator[str]:
         self._load()
-        return iter(self._topologies)
+        return iter([*self._own, *(name for name in self._topologies if name not in self._own)])
 
     def __len__(self) -> int:
-        self._load()
-        return len(self._topologies)
+        return len(list(iter(self)))
 
     def _load(self) -> None:
         if self._loaded:
@@ -108,31 +128,7 @@ class Registry(Mapping[str, Topology[Any]]):
             self.register(kind)
 
 
-TOPOLOGIES = Registry()
-for _kind in (
-    SpoJoin,
-    ChainIndex,
-    SplitJoin,
-    ScaleJoin,
-    HandshakeJoin,
-    LowLatencyHandshakeJoin,
-    Bchj,
-    JoinMatrix,
-    HashJoin,
-    BPlusTreeJoin,
-    IeJoin,
-    NestedLoop,
-    KpOij,
-    DpOij,
-    HpOij,
-    FlinkOij,
-    ScaleOij,
-    SplitOij,
-    PanJoin,
-    Ibwj,
-    Semijoin,
-):
-    TOPOLOGIES.register(_kind)
+TOPOLOGIES = Registry(_OWN)
 
 
 def find_topology(topology: str | type[Topology[Any]] | Topology[Any]) -> Topology[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 from scenarios.config import RunConfig
 from topologies import registry
 from topologies.actor_graph import ActorGraph
-from topologies.registry import RESERVED, Registry, find_topology
+from topologies.registry import RESERVED, TOPOLOGIES, Registry, find_topology
 from topologies.topology import Job, Topology, TopologyError
 
 
@@ -41,6 +43,20 @@ class MyJoin(Topology[MyParameters]):
 
 def test_reserved_names_are_the_keys_of_a_run() -> None:
     assert set(RunConfig.model_fields) == RESERVED
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_our_own_have_the_name_under_which_they_are_listed(name: str) -> None:
+    assert TOPOLOGIES.check(TOPOLOGIES[name]).name == name
+
+
+def test_looking_up_one_system_leaves_the_others_unimported() -> None:
+    script = "import sys, topologies; topologies.find_topology('hash_join'); print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "topologies.window_join" in loaded
+    assert not {"topologies.spo_join", "topologies.panjoin", "topologies.semijoin"} & set(loaded)
 
 
 @pytest.mark.parametrize("name", ["rows", "query", "processes"])
