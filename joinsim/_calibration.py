@@ -7,28 +7,18 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from joinsim._scenario import Preparing, Silent
 from netsim.cost import CostProfile, load_profile
 from scenarios.calibration import fit
 from scenarios.calibration.fidelity import Prediction, predict
 from scenarios.calibration.live_runs import Watched, calibration_plans, watch
 from scenarios.calibration.window_joins import append_times, calibrate_window_joins
 from scenarios.many_runs import Preparation
+from scenarios.observer import SILENT, Observer
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES, find_topology
 from topologies.ibwj import Ibwj
-
-
-class Listener(Protocol):
-    """What is shown while measuring."""
-
-    def preparing(self) -> Preparing:
-        """Show the preparation of streams."""
-
-    def note(self, text: str) -> None:
-        """Show what is being done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +65,7 @@ def calibrate(
     topologies: Sequence[str] = (),
     rows: int = 20_000,
     processes: int = 2,
-    observer: Listener | None = None,
+    observer: Observer = SILENT,
 ) -> Calibration:
     """Measure a cost profile from live runs on Ray, and write it to *out*.
 
@@ -92,7 +82,7 @@ def calibrate(
     rows, processes
         Tuples of each stream, and Ray processes of the live runs.
     observer
-        Shows what is being done; None shows nothing.
+        Shows what is being done; by default nothing is shown.
 
     Raises
     ------
@@ -107,7 +97,6 @@ def calibrate(
     >>> calibration = js.calibrate("calibrated.toml")  # doctest: +SKIP
     >>> js.run(query, streams, profile="calibrated.toml")  # doctest: +SKIP
     """
-    shown: Listener = observer or Silent()
     out, path = Path(out), None if profile is None else Path(profile)
     if not out.parent.is_dir():
         raise ConfigError(f"--out {out}: there is no folder {out.parent}")
@@ -117,14 +106,14 @@ def calibrate(
     names = [find_topology(name).name for name in topologies] or list(TOPOLOGIES)
     watched, operators = Watched(), None
     if used is None or validate:
-        with shown.preparing() as progress:
+        with observer.preparing() as progress:
             jobs = list(calibration_plans(rows, Preparation(progress), topologies=names))
         watched = watch(
             jobs,
             processes=processes,
             observing=used is None,
             measuring=validate,
-            note=shown.note,
+            note=observer.note,
         )
     if used is None:
         operators = fit.fit(watched.operators, watched.carried)
@@ -136,7 +125,7 @@ def calibrate(
             f"{fit.misfit(operators, watched.operators):.0%} in the median. Picoseconds.",
         )
         if Ibwj.name in names:
-            shown.note("window joins over every index, windows of 2^12 to 2^22: minutes")
+            observer.note("window joins over every index, windows of 2^12 to 2^22: minutes")
             append_times(calibrate_window_joins(), out)
         used = operators.base
     written = path or out

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from joinsim._outcomes import EngineComparison
     from joinsim._scenario import Scenario
     from scenarios.config import RunConfig
+    from scenarios.many_runs import Result
     from scenarios.terminal.progress import Terminal
 
 EXIT_PASS, EXIT_FAIL, EXIT_UNKNOWN, EXIT_STOPPED = range(4)
@@ -142,17 +143,18 @@ def _with_options(kind: type[Options]) -> Callable[[Callable[..., int]], Callabl
 @app.command()
 def demo(json_output: Json = False) -> None:
     """Prepare real taxi trips with Spark, join them on Ray and inline, and compare."""
-    from joinsim import Run, scenario
+    from joinsim import Run
+    from joinsim._scenario import Scenario
     from scenarios.terminal.views import show_backends, show_report
 
     terminal = _terminal(json_output)
     runs: list[Run] = []
     for backend in ("ray", "inline"):
-        chosen = scenario(DEMO_SCENARIO).with_settings({"backend": backend})
-        replay = f"joinsim run {DEMO_SCENARIO} --backend {backend} --seed {chosen.config.seed}"
-        run = chosen.run(keep=True, observer=terminal, replay=replay)
+        replay = f"joinsim run {DEMO_SCENARIO} --backend {backend} --seed {{}}"
+        chosen = Scenario(DEMO_SCENARIO, observer=terminal, keep=True, replay=replay.format)
+        run = chosen.run(backend=backend)
         assert isinstance(run, Run)  # the scenario is no study
-        show_report(terminal.out, run.finished, replay)
+        show_report(terminal.out, run.finished, run.replay)
         runs.append(run)
     equal = len({run.digest for run in runs}) == 1
     show_backends(terminal.out, [run.finished for run in runs], equal=equal)
@@ -184,8 +186,8 @@ def run(options: RunOptions, scenario: ScenarioName = None) -> int:
     """Run one join and judge the answer, or a study of many."""
     from joinsim import ConfigError, Run
 
-    chosen = _scenario(options, scenario)
     terminal = _terminal(options.json_output)
+    chosen = _scenario(options, scenario, terminal)
     if chosen.study is not None and options.point is None:
         if options.address or options.pairs or options.topology:
             raise ConfigError(
@@ -195,14 +197,11 @@ def run(options: RunOptions, scenario: ScenarioName = None) -> int:
         return _run_study(options, chosen, terminal)
     if options.point is not None:
         chosen = chosen.point(options.point)
-    replay = _replay(chosen.config.seed)
-    finished = chosen.run(
-        out=options.out, keep=True, address=options.address, observer=terminal, replay=replay
-    )
+    finished = chosen.run(out=options.out, address=options.address)
     assert isinstance(finished, Run)
     from scenarios.terminal.views import show_report
 
-    show_report(terminal.out, finished.finished, replay)
+    show_report(terminal.out, finished.finished, finished.replay)
     if options.json_output:
         _print_json(finished.summary)
     return _exit_code(finished.verdict.passed)
@@ -212,16 +211,12 @@ def _run_study(options: RunOptions, chosen: Scenario, terminal: Terminal) -> int
     from joinsim import StudyRun
     from scenarios.terminal.views import show_findings
 
-    replay = _replay(chosen.config.seed)
-    finished = chosen.run(out=options.out, keep=True, observer=terminal, replay=replay)
+    finished = chosen.run(out=options.out)
     assert isinstance(finished, StudyRun)
-    show_findings(terminal.out, finished.result, finished.directory, replay)
+    show_findings(terminal.out, finished.result, finished.directory, finished.replay)
     if options.json_output:
         _print_json(finished.summary)
-    return _worst(
-        EXIT_STOPPED if result.failure else _exit_code(result.passed)
-        for result in finished.result.results.values()
-    )
+    return _worst(finished.result.results.values())
 
 
 @app.command()
@@ -247,28 +242,19 @@ def compare(
     from joinsim import ConfigError
     from scenarios.terminal.views import show_comparison
 
-    chosen = _scenario(options, what, {"backend": backend})
+    terminal = _terminal(options.json_output)
+    chosen = _scenario(options, what, terminal, {"backend": backend})
     if engines is not None:
-        return _compare_engines(options, chosen, engines, _names(topologies), limit)
+        return _compare_engines(options, chosen, engines, _names(topologies), limit, terminal)
     if limit is not None:
         raise ConfigError(f"--limit {limit:g}: it is for --engines")
-    terminal = _terminal(options.json_output)
-    replay = _replay(chosen.base.seed)
     finished = chosen.compare(
-        _names(topologies),
-        out=options.out,
-        keep=True,
-        observer=terminal,
-        replay=replay,
-        replay_alone=partial(_replay_alone, options, what),
+        _names(topologies), out=options.out, replay_alone=partial(_replay_alone, options, what)
     )
-    show_comparison(terminal.out, finished.result, finished.directory, replay)
+    show_comparison(terminal.out, finished.result, finished.directory, finished.replay)
     if options.json_output:
         _print_json(finished.summary)
-    return _worst(
-        EXIT_STOPPED if result.failure else _exit_code(result.passed)
-        for result in finished.result.results.values()
-    )
+    return _worst(finished.result.results.values())
 
 
 def _compare_engines(
@@ -277,6 +263,7 @@ def _compare_engines(
     engines: str,
     topologies: list[str],
     limit_s: float | None,
+    terminal: Terminal,
 ) -> int:
     from joinsim import ConfigError
     from scenarios.terminal.views import show_engines
@@ -286,23 +273,13 @@ def _compare_engines(
             f"--topologies {','.join(topologies)}: engines that run joinsim's operators run one "
             "topology; name one, or leave --engines out to compare topologies"
         )
-    terminal = _terminal(options.json_output)
     if topologies:
         chosen = chosen.with_settings({"topology": topologies[0]})
-    replay = _replay(chosen.config.seed)
 
     def show(so_far: EngineComparison) -> None:
-        show_engines(terminal.out, so_far.result, so_far.directory, replay)
+        show_engines(terminal.out, so_far.result, so_far.directory, so_far.replay)
 
-    finished = chosen.compare_engines(
-        engines,
-        limit_s=limit_s,
-        out=options.out,
-        keep=True,
-        observer=terminal,
-        replay=replay,
-        on_result=show,
-    )
+    finished = chosen.compare_engines(engines, limit_s=limit_s, out=options.out, on_result=show)
     if options.json_output:
         _print_json(finished.summary)
     return EXIT_STOPPED if finished.result.failed else _exit_code(finished.result.passed)
@@ -324,14 +301,11 @@ def plan(
 
     if options.query is not None and topology is None:
         topology = PLANNED[0]
-    chosen = _scenario(options, scenario, {"topology": topology})
     terminal = _terminal(options.json_output)
-    replay = _replay(chosen.config.seed)
-    proposal, finished = chosen.plan(
-        simulate=simulate, out=options.out, keep=True, observer=terminal, replay=replay
-    )
+    chosen = _scenario(options, scenario, terminal, {"topology": topology})
+    proposal, finished = chosen.plan(simulate=simulate, out=options.out)
     if finished is not None:
-        show_report(terminal.out, finished.finished, replay)
+        show_report(terminal.out, finished.finished, finished.replay)
     show_proposal(terminal.out, proposal)
     if options.json_output:
         _print_json(proposal.as_json())
@@ -508,9 +482,12 @@ def _terminal(json_output: bool) -> Terminal:
 
 
 def _scenario(
-    options: QueryOptions, name: str | None, settings: dict[str, Any] | None = None
+    options: QueryOptions,
+    name: str | None,
+    terminal: Terminal,
+    settings: dict[str, Any] | None = None,
 ) -> Scenario:
-    """Return the scenario that *options* describe.
+    """Return the scenario that *options* describe, shown on *terminal*.
 
     Raise :exc:`ConfigError` naming an option that is missing, wrong or too many.
     """
@@ -526,18 +503,19 @@ def _scenario(
             'joinsim run --query "SELECT ..." --data FILE'
         )
     data = options.data or []
-    if name is not None:
-        scenario = Scenario(name, scale=options.scale)
-    else:
-        if not data:
-            raise ConfigError("a query needs --data FILE, one per stream of the query")
-        streams = [{"files": [str(path)]} for path in data]
-        scenario = Scenario({"query": query, "streams": streams})
-    changed = {
-        **_parse_settings(options.settings or []),
-        **{key: value for key, value in _run_settings(options).items() if value is not None},
-        **{key: value for key, value in (settings or {}).items() if value is not None},
-    }
+    if name is None and not data:
+        raise ConfigError("a query needs --data FILE, one per stream of the query")
+    streams = [{"files": [str(path)]} for path in data]
+    scenario = Scenario(
+        name or {"query": query, "streams": streams},
+        scale=options.scale,
+        observer=terminal,
+        keep=True,
+        replay=_replay,
+    )
+    given = _run_settings(options) | (settings or {})
+    changed = _parse_settings(options.settings or [])
+    changed |= {key: value for key, value in given.items() if value is not None}
     if data or options.time:
         changed["streams"] = _with_files(scenario.base, data, options.time)
     return scenario.with_settings(changed)
@@ -636,8 +614,9 @@ def _exit_code(passed: bool | None) -> int:
     return EXIT_PASS if passed else EXIT_FAIL
 
 
-def _worst(codes: Iterable[int]) -> int:
+def _worst(results: Iterable[Result]) -> int:
     """Return the worst of several runs' exit codes; unknown when there is none."""
+    codes = (EXIT_STOPPED if one.failure else _exit_code(one.passed) for one in results)
     return max(codes, key=_FROM_BEST.index, default=EXIT_UNKNOWN)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -81,13 +81,16 @@ def build(values: dict[str, Any], *, where: str) -> RunConfig:
         raise ConfigError(f"{where}: {explain(error, RunConfig)}") from None
 
 
-def change(config: RunConfig, settings: dict[str, Any]) -> RunConfig:
+def change(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
     """Return *config* with *settings* changed, keys as on the command line.
 
     A key of the configuration, dotted inside a section (``network.preset``, ``bind.W``,
-    ``streams.0.where``); any other key is a parameter of the topology.
+    ``streams.0.where``); any other key is a parameter of the topology. Where that changes, the
+    parameters of the other one are gone.
     """
     values = config.model_dump()
+    if settings.get("topology", config.topology) != config.topology:
+        values["parameters"] = {}
     for key, value in settings.items():
         section, *rest = key.split(".")
         if rest:

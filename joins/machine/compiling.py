@@ -94,6 +94,12 @@ def _compiled(function: F, **options: Any) -> F:
     """Compile *function*; load its machine code from `cache_folder`, or store it there."""
     compiler: Any = njit  # numba declares no type for some of its options
     dispatcher = compiler(**options)(function)
+    template = dispatcher.get_call_template
+    # For numba a constant argument has a type of its own, for which it compiles the callee again.
+    dispatcher.get_call_template = lambda args, kws: template(
+        [types.unliteral(kind) for kind in args],
+        {name: types.unliteral(kind) for name, kind in kws.items()},
+    )
     # No folder to write to, or no source file: compile in every process.
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = _KernelCache(function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +59,7 @@ class Study:
 
 
 def load_study(
-    name_or_path: str, *, scale: str = "laptop", settings: dict[str, Any] | None = None
+    name_or_path: str, *, scale: str = "laptop", settings: Mapping[str, Any] | None = None
 ) -> Study | None:
     """Read a study at a scale, with *settings* changed in all runs; None for any other scenario.
 
@@ -112,7 +113,4 @@ def _configure(
 ) -> RunConfig:
     keys = axis.keys if variant.keys is None else variant.keys
     settings = {**panel.set, **variant.set, **axis.settings(place, keys)}
-    if settings.get("topology", base.topology) != base.topology:
-        # The base's parameters are those of the other system.
-        base = scenario_files.change(base, {"parameters": {}})
     return scenario_files.change(base, settings)

@@ -16,6 +16,7 @@ from rich.progress import (
 )
 
 from netsim import outcome
+from scenarios.observer import Line, Observer
 from scenarios.plan import Plan
 from scenarios.study.study import Study
 from scenarios.terminal.views import show_plan, show_study
@@ -24,7 +25,7 @@ _FILE_WIDTH = 160
 """Width of what goes into a file or pipe, where tables need not be squeezed."""
 
 
-class Terminal:
+class Terminal(Observer):
     """Where to write; *quiet* leaves stdout to JSON and shows progress alone, on stderr.
 
     Attributes
@@ -85,7 +86,7 @@ class Terminal:
             yield ProgressLine(bar, doing, total)
 
 
-class ProgressLine:
+class ProgressLine(Line):
     """One line about *doing* something that has *total* steps, if that is known."""
 
     def __init__(self, bar: Progress, doing: str, total: int | None) -> None:
@@ -97,14 +98,14 @@ class ProgressLine:
         self._stage = ""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show a *stage* of preparation, with *done* of *total* stages behind it."""
+        """Show a stage of preparation."""
         self._bar.update(self._task, description=stage, completed=done, total=total or None)
         if stage != self._stage:
             self._print_plain(f"{stage} ...")
         self._stage = stage
 
     def on_run(self, at: outcome.Progress, seconds: float) -> None:
-        """Show how far a run is, *seconds* after its sources began to send."""
+        """Show how far a run is, how fast, and how long it will take."""
         speed = at.tuples / seconds if seconds else 0
         left = (self._total - at.tuples) / speed if speed else 0
         state = (
@@ -118,11 +119,11 @@ class ProgressLine:
         self._tenths = max(tenths, self._tenths)
 
     def on_judge(self) -> None:
-        """Show that the answer of a run is being checked."""
+        """Show that the answer is being checked."""
         self._bar.update(self._task, description="judging", state="comparing with the oracle")
 
     def on_point(self, done: int, label: str) -> None:
-        """Show that *done* of many runs are done, and that *label* is next."""
+        """Show which of many runs is next, and how long the rest will take."""
         elapsed = self._bar.tasks[0].elapsed or 0.0
         left = f", {elapsed / done * (self._total - done):.0f} s left" if done else ""
         state = f"run {done + 1} of {self._total}: {label}{left}"

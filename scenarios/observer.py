@@ -1,0 +1,60 @@
+"""What is shown while something runs: here nothing; `scenarios.terminal.progress` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from netsim.outcome import Progress
+
+if TYPE_CHECKING:
+    from scenarios.plan import Plan
+    from scenarios.study.study import Study
+
+
+class Line:
+    """How far one thing is."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show a *stage* of preparation, with *done* of *total* stages behind it."""
+
+    def on_run(self, at: Progress, seconds: float) -> None:
+        """Show how far a run is, *seconds* after its sources began to send."""
+
+    def on_judge(self) -> None:
+        """Show that the answer of a run is being checked."""
+
+    def on_point(self, done: int, label: str) -> None:
+        """Show that *done* of many runs are done, and that *label* is next."""
+
+
+class Observer:
+    """Shows what runs, and how far it is."""
+
+    def note(self, text: str) -> None:
+        """Show what is being done."""
+
+    def planned(self, plan: Plan) -> None:
+        """Show what will run, before its first event."""
+
+    def study(self, study: Study) -> None:
+        """Show what a study will run."""
+
+    @contextmanager
+    def preparing(self) -> Iterator[Line]:
+        """Show the stages of data preparation."""
+        yield Line()
+
+    @contextmanager
+    def running(self, plan: Plan) -> Iterator[Line]:
+        """Show how far the run is."""
+        yield Line()
+
+    @contextmanager
+    def points(self, total: int) -> Iterator[Line]:
+        """Show which of *total* runs is in progress."""
+        yield Line()
+
+
+SILENT = Observer()
