@@ -141,11 +141,12 @@ class Feed(Stateful):
         if not any(map(len, places)):
             return None
         number = sum(self._taken)
-        parts = []
+        parts, seq = [], []
         for stream, (reader, place) in enumerate(zip(self._readers, places, strict=True)):
             parts.append(reader.take(len(place)))
+            seq.append(place + number)
             self._taken[stream] += len(place)
-        return Arrivals(parts=tuple(parts), seq=tuple(place + number for place in places))
+        return Arrivals(parts=tuple(parts), seq=tuple(seq))
 
 
 class _Reader:
@@ -169,10 +170,11 @@ class _Reader:
 
     def take(self, rows: int) -> Batch:
         """Take the next *rows* tuples, of those whose times have been looked at."""
-        parts = [self._unread[0].slice(0, rows)]
-        while (rows := rows - len(parts[-1])) > 0:
-            self._unread.popleft()
-            parts.append(self._unread[0].slice(0, rows))
+        parts = []
+        while rows > (unread := len(self._unread[0])):
+            parts.append(self._unread.popleft())
+            rows -= unread
         block = self._unread[0]
-        self._unread[0] = block.slice(len(parts[-1]), len(block))
-        return Batch.concat(parts)
+        self._unread[0] = block.slice(rows, unread)
+        taken = block.slice(0, rows)
+        return Batch.concat([*parts, taken]) if parts else taken

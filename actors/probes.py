@@ -12,8 +12,6 @@ from joins.batch import Batch
 from joins.event_time import EventTimeBounds
 from joins.queries.windows import WindowBounds
 
-_BOUNDS_BYTES = 16
-
 
 @dataclass(frozen=True, slots=True)
 class Probes:
@@ -36,12 +34,12 @@ class Probes:
     born_ns: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.batch)
+        return len(self.start)
 
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: the tuples and their bounds."""
-        return self.batch.nbytes + _BOUNDS_BYTES * len(self)
+        return self.batch.nbytes + self.start.nbytes + self.stop.nbytes
 
     def slice(self, start: int, stop: int) -> Probes:
         """Return rows *start* to *stop* (exclusive) as views."""
@@ -69,11 +67,8 @@ class Probes:
 
 def give_windows(fed: Fed, bounds: WindowBounds | EventTimeBounds) -> tuple[Probes, ...]:
     """Return the tuples of *fed*, one `Probes` per stream, and move *bounds* past them."""
-    arrivals = fed.arrivals
-    seen = bounds.advance(
-        [(part.id, part.ts, seq) for part, seq in zip(arrivals.parts, arrivals.seq, strict=True)]
-    )
-    return tuple(
-        Probes(part, start, stop, born_ns)
-        for part, (start, stop), born_ns in zip(arrivals.parts, seen, fed.born_ns, strict=True)
-    )
+    seen = bounds.advance(fed.arrivals)
+    parts = []
+    for batch, (start, stop), born_ns in zip(fed.arrivals.parts, seen, fed.born_ns, strict=True):
+        parts.append(Probes(batch, start, stop, born_ns))
+    return tuple(parts)

@@ -39,8 +39,10 @@ class Answers(Payload):
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: two ids a pair, whether or not this run writes them."""
-        result_bytes = _ID_BYTES * self.streams
-        return sum(_PROBE_BYTES * len(part) + result_bytes * part.total for part in self.matches)
+        nbytes = 0
+        for part in self.matches:
+            nbytes += _PROBE_BYTES * len(part) + _ID_BYTES * self.streams * part.total
+        return nbytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,16 +97,21 @@ class Fed(Payload):
 
     frame_bytes = 0
     bytes_of = ("arrivals",)
-
-    @property
-    def rows(self) -> int:
-        """Number of tuples."""
-        return self.arrivals.rows
+    rows_of = ("arrivals",)
 
     @property
     def span(self) -> tuple[int, int]:
         """First and last arrival number."""
         return self.arrivals.span
+
+
+def birth_ns(seq: np.ndarray, rate_tps: int | None, now: int) -> np.ndarray:
+    """Return when each arrival comes into being, virtual nanoseconds: without a rate *now*."""
+    if rate_tps is None:
+        return np.full(len(seq), now, np.int64)
+    whole, rest = np.divmod(seq, rate_tps)  # seq * NS_PER_S would overflow in long streams
+    born_ns: np.ndarray = whole * NS_PER_S + rest * NS_PER_S // rate_tps
+    return born_ns
 
 
 class TakesArrivals(Actor, ABC):
@@ -133,11 +138,11 @@ class Source(TakesArrivals):
             self._pass_on(message.payload, context)
             return
         if message.port == START:
-            self._advance()
+            self._next = self._feed.take(self._feeding.batch_rows)
         else:
             for _ in range(_AHEAD if self._feeding.rate_tps is None else 1):
                 if (arrivals := self._next) is not None:
-                    self._advance()
+                    self._next = self._feed.take(self._feeding.batch_rows)
                     last = self._next is None
                     context.send("out", self._payload(arrivals, context.now, last=last))
         if self._next is not None:
@@ -153,20 +158,11 @@ class Source(TakesArrivals):
             context.send("out", self._payload(arrivals, context.now, last=last))
 
     def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> Payload:
-        born_ns = tuple(self._born_ns(seq, now) for seq in arrivals.seq)
-        return Fed(arrivals, born_ns, last=last)
-
-    def _advance(self) -> None:
-        self._next = self._feed.take(self._feeding.batch_rows)
+        born_ns = []
+        for seq in arrivals.seq:
+            born_ns.append(birth_ns(seq, self._feeding.rate_tps, now))
+        return Fed(arrivals, tuple(born_ns), last=last)
 
     def _due_ns(self, arrivals: Arrivals, now: int) -> int:
         rate = self._feeding.rate_tps
         return now if rate is None else (arrivals.span[1] + 1) * NS_PER_S // rate
-
-    def _born_ns(self, seq: np.ndarray, now: int) -> np.ndarray:
-        rate = self._feeding.rate_tps
-        if rate is None:
-            return np.full(len(seq), now, np.int64)
-        whole, rest = np.divmod(seq, rate)  # seq * NS_PER_S would overflow in long streams
-        born_ns: np.ndarray = whole * NS_PER_S + rest * NS_PER_S // rate
-        return born_ns

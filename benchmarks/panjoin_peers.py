@@ -22,7 +22,7 @@ from actors.probes import Probes
 from actors.protocol import Actor, Message, Payload
 from actors.results import Answers
 from actors.source import Fed, Feeding
-from actors.window_join.router import Share
+from actors.window_join import Share
 from benchmarks.b_plus_tree_join import KEY_BITS, make_keys
 from benchmarks.measure import Result, report
 from joins.arrivals import Arrivals

@@ -7,7 +7,7 @@ contract that all topologies keep to.
 import numpy as np
 
 import joinsim as js
-from actors.window_join.routing import RoundRobin
+from actors.window_join import RoundRobin
 from topologies.topology import Job
 from topologies.window_join import Layout, PeParameters, WindowJoin
 

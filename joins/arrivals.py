@@ -30,19 +30,19 @@ class Arrivals:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
-        return sum([part.nbytes for part in self.parts])
+        nbytes = 0
+        for part in self.parts:
+            nbytes += part.nbytes
+        return nbytes
 
-    @property
-    def rows(self) -> int:
-        """Number of tuples."""
-        return sum([len(part) for part in self.parts])
+    def __len__(self) -> int:
+        return sum(map(len, self.seq))
 
     @property
     def span(self) -> tuple[int, int]:
         """First and last arrival number; there is at least one arrival."""
-        ends = [(int(seq[0]), int(seq[-1])) for seq in self.seq if len(seq)]
-        firsts, lasts = zip(*ends, strict=True)
-        return min(firsts), max(lasts)
+        numbers = np.concatenate(self.seq)
+        return int(numbers.min()), int(numbers.max())
 
     def between(self, first: int, stop: int) -> Arrivals:
         """Return the arrivals numbered *first* to *stop* (exclusive), as views."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 FIELD_DTYPES = ("int64", "float64")
 """Every join field is one of these: smaller types widen without loss, and kernels stay few."""
+
+Rows = np.ndarray | slice
+"""Which rows: int64 positions or a mask, to be copied, or a slice, for views."""
 
 _ROW_BYTES = 24  # id, ts and key: eight bytes each
 
@@ -72,7 +74,7 @@ class Batch:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: the columns and the declared width."""
-        return len(self) * self.row_bytes
+        return len(self.id) * (_ROW_BYTES + 8 * len(self.fields) + self.width_bytes)
 
     @property
     def row_bytes(self) -> int:
@@ -93,11 +95,17 @@ class Batch:
 
     def slice(self, start: int, stop: int) -> Batch:
         """Return rows *start* to *stop* (exclusive) as views."""
-        return self._rows(slice(start, stop))
+        return self.take(slice(start, stop))
 
-    def take(self, rows: np.ndarray) -> Batch:
-        """Return the given *rows* (int64 positions in this batch), copied."""
-        return self._rows(rows)
+    def take(self, rows: Rows) -> Batch:
+        """Return the given *rows*."""
+        return Batch(
+            id=self.id[rows],
+            ts=self.ts[rows],
+            key=self.key[rows],
+            fields={name: column[rows] for name, column in self.fields.items()},
+            width_bytes=self.width_bytes,
+        )
 
     def project(self, names: Sequence[str], *, width_bytes: int = 0) -> Batch:
         """Keep only the join fields *names*; the rest, declared width included, is not shipped."""
@@ -160,13 +168,4 @@ class Batch:
                 for name in first.fields
             },
             width_bytes=first.width_bytes,
-        )
-
-    def _rows(self, rows: Any) -> Batch:
-        return Batch(
-            id=self.id[rows],
-            ts=self.ts[rows],
-            key=self.key[rows],
-            fields={name: column[rows] for name, column in self.fields.items()},
-            width_bytes=self.width_bytes,
         )

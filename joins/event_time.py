@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.arrivals import Arrivals
 from joins.batch import Batch
 from joins.hashing import mix
 from joins.matches import Matches
@@ -44,19 +45,14 @@ class EventTimeBounds(Stateful):
         self._lag_ns = lag_ns
         self._latest: int | None = None
 
-    def advance(
-        self, parts: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return the event times that the next arrivals pair with: the first, and past the last.
-
-        *parts* are those of `WindowBounds.advance`.
-        """
-        times = [int(ts.max()) for _, ts, _ in parts if len(ts)]
+    def advance(self, arrivals: Arrivals) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the event times that *arrivals* pair with: the first, and past the last."""
+        times = [int(part.ts.max()) for part in arrivals.parts if len(part)]
         if times:
             self._latest = max(times if self._latest is None else [*times, self._latest])
         return [
-            (self._windows[1 - stream].bound(ts), self._windows[stream].reach(ts) + 1)
-            for stream, (_, ts, _) in enumerate(parts)
+            (self._windows[1 - stream].bound(part.ts), self._windows[stream].reach(part.ts) + 1)
+            for stream, part in enumerate(arrivals.parts)
         ]
 
     @property

@@ -295,12 +295,14 @@ class MatchList:
         self._enumerate = enumerate
         self._full: list[np.ndarray] = []
         size = max(_FIRST_CHUNK, 2 * rows) if room is None else max(1, room)
+        mark = len(COUNTERS) + 1
+        words = np.zeros(1 + mark, np.int64) if share is None else own_lines(1 + mark)
         self.buffer: MatchBuffer = MatchBuffer(
             np.zeros(rows, np.int64) if share is None else share.buffer.matches,
             np.zeros(rows, np.uint64) if share is None else share.buffer.fingerprint,
             np.empty(min(size, _LARGEST_CHUNK) if enumerate else 0, np.int64),
-            np.zeros(1, np.int64) if share is None else own_lines(1),
-            _NO_MARK if not enumerate else own_lines(len(COUNTERS) + 1),
+            words[:1],
+            words[1:] if enumerate else _NO_MARK,
             0,
         )
 

@@ -1,7 +1,7 @@
 """Window joins whose joiner PEs each store a share of the whole window.
 
 They share a graph, and differ in where a tuple is stored and where it probes
-(`actors.window_join.routing`), in the structure of the local windows
+(`actors.window_join`), in the structure of the local windows
 (`joins.indexes.windows.window_indexes`), and in how messages reach the PEs::
 
     source -> router -+-> joiner.0 -+-> sink
@@ -20,11 +20,9 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass as validated
 
 from actors.interval_join.source import StreamSource
+from actors.scale_gate import ScaleGate
 from actors.source import Source
-from actors.window_join.joiner import Joiner
-from actors.window_join.router import Relay, Router
-from actors.window_join.routing import ByKey, Grid, Replicated, RoundRobin, Routing
-from actors.window_join.scale_gate import ScaleGate
+from actors.window_join import ByKey, Grid, Joiner, Relay, Replicated, RoundRobin, Router, Routing
 from joins.queries.query import JoinQuery
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, P, Pes, Topology, TopologyError

@@ -12,7 +12,7 @@ import numpy as np
 
 from actors.protocol import ActorError, ActorSpec, Message, Payload, Reply, Sent, Wiring
 from joins.state import array_bytes
-from joins.work import Work
+from joins.work import NO_WORK, Work
 
 
 class RecordingContext:
@@ -50,7 +50,8 @@ class RecordingContext:
 
     def charge(self, work: Work) -> None:
         """Add *work* to the record."""
-        self._reply.work = self._reply.work + work
+        before = self._reply.work
+        self._reply.work = work if before is NO_WORK else before + work
 
     def emit(self, results: Any) -> None:
         """Record results that leave the system."""

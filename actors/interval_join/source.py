@@ -9,7 +9,7 @@ import numpy as np
 
 from actors.feed import StreamData
 from actors.protocol import HEADER_BYTES, NO_SPAN
-from actors.source import Feeding, Source
+from actors.source import Feeding, Source, birth_ns
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 
@@ -150,7 +150,8 @@ class StreamSource(Source):
             mine = np.flatnonzero(batch.id % self._replicas == self._replica)
             batch, seq = batch.take(mine), seq[mine]
         watermark = END if last else self._watermark(arrivals)
-        return Share(Rows(batch, self._born_ns(seq, now), seq), watermark, last)
+        born_ns = birth_ns(seq, self._feeding.rate_tps, now)
+        return Share(Rows(batch, born_ns, seq), watermark, last)
 
     def _watermark(self, arrivals: Arrivals) -> int:
         times = [int(part.ts.max()) for part in arrivals.parts if len(part)]

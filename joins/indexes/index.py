@@ -82,9 +82,13 @@ def ranges_for(
     stop: np.ndarray | None = None,
 ) -> Ranges:
     """Return the ranges that satisfy *conditions* for probes with *columns*, one per condition."""
-    bounds = [c.bounds(values) for c, values in zip(conditions, columns, strict=True)]
-    low, high = [low for low, _ in bounds], [high for _, high in bounds]
-    return Ranges(low, high, [c.negated for c in conditions], start, stop)
+    low, high, negated = [], [], []
+    for condition, values in zip(conditions, columns, strict=True):
+        least, greatest = condition.bounds(values)
+        low.append(least)
+        high.append(greatest)
+        negated.append(condition.negated)
+    return Ranges(low, high, negated, start, stop)
 
 
 def stored_columns(conditions: Sequence[Condition], batch: Batch) -> list[np.ndarray]:

@@ -17,6 +17,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -78,7 +79,7 @@ class Comparison:
         """Whether it is ``=``: the values that satisfy it can be hashed."""
         return self.signs == {0}
 
-    @property
+    @cached_property
     def negated(self) -> bool:
         """Whether it is true *outside* the ranges that `bounds` returns."""
         return self.signs == {-1, 1}
@@ -257,7 +258,7 @@ class Condition:
     operator: Operator
     dtype: str
 
-    @property
+    @cached_property
     def negated(self) -> bool:
         """Whether stored values *outside* the bounds satisfy the predicate."""
         return self.operator.negated

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from quantiphy import Quantity, UnknownConversion, UnknownScaleFactor
 
+from joins.arrivals import Arrivals
 from joins.state import Stateful
 
 _NUMBER = re.compile(r"\d+")
@@ -220,33 +221,24 @@ class WindowBounds(Stateful):
         self._first = [0] * streams
         self._ts = [np.empty(0, np.int64)] * streams
 
-    def advance(
-        self, parts: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return the bounds of the next arrivals.
+    def advance(self, arrivals: Arrivals) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the bounds of the next *arrivals*.
 
-        Parameters
-        ----------
-        parts
-            Per stream the ids, event times (ns) and arrival numbers of its new tuples, int64.
-
-        Returns
-        -------
-        list
-            Per probing stream for each new tuple the positions it sees in the stream it probes:
-            the first, and the one after the last; int64.
+        Per probing stream for each new tuple the positions it sees in the stream it probes: the
+        first, and the one after the last; int64.
         """
-        latest = [int(ts[-1]) for _, ts, _ in parts if len(ts)]
+        latest = []
         before = list(self._arrived)
-        for stream, (ids, ts, _) in enumerate(parts):
-            self._arrived[stream] += len(ids)
+        for stream, part in enumerate(arrivals.parts):
+            self._arrived[stream] += len(part.ts)
             if self._windows[stream].kind == "time":
-                self._ts[stream] = np.concatenate([self._ts[stream], ts])
+                self._ts[stream] = np.concatenate([self._ts[stream], part.ts])
+            latest += part.ts[-1:].tolist()
         bounds = []
-        for stream, (_, ts, seq) in enumerate(parts):
+        for stream, (part, seq) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True)):
             probed = stream if self._self_join else 1 - stream
-            preceding = before[probed] + np.searchsorted(parts[probed][2], seq)
-            bounds.append(self._see(probed, preceding.astype(np.int64), ts))
+            preceding = before[probed] + np.searchsorted(arrivals.seq[probed], seq)
+            bounds.append(self._see(probed, preceding.astype(np.int64), part.ts))
         if latest:
             self._forget(max(latest))
         return bounds
@@ -254,12 +246,11 @@ class WindowBounds(Stateful):
     @property
     def horizon(self) -> tuple[int, ...]:
         """Per stream the least position that any later arrival can see."""
-        return tuple(
-            max(0, int(window.bound(np.array(arrived)))) if window.kind == "count" else first
-            for window, arrived, first in zip(
-                self._windows, self._arrived, self._first, strict=True
-            )
-        )
+        horizon = list(self._first)
+        for stream, window in enumerate(self._windows):
+            if window.kind == "count":
+                horizon[stream] = max(0, int(window.bound(np.array(self._arrived[stream]))))
+        return tuple(horizon)
 
     def _see(
         self, probed: int, preceding: np.ndarray, ts: np.ndarray

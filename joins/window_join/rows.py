@@ -116,9 +116,7 @@ class RowMaker(Stateful):
     def make(self, arrivals: Arrivals) -> Rows:
         """Return the rows of the next *arrivals*; a NaN is stored where nothing looks for it."""
         parts = arrivals.parts
-        bounds = self._bounds.advance(
-            [(part.id, part.ts, seq) for part, seq in zip(parts, arrivals.seq, strict=True)]
-        )
+        bounds = self._bounds.advance(arrivals)
         columns = []
         for stream, (part, (start, stop)) in enumerate(zip(parts, bounds, strict=True)):
             condition, stored = self._probing[stream], self._storing[stream]

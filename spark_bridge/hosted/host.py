@@ -242,7 +242,7 @@ def write_arrivals(
         table = _batches(arrivals, last=following is None)
         pq.write_table(table, path, compression="none", use_dictionary=False)
         os.utime(path, (run, run))
-        run, total, arrivals = run + 1, total + arrivals.rows, following
+        run, total, arrivals = run + 1, total + len(arrivals), following
     return total
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from actors.hosting.inline import RecordingContext
 from actors.interval_join.source import END, Rows, Share
 from actors.protocol import Message
-from actors.window_join.scale_gate import ScaleGate
+from actors.scale_gate import ScaleGate
 from joins.batch import Batch, Schema
 from joins.state import plain
 

@@ -144,10 +144,8 @@ def test_what_is_kept_follows_the_window_not_the_stream(
     ]
     routing = topology.lay_out(job, parameters).routing
     # Every stream with tuples is seen over 40 positions, and stored at so many PEs.
-    copies = [
-        max(routing.stored_at(stream, part).copies, default=0)
-        for stream, part in enumerate(feds[0].arrivals.parts)
-    ]
+    places = [routing.stored_at(*part) for part in enumerate(feds[0].arrivals.parts)]
+    copies = [max(each.members.sum(axis=1)[each.group], default=0) for each in places]
     assert max(stored) <= sum(copies) * 40 + sum(max(c, 1) for c in copies) * 2 * 10
     assert stored[-1] >= sum(copies) * (40 - 10)
 

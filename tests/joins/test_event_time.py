@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joins.arrivals import Arrivals
 from joins.batch import Batch
 from joins.event_time import NO_WATERMARK, Candidates, EventTimeBounds, EventTimePairs
 from joins.queries.parser import parse_query
@@ -49,7 +50,7 @@ def test_each_pair_is_found_once_by_whichever_of_its_tuples_comes_last(
         settled = [len(ids) for ids in stored]
         stored = [old + ids for old, ids in zip(stored, new, strict=True)]
         parts = [batch(new[s], [times[s][i] for i in new[s]]) for s in (0, 1)]
-        seen = bounds.advance([(part.id, part.ts, part.id) for part in parts])
+        seen = bounds.advance(Arrivals(tuple(parts), tuple(part.id for part in parts)))
         for stream, part in enumerate(parts):
             held = stored[1 - stream]
             every = np.array(held * len(part), np.int64)
@@ -79,10 +80,10 @@ def test_the_watermark_stays_behind_the_latest_event_time() -> None:
     bounds = EventTimeBounds(query, 5)
     assert bounds.horizon == (NO_WATERMARK, NO_WATERMARK)
     assert bounds.oldest_seen(0, NO_WATERMARK) == NO_WATERMARK
-    nothing = (np.empty(0, np.int64),) * 3
+    nothing = np.empty(0, np.int64)
     for ts, watermark in (([20, 7], 15), ([12], 15), ([31], 26)):
-        column = np.array(ts)
-        bounds.advance([(column, column, column), nothing])
+        parts = (batch(list(range(len(ts))), ts), batch([], []))
+        bounds.advance(Arrivals(parts, (np.arange(len(ts)), nothing)))
         assert bounds.horizon == (watermark, watermark)
     assert bounds.oldest_seen(0, 15) == 14 - 4
     restored = EventTimeBounds(query, 5)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.window_join.routing import Places, RoundRobin
+from actors.window_join import Places, RoundRobin
 from joins.batch import Batch
 from joinsim.checks import check_topology
 from topologies.actor_graph import ActorGraph

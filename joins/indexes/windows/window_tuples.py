@@ -91,9 +91,10 @@ class WindowTuples(Stateful):
     def drop(self, before: int) -> tuple[int, Work]:
         """Drop positions less than *before*; return how many and what finding them cost."""
         counters = np.zeros(len(COUNTERS), np.int64)
-        begin = int(lower_bound(self.positions, self.begin, self.end, before, counters))
-        dropped = begin - self.begin
-        self.begin = begin
+        begin = np.empty(1, np.int64)
+        _find_places(self.positions, self.begin, self.end, np.array([before]), begin, counters)
+        dropped = int(begin[0]) - self.begin
+        self.begin += dropped
         return dropped, Work.from_counters(counters)
 
     def locate(self, ranges: Ranges) -> tuple[EncodedRanges, np.ndarray]:
@@ -104,9 +105,10 @@ class WindowTuples(Stateful):
         """
         encoded = encode_ranges(ranges, self.dtypes)
         counters = np.zeros(len(COUNTERS), np.int64)
-        start, stop = np.empty((2, len(encoded.start)), np.int64)
-        for bounds, places in ((encoded.start, start), (encoded.stop, stop)):
-            _find_places(self.positions, self.begin, self.end, bounds, places, counters)
+        bounds = np.concatenate((encoded.start, encoded.stop))
+        places = np.empty_like(bounds)
+        _find_places(self.positions, self.begin, self.end, bounds, places, counters)
+        start, stop = places[: len(bounds) // 2], places[len(bounds) // 2 :]
         located = encoded._replace(start=start, stop=np.maximum(start, stop))
         return located, counters
 

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.arrivals import Arrivals
+from joins.batch import Batch
 from joins.queries.windows import Window, WindowBounds, WindowError
 
 Arrival = tuple[int, int]
@@ -50,6 +52,12 @@ def seen_by_definition(
     return [place for place, t in before if t >= oldest]
 
 
+def arrivals_of(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Arrivals:
+    """Return arrivals of given ids, event times and arrival numbers, per stream."""
+    batches = tuple(Batch(id=ids, ts=ts, key=np.zeros_like(ids)) for ids, ts, _ in parts)
+    return Arrivals(batches, tuple(seq for _, _, seq in parts))
+
+
 def advance(
     tracker: WindowBounds, found: list[Arrival], begin: int, end: int, streams: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -60,7 +68,7 @@ def advance(
         seq = [i for i in range(begin, end) if found[i][0] == stream]
         ids, ts = np.arange(first, first + len(seq)), [found[i][1] for i in seq]
         parts.append((ids, np.array(ts, np.int64), np.array(seq, np.int64)))
-    return tracker.advance(parts)
+    return tracker.advance(arrivals_of(parts))
 
 
 @settings(deadline=None)
@@ -144,7 +152,7 @@ def test_memory_is_bounded_by_the_window(semantics: str, silent: int | None) -> 
         part = [(ts, ts, 2 * ts), (ts, ts, 2 * ts + 1)]
         if silent is not None:
             part[silent] = (nothing, nothing, nothing)
-        tracker.advance(part)
+        tracker.advance(arrivals_of(part))
         sizes.append(tracker.nbytes)
     assert max(sizes) <= 2 * 8 * 60
 

@@ -1,0 +1,310 @@
+"""Systems whose PEs each store a share of the whole window in one index and probe it.
+
+A `Router` finds what each tuple sees and sends it to the PEs where it is stored or probes, which a
+`Routing` says; a `Joiner` is a PE. A tuple alone decides, so router and PEs come to the same answer
+without exchanging a word. For a join to be complete and without duplicates, a tuple must meet every
+tuple of the other stream at exactly one PE: the PEs where one probes and those where the other is
+stored have one in common. Each routing achieves that in its own way, and pays for it elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from actors.probes import Probes, give_windows
+from actors.protocol import Actor, Context, Message, Payload
+from actors.results import Answers
+from actors.source import Fed
+from joins.batch import Batch, Schema
+from joins.hashing import partition
+from joins.indexes.index import Index, ranges_for, stored_columns
+from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.matches import Matches
+from joins.queries.conditions import Condition
+from joins.queries.query import JoinQuery
+from joins.queries.windows import Window, WindowBounds
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The PEs that each tuple of a batch goes to: those of its group.
+
+    Attributes
+    ----------
+    group
+        int64, a row per tuple.
+    members
+        bool, shape (groups, PEs): which PEs are in each group.
+    """
+
+    group: np.ndarray
+    members: np.ndarray
+
+    def at(self, pe: int) -> np.ndarray:
+        """Return which of the tuples go to *pe*, as a mask."""
+        here: np.ndarray = self.members[:, pe][self.group]
+        return here
+
+
+class Routing(Protocol):
+    """The places of tuples among PEs numbered from 0."""
+
+    def stored_at(self, stream: int, batch: Batch) -> Places:
+        """Return where the tuples of *batch*, of stream *stream*, are stored."""
+
+    def probes_at(self, stream: int, batch: Batch) -> Places:
+        """Return where they look for their matches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundRobin:
+    """Stored once, in turns; probes wherever the stream it is joined with is stored.
+
+    Attributes
+    ----------
+    sides
+        Per stream the PEs that store it.
+    """
+
+    sides: tuple[range, ...]
+
+    def stored_at(self, stream: int, batch: Batch) -> Places:
+        """Return one PE of the stream's own side, in the order of positions."""
+        side = self.sides[stream]
+        return Places(batch.id % len(side), self._alone[side])
+
+    def probes_at(self, stream: int, batch: Batch) -> Places:
+        """Return the other stream's side; in a self join there is but one."""
+        other = self.sides[len(self.sides) - 1 - stream]
+        return Places(np.zeros_like(batch.id), self._alone[other].any(axis=0, keepdims=True))
+
+    @cached_property
+    def _alone(self) -> np.ndarray:
+        """For each PE as a row the group of which it is the only member."""
+        return np.eye(max(self.sides[0].stop, self.sides[-1].stop), dtype=np.bool_)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replicated:
+    """Stored at all of *pes* PEs; probes at one, which the hash of its id chooses."""
+
+    pes: int
+
+    def stored_at(self, stream: int, batch: Batch) -> Places:
+        """Return all PEs."""
+        return Places(np.zeros_like(batch.id), np.ones((1, self.pes), np.bool_))
+
+    def probes_at(self, stream: int, batch: Batch) -> Places:
+        """Return one PE by hash of the tuple's position."""
+        return Places(partition(batch.id, self.pes), np.eye(self.pes, dtype=np.bool_))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """PEs in *rows* rows of *columns*, numbered row by row; each stream has one of the two axes.
+
+    A tuple of the first stream is stored at all PEs of a row, one of the second at all of a column;
+    a row and a column have one PE in common. In a self join a tuple is stored at a row and probes
+    at a column.
+    """
+
+    rows: int
+    columns: int
+    self_join: bool
+
+    def stored_at(self, stream: int, batch: Batch) -> Places:
+        """Return a row for the first stream, a column for the second."""
+        return self._line(stream, batch)
+
+    def probes_at(self, stream: int, batch: Batch) -> Places:
+        """Return where the tuples are stored; in a self join a column."""
+        return self._line(1 if self.self_join else stream, batch)
+
+    def _line(self, axis: int, batch: Batch) -> Places:
+        """Return one row (axis 0) or column (axis 1) for each tuple, by hash of its position."""
+        lines = (self.rows, self.columns)[axis]
+        line_of = np.indices((self.rows, self.columns))[axis].ravel()
+        return Places(partition(batch.id, lines), np.arange(lines)[:, None] == line_of)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByKey:
+    """Stored once and probes once, where the hash of the value compared for equality says.
+
+    In a self join the two may differ: ``T.a1 = T.b2`` stores by b and probes by a.
+
+    Attributes
+    ----------
+    pes
+        Number of PEs.
+    equalities
+        Per probing stream the condition with operator ``=``.
+    """
+
+    pes: int
+    equalities: tuple[Condition, ...]
+
+    def stored_at(self, stream: int, batch: Batch) -> Places:
+        """Return one PE by hash of the value that others compare themselves with."""
+        equality = self.equalities[len(self.equalities) - 1 - stream]
+        return self._home(batch.fields[equality.stored_field], equality)
+
+    def probes_at(self, stream: int, batch: Batch) -> Places:
+        """Return one PE by hash of the value that the tuple compares with others."""
+        equality = self.equalities[stream]
+        return self._home(batch.fields[equality.probe_field], equality)
+
+    def _home(self, values: np.ndarray, equality: Condition) -> Places:
+        keys = values.astype(equality.dtype, copy=False)
+        if equality.dtype == "float64":
+            keys = keys + 0.0  # -0.0 equals 0.0, but only one of them has its bits
+        return Places(partition(keys.view(np.int64), self.pes), np.eye(self.pes, dtype=np.bool_))
+
+
+@dataclass(frozen=True, slots=True)
+class Share(Payload):
+    """The arrivals that concern a PE: to be stored there, to probe there, or both.
+
+    Attributes
+    ----------
+    parts
+        One per stream of the query.
+    horizon
+        Per stream the least position that any later probe can see.
+    span
+        First and last arrival number of the batch they were part of.
+    """
+
+    parts: tuple[Probes, ...]
+    horizon: tuple[int, ...]
+    span: tuple[int, int]
+
+    bytes_of = ("parts", "horizon")
+    rows_of = ("parts",)
+
+
+class Router(Actor):
+    """Sends each of *pes* PEs the tuples that *routing* wants there.
+
+    A batch that every PE needs whole is sent once, to all that is wired: to the PEs, or to the
+    root of a tree that ends in them.
+
+    Port: ``joiner``.
+    """
+
+    state = ("_bounds",)
+
+    def __init__(
+        self, *, windows: tuple[Window, ...], self_join: bool, routing: Routing, pes: int
+    ) -> None:
+        self._bounds = WindowBounds(windows, self_join=self_join)
+        self._routing = routing
+        self._pes = pes
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Route one `Fed` batch."""
+        fed: Fed = message.payload
+        parts = give_windows(fed, self._bounds)
+        horizon, span = self._bounds.horizon, fed.span
+        places, everywhere = [], True
+        for stream, part in enumerate(parts):
+            stored = self._routing.stored_at(stream, part.batch)
+            probing = self._routing.probes_at(stream, part.batch)
+            places.append((stored, probing))
+            everywhere &= bool(stored.members.all() or probing.members.all())
+        if everywhere:
+            context.send("joiner", Share(parts, horizon, span))
+            return
+        for pe in range(self._pes):
+            share = tuple(
+                part.take(stored.at(pe) | probing.at(pe))
+                for part, (stored, probing) in zip(parts, places, strict=True)
+            )
+            if any(len(part) for part in share):
+                context.send("joiner", Share(share, horizon, span), to=pe)
+
+
+class Relay(Actor):
+    """An inner node of a tree that spreads messages to many actors, or gathers them from many.
+
+    Port: ``out``.
+    """
+
+    state = ()
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Send the payload to everybody downstream."""
+        context.send("out", message.payload)
+
+
+class Joiner(Actor):
+    """Stores the tuples that are to be stored at it, and probes with those that probe here.
+
+    Within a message all tuples are stored before any probes; a probe carries the positions it may
+    see, so it finds its predecessors and nothing else. What no later probe can see, expires.
+
+    Port: ``sink``.
+
+    Parameters
+    ----------
+    routing, pe
+        Where tuples are stored and probe, and which of the PEs this is.
+    index, options
+        Structure of the local windows (`WINDOW_INDEXES`), and what is set of it.
+    """
+
+    state = ("_indexes",)
+
+    def __init__(
+        self,
+        *,
+        query: JoinQuery,
+        schemas: tuple[Schema, ...],
+        routing: Routing,
+        pe: int,
+        index: str,
+        options: Mapping[str, Any],
+        pairs: bool,
+    ) -> None:
+        streams = range(len(query.streams))
+        self._routing = routing
+        self._pe = pe
+        self._pairs = pairs
+        self._stored_stream = [query.stored_stream(stream) for stream in streams]
+        self._probing = [query.conditions(stream, schemas) for stream in streams]
+        self._storing = [self._probing[other] for other in self._stored_stream]
+        self._indexes: list[Index] = [
+            WINDOW_INDEXES[index](conditions, **options) for conditions in self._storing
+        ]
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Store, probe, answer and expire."""
+        share: Share = message.payload
+        routing, pe = self._routing, self._pe
+        probing = []
+        for stream, part in enumerate(share.parts):
+            stored = part.batch.take(routing.stored_at(stream, part.batch).at(pe))
+            columns = stored_columns(self._storing[stream], stored)
+            context.charge(self._indexes[stream].insert(columns, stored.id))
+            probing.append(part.take(routing.probes_at(stream, part.batch).at(pe)))
+        if any(map(len, probing)):
+            matches, born_ns = [], []
+            for stream, part in enumerate(probing):
+                matches.append(self._probe(stream, part, context))
+                born_ns.append(part.born_ns)
+            context.send("sink", Answers(tuple(matches), tuple(born_ns), share.span))
+        for index, horizon in zip(self._indexes, share.horizon, strict=True):
+            context.charge(index.expire(horizon))
+
+    def _probe(self, stream: int, part: Probes, context: Context) -> Matches:
+        conditions = self._probing[stream]
+        columns = [part.batch.fields[condition.probe_field] for condition in conditions]
+        ranges = ranges_for(conditions, columns, part.start, part.stop)
+        result = self._indexes[self._stored_stream[stream]].probe(ranges, enumerate=self._pairs)
+        context.charge(result.work)
+        return result.of(stream, part.batch.id)

@@ -1,1 +1,0 @@
-"""Systems whose PEs each store a share of the whole window in one index and probe it."""
