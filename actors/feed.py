@@ -41,6 +41,14 @@ class StreamFile:
     directory: Path
     rows: int | None = None
 
+    @property
+    def tuples(self) -> int:
+        """How many tuples are read, by the footers of the segments."""
+        there: int = sum(
+            pq.read_metadata(path).num_rows for path in sorted(self.directory.glob("*.parquet"))
+        )
+        return there if self.rows is None else min(self.rows, there)
+
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Read the stream from position *start*, some thousand tuples at a time."""
         stop = self.rows
@@ -90,9 +98,14 @@ class StreamTable:
     table: pa.Table = field(repr=False)
     rows: int | None = None
 
+    @property
+    def tuples(self) -> int:
+        """How many tuples are read."""
+        return len(self.table) if self.rows is None else min(self.rows, len(self.table))
+
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Yield the stream from position *start*, some thousand tuples at a time."""
-        stop = len(self.table) if self.rows is None else min(self.rows, len(self.table))
+        stop = self.tuples
         for first in range(start, stop, _READ_ROWS):
             block = self.table.slice(first, min(_READ_ROWS, stop - first))
             ids = pa.array(np.arange(first, first + len(block)))

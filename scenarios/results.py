@@ -217,12 +217,17 @@ class ProbeSummary:
         Sums over all that was reported of each tuple.
     latency_ns
         From a tuple's birth until the last report of it left the system; -1 without any report.
+    stray_rows, stray_pairs
+        Rows that belong to no tuple that is still to come, or have a negative count, and the pairs
+        that they claim.
     """
 
     first: int
     count: np.ndarray
     fingerprint: np.ndarray
     latency_ns: np.ndarray
+    stray_rows: int = 0
+    stray_pairs: int = 0
 
 
 class RangeReader:
@@ -235,7 +240,7 @@ class RangeReader:
         self._file = pq.ParquetFile(path)
         self._columns = columns
         self._stream = stream
-        self._least_to_come = _least_to_come(self._file, columns[0])
+        self._least_to_come = least_to_come(self._file, columns[0])
         self._next_group = 0
         self._held = self._file.schema_arrow.empty_table().select(columns)
 
@@ -258,7 +263,7 @@ class RangeReader:
         return taken
 
 
-def _least_to_come(file: pq.ParquetFile, name: str) -> list[int]:
+def least_to_come(file: pq.ParquetFile, name: str) -> list[int]:
     """Return for each row group the smallest value of a column in it or any later one."""
     column = file.schema_arrow.get_field_index(name)
     least = [
@@ -273,14 +278,30 @@ def _least_to_come(file: pq.ParquetFile, name: str) -> list[int]:
 def read_summary(reader: RangeReader, first: int, stop: int) -> ProbeSummary:
     """Return what was reported of the tuples *first* to *stop* (exclusive)."""
     rows = reader.take(stop)
-    place = rows["probe_id"].to_numpy() - first
+    place, reported, fingerprints, latencies = (
+        rows[name].to_numpy() for name in ("probe_id", "count", "fingerprint", "latency_ns")
+    )
+    place = place - first
+    stray = (place < 0) | (reported < 0)
+    stray_pairs = int(np.abs(reported[stray]).sum())
+    if stray.any():
+        place, reported, fingerprints, latencies = (
+            column[~stray] for column in (place, reported, fingerprints, latencies)
+        )
     count = np.zeros(stop - first, np.int64)
     fingerprint = np.zeros(stop - first, np.uint64)
     latency_ns = np.full(stop - first, -1, np.int64)
-    np.add.at(count, place, rows["count"].to_numpy())
-    np.add.at(fingerprint, place, rows["fingerprint"].to_numpy())
-    np.maximum.at(latency_ns, place, rows["latency_ns"].to_numpy())
-    return ProbeSummary(first=first, count=count, fingerprint=fingerprint, latency_ns=latency_ns)
+    np.add.at(count, place, reported)
+    np.add.at(fingerprint, place, fingerprints)
+    np.maximum.at(latency_ns, place, latencies)
+    return ProbeSummary(
+        first=first,
+        count=count,
+        fingerprint=fingerprint,
+        latency_ns=latency_ns,
+        stray_rows=int(stray.sum()),
+        stray_pairs=stray_pairs,
+    )
 
 
 _STEPS_PER_DOUBLING = 256

@@ -57,7 +57,9 @@ def summary(report: Report) -> dict[str, Any]:
             "spurious": verdict.spurious,
             "expired": verdict.expired,
             "wrong": verdict.wrong,
+            "invented": verdict.invented,
             "late": verdict.late,
+            "unknown": verdict.unknown,
         },
         "approximation": approximation(report),
     }

@@ -44,6 +44,9 @@ def describe_verdict(verdict: Verdict) -> str:
     failed = [check.name for check in verdict.checks if check.passed is False]
     if failed:
         text += f" Failed: {', '.join(failed)}."
+    unknown = [check.name for check in verdict.checks if check.passed is None]
+    if unknown:
+        text += f" Not looked at: {', '.join(unknown)}."
     if verdict.late:
         text += f" {verdict.late:,} late tuples were dropped."
     return text

@@ -108,7 +108,9 @@ def _results_by_value(
     table = pq.read_table(summary, columns=["probe_id", "count"])
     columns = [batch.fields[kept.field] for batch in file.batches()]
     values = np.concatenate([np.empty(0), *columns])
-    return values[table["probe_id"].to_numpy()], table["count"].to_numpy()
+    probe_id, count = table["probe_id"].to_numpy(), table["count"].to_numpy()
+    known = (probe_id >= 0) & (probe_id < len(values))
+    return values[probe_id[known]], count[known]
 
 
 def _busiest_link(trace: Path, placement: Mapping[str, str]) -> tuple[str, int]:

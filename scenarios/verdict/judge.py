@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from actors.feed import StreamData
@@ -10,40 +10,42 @@ from actors.source import Feeding
 from joins.queries.query import JoinQuery
 from netsim.outcome import Outcome
 from scenarios.results import Histogram
-from scenarios.verdict.oracle_check import compare
-from scenarios.verdict.trace_checks import (
-    arrivals_of,
-    check_conservation,
-    check_fifo,
-    check_watermarks,
-    read_late,
-)
+from scenarios.verdict.lateness import check_lateness
+from scenarios.verdict.oracle_check import Comparison, compare
+from scenarios.verdict.second_reading import check_reading
+from scenarios.verdict.trace_checks import arrivals_of, check_conservation, check_fifo
 from scenarios.verdict.verdict import OFFENDERS_NAMED, Check, Offender, Verdict
 
 
 def judge(
     *,
     query: JoinQuery,
+    text: str,
+    bound: Mapping[str, str],
     files: tuple[StreamData, ...],
     feeding: Feeding,
     directory: Path,
     outcome: Outcome,
     claims_exact: bool,
+    listed: bool,
     pairs_directory: Callable[[], Path],
 ) -> tuple[Verdict, Histogram]:
     """Return the verdict on the run in *directory*, and the latencies of its tuples in ns.
 
+    *query* is what was run, *text* what a person wrote, with the names that are *bound* to values.
     A topology that claims exactness fails when a pair differs; one that does not is measured.
-    *pairs_directory* is called when pairs are needed that the run did not keep.
+    *listed* is whether the run wrote its pairs; *pairs_directory* is called when pairs are needed
+    that it did not write.
     """
     trace = directory / "trace.parquet"
-    late = read_late(directory, len(files))
+    lateness = check_lateness(files, feeding, directory)
     found = compare(
         query,
         files,
         directory,
         pairs_directory,
-        late=late,
+        listed=listed,
+        late=lateness.late,
         disorder=feeding.disorder,
         examples=OFFENDERS_NAMED,
     )
@@ -56,24 +58,31 @@ def judge(
         expired=found.expired,
         wrong=found.wrong,
         differing_tuples=found.differing_tuples,
-        late=sum(len(ids) for ids in late),
+        invented=found.invented,
+        inconsistent=found.inconsistent,
+        late=lateness.claimed,
         offenders=[
             Offender(
                 kind=kind,
                 probe_stream=stream,
                 probe_id=probe_id,
                 match_id=matches if len(matches) > 1 else matches[0],
-                arrivals_ms=arrivals_of(seq, trace),
+                arrivals_ms=arrivals_of(seq, trace) if seq >= 0 else {},
             )
             for kind, stream, probe_id, matches, seq in found.examples
+            if 0 <= stream < len(files)
         ],
     )
     verdict.checks = [
+        check_reading(text, bound, query),
         _oracle(verdict),
+        _rows(found),
+        _pairs(found),
         _window_bounds(verdict),
         check_conservation(outcome, trace),
         check_fifo(trace),
-        check_watermarks(query, files, feeding, late),
+        lateness.check(query, feeding, answered=found.answered_late),
+        Check(name="figures", passed=None, detail="latencies are the run's own"),
     ]
     return verdict, found.latencies
 
@@ -88,6 +97,39 @@ def _oracle(verdict: Verdict) -> Check:
     if not verdict.claims_exact:
         return Check(name="oracle", passed=None, detail=f"{detail} (no claim to exactness)")
     return Check(name="oracle", passed=verdict.exact, detail=detail)
+
+
+def _rows(found: Comparison) -> Check:
+    detail = "every row is of a tuple that may have pairs"
+    if found.stray_rows:
+        detail = (
+            f"{found.stray_rows:,} rows are of no tuple that may have pairs, and claim "
+            f"{found.invented:,}"
+        )
+        named = [e for e in found.examples if e[4] < 0]
+        if named:
+            _, stream, probe_id, matches, _ = named[0]
+            listed = ", ".join(map(str, matches))
+            detail += f": the first, tuple {probe_id} of stream {stream} with {listed}"
+    return Check(name="rows", passed=not found.stray_rows, detail=detail)
+
+
+def _pairs(found: Comparison) -> Check:
+    if not found.listed:
+        return Check(
+            name="pairs",
+            passed=None,
+            detail="not written: their counts and fingerprints alone were compared",
+        )
+    return Check(
+        name="pairs",
+        passed=not found.inconsistent,
+        detail=(
+            "read back from disk: each tuple has those that were reported"
+            if not found.inconsistent
+            else f"{found.inconsistent:,} tuples have other pairs on disk than were reported"
+        ),
+    )
 
 
 def _window_bounds(verdict: Verdict) -> Check:

@@ -1,4 +1,9 @@
-"""What came out against the oracle: counts and fingerprints first, pairs only where they differ."""
+"""What came out against the oracle: sums of every tuple first, pairs only where they differ.
+
+Of each probing tuple the oracle knows how many pairs it has, and their fingerprint. Compared with
+that are the sums that the run reported and, where it listed its pairs, the sums of the list as it
+is on disk. A row of a tuple that does not exist is read too: what it claims is too much.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,7 @@ from scenarios.results import (
     read_summary,
     summary_path,
 )
+from scenarios.verdict.listed_pairs import ListedPairs, StrayPair
 
 _CHUNK_ROWS = 8_192
 
@@ -37,11 +43,19 @@ class Comparison:
         Numbers of pairs.
     missing, duplicate, expired, wrong
         Numbers of pairs that differ, by kind.
+    invented
+        Of the wrong pairs, those of a probing tuple, or of a stream, that does not exist.
+    stray_rows
+        Rows, of reports and of the list, that belong to no probing tuple.
+    listed
+        Whether the run listed its pairs; *inconsistent* tuples were reported otherwise than listed.
+    answered_late
+        Tuples that were dropped as late, and answered.
     differing_tuples
         Probing tuples with a pair that differs.
     examples
         The first differing pairs: kind, probing stream, probe id, the matches' ids, and the probing
-        tuple's arrival number.
+        tuple's arrival number, -1 if there is no such tuple.
     latencies
         Of every tuple, in nanoseconds.
     """
@@ -52,6 +66,11 @@ class Comparison:
     duplicate: int = 0
     expired: int = 0
     wrong: int = 0
+    invented: int = 0
+    stray_rows: int = 0
+    listed: bool = False
+    inconsistent: int = 0
+    answered_late: int = 0
     differing_tuples: int = 0
     examples: list[tuple[str, int, int, tuple[int, ...], int]] = field(default_factory=list)
     latencies: Histogram = field(default_factory=Histogram)
@@ -63,6 +82,7 @@ def compare(
     directory: Path,
     pairs_directory: Callable[[], Path],
     *,
+    listed: bool,
     late: tuple[np.ndarray, ...] = (),
     disorder: Disorder | None = None,
     examples: int,
@@ -78,6 +98,8 @@ def compare(
     pairs_directory
         Called only when something differs: returns where the same run's pairs are, replaying it if
         they were not kept.
+    listed
+        Whether the run listed its pairs, in *directory* too.
     late
         Per stream the tuples that the run dropped as late; no pair of theirs is expected.
     disorder
@@ -85,15 +107,20 @@ def compare(
     examples
         How many differing pairs to remember.
     """
-    comparison = Comparison()
+    comparison = Comparison(listed=listed)
     late = late if query.interval or disorder else ()
-    differing = _compare_sums(query, files, directory, late, comparison)
+    differing, strays = _compare_sums(query, files, directory, late, comparison, examples)
     comparison.differing_tuples = sum(len(ids) for ids in differing)
     if comparison.differing_tuples:
         pairs = _compare_pairs(
             query, files, pairs_directory(), late, differing, comparison, examples
         )
         comparison.examples = _with_arrival_numbers(pairs, files, disorder)
+    comparison.wrong += comparison.invented
+    comparison.examples += [
+        ("wrong", stray.stream, stray.probe_id, stray.match_ids, -1)
+        for stray in strays[: examples - len(comparison.examples)]
+    ]
     return comparison
 
 
@@ -113,26 +140,57 @@ def _compare_sums(
     directory: Path,
     late: tuple[np.ndarray, ...],
     comparison: Comparison,
-) -> list[np.ndarray]:
-    """Return per probing stream the tuples whose count or fingerprint is not as expected."""
+    examples: int,
+) -> tuple[list[np.ndarray], list[StrayPair]]:
+    """Return per stream the tuples whose sums are not as expected, and pairs of no tuple at all."""
+    probing = [file.tuples for file in files]
+    if query.interval:
+        probing[1 - query.reach.base] = 0
     readers = [
         RangeReader(
             summary_path(directory, stream), ["probe_id", "count", "fingerprint", "latency_ns"]
         )
         for stream in range(len(files))
     ]
+    listed = None
+    if comparison.listed:
+        listed = ListedPairs(pairs_path(directory), query.streams, probing, examples=examples)
+    reported = 0
     differing: list[list[np.ndarray]] = [[] for _ in files]
     for expected in oracle.expected(query, _schemas(files), _chunks(files), late=late):
         if not len(expected):
             continue
-        first = int(expected.probe_id[0])
-        found = read_summary(readers[expected.stream], first, first + len(expected))
+        stream, first = expected.stream, int(expected.probe_id[0])
+        found = read_summary(readers[stream], first, first + len(expected))
+        count, fingerprint = found.count, found.fingerprint
+        comparison.stray_rows += found.stray_rows
+        comparison.invented += 0 if listed else found.stray_pairs
         comparison.expected += expected.total
-        comparison.produced += int(found.count.sum())
+        reported += int(count.sum()) + found.stray_pairs
         comparison.latencies.add(found.latency_ns[found.latency_ns >= 0])
-        unlike = (found.count != expected.count) | (found.fingerprint != expected.fingerprint)
-        differing[expected.stream].append(expected.probe_id[unlike])
-    return [np.concatenate(ids) if ids else np.empty(0, np.int64) for ids in differing]
+        if listed:
+            count, fingerprint = listed.take(stream, first + len(expected))
+            unlike = (found.count != count) | (found.fingerprint != fingerprint)
+            comparison.inconsistent += int(unlike.sum())
+        if late and len(late[stream]):
+            answered = expected.probe_id[count > 0]
+            comparison.answered_late += int(np.isin(answered, late[stream]).sum())
+        unlike = (count != expected.count) | (fingerprint != expected.fingerprint)
+        differing[stream].append(expected.probe_id[unlike])
+    for reader in readers:
+        left = reader.take(None)
+        comparison.stray_rows += len(left)
+        claimed = int(np.abs(left["count"].to_numpy()).sum())
+        comparison.invented += 0 if listed else claimed
+        reported += claimed
+    comparison.produced = reported
+    if listed:
+        listed.finish()
+        comparison.produced = listed.rows
+        comparison.invented = listed.stray_rows
+        comparison.stray_rows += listed.stray_rows
+    ids = [np.concatenate(ids) if ids else np.empty(0, np.int64) for ids in differing]
+    return ids, listed.strays if listed else []
 
 
 def _compare_pairs(
@@ -217,11 +275,18 @@ def _holds(
     stream: int,
     pairs: np.ndarray,
 ) -> np.ndarray:
-    """Return for each result whether it satisfies the query's predicates, window aside."""
-    holds = np.ones(len(pairs), bool)
+    """Return for each result whether it satisfies the query's predicates, window aside.
+
+    One with the id of a tuple that does not exist does not.
+    """
+    others = [other for other in range(len(files)) if other != stream] or [stream]
+    tuples_of = np.array([files[place].tuples for place in (stream, *others)])
+    holds: np.ndarray = np.all((pairs >= 0) & (pairs < tuples_of), axis=1)
+    if not holds.all():
+        holds[holds] = _holds(query, files, stream, pairs[holds])
+        return holds
     if not len(pairs):
         return holds
-    others = [other for other in range(len(files)) if other != stream] or [stream]
     tuples = [(stream, _fetch(files[stream], pairs[:, 0]))]
     tuples += [
         (other, _fetch(files[other], ids)) for other, ids in zip(others, pairs.T[1:], strict=True)

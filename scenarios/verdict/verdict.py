@@ -44,7 +44,9 @@ class Verdict:
 
     ``claims_exact`` is what the topology says of itself. ``spurious`` counts pairs that should not
     be there: ``expired`` ones satisfy the query but lie outside the window, ``wrong`` ones do not
-    satisfy it. ``differing_tuples`` counts the probing tuples with a pair that differs. ``late``
+    satisfy it; ``invented`` ones, of the wrong, are of a probing tuple or a stream that does not
+    exist. ``inconsistent`` tuples were reported with other pairs than were listed.
+    ``differing_tuples`` counts the probing tuples with a pair that differs. ``late``
     tuples were dropped by a watermark.
     """
 
@@ -55,6 +57,8 @@ class Verdict:
     duplicate: int = 0
     expired: int = 0
     wrong: int = 0
+    invented: int = 0
+    inconsistent: int = 0
     differing_tuples: int = 0
     late: int = 0
     checks: list[Check] = field(default_factory=list)
@@ -68,7 +72,13 @@ class Verdict:
     @property
     def exact(self) -> bool:
         """Whether exactly the expected pairs came out, each once."""
-        return not (self.missing or self.duplicate or self.spurious or self.differing_tuples)
+        wrong = self.missing or self.duplicate or self.spurious
+        return not (wrong or self.differing_tuples or self.inconsistent)
+
+    @property
+    def unknown(self) -> list[str]:
+        """What was not looked at: the checks without a finding, and why."""
+        return [f"{check.name}: {check.detail}" for check in self.checks if check.passed is None]
 
     @property
     def passed(self) -> bool | None:

@@ -1,0 +1,234 @@
+"""A second reading of the query's text, by another parser, compared with what was run.
+
+The joins and the oracle evaluate what our own parser read. Were it to read ``<=`` as ``<``, both
+would be wrong in the same way. So the text is read again by sqlglot, and both readings of each
+predicate are evaluated on tuples that are equal, a width apart, or near that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import product
+from math import isclose
+from typing import Any
+
+import numpy as np
+import sqlglot
+from sqlglot import exp
+
+from joins.oracle.match import evaluate
+from joins.queries.conditions import Field
+from joins.queries.query import JoinQuery, Predicate
+from joins.queries.windows import StreamWindows, Window
+from scenarios.verdict.verdict import Check
+
+_STRING = re.compile(r"'([^']*)'")
+_WINDOW = re.compile(
+    r"(?P<stream>\w+)?\s*\bAS\s*\(\s*SLIDE\s+INTERVAL\s+'(?P<slide>[^']*)'\s+ON\s+'(?P<length>[^']*)'"
+    r"\s*(?P<precise>PRECISE)?\s*\)",
+    re.IGNORECASE,
+)
+_WINDOW_BEGINS = re.compile(r"\bWINDOW\b", re.IGNORECASE)
+_COMPARE: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
+    exp.LT: np.less,
+    exp.LTE: np.less_equal,
+    exp.GT: np.greater,
+    exp.GTE: np.greater_equal,
+    exp.EQ: np.equal,
+    exp.NEQ: np.not_equal,
+}
+_NS = {
+    "NANOSECOND": 1,
+    "MICROSECOND": 10**3,
+    "MILLISECOND": 10**6,
+    "SECOND": 10**9,
+    "MIN": 60 * 10**9,
+    "MINUTE": 60 * 10**9,
+    "HOUR": 3_600 * 10**9,
+    "DAY": 86_400 * 10**9,
+}
+
+Column = tuple[str, str, int]
+"""Stream, field, and in a self join which tuple it is of: 1 for the newer, 2 for the earlier."""
+
+
+class _UnreadableError(Exception):
+    """A text that the second parser does not take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What a text says.
+
+    Attributes
+    ----------
+    streams
+        Names in the order of FROM.
+    predicates
+        Each with the columns that it compares, and a function of their values.
+    extents
+        Of the windows, by stream (None is for all), slide, length and whether they are precise; or
+        of the interval, its probe and base stream and its ends. Quantities are numbers of tuples or
+        nanoseconds.
+    widths
+        Of the bands.
+    """
+
+    streams: tuple[str, ...]
+    predicates: list[tuple[set[Column], Callable[[Mapping[Column, Any]], Any]]]
+    extents: list[tuple[Any, ...]]
+    widths: list[float] = field(default_factory=list)
+
+
+def check_reading(text: str, bound: Mapping[str, str], query: JoinQuery) -> Check:
+    """Check that *query* is what *text* says with the names that are *bound* replaced."""
+    try:
+        second = read_again(text, bound)
+    except (_UnreadableError, sqlglot.errors.SqlglotError) as error:
+        detail = f"the text could not be read a second time: {str(error).splitlines()[0]}"
+        return Check(name="query", passed=None, detail=detail)
+    differs = difference(query, second)
+    detail = f"another parser reads {differs}" if differs else "another parser reads the same"
+    return Check(name="query", passed=differs is None, detail=detail)
+
+
+def read_again(text: str, bound: Mapping[str, str]) -> Reading:
+    """Read *text* with sqlglot, its clause of windows apart, which is no SQL."""
+    strings = [found.group(1).strip() for found in _STRING.finditer(text)]
+    # Quantities go by number: sqlglot would take those of intervals apart.
+    numbers = iter(range(len(strings)))
+    masked = _STRING.sub(lambda _: f"'{next(numbers)}'", text.strip().rstrip(";"))
+    select, *windows = _WINDOW_BEGINS.split(masked)
+    tree = sqlglot.parse_one(select)
+    if not isinstance(tree, exp.Select) or len(windows) > 1 or tree.args.get("where") is None:
+        raise _UnreadableError("it is no SELECT with a WHERE and at most one WINDOW")
+    streams = tuple(table.name for table in tree.find_all(exp.Table))
+    reading = Reading(streams=streams, predicates=[], extents=[])
+
+    def extent(number: str) -> int:
+        spelt = strings[int(number)]
+        return _quantity(bound.get(spelt, spelt))
+
+    for clause in windows:
+        for found in _WINDOW.finditer(clause):
+            sizes = (extent(found["slide"]), extent(found["length"]))
+            reading.extents.append((found["stream"], *sizes, bool(found["precise"])))
+    conditions = tree.args["where"].this
+    for part in conditions.flatten() if isinstance(conditions, exp.And) else [conditions]:
+        if isinstance(part, exp.Between):
+            reading.extents.append(_interval(part, streams, extent))
+        else:
+            reading.predicates.append(_predicate(part.unnest(), streams, reading.widths))
+    return reading
+
+
+def difference(query: JoinQuery, second: Reading) -> str | None:
+    """Return what another parser reads otherwise than *query* says; None if nothing."""
+    if query.streams != second.streams:
+        return f"the streams {', '.join(second.streams)}"
+    if not _same(_extents(query), second.extents):
+        return f"windows or interval {second.extents}, not {_extents(query)}"
+    if len(query.predicates) != len(second.predicates):
+        return f"{len(second.predicates)} predicates, not {len(query.predicates)}"
+    for predicate, (columns, holds) in zip(query.predicates, second.predicates, strict=True):
+        first = {_column(query, side) for side in predicate.fields}
+        if first != columns:
+            return f"{sorted(columns)} where {predicate} was run"
+        left, right = (_column(query, side) for side in predicate.fields)
+        values = _tuples(left, right, [*second.widths, *_widths(predicate)])
+        if not np.array_equal(evaluate(predicate, values[left], values[right]), holds(values)):
+            return f"another condition where {predicate} was run"
+    return None
+
+
+def _same(one: list[tuple[Any, ...]], other: list[tuple[Any, ...]]) -> bool:
+    """Return whether extents are equal, but for how a float of many years in ns is rounded."""
+    return len(one) == len(other) and all(
+        a == b or (isinstance(a, int) and isinstance(b, int) and isclose(a, b, rel_tol=1e-13))
+        for mine, theirs in zip(one, other, strict=True)
+        for a, b in zip(mine, theirs, strict=True)
+    )
+
+
+def _tuples(left: Column, right: Column, widths: list[float]) -> dict[Column, np.ndarray]:
+    """Return pairs of values that are equal, or about as far apart as any of *widths*."""
+    steps = {0.0, 1.0, *widths, *(2 * width for width in widths), *(width / 2 for width in widths)}
+    near = {move for step in steps for move in (step, np.nextafter(step, 0), np.nextafter(step, 9))}
+    pairs = np.array([*product((0.0,), near), *product(near, (0.0,)), *product(near, near)])
+    pairs = np.concatenate([pairs, -pairs])
+    return {left: pairs[:, 0], right: pairs[:, 1]}
+
+
+def _widths(predicate: Predicate) -> list[float]:
+    width = getattr(predicate.operator, "width", None)
+    return [] if width is None else [float(width)]
+
+
+def _column(query: JoinQuery, side: Field) -> Column:
+    return query.streams[side.stream], side.name, side.role
+
+
+def _extents(query: JoinQuery) -> list[tuple[Any, ...]]:
+    """Return the windows or the interval of *query*, as `Reading.extents`."""
+    if query.interval:
+        reach = query.reach
+        base, probe = query.streams[reach.base], query.streams[1 - reach.base]
+        return [(probe, base, reach.lower_ns, reach.upper_ns)]
+    named: list[tuple[str | None, Window]] = [(None, query.windows[0])]
+    if isinstance(query.window, StreamWindows):
+        sizes = dict(zip(query.streams, query.windows, strict=True))
+        named = [(stream, sizes[stream]) for stream in query.window.streams]
+    return [(name, w.slide, w.length, w.semantics == "precise") for name, w in named]
+
+
+def _quantity(text: str) -> int:
+    """Return a number of tuples, or a time in nanoseconds."""
+    if text.isdigit():
+        return int(text)
+    text = text.replace("µ", "u").replace("μ", "u")
+    interval = sqlglot.parse_one(f"SELECT INTERVAL '{text}'").expressions[0]
+    unit = interval.unit.name.removesuffix("S") if interval.unit else ""
+    if unit not in _NS:
+        raise _UnreadableError(f"{text!r} is no quantity with a unit of SQL")
+    return round(Decimal(interval.this.name) * _NS[unit])
+
+
+def _interval(
+    between: exp.Between, streams: tuple[str, ...], extent: Callable[[str], int]
+) -> tuple[str, str, int, int]:
+    ends, bases = [], []
+    for end in (between.args["low"], between.args["high"]):
+        moved = isinstance(end, (exp.Add, exp.Sub))
+        bases.append(_column_of(end.this if moved else end, streams)[0])
+        distance = extent(end.expression.this.name) if moved else 0
+        ends.append(-distance if isinstance(end, exp.Sub) else distance)
+    if len(set(bases)) > 1:
+        raise _UnreadableError("the ends of BETWEEN are of two streams")
+    return _column_of(between.this, streams)[0], bases[0], ends[0], ends[1]
+
+
+def _predicate(
+    node: exp.Expr, streams: tuple[str, ...], widths: list[float]
+) -> tuple[set[Column], Callable[[Mapping[Column, Any]], Any]]:
+    if type(node) not in _COMPARE:
+        raise _UnreadableError(f"{node.sql()} is no comparison")
+    compare = _COMPARE[type(node)]
+    if isinstance(node.this, exp.Abs):
+        left = _column_of(node.this.this.this, streams)
+        right = _column_of(node.this.this.expression, streams)
+        width = float(node.expression.name)
+        widths.append(width)
+        return {left, right}, lambda values: compare(abs(values[left] - values[right]), width)
+    left, right = _column_of(node.this, streams), _column_of(node.expression, streams)
+    return {left, right}, lambda values: compare(values[left], values[right])
+
+
+def _column_of(node: exp.Expr, streams: tuple[str, ...]) -> Column:
+    if not isinstance(node, exp.Column):
+        raise _UnreadableError(f"{node.sql()} is no field")
+    if len(streams) > 1:
+        return node.table, node.name, 0
+    return streams[0], node.name[:-1], int(node.name[-1])
