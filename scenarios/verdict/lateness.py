@@ -1,9 +1,8 @@
 """What a run says it dropped as late, checked against when its tuples arrived.
 
-Sources send their tuples batch by batch, each followed by a watermark: the latest event time so
-far, less the lag. A tuple is late if it is older than the watermark of the batches before its own.
-A joiner's watermark may be behind that of the sources, so it may take a tuple that they would call
-late; it may not drop one that they would not.
+A watermark is at most the latest event time that has arrived, less the lag. A tuple may be late if
+it is older than that when it arrives. A joiner's watermark may be further behind, so it may take a
+tuple that was late by this rule; it may not drop one that was not.
 """
 
 from __future__ import annotations
@@ -113,20 +112,18 @@ class _Claims:
 def _mark_justified(files: tuple[StreamData, ...], feeding: Feeding, claims: list[_Claims]) -> int:
     """Mark the claims that may be true; return how many tuples arrived behind the watermark."""
     feed = open_feed(files, feeding.disorder)
-    rows = feeding.batch_rows * -(-_CHUNK_ROWS // feeding.batch_rows)  # whole batches
     latest, behind, begin = int(_INT64.min), 0, 0
-    while (arrivals := feed.take(rows)) is not None:
+    while (arrivals := feed.take(_CHUNK_ROWS)) is not None:
         ts = np.empty(arrivals.rows, np.int64)
         for part, seq in zip(arrivals.parts, arrivals.seq, strict=True):
             ts[seq - begin] = part.ts
-        batches = np.maximum.reduceat(ts, np.arange(0, len(ts), feeding.batch_rows))
-        before = np.maximum.accumulate(np.concatenate([[latest], batches]))
+        before = np.maximum.accumulate(np.concatenate([[latest], ts]))
         # A watermark before the beginning of time passes nothing.
         watermark = np.maximum(before, _INT64.min + feeding.lag_ns) - feeding.lag_ns
         if not feeding.watermarks:
             watermark[:] = _INT64.min
         for part, seq, claim in zip(arrivals.parts, arrivals.seq, claims, strict=True):
-            passed = watermark[(seq - begin) // feeding.batch_rows]
+            passed = watermark[seq - begin]
             behind += int((part.ts < passed).sum())
             claim.mark(part.id, part.ts, passed)
         latest, begin = int(before[-1]), begin + len(ts)
