@@ -192,7 +192,7 @@ def _expected(plan: Plan) -> tuple[int, Totals]:
         nonlocal rows
         arrivals: Arrivals | None
         while (arrivals := feed.take(_CHUNK_ROWS)) is not None:
-            rows += arrivals.rows
+            rows += len(arrivals)
             yield arrivals
 
     for matches in expected(plan.query, [file.schema for file in plan.files], chunks()):

@@ -26,7 +26,7 @@ def time_on_streams(plan: Plan, makings: Mapping[str, Making]) -> dict[str, floa
         for name, making in timed.items()
     }
     arrivals = open_feed(plan.files, None).take(filling + max(wanted.values()))
-    if arrivals is None or arrivals.rows <= filling:
+    if arrivals is None or len(arrivals) <= filling:
         return {}
     rows = RowMaker(plan.query, [file.schema for file in plan.files]).make(arrivals)
     unit_ps = plan.profile.unit_ps

@@ -256,6 +256,6 @@ def split_by_stream(files: Sequence[StreamData], arrived: np.ndarray) -> list[np
             arrivals = feed.take(min(_READ_ROWS, int(number) - taken))
             if arrivals is None:
                 break
-            taken += arrivals.rows
+            taken += len(arrivals)
         split[:, place] = feed.position
     return list(split)

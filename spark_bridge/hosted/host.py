@@ -257,7 +257,7 @@ def _batches(arrivals: Arrivals, *, last: bool) -> pa.Table:
     tuples, parcels = [], []
     for first in range(begin, stop, _BATCH_ROWS):
         batch = arrivals.between(first, min(first + _BATCH_ROWS, stop))
-        tuples.append(batch.rows)
+        tuples.append(len(batch))
         parcels.append(arrivals_parcel(batch, last=last and first + _BATCH_ROWS >= stop))
     return pa.table({"tuples": pa.array(tuples, pa.int64()), "parcel": pa.array(parcels)})
 
