@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from actors.probes import Probes, give_windows
-from actors.protocol import FEEDBACK, HEADER_BYTES, Actor, Context, Message
-from actors.results import Answers
+from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
+from actors.results import Found, send_answers
 from actors.source import Fed
 from joins.batch import Batch, Schema
 from joins.indexes.index import Index, ranges_for, stored_columns
@@ -37,12 +37,11 @@ from joins.work import Work
 RIGHTWARD, LEFTWARD = 0, 1
 """The two flows: R enters at the first core, S at the last."""
 
-_NUMBERS_BYTES = 24
 _END = int(np.iinfo(np.int64).max)  # A position behind all others.
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Payload):
     """Tuples of one flow on their way to the next core; there may be none.
 
     Attributes
@@ -69,15 +68,8 @@ class Flow:
     last: bool
     span: tuple[int, int]
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return HEADER_BYTES + _NUMBERS_BYTES + self.part.nbytes
-
-    @property
-    def rows(self) -> int:
-        """Number of tuples."""
-        return len(self.part)
+    bytes_of = ("direction", "part", "passed", "horizon")
+    rows_of = ("part",)
 
 
 class Driver(Actor):
@@ -125,6 +117,11 @@ class Sighting:
 
     seeing: Probes
     result: ProbeResult
+
+    def of(self, stream: int, span: tuple[int, int]) -> Found:
+        """Return what tuples of *stream* see."""
+        matches = self.result.of(stream, self.seeing.batch.id)
+        return Found(matches, self.seeing.born_ns, span)
 
 
 class Segment(Stateful):
@@ -265,12 +262,12 @@ class Core(Actor):
         way, streams = flow.direction, self._streams
         if len(flow.part):
             self._reached[way] = int(flow.part.batch.id[-1]) + 1
-        sightings = []
+        found = []
         for segment, before in self._met_by(flow, context):
             arriving, here, work = segment.meet(flow.part, before=before, pairs=self._pairs)
             context.charge(work)
-            sightings += [(streams[way], arriving), (streams[1 - way], here)]
-        self._answer(sightings, flow.span, context)
+            found += [arriving.of(streams[way], flow.span), here.of(streams[1 - way], flow.span)]
+        send_answers(found, context)
         leaving = self._settle(flow, context)
         if not self._is_end[way]:
             port = "right" if way == RIGHTWARD else FEEDBACK
@@ -293,16 +290,6 @@ class Core(Actor):
     def _segment(self, direction: int, index: str) -> Segment:
         """Return an empty segment for tuples that flow in *direction*."""
         return Segment(self._schemas[direction], self._seen_by[direction], index)
-
-    def _answer(
-        self, sightings: list[tuple[int, Sighting]], span: tuple[int, int], context: Context
-    ) -> None:
-        """Send the matches to the sink, if there are any."""
-        some = [(stream, sighting) for stream, sighting in sightings if len(sighting.seeing)]
-        if some:
-            matches = tuple(s.result.of(stream, s.seeing.batch.id) for stream, s in some)
-            born_ns = tuple(sighting.seeing.born_ns for _, sighting in some)
-            context.send("sink", Answers(matches, born_ns, span))
 
 
 class RestingCore(Core):

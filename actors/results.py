@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from actors.protocol import Actor, Context, Message, Payload
+from joins.batch import Batch
 from joins.matches import Matches
 
 _PROBE_BYTES = 16
@@ -45,6 +48,31 @@ class Answers(Payload):
         return nbytes
 
 
+class Found(NamedTuple):
+    """The matches of some probes of one message.
+
+    Attributes
+    ----------
+    matches, born_ns
+        The matches, and for each row the virtual birth time of the probing tuple, int64.
+    span
+        First and last arrival number of the message.
+    """
+
+    matches: Matches
+    born_ns: np.ndarray
+    span: tuple[int, int]
+
+
+def send_answers(found: Iterable[Found], context: Context) -> None:
+    """Send the sink what was *found*, in one message, if there is a row at all."""
+    found = [one for one in found if len(one.matches)]
+    if found:
+        matches, born_ns, spans = zip(*found, strict=True)
+        firsts, lasts = zip(*spans, strict=True)
+        context.send("sink", Answers(matches, born_ns, (min(firsts), max(lasts))))
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """Some matches as they left the system, with the latency of each probing tuple in ns."""
@@ -77,6 +105,20 @@ class Late(Payload):
 
     bytes_of = ("ids", "ts")
     rows_of = ("ids",)
+
+
+def report_late(
+    stream: int,
+    batch: Batch,
+    late: np.ndarray,
+    watermark: int,
+    span: tuple[int, int],
+    context: Context,
+) -> None:
+    """Send the sink the tuples of *batch* that the mask *late* names, if there are any."""
+    if late.any():
+        batch = batch.take(np.flatnonzero(late))
+        context.send("sink", Late(stream, batch.id, batch.ts, watermark, span))
 
 
 @dataclass(frozen=True, slots=True)

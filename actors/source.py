@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -103,6 +104,15 @@ class Fed(Payload):
     def span(self) -> tuple[int, int]:
         """First and last arrival number."""
         return self.arrivals.span
+
+    def slice(self, starts: Sequence[int], stops: Sequence[int]) -> Fed:
+        """Return per stream the rows from a start to a stop (exclusive), as views."""
+        rows = [slice(*ends) for ends in zip(starts, stops, strict=True)]
+        arrivals = Arrivals(
+            tuple(p.slice(r.start, r.stop) for p, r in zip(self.arrivals.parts, rows, strict=True)),
+            tuple(seq[r] for seq, r in zip(self.arrivals.seq, rows, strict=True)),
+        )
+        return Fed(arrivals, tuple(born[r] for born, r in zip(self.born_ns, rows, strict=True)))
 
 
 def birth_ns(seq: np.ndarray, rate_tps: int | None, now: int) -> np.ndarray:

@@ -35,39 +35,30 @@ import numpy as np
 from actors.interval_join.distribution import Assignment, BySplitKey, Homes
 from actors.interval_join.emitter import REPLICA_BYTES, Emitter, keyed
 from actors.interval_join.source import BEGINNING, Share
-from actors.protocol import FEEDBACK, HEADER_BYTES, NO_SPAN, Actor, Context, Message
+from actors.protocol import FEEDBACK, HEADER_BYTES, Actor, Context, Message, Payload
 from joins.key_splitting import HEURISTICS, Split, add_counts, copies, loads
 from joins.state import State
 
 
 @dataclass(frozen=True, slots=True)
-class KeyCounts:
+class KeyCounts(Payload):
     """An emitter's count of tuples per key in one round (emitter to master)."""
 
     round: int
     keys: np.ndarray
     counts: np.ndarray
 
-    span = NO_SPAN
-
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return HEADER_BYTES + self.keys.nbytes + self.counts.nbytes
-
-    @property
-    def rows(self) -> int:
-        """Number of keys."""
-        return len(self.keys)
+    bytes_of = ("keys", "counts")
+    rows_of = ("keys",)
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
+class Assigned(Payload):
     """The replicas of each key from now on, its home alone where none are named."""
 
     assignment: Assignment
 
-    span = NO_SPAN
+    rows_of = ("assignment",)
 
     @property
     def nbytes(self) -> int:
@@ -75,21 +66,14 @@ class Assigned:
         replicas = sum(len(among) for among in self.assignment.values())
         return HEADER_BYTES + 8 * len(self.assignment) + REPLICA_BYTES * replicas
 
-    @property
-    def rows(self) -> int:
-        """Number of keys."""
-        return len(self.assignment)
-
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(Payload):
     """An emitter has taken a step of the change, at this turn or time (emitter to master)."""
 
     value: int
 
-    span = NO_SPAN
-    nbytes = HEADER_BYTES + 8
-    rows = 0
+    bytes_of = ("value",)
 
 
 class AllReached(Reached):

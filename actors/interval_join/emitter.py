@@ -61,7 +61,7 @@ class Tuples(RowsPayload):
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
         replicas = len(self.targets) + len(self.ends)
-        return HEADER_BYTES + REPLICA_BYTES * replicas + self.data.batch.nbytes
+        return HEADER_BYTES + REPLICA_BYTES * replicas + self.data.nbytes
 
 
 class _Batch(NamedTuple):

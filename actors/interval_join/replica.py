@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from actors.interval_join.emitter import Tuples
 from actors.interval_join.source import BEGINNING, END, Rows
 from actors.protocol import Actor, Context, Message
-from actors.results import Answers, Collected, Late
+from actors.results import Collected, Found, report_late, send_answers
 from joins.batch import Schema
 from joins.hashing import partition
 from joins.interval_join import IntervalJoin
-from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from joins.state import Stateful
 
@@ -148,47 +146,11 @@ class Collector(Stateful):
         return due
 
 
-class Found(NamedTuple):
-    """The pairs of one batch: a row per base tuple, with the birth of the tuple that found it.
-
-    Attributes
-    ----------
-    matches, born_ns
-        The pairs, and a virtual time for each row.
-    span
-        First and last arrival number of the batch.
-    """
-
-    matches: Matches
-    born_ns: np.ndarray
-    span: tuple[int, int]
-
-
-def send_answers(found: Iterable[Found], context: Context) -> None:
-    """Send the sink the pairs of the batches of one message, if there are any."""
-    found = [batch for batch in found if len(batch.matches)]
-    if found:
-        span = (min(batch.span[0] for batch in found), max(batch.span[1] for batch in found))
-        matches = tuple(batch.matches for batch in found)
-        context.send("sink", Answers(matches, tuple(batch.born_ns for batch in found), span))
-
-
-def report_late(
-    stream: int, data: Rows, late: np.ndarray, watermark: int, context: Context
-) -> None:
-    """Send the sink the tuples of *data* that the mask *late* names, if there are any."""
-    if late.any():
-        batch = data.batch.take(np.flatnonzero(late))
-        context.send("sink", Late(stream, batch.id, batch.ts, watermark, data.span))
-
-
 def drop_late(stream: int, data: Rows, watermark: int, context: Context) -> Rows:
     """Return the tuples of *data* that *watermark* has not passed; report the others."""
     late = data.batch.ts < watermark
-    if not late.any():
-        return data
-    report_late(stream, data, late, watermark, context)
-    return data.take(np.flatnonzero(~late))
+    report_late(stream, data.batch, late, watermark, data.span, context)
+    return data.take(np.flatnonzero(~late)) if late.any() else data
 
 
 class Replica(Actor):
@@ -251,7 +213,7 @@ class Replica(Actor):
         own = self._own(tuples)
         late = data.batch.ts < watermark
         if late.any():
-            report_late(stream, data, late & own, watermark, context)
+            report_late(stream, data.batch, late & own, watermark, data.span, context)
             own, data = own[~late], data.take(np.flatnonzero(~late))
         joined = self._join.join(
             stream, data.batch, own, watermark=watermark, low_watermark=low, enumerate=self._pairs

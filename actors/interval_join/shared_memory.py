@@ -6,9 +6,10 @@ import numpy as np
 
 from actors.interval_join.distribution import Assignment
 from actors.interval_join.emitter import Tuples
-from actors.interval_join.replica import Found, Watermarks, drop_late, send_answers
+from actors.interval_join.replica import Watermarks, drop_late
 from actors.interval_join.source import Rows
 from actors.protocol import Actor, Context, Message
+from actors.results import Found, send_answers
 from joins.batch import Schema
 from joins.hashing import partition
 from joins.interval_join import IntervalJoin

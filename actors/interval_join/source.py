@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from actors.feed import StreamData
-from actors.protocol import HEADER_BYTES, NO_SPAN
+from actors.protocol import NO_SPAN, Payload
 from actors.source import Feeding, Source, birth_ns
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
@@ -40,6 +40,11 @@ class Rows:
         return len(self.seq)
 
     @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes: the tuples alone."""
+        return self.batch.nbytes
+
+    @property
     def span(self) -> tuple[int, int]:
         """First and last arrival number."""
         return (int(self.seq.min()), int(self.seq.max())) if len(self.seq) else NO_SPAN
@@ -66,15 +71,14 @@ class Rows:
         )
 
 
-class RowsPayload:
+class RowsPayload(Payload):
     """A payload that is about the tuples *data*."""
 
+    __slots__ = ()
     data: Rows
 
-    @property
-    def rows(self) -> int:
-        """Number of tuples."""
-        return len(self.data)
+    bytes_of = ("data",)
+    rows_of = ("data",)
 
     @property
     def span(self) -> tuple[int, int]:
@@ -99,11 +103,6 @@ class Share(RowsPayload):
     data: Rows
     watermark: int
     last: bool
-
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return HEADER_BYTES + self.data.batch.nbytes
 
 
 class StreamSource(Source):

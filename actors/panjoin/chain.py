@@ -95,7 +95,7 @@ class Chain(Stateful):
         """Use splitters that a worker has sampled for subwindows to come."""
         self._splitters = splitters
 
-    def store(self, batch: Batch, codes: np.ndarray) -> list[tuple[int, Create | None, Insert]]:
+    def store(self, batch: Batch, codes: np.ndarray) -> list[tuple[int, Insert]]:
         """Cut a batch at the ends of subwindows.
 
         A tuple that is older than the newest of a closed subwindow is for that one's buffer. In
@@ -111,24 +111,23 @@ class Chain(Stateful):
         Returns
         -------
         list
-            Per subwindow: its worker, its creation if it is new, what is inserted.
+            Per subwindow: its worker, and what is inserted.
         """
         self.choice.measure_batch(codes)
-        commands: list[tuple[int, Create | None, Insert]] = []
+        commands: list[tuple[int, Insert]] = []
         left = batch
         while len(left):
             closed = [link for link in self._links if not self._is_open(link)]
             home = np.searchsorted([link.newest_id for link in closed], left.id)
             for place in np.unique(home[home < len(closed)]).tolist():
                 link, late = closed[place], _rows_of(left, home == place)
-                insert = Insert(self._stream, link.number, late, fills=False, late=True)
-                commands.append((link.worker, None, insert))
+                commands.append((link.worker, Insert(self._stream, link.number, late, late=True)))
             left = _rows_of(left, home == len(closed))
             if len(left):
-                link, created, new, left = self._fill(left)
+                link, create, new, left = self._fill(left)
                 fills = link.tuples == self._rule.capacity or len(left) > 0
-                insert = Insert(self._stream, link.number, new, fills=fills, late=False)
-                commands.append((link.worker, created, insert))
+                insert = Insert(self._stream, link.number, new, create, fills=fills)
+                commands.append((link.worker, insert))
         return commands
 
     def _is_open(self, link: _Link) -> bool:
@@ -139,12 +138,12 @@ class Chain(Stateful):
 
         Return that, its creation if it is new, these tuples, and the rest.
         """
-        created = None
+        create = None
         stretches = self._stretches(batch.ts)
         first = int(stretches.min())
         link = self._links[-1] if self._links else None
         if link is None or not self._is_open(link) or link.stretch < first:
-            link, created = self._create(first)
+            link, create = self._create(first)
         fitting = stretches <= link.stretch
         room = self._rule.capacity - link.tuples
         if np.count_nonzero(fitting) > room:  # Positions are in the order of event times.
@@ -154,7 +153,7 @@ class Chain(Stateful):
         self._stored += len(new)
         link.newest_id = max(link.newest_id, int(new.id.max()))
         link.newest_ns = max(link.newest_ns, int(new.ts.max()))
-        return link, created, new, _rows_of(batch, ~fitting)
+        return link, create, new, _rows_of(batch, ~fitting)
 
     def expire(self, before: int) -> list[tuple[int, Expire]]:
         """Drop subwindows all of whose tuples are at positions less than *before*.
@@ -179,7 +178,7 @@ class Chain(Stateful):
         link = _Link(number, worker, self._stored, stretch)
         self._links.append(link)
         splitters = self._splitters if structure == "rap_table" else None
-        return link, Create(self._stream, number, link.first, structure, splitters)
+        return link, Create(link.first, structure, splitters)
 
     def _stretches(self, ts: np.ndarray) -> np.ndarray:
         """Return the stretch of event time that each tuple is in: one for all without a bound."""

@@ -16,15 +16,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from actors.panjoin.chain import Chain, ChainRule
-from actors.panjoin.payloads import Commands, Create, Expire, Feedback, Insert, Result
+from actors.panjoin.payloads import Commands, Expire, Feedback, Insert, Result
 from actors.panjoin.worker import IndexedQuery, ResultsTo, WorkerSubwindows
 from actors.probes import Probes, give_windows
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message
-from actors.results import Answers, Late
+from actors.results import Found, report_late, send_answers
 from actors.source import Fed
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
-from joins.epochs import EpochCut, EpochCutter, MergeThreshold
+from joins.epochs import EpochCutter, MergeThreshold
 from joins.event_time import NO_WATERMARK, EventTimeBounds
 from joins.indexes.columns import encode
 from joins.indexes.panjoin.lookup import sort_codes
@@ -151,23 +151,13 @@ class Collector(Stateful):
         full = []
         arrivals = fed.arrivals
         for cut in self._cutter.cut([part.ts for part in arrivals.parts], arrivals.seq):
-            piece = _piece_of(fed, cut)
+            piece = fed.slice(cut.starts, cut.stops)
             # Window by window as batches go: the horizon is then that of the batch.
             self._gathered.append(give_windows(piece, self._bounds))
             self._spans.append(piece.span)
             if cut.ends_epoch:
                 full.append(self._pack())
         return full
-
-
-def _piece_of(fed: Fed, cut: EpochCut) -> Fed:
-    """Return the part of *fed* that a cut covers."""
-    rows = list(zip(cut.starts, cut.stops, strict=True))
-    arrivals = Arrivals(
-        tuple(p.slice(*r) for p, r in zip(fed.arrivals.parts, rows, strict=True)),
-        tuple(s[slice(*r)] for s, r in zip(fed.arrivals.seq, rows, strict=True)),
-    )
-    return Fed(arrivals, tuple(b[slice(*r)] for b, r in zip(fed.born_ns, rows, strict=True)))
 
 
 class Mirror(Stateful):
@@ -191,22 +181,18 @@ class Mirror(Stateful):
         """Remember the commands to a worker until it answers."""
         self._sent[worker, commands.number] = commands
 
-    def translate(self, feedback: Feedback, context: Context) -> Answers | None:
-        """Catch up with a worker and return its answer as tuples; None if nothing was probed."""
+    def translate(self, feedback: Feedback, context: Context) -> None:
+        """Catch up with a worker, and send its answer on as tuples."""
         commands = self._sent.pop((feedback.worker, feedback.number))
         subwindows = self._workers[feedback.worker]
-        context.charge(subwindows.create_and_insert(commands))
-        answers = None
-        if any(map(len, commands.probe)):
-            found = tuple(
-                self._read(stream, part, result, subwindows, context)
-                for stream, (part, result) in enumerate(
-                    zip(commands.probe, feedback.results, strict=True)
-                )
-            )
-            answers = Answers(found, tuple(p.born_ns for p in commands.probe), commands.span)
+        context.charge(subwindows.insert(commands))
+        found = []
+        for stream, (part, result) in enumerate(zip(commands.probe, feedback.results, strict=True)):
+            if len(part):
+                matches = self._read(stream, part, result, subwindows, context)
+                found.append(Found(matches, part.born_ns, commands.span))
+        send_answers(found, context)
         subwindows.expire(commands)
-        return answers
 
     def _read(
         self,
@@ -297,7 +283,6 @@ class Manager(Actor):
 
     def _process(self, collected: CollectedBatch, context: Context) -> None:
         """Turn a batch into commands, and send each worker its own."""
-        create: list[list[Create]] = [[] for _ in range(self._workers)]
         insert: list[list[Insert]] = [[] for _ in range(self._workers)]
         expire: list[list[Expire]] = [[] for _ in range(self._workers)]
         probes = list(collected.parts)
@@ -305,9 +290,7 @@ class Manager(Actor):
             if not len(part):
                 continue
             batch, codes, probes[stream] = self._sort(stream, part, context)
-            for worker, created, inserted in self._chains[stream].store(batch, codes):
-                if created is not None:
-                    create[worker].append(created)
+            for worker, inserted in self._chains[stream].store(batch, codes):
                 insert[worker].append(inserted)
         nothing = [part.slice(0, 0) for part in probes]
         probed = [self._chains[stored].workers for stored in self._query.stored_stream]
@@ -317,7 +300,6 @@ class Manager(Actor):
         for worker in range(self._workers):
             commands = Commands(
                 self._number,
-                tuple(create[worker]),
                 tuple(insert[worker]),
                 tuple(
                     part if worker in workers else none
@@ -343,9 +325,7 @@ class Manager(Actor):
             if status.splitters is not None:
                 self._chains[stream].use_splitters(status.splitters)
         if self._mirror is not None:
-            answers = self._mirror.translate(feedback, context)
-            if answers is not None:
-                context.send("sink", answers)
+            self._mirror.translate(feedback, context)
 
     def _sort(
         self, stream: int, part: Probes, context: Context
@@ -402,11 +382,8 @@ class OutOfOrderManager(Manager):
     ) -> Probes:
         """Return *part* without what the watermark of the batch before has passed."""
         late = part.batch.ts < self._watermark
-        if not late.any():
-            return part
-        batch = part.batch.take(late)
-        context.send("sink", Late(stream, batch.id, batch.ts, self._watermark, span))
-        return part.take(~late)
+        report_late(stream, part.batch, late, self._watermark, span, context)
+        return part.take(~late) if late.any() else part
 
     def _expire(self, stream: int, horizon: int) -> list[tuple[int, Expire]]:
         return self._chains[stream].expire_older(self._bounds.oldest_seen(stream, horizon))

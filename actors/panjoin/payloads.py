@@ -7,20 +7,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from actors.probes import Probes
-from actors.protocol import HEADER_BYTES
+from actors.protocol import Payload
 from joins.batch import Batch
 from joins.indexes.panjoin.bi_sort import Records
 from joins.indexes.panjoin.lookup import StructureName
 from joins.matches import Matches
 
-_COMMAND_BYTES = 16
 _PROBE_BYTES = 16
 _PAIR_BYTES = 16
 
 
+class Part(Payload):
+    """A part of `Commands` or of `Feedback`."""
+
+    __slots__ = ()
+    frame_bytes = 16
+
+
 @dataclass(frozen=True, slots=True)
-class Create:
-    """Begin subwindow *number* of *stream* at stream position *first*.
+class Create(Part):
+    """Begin a subwindow at stream position *first*.
 
     Attributes
     ----------
@@ -28,24 +34,21 @@ class Create:
         For a RaP-Table: codes sampled in an earlier subwindow, if a worker has reported any.
     """
 
-    stream: int
-    number: int
     first: int
     structure: StructureName
     splitters: np.ndarray | None
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return _COMMAND_BYTES + _splitter_bytes(self.splitters)
+    bytes_of = ("splitters",)
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
-    """Store *batch*, in ascending order of the indexed field, in a subwindow.
+class Insert(Part):
+    """Store *batch*, in ascending order of the indexed field, in subwindow *number* of *stream*.
 
     Attributes
     ----------
+    create
+        What to create the subwindow by, if it is new.
     fills
         The subwindow is full, or its time is over: nothing else comes.
     late
@@ -55,34 +58,33 @@ class Insert:
     stream: int
     number: int
     batch: Batch
-    fills: bool
+    create: Create | None = None
+    fills: bool = False
     late: bool = False
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return _COMMAND_BYTES + self.batch.nbytes
+    bytes_of = ("create", "batch")
+
+    def __len__(self) -> int:
+        return len(self.batch)
 
 
 @dataclass(frozen=True, slots=True)
-class Expire:
+class Expire(Part):
     """Drop subwindow *number* of *stream*, once the batch's probes are answered."""
 
     stream: int
     number: int
 
-    nbytes = _COMMAND_BYTES
-
 
 @dataclass(frozen=True, slots=True)
-class Commands:
+class Commands(Payload):
     """All that one worker is to do about one batch, in this order.
 
     Attributes
     ----------
     number
         The batch.
-    create, insert
+    insert
         May be none.
     probe
         Per stream of the query, sorted by the field that probes; empty where the worker has
@@ -94,27 +96,17 @@ class Commands:
     """
 
     number: int
-    create: tuple[Create, ...]
     insert: tuple[Insert, ...]
     probe: tuple[Probes, ...]
     expire: tuple[Expire, ...]
     span: tuple[int, int]
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        commands: tuple[Create | Insert | Probes | Expire, ...]
-        commands = (*self.create, *self.insert, *self.probe, *self.expire)
-        return HEADER_BYTES + sum(command.nbytes for command in commands)
-
-    @property
-    def rows(self) -> int:
-        """Tuples to insert and to probe with."""
-        return sum(len(insert.batch) for insert in self.insert) + sum(map(len, self.probe))
+    bytes_of = ("insert", "probe", "expire")
+    rows_of = ("insert", "probe")
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class Status(Part):
     """What only a worker can report of one stream, after one batch.
 
     That the newest subwindow is full or the oldest one empty the manager computes before the worker
@@ -134,10 +126,7 @@ class Status:
     matches: int
     splitters: np.ndarray | None
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return _COMMAND_BYTES + _splitter_bytes(self.splitters)
+    bytes_of = ("splitters",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +144,8 @@ class Result:
     records: dict[int, Records]
     matches: Matches | None
 
-    @property
-    def probes(self) -> int:
-        """Probes that it is for."""
+    def __len__(self) -> int:
+        """Return how many probes it is for, however many subwindows each probed."""
         if self.matches is not None:
             return len(self.matches)
         return max((records.places.shape[2] for records in self.records.values()), default=0)
@@ -171,14 +159,14 @@ class Result:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
-        nbytes = sum(_COMMAND_BYTES + records.nbytes for records in self.records.values())
+        nbytes = sum(Part.frame_bytes + records.nbytes for records in self.records.values())
         if self.matches is not None:
             nbytes += _PROBE_BYTES * len(self.matches) + _PAIR_BYTES * self.matches.total
         return nbytes
 
 
 @dataclass(frozen=True, slots=True)
-class Feedback:
+class Feedback(Payload):
     """A worker's answer to `Commands`: its running status, and results if the manager wants them.
 
     Attributes
@@ -197,17 +185,5 @@ class Feedback:
     results: tuple[Result, ...]
     span: tuple[int, int]
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        parts: tuple[Status | Result, ...] = (*self.status, *self.results)
-        return HEADER_BYTES + sum(part.nbytes for part in parts)
-
-    @property
-    def rows(self) -> int:
-        """Probes that results are for, however many subwindows each probed."""
-        return sum(result.probes for result in self.results)
-
-
-def _splitter_bytes(splitters: np.ndarray | None) -> int:
-    return 0 if splitters is None else splitters.nbytes
+    bytes_of = ("status", "results")
+    rows_of = ("results",)

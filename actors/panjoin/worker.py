@@ -13,7 +13,7 @@ import numpy as np
 from actors.panjoin.payloads import Commands, Feedback, Insert, Result, Status
 from actors.probes import Probes
 from actors.protocol import FEEDBACK, Actor, Context, Message
-from actors.results import Answers
+from actors.results import Found, send_answers
 from joins.batch import Batch, Schema
 from joins.event_time import Candidates, EventTimePairs, Paired
 from joins.indexes.index import EncodedRanges, encode_ranges, ranges_for
@@ -129,19 +129,19 @@ class WorkerSubwindows(Stateful):
         self._kinds = kinds
         self._subwindows: list[dict[int, Subwindow]] = [{} for _ in shapes]
 
-    def create_and_insert(self, commands: Commands) -> Work:
+    def insert(self, commands: Commands) -> Work:
         """Create and insert as *commands* say."""
         work = NO_WORK
-        for create in commands.create:
-            if create.structure in self._kinds:
-                self._subwindows[create.stream][create.number] = self.subwindow_type(
-                    self._shapes[create.stream],
+        for insert in commands.insert:
+            subwindows, create = self._subwindows[insert.stream], insert.create
+            if create is not None and create.structure in self._kinds:
+                subwindows[insert.number] = self.subwindow_type(
+                    self._shapes[insert.stream],
                     create.structure,
                     first=create.first,
                     splitters=create.splitters,
                 )
-        for insert in commands.insert:
-            subwindow = self._subwindows[insert.stream].get(insert.number)
+            subwindow = subwindows.get(insert.number)
             if subwindow is not None:
                 work += self._insert(subwindow, insert)
                 if insert.fills:
@@ -211,9 +211,9 @@ class Worker(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Execute the manager's commands about one batch."""
         commands: Commands = message.payload
-        work = self._subwindows.create_and_insert(commands)
+        work = self._subwindows.insert(commands)
         if self._accelerator is not None:
-            inserted = sum(len(insert.batch) for insert in commands.insert)
+            inserted = sum(map(len, commands.insert))
             work = self._accelerator.insertion_time(inserted, work)
         context.charge(work)
         results: tuple[Result, ...] = ()
@@ -239,14 +239,12 @@ class Worker(Actor):
 
     def _answer(self, commands: Commands, context: Context) -> list[int]:
         """Send the matches straight on; return how many there are per probing stream."""
-        found = tuple(
-            self._find(stream, part, list(self._probed(stream).values()), context)
-            for stream, part in enumerate(commands.probe)
-        )
-        if any(map(len, commands.probe)):
-            born_ns = tuple(part.born_ns for part in commands.probe)
-            context.send("sink", Answers(found, born_ns, commands.span))
-        return [matches.total for matches in found]
+        found = []
+        for stream, part in enumerate(commands.probe):
+            matches = self._find(stream, part, list(self._probed(stream).values()), context)
+            found.append(Found(matches, part.born_ns, commands.span))
+        send_answers(found, context)
+        return [one.matches.total for one in found]
 
     def _find(
         self, stream: int, part: Probes, subwindows: list[Subwindow], context: Context
@@ -289,12 +287,12 @@ class OutOfOrderSubwindows(WorkerSubwindows):
 
     subwindow_type = OutOfOrderSubwindow
 
-    def create_and_insert(self, commands: Commands) -> Work:
+    def insert(self, commands: Commands) -> Work:
         """Create and insert as *commands* say, as a new batch."""
         for subwindows in self._subwindows:
             for subwindow in subwindows.values():
                 _timed(subwindow).begin_batch()
-        return super().create_and_insert(commands)
+        return super().insert(commands)
 
     def _insert(self, subwindow: Subwindow, insert: Insert) -> Work:
         timed, batch = _timed(subwindow), insert.batch
@@ -313,16 +311,16 @@ class OutOfOrderWorker(Worker):
         self._event_time = EventTimePairs(query)
 
     def _answer(self, commands: Commands, context: Context) -> list[int]:
-        found = [self._pair(s, part, context) for s, part in enumerate(commands.probe)]
-        if any(map(len, commands.probe)):
-            matches = tuple(m for paired in found for m in (paired.seen, paired.seeing))
-            born_ns = tuple(
-                born
-                for part, paired in zip(commands.probe, found, strict=True)
-                for born in (part.born_ns, part.born_ns[paired.row])
-            )
-            context.send("sink", Answers(matches, born_ns, commands.span))
-        return [paired.seen.total + paired.seeing.total for paired in found]
+        found, totals = [], []
+        for stream, part in enumerate(commands.probe):
+            paired = self._pair(stream, part, context)
+            found += [
+                Found(paired.seen, part.born_ns, commands.span),
+                Found(paired.seeing, part.born_ns[paired.row], commands.span),
+            ]
+            totals.append(paired.seen.total + paired.seeing.total)
+        send_answers(found, context)
+        return totals
 
     def _pair(self, stream: int, part: Probes, context: Context) -> Paired:
         ranges = self._query.ranges(stream, part)

@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from actors.protocol import Actor, Context, Message
-from actors.results import Answers
+from actors.results import Found, send_answers
 from actors.spo_join.predicate import Partial, Rows
-from joins.matches import Matches
 from joins.state import Stateful
 
 Complete = tuple[int, list[Rows]]
@@ -150,14 +149,9 @@ class LogicalPE(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Add one predicate's results, and report what they complete."""
         partial: Partial = message.payload
-        complete = self._provenance.add(partial)
-        if not complete:
-            return
-        matches = tuple(self._combine(rows, stream, context) for stream, rows in complete)
-        born_ns = tuple(rows[-1].born_ns for _, rows in complete)
-        context.send("sink", Answers(matches, born_ns, partial.span))
-
-    def _combine(self, rows: list[Rows], stream: int, context: Context) -> Matches:
-        result = type(rows[0]).intersect(rows, enumerate=self._pairs)
-        context.charge(result.work)
-        return result.of(stream, rows[-1].ids)
+        found = []
+        for stream, rows in self._provenance.add(partial):
+            result = type(rows[0]).intersect(rows, enumerate=self._pairs)
+            context.charge(result.work)
+            found.append(Found(result.of(stream, rows[-1].ids), rows[-1].born_ns, partial.span))
+        send_answers(found, context)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actors.protocol import HEADER_BYTES, Actor, Context, Message
+from actors.protocol import Actor, Context, Message
 from actors.spo_join.predicate import SortedRun
+from actors.spo_join.router import UpTo
 from joins.indexes.immutable.order_arrays import permutation
 
 
 @dataclass(frozen=True, slots=True)
-class Permutations:
+class Permutations(UpTo):
     """One stream's permutation arrays of an epoch (permutation PE to PO-Join PE).
 
     Attributes
@@ -36,24 +37,12 @@ class Permutations:
     lead_ids: np.ndarray
     arrays: tuple[np.ndarray, ...]
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return HEADER_BYTES + self.lead_ids.nbytes + sum(array.nbytes for array in self.arrays)
-
-    @property
-    def rows(self) -> int:
-        """Number of tuples."""
-        return len(self.lead_ids)
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """The epoch's last tuple: so far the receiver's count then reaches."""
-        return self.last, self.last
+    bytes_of = ("lead_ids", "arrays")
+    rows_of = ("lead_ids",)
 
 
 @dataclass(frozen=True, slots=True)
-class MergedCount:
+class MergedCount(UpTo):
     """How many tuples of one stream were merged into another PO-Join PE's segments (Figure 6 A).
 
     *last* is the arrival number of the epoch's last tuple.
@@ -62,14 +51,6 @@ class MergedCount:
     stream: int
     tuples: int
     last: int
-
-    nbytes = HEADER_BYTES
-    rows = 0
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """The last tuple merged: the trace then shows how far behind a PE's count is."""
-        return self.last, self.last
 
 
 class PermutationPE(Actor):

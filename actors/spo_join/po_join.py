@@ -9,7 +9,7 @@ import numpy as np
 
 from actors.probes import Probes
 from actors.protocol import Actor, Context, Message
-from actors.results import Answers
+from actors.results import Found, send_answers
 from actors.spo_join.permutation import MergedCount, Permutations
 from actors.spo_join.predicate import Offsets
 from actors.spo_join.router import MergeFlag, Routed
@@ -19,7 +19,7 @@ from joins.indexes.immutable.segment import Segment, probe_all
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import ranges_for
 from joins.indexes.search import Brackets
-from joins.matches import Matches, ProbeResult
+from joins.matches import ProbeResult
 from joins.queries.query import JoinQuery
 from joins.work import COUNTERS, NO_WORK, Work
 
@@ -180,7 +180,7 @@ class PoJoinPE(Actor):
         All of them probe at once: where epochs are short, messages have few tuples each, and a call
         costs more than its matches.
         """
-        answers: list[list[tuple[Matches, np.ndarray]]] = [[] for _ in queue]
+        answers: list[list[Found]] = [[] for _ in queue]
         for stream, stored in enumerate(self._stored_stream):
             parts = [routed.parts[stream] for routed in queue]
             rows = [len(part) for part in parts]
@@ -190,13 +190,10 @@ class PoJoinPE(Actor):
             results = self._find(structures[stored], part, stream)
             context.charge(busiest([one.work for one in results], self._threads))
             matches = ProbeResult.sum(results).of(stream, part.batch.id)
-            for answer, one, of_one in zip(answers, parts, matches.split(rows), strict=True):
-                if len(one):
-                    answer.append((of_one, one.born_ns))
-        for routed, answer in zip(queue, answers, strict=True):
-            if answer:
-                all_matches, born_ns = zip(*answer, strict=True)
-                context.send("sink", Answers(all_matches, born_ns, routed.span))
+            for i, of_part in enumerate(matches.split(rows)):
+                answers[i].append(Found(of_part, parts[i].born_ns, queue[i].span))
+        for answer in answers:
+            send_answers(answer, context)
 
     def _find(
         self, structures: Sequence[Sealed], part: Probes, stream: int

@@ -16,14 +16,15 @@ from typing import Any, Self
 import numpy as np
 
 from actors.probes import Probes
-from actors.protocol import HEADER_BYTES, NO_SPAN, Actor, Context, Message
+from actors.protocol import Actor, Context, Message, Payload
 from actors.spo_join.router import MergeFlag, Routed
 from joins.batch import Schema
 from joins.bit_array import intersect, keep_window, read_matches
 from joins.hashing import partition
 from joins.id_sets import intersect_ids
-from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.b_plus.b_plus_tree import BPlusTree, KeyRanges
 from joins.indexes.immutable.order_arrays import offset
+from joins.indexes.index import stored_columns
 from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
@@ -32,7 +33,7 @@ from joins.work import Work
 
 
 @dataclass(frozen=True, slots=True)
-class Rows(ABC):
+class Rows(Payload, ABC):
     """The results of probing with one predicate, a row per probing tuple of one stream.
 
     Attributes
@@ -44,27 +45,17 @@ class Rows(ABC):
     ids: np.ndarray
     born_ns: np.ndarray
 
+    frame_bytes = 0
+
     def __len__(self) -> int:
         return len(self.ids)
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
 
     @classmethod
     @abstractmethod
     def probe(
-        cls,
-        tree: BPlusTree,
-        part: Probes,
-        bounds: tuple[np.ndarray, np.ndarray],
-        *,
-        negated: bool,
-        base: int,
-        stored: int,
+        cls, tree: BPlusTree, base: int, part: Probes, ranges: KeyRanges
     ) -> tuple[Self, Work]:
-        """Probe *tree* within the windows; it has *stored* tuples from position *base* on."""
+        """Probe *tree*, whose tuples are those from position *base* on, for *ranges* of *part*."""
 
     @abstractmethod
     def take(self, rows: np.ndarray) -> Self:
@@ -91,26 +82,16 @@ class BitRows(Rows):
     base: int
     words: np.ndarray
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return self.ids.nbytes + self.words.nbytes
+    bytes_of = ("ids", "words")
 
     @classmethod
     def probe(
-        cls,
-        tree: BPlusTree,
-        part: Probes,
-        bounds: tuple[np.ndarray, np.ndarray],
-        *,
-        negated: bool,
-        base: int,
-        stored: int,
+        cls, tree: BPlusTree, base: int, part: Probes, ranges: KeyRanges
     ) -> tuple[Self, Work]:
         """Mark the matches, and clear the marks outside the windows."""
-        low, high = bounds
-        words, marking = tree.mark(low, high, negated=negated, base=base, bits=stored)
-        seen, clearing = keep_window(words, part.start, part.stop, base=base)
+        low, high, negated, start, stop = ranges
+        words, marking = tree.mark(low, high, negated=negated, base=base, bits=len(tree))
+        seen, clearing = keep_window(words, start, stop, base=base)
         return cls(part.batch.id, part.born_ns, base, seen), marking + clearing
 
     def take(self, rows: np.ndarray) -> Self:
@@ -147,27 +128,15 @@ class IdRows(Rows):
     count: np.ndarray
     match_id: np.ndarray
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return self.ids.nbytes + self.count.nbytes + self.match_id.nbytes
+    bytes_of = ("ids", "count", "match_id")
 
     @classmethod
     def probe(
-        cls,
-        tree: BPlusTree,
-        part: Probes,
-        bounds: tuple[np.ndarray, np.ndarray],
-        *,
-        negated: bool,
-        base: int,
-        stored: int,
+        cls, tree: BPlusTree, base: int, part: Probes, ranges: KeyRanges
     ) -> tuple[Self, Work]:
         """List the matches in the windows."""
-        low, high = bounds
-        result = tree.probe(
-            low, high, start=part.start, stop=part.stop, negated=negated, enumerate=True
-        )
+        low, high, negated, start, stop = ranges
+        result = tree.probe(low, high, start=start, stop=stop, negated=negated, enumerate=True)
         assert result.match_id is not None
         copied = Work(bytes_copied=result.match_id.nbytes)
         rows = cls(part.batch.id, part.born_ns, result.count, result.match_id)
@@ -250,7 +219,7 @@ PARTITIONINGS: dict[str, type[Partitioning]] = {"hash": ByHash, "round_robin": I
 
 
 @dataclass(frozen=True, slots=True)
-class Partial:
+class Partial(Payload):
     """One predicate's results for the tuples that one logical PE is responsible for.
 
     Attributes
@@ -273,19 +242,12 @@ class Partial:
     parts: tuple[Rows, ...]
     span: tuple[int, int]
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return HEADER_BYTES + sum(part.nbytes for part in self.parts)
-
-    @property
-    def rows(self) -> int:
-        """Number of probing tuples."""
-        return sum(len(part) for part in self.parts)
+    bytes_of = ("parts",)
+    rows_of = ("parts",)
 
 
 @dataclass(frozen=True, slots=True)
-class SortedRun:
+class SortedRun(Payload):
     """One field of one stream's epoch in sorted order, as ids (predicate PE to permutation PE).
 
     *first* is the position of the epoch's first tuple in its stream, *last* the arrival number of
@@ -299,21 +261,12 @@ class SortedRun:
     last: int
     ids: np.ndarray
 
-    span = NO_SPAN
-
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return HEADER_BYTES + self.ids.nbytes
-
-    @property
-    def rows(self) -> int:
-        """Number of tuples."""
-        return len(self.ids)
+    bytes_of = ("ids",)
+    rows_of = ("ids",)
 
 
 @dataclass(frozen=True, slots=True)
-class Offsets:
+class Offsets(Payload):
     """One predicate's sorted keys of an epoch, and where one stream's fall among the other's.
 
     Attributes
@@ -332,18 +285,8 @@ class Offsets:
     keys: tuple[np.ndarray, ...]
     offsets: np.ndarray | None
 
-    span = NO_SPAN
-
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        offsets = 0 if self.offsets is None else self.offsets.nbytes
-        return HEADER_BYTES + offsets + sum(keys.nbytes for keys in self.keys)
-
-    @property
-    def rows(self) -> int:
-        """Number of keys."""
-        return sum(len(keys) for keys in self.keys)
+    bytes_of = ("keys", "offsets")
+    rows_of = ("keys",)
 
 
 class PredicatePE(Actor):
@@ -370,7 +313,7 @@ class PredicatePE(Actor):
         How they are split among the logical PEs: a key of `PARTITIONINGS`.
     """
 
-    state = ("_partitioning", "_trees", "_base", "_stored")
+    state = ("_partitioning", "_trees", "_base")
 
     def __init__(
         self,
@@ -396,7 +339,6 @@ class PredicatePE(Actor):
         self._storing: list[Condition] = [self._probing[other] for other in self._stored_stream]
         self._trees = [BPlusTree(condition.dtype) for condition in self._storing]
         self._base = [0] * len(streams)
-        self._stored = [0] * len(streams)
 
     def receive(self, message: Message, context: Context) -> None:
         """Store and probe tuples, or merge at a flag."""
@@ -410,10 +352,8 @@ class PredicatePE(Actor):
 
     def _store(self, routed: Routed, context: Context) -> None:
         for stream, part in enumerate(routed.parts):
-            condition = self._storing[stream]
-            keys = part.batch.fields[condition.stored_field].astype(condition.dtype, copy=False)
+            (keys,) = stored_columns([self._storing[stream]], part.batch)
             context.charge(self._trees[stream].insert(keys, part.batch.id))
-            self._stored[stream] += len(part)
 
     def _probe(self, routed: Routed, context: Context) -> None:
         results = [self._find(stream, part, context) for stream, part in enumerate(routed.parts)]
@@ -429,16 +369,10 @@ class PredicatePE(Actor):
 
     def _find(self, stream: int, part: Probes, context: Context) -> Rows:
         """Return a row for every probe: the stored tuples it matches, inside its window."""
-        condition = self._probing[stream]
-        stored = self._stored_stream[stream]
-        rows, work = self._rows.probe(
-            self._trees[stored],
-            part,
-            condition.bounds(part.batch.fields[condition.probe_field]),
-            negated=condition.negated,
-            base=self._base[stored],
-            stored=self._stored[stored],
-        )
+        condition, stored = self._probing[stream], self._stored_stream[stream]
+        low, high = condition.bounds(part.batch.fields[condition.probe_field])
+        ranges = KeyRanges(low, high, condition.negated, part.start, part.stop)
+        rows, work = self._rows.probe(self._trees[stored], self._base[stored], part, ranges)
         context.charge(work)
         return rows
 
@@ -449,7 +383,6 @@ class PredicatePE(Actor):
         for stream, tree in enumerate(self._trees):
             tree.clear()
             self._base[stream] = flag.ends[stream]
-            self._stored[stream] = 0
 
     def _send_arrays(self, flag: MergeFlag, context: Context) -> None:
         """Send what the immutable component is built from.

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from actors.probes import Probes, give_windows
-from actors.protocol import HEADER_BYTES, NO_SPAN, Actor, Context, Message
+from actors.protocol import Actor, Context, Message, Payload
 from actors.source import Fed
-from joins.arrivals import Arrivals
 from joins.batch import Schema
-from joins.epochs import EpochCut, EpochCutter, MergeThreshold
+from joins.epochs import EpochCutter, MergeThreshold
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds
 
 
 @dataclass(frozen=True, slots=True)
-class Routed:
+class Routed(Payload):
     """Arrivals of one merge epoch, one `Probes` per stream (router to joiner PEs).
 
     Attributes
@@ -35,19 +34,27 @@ class Routed:
     parts: tuple[Probes, ...]
     span: tuple[int, int]
 
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        return HEADER_BYTES + sum(part.nbytes for part in self.parts)
+    bytes_of = ("parts",)
+    rows_of = ("parts",)
+
+
+class UpTo(Payload):
+    """A payload about all tuples up to arrival number *last*.
+
+    That is its span: the trace then shows how far behind the stream its receiver is.
+    """
+
+    __slots__ = ()
+    last: int
 
     @property
-    def rows(self) -> int:
-        """Number of tuples."""
-        return sum(len(part) for part in self.parts)
+    def span(self) -> tuple[int, int]:
+        """The last of the tuples."""
+        return self.last, self.last
 
 
 @dataclass(frozen=True, slots=True)
-class MergeFlag:
+class MergeFlag(Payload):
     """The flag tuple: *epoch* ends here, with *ends* the next position of each stream.
 
     It travels from the router in line with the tuples, so that no tuple overtakes it. *last* is the
@@ -57,10 +64,6 @@ class MergeFlag:
     epoch: int
     ends: tuple[int, ...]
     last: int
-
-    nbytes = HEADER_BYTES
-    rows = 0
-    span = NO_SPAN
 
 
 class Router(Actor):
@@ -83,8 +86,18 @@ class Router(Actor):
         self, *, query: JoinQuery, schemas: tuple[Schema, ...], threshold: MergeThreshold
     ) -> None:
         streams = range(len(query.streams))
-        self._conditions = [query.conditions(stream, schemas) for stream in streams]
-        self._stored = [query.stored_stream(stream) for stream in streams]
+        conditions = [query.conditions(stream, schemas) for stream in streams]
+        # Per predicate and stream the field that tuples probe with, and the one that is stored.
+        self._fields = [
+            [
+                list(dict.fromkeys((probing.probe_field, storing.stored_field)))
+                for probing, storing in (
+                    (conditions[stream][i], conditions[query.stored_stream(stream)][i])
+                    for stream in streams
+                )
+            ]
+            for i in range(len(query.predicates))
+        ]
         self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
         self._cutter = EpochCutter(threshold, len(streams))
         self._ends = [0] * len(streams)
@@ -93,49 +106,29 @@ class Router(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Route one `Fed` batch."""
         fed: Fed = message.payload
-        arrivals = fed.arrivals
-        probes = give_windows(fed, self._bounds)
-        for cut in self._cutter.cut([part.ts for part in arrivals.parts], arrivals.seq):
-            self._send_tuples(cut, arrivals, probes, context)
+        for cut in self._cutter.cut([part.ts for part in fed.arrivals.parts], fed.arrivals.seq):
+            piece = fed.slice(cut.starts, cut.stops)
+            if piece.rows:
+                self._send_tuples(cut.epoch, piece, context)
             if cut.ends_epoch:
                 self._send_flag(cut.epoch, context)
 
-    def _send_tuples(
-        self, cut: EpochCut, arrivals: Arrivals, probes: tuple[Probes, ...], context: Context
-    ) -> None:
-        parts = tuple(
-            part.slice(start, stop)
-            for part, start, stop in zip(probes, cut.starts, cut.stops, strict=True)
-        )
-        for stream, part in enumerate(parts):
-            self._ends[stream] += len(part)
-        numbers = [
-            seq[start:stop]
-            for seq, start, stop in zip(arrivals.seq, cut.starts, cut.stops, strict=True)
-            if stop > start
-        ]
-        if not numbers:
-            return
-        span = (int(min(seq[0] for seq in numbers)), int(max(seq[-1] for seq in numbers)))
-        routed = Routed(self._number, cut.epoch, parts, span)
+    def _send_tuples(self, epoch: int, piece: Fed, context: Context) -> None:
+        routed = Routed(self._number, epoch, give_windows(piece, self._bounds), piece.span)
         self._number += 1
-        for predicate in range(len(self._conditions[0])):
-            context.send(f"predicate{predicate}", self._project(routed, predicate))
+        self._ends = [end + len(part) for end, part in zip(self._ends, routed.parts, strict=True)]
+        for predicate, fields in enumerate(self._fields):
+            # What the predicate reads of the tuples.
+            parts = tuple(
+                replace(part, batch=part.batch.project(names))
+                for part, names in zip(routed.parts, fields, strict=True)
+            )
+            context.send(f"predicate{predicate}", replace(routed, parts=parts))
         context.send("po_join", routed)
-
-    def _project(self, routed: Routed, predicate: int) -> Routed:
-        """Return what *predicate* reads of the tuples: their probing field, and the stored one."""
-        parts = []
-        for stream, part in enumerate(routed.parts):
-            probing = self._conditions[stream][predicate].probe_field
-            stored = self._conditions[self._stored[stream]][predicate].stored_field
-            batch = part.batch.project(list(dict.fromkeys((probing, stored))))
-            parts.append(Probes(batch, part.start, part.stop, part.born_ns))
-        return Routed(routed.number, routed.epoch, tuple(parts), routed.span)
 
     def _send_flag(self, epoch: int, context: Context) -> None:
         # Positions count a stream's arrivals, so together they count all of them.
         flag = MergeFlag(epoch, tuple(self._ends), sum(self._ends) - 1)
-        for predicate in range(len(self._conditions[0])):
+        for predicate in range(len(self._fields)):
             context.send(f"predicate{predicate}", flag)
         context.send("po_join", flag, to=epoch % len(context.peers("po_join")))

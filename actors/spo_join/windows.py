@@ -16,15 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from actors.probes import Probes
-from actors.protocol import HEADER_BYTES, NO_SPAN, Actor, Context, Message
+from actors.protocol import Actor, Context, Message, Payload
 from actors.spo_join.permutation import MergedCount, Permutations
-from actors.spo_join.router import Routed
+from actors.spo_join.router import Routed, UpTo
 from joins.queries.windows import Window
 from joins.state import Stateful
 
 
 @dataclass(frozen=True, slots=True)
-class WindowCount:
+class WindowCount(UpTo):
     """How many tuples of each stream the first PO-Join PE has evaluated (Figure 6 B).
 
     *last* is the arrival number of the latest.
@@ -33,24 +33,12 @@ class WindowCount:
     counts: tuple[int, ...]
     last: int
 
-    nbytes = HEADER_BYTES
-    rows = 0
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """The latest tuple counted: the trace then shows how far behind a PE's count is."""
-        return self.last, self.last
-
 
 @dataclass(frozen=True, slots=True)
-class SyncRequest:
+class SyncRequest(Payload):
     """PO-Join PE number *pe* asks the cache for the count."""
 
     pe: int
-
-    nbytes = HEADER_BYTES
-    rows = 0
-    span = NO_SPAN
 
 
 class WindowState(Stateful, ABC):

@@ -148,7 +148,7 @@ def test_subwindows_go_round_the_workers_and_expire_as_a_whole() -> None:
     for begin in range(0, 64, 4):
         system.tell_manager("out", fed(begin, ([5, 1, 5, 2], []), (begin, 0)))
         system.deliver()
-    created = [(worker, c.number) for worker, told in system.commanded for c in told.create]
+    created = [(w, i.number) for w, told in system.commanded for i in told.insert if i.create]
     assert created == [(number % WORKERS, number) for number in range(8)]
     expired = [e.number for _, told in system.commanded for e in told.expire]
     assert expired == [0, 1, 2, 3, 4, 5]  # after 64 tuples the window begins at 48
@@ -211,7 +211,8 @@ def test_a_table_gets_the_splitters_of_the_last_one_that_was_filled() -> None:
     for begin in range(0, 16, 4):
         system.tell_manager("out", fed(begin, ([1, 2, 3, 40 + begin], []), (begin, 0)))
         system.deliver()
-    first, second = (create for _, told in system.commanded for create in told.create)
+    inserts = (insert for _, told in system.commanded for insert in told.insert)
+    first, second = (insert.create for insert in inserts if insert.create is not None)
     assert first.splitters is None
     sampled = [f.status[0].splitters for f in system.heard if f.status[0].splitters is not None]
     assert second.splitters is not None
@@ -241,9 +242,9 @@ def test_windows_of_time_cut_subwindows_at_stretches_of_event_time() -> None:
     rule = ChainRule(capacity=100, stretch_ns=50, structure="bi_sort", workers=2, first_worker=0)
     batch = fed(0, (list(range(12)), []), (0, 0)).arrivals.parts[0]  # ten ns apart
     commands = Chain(0, rule).store(batch, batch.fields["v"])
-    assert [len(insert.batch) for _, _, insert in commands] == [5, 5, 2]
-    assert [created is not None for _, created, _ in commands] == [True, True, True]
-    assert [insert.fills for _, _, insert in commands] == [True, True, False]
+    assert [len(insert.batch) for _, insert in commands] == [5, 5, 2]
+    assert [insert.create is not None for _, insert in commands] == [True, True, True]
+    assert [insert.fills for _, insert in commands] == [True, True, False]
 
 
 def test_a_tuple_older_than_a_closed_subwindow_goes_into_its_buffer() -> None:
@@ -257,7 +258,7 @@ def test_a_tuple_older_than_a_closed_subwindow_goes_into_its_buffer() -> None:
         told = []
         for ids in ([0, 1, 3, 2], [4, 9, 7], [6, 5], [10, 8]):
             batch = every.take(np.array(ids))
-            for worker, _, insert in chain.store(batch, np.sort(batch.fields["v"])):
+            for worker, insert in chain.store(batch, np.sort(batch.fields["v"])):
                 told.append((worker, insert.number, sorted(insert.batch.id), insert.late))
         assert told[0] == (0, 0, [0, 1, 2, 3], False)
         if rule.stretch_ns is None:

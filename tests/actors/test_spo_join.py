@@ -19,7 +19,7 @@ from actors.spo_join.router import Routed
 from actors.spo_join.windows import Cached, Carried, MergedCounts, OwnSlide, WindowCount
 from actors.state import load, save
 from joins.batch import Batch
-from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.b_plus.b_plus_tree import BPlusTree, KeyRanges
 from joins.queries.windows import Window
 from joins.state import plain, revive
 from joins.work import Work
@@ -158,8 +158,8 @@ def test_both_forms_find_what_every_predicate_finds_inside_the_window(
     for name, form in ROWS.items():
         parts = []
         for low, high in ranges:
-            bounds = (np.full(m, low), np.full(m, high))
-            rows, _ = form.probe(tree, part, bounds, negated=negated, base=base, stored=n)
+            within = KeyRanges(np.full(m, low), np.full(m, high), negated, start, stop)
+            rows, _ = form.probe(tree, base, part, within)
             parts.append(rows.take(taken))
         counted = form.intersect(parts, enumerate=False)
         found[name] = form.intersect(parts, enumerate=True)
