@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +67,16 @@ def scenarios() -> dict[str, str]:
     return {name: scenario_files.load(name).title for name in scenario_files.catalog()}
 
 
-def describe_scenario(name: str) -> dict[str, Any]:
+def describe_all() -> dict[str, Any]:
+    """Return what a list shows of every scenario and every topology."""
+    listed = [asdict(info) for info in topologies()]
+    return {"scenarios": list(map(_describe, scenario_files.catalog())), "topologies": listed}
+
+
+def _describe(name: str) -> dict[str, Any]:
     """Return what a list shows of a scenario: title, figure, topologies, query, number of runs."""
-    config, study = scenario_files.load(name), load_study(name)
+    study = load_study(name)
+    config = study.base if study else scenario_files.load(name)
     return {
         "name": config.name,
         "title": config.title,

@@ -89,7 +89,7 @@ def check_topology(
     )
     yield Check(
         "messages that are shipped, and cannot be written to, change nothing",
-        partial(_hardship, system, examples, partial(InlineHost, serialise=True)),
+        partial(_hardship, system, examples, ShippingHost),
     )
 
 
@@ -150,7 +150,7 @@ def _pairs(topology: Topology[Any], examples: int) -> None:
     check()
 
 
-def _hardship(topology: Topology[Any], examples: int, host: Callable[..., InlineHost]) -> None:
+def _hardship(topology: Topology[Any], examples: int, host: type[InlineHost]) -> None:
     @on_jobs(topology, examples=examples)
     def check(job: RandomJob, folder: Path) -> None:
         plain = job.run(folder)
@@ -162,11 +162,18 @@ def _hardship(topology: Topology[Any], examples: int, host: Callable[..., Inline
     check()
 
 
-class RestoringHost(InlineHost):
-    """Replaces every actor by a new one, restored from its snapshot on disk, at each message."""
+class ShippingHost(InlineHost):
+    """Ships every message, as between processes, so that actors cannot write to what they get."""
 
     def __init__(self, specs: Mapping[str, ActorSpec], wiring: Wiring, seed: int) -> None:
         super().__init__(specs, wiring, seed, serialise=True)
+
+
+class RestoringHost(ShippingHost):
+    """Replaces every actor by a new one, restored from its snapshot on disk, at each message."""
+
+    def __init__(self, specs: Mapping[str, ActorSpec], wiring: Wiring, seed: int) -> None:
+        super().__init__(specs, wiring, seed)
         self._specs = specs
         self._folder = TemporaryDirectory()  # removed with this object
 

@@ -14,7 +14,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
@@ -167,17 +167,15 @@ def demo(json_output: Json = False) -> None:
 @app.command("list")
 def list_(json_output: Json = False) -> None:
     """List the scenarios and the topologies."""
-    from joinsim import topologies
-    from joinsim._catalog import describe_scenario, scenarios
-    from scenarios.terminal.views import show_catalog
-    from topologies import TOPOLOGIES
+    from joinsim._listing import listing
 
-    described = [describe_scenario(name) for name in scenarios()]
+    listed = listing()
     if json_output:
-        listed = [asdict(info) for info in topologies()]
-        _print_json({"scenarios": described, "topologies": listed})
-    else:
-        show_catalog(_terminal(json_output).out, described, list(TOPOLOGIES.values()))
+        _print_json(listed)
+        return
+    from scenarios.terminal.printing import console, show_catalog
+
+    show_catalog(console(quiet=False), listed)
 
 
 @app.command()

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -25,6 +26,7 @@ class ConfigError(JoinsimError, ValueError):
     """A configuration that cannot be run; names the file and key, and what is allowed."""
 
 
+@cache
 def catalog() -> dict[str, Path]:
     """Return the files of our own scenarios by name."""
     return {path.stem: path for path in sorted(CATALOG.glob("*.toml"))}
@@ -47,7 +49,7 @@ def read(name_or_path: str, *, scale: str = "laptop") -> dict[str, Any]:
 
     Raise :exc:`ConfigError` naming the scenarios there are, or what is not TOML.
     """
-    values = _read_file(name_or_path)
+    values = dict(_read_file(name_or_path))
     values.pop(_EXTENDS, None)
     changes = values.get("scales", {}).get(scale, {})
     return _merge(values, changes)
@@ -56,16 +58,26 @@ def read(name_or_path: str, *, scale: str = "laptop") -> dict[str, Any]:
 def _read_file(name_or_path: str) -> dict[str, Any]:
     path = Path(name_or_path)
     if path.suffix != ".toml":
-        path = _find(name_or_path)
-    elif not path.is_file():
+        return _read_own(name_or_path)
+    if not path.is_file():
         raise ConfigError(f"there is no file {path}")
+    return _read_toml(path)
+
+
+@cache
+def _read_own(name: str) -> dict[str, Any]:
+    """Return what one of our own scenarios says, once for all; it is not to be changed."""
+    return _read_toml(_find(name))
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
     values.setdefault("name", path.stem)
     if _EXTENDS in values:
-        extended = _read_file(_find(str(values[_EXTENDS])).as_posix())
+        extended = _read_own(str(values[_EXTENDS]))
         values = _merge(extended | {"title": "", "figure": None}, values)
     return values
 

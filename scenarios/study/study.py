@@ -94,7 +94,7 @@ def build_study(base: RunConfig, section: StudySection, scale: str) -> Study:
                 config = _configure(base, panel, variant, axis, place)
                 label = ", ".join(part for part in (panel.name, name, x) if part)
                 new = Point(number=len(points) + 1, label=label, config=config)
-                numbers.append(points.setdefault(repr(config), new).number)
+                numbers.append(points.setdefault(config.model_dump_json(), new).number)
                 measures.append(measure.replace("{x}", x))
             curves.append(Curve(variant=name, points=tuple(numbers), measures=tuple(measures)))
         label = panel.label or section.label

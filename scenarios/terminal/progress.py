@@ -19,10 +19,8 @@ from netsim import outcome
 from scenarios.observer import Line, Observer
 from scenarios.plan import Plan
 from scenarios.study.study import Study
+from scenarios.terminal.printing import console
 from scenarios.terminal.views import show_plan, show_study
-
-_FILE_WIDTH = 160
-"""Width of what goes into a file or pipe, where tables need not be squeezed."""
 
 
 class Terminal(Observer):
@@ -35,8 +33,7 @@ class Terminal(Observer):
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
-        width = None if sys.stdout.isatty() else _FILE_WIDTH
-        self.out = Console(quiet=quiet, highlight=False, soft_wrap=True, width=width)
+        self.out = console(quiet=quiet)
         self._stderr = Console(stderr=True, highlight=False)
 
     def note(self, text: str) -> None:

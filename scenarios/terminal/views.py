@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich import table as rich
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
@@ -23,7 +21,6 @@ from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Proposal
 from scenarios.report.result_tables import (
     HOLDS_WORDS,
-    Cell,
     Table,
     chart_table,
     checks_table,
@@ -39,29 +36,12 @@ from scenarios.run_json import versions
 from scenarios.study.findings import Findings
 from scenarios.study.study import Study
 from scenarios.system_comparison import Comparison
+from scenarios.terminal.printing import STYLES, print_table, styled
 from scenarios.verdict import Verdict
 from spark_bridge.prepared import REJECTED, PreparedStream
 from topologies import Topology
 from topologies.actor_graph import ActorGraph
 from topologies.parameters import describe
-
-_STYLES = {"PASS": "bold green", "FAIL": "bold red", "UNKNOWN": "yellow"}
-
-
-def print_table(out: Console, table: Table) -> None:
-    """Print *table* with its title."""
-    if table.columns:
-        shown = rich.Table(
-            box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title=table.title or None, title_justify="left"
-        )
-        for place, column in enumerate(table.columns):
-            is_text = table.is_text(place)
-            shown.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text)
-    else:
-        shown = rich.Table.grid(padding=(0, 2))
-    for row in table.rows:
-        shown.add_row(*map(_styled, row))
-    out.print(shown)
 
 
 def _processes(config: RunConfig) -> str:
@@ -163,11 +143,11 @@ def show_engines(out: Console, comparison: EngineComparison, directory: Path, re
         style="dim",
     )
     for name, note in engine_notes(comparison).rows:
-        out.print(Text.assemble((str(name), "bold"), "  ", _styled(note)))
+        out.print(Text.assemble((str(name), "bold"), "  ", styled(note)))
     word = VERDICT_WORDS[comparison.passed]
     unanswered = len(comparison.failed) + len(comparison.waiting)
     but = f" ({unanswered} without an answer)" if unanswered else ""
-    out.print(Text.assemble("all pairs equal: ", (word, _STYLES[word]), but))
+    out.print(Text.assemble("all pairs equal: ", (word, STYLES[word]), but))
     _show_files(out, directory / "compare.html", replay)
 
 
@@ -189,7 +169,7 @@ def show_findings(out: Console, findings: Findings, directory: Path, replay: str
     for chart in findings.study.charts:
         print_table(out, chart_table(findings, chart))
     for finding in findings.claims:
-        style = _STYLES[VERDICT_WORDS[finding.holds]]
+        style = STYLES[VERDICT_WORDS[finding.holds]]
         where = f" [{finding.panel}]" if finding.panel else ""
         claim = f"{finding.claim.text}{where}: {finding.detail}"
         out.print(Text.assemble((f"{HOLDS_WORDS[finding.holds]:<14}", style), claim))
@@ -232,29 +212,6 @@ def _cost_row(cost: Cost) -> tuple[str, str, str, str]:
 def _five_digits(value: float) -> str:
     """Return a number to five digits, never with an exponent."""
     return f"{value:,.0f}" if value >= 10_000 else f"{value:,.5g}"
-
-
-def show_catalog(
-    out: Console, scenarios: Sequence[Mapping[str, Any]], topologies: Sequence[Topology[Any]]
-) -> None:
-    """List scenarios and topologies."""
-    listed = [
-        (
-            one["name"],
-            one["figure"] or "",
-            f"{one['runs']}",
-            ", ".join(one["topologies"]),
-            one["title"],
-        )
-        for one in scenarios
-    ]
-    columns = ("scenario", "figure", "runs", "topologies", "what it is")
-    print_table(out, Table(columns=columns, rows=listed))
-    systems = [
-        (topology.name, "yes" if topology.exact else "no claim", topology.title, topology.paper)
-        for topology in topologies
-    ]
-    print_table(out, Table(columns=("topology", "exact", "what it is", "paper"), rows=systems))
 
 
 def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> None:
@@ -379,15 +336,9 @@ def show_predictions(out: Console, predictions: Sequence[Prediction]) -> None:
             )
 
 
-def _styled(cell: str | Cell) -> str | Text:
-    if isinstance(cell, Cell):
-        return Text(cell.text, _STYLES.get(cell.mark, ""))
-    return Text(cell)
-
-
 def _verdict(verdict: Verdict, more: str) -> Text:
     word = VERDICT_WORDS[verdict.passed]
-    return Text(word + more, _STYLES[word])
+    return Text(word + more, STYLES[word])
 
 
 def _show_files(out: Console, page: Path, replay: str) -> None:

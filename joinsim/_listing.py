@@ -1,0 +1,54 @@
+"""The list of scenarios and topologies, which is made once.
+
+To make it every scenario is read and every topology imported, which takes seconds; so it is stored
+in the user's cache folder, and made again when a file of ours or an installed package has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+_ROOT = Path(__file__).resolve().parents[1]
+_PACKAGES = ("joinsim", "scenarios", "spark_bridge", "topologies", "netsim", "actors", "joins")
+_STORED = 4
+"""Lists that are left in the folder: one per checkout that is in use."""
+
+
+def listing() -> dict[str, Any]:
+    """Return ``scenarios`` and ``topologies``, as ``joinsim list --json`` prints them."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "joinsim"
+    path = folder / f"list-{_digest()}.json"
+    with suppress(OSError, ValueError):
+        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return stored
+    from joinsim._catalog import describe_all
+
+    listed = describe_all()
+    with suppress(OSError):  # no folder to write to: it is made anew each time
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(json.dumps(listed), encoding="utf-8")
+        unfinished.replace(path)
+        for old in sorted(folder.glob("list-*.json"), key=os.path.getmtime)[:-_STORED]:
+            old.unlink()
+    return listed
+
+
+def _digest() -> str:
+    """Return a digest of all that the list is made from: our files, and packages' topologies."""
+    digest = hashlib.sha256(
+        repr(sorted(map(str, entry_points(group="joinsim.topologies")))).encode()
+    )
+    for package in _PACKAGES:
+        for folder, _, names in sorted(os.walk(_ROOT / package)):
+            for name in sorted(names):
+                if name.endswith((".py", ".toml")):
+                    file = os.stat(os.path.join(folder, name))
+                    digest.update(f"{folder}/{name} {file.st_mtime_ns} {file.st_size}\n".encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from joinsim import _listing
+
+
+def test_the_stored_list_is_the_one_that_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = json.loads(json.dumps(_listing.listing()))
+    monkeypatch.setattr("joinsim._catalog.describe_all", lambda: pytest.fail("made again"))
+    assert _listing.listing() == made
+    assert next(one["name"] for one in made["topologies"]) == "spo_join"
+    assert len(list(tmp_path.glob("joinsim/list-*.json"))) == 1
+
+
+def test_a_changed_file_makes_the_list_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "scenarios"
+    folder.mkdir()
+    (folder / "one.toml").write_text("")
+    monkeypatch.setattr(_listing, "_ROOT", tmp_path)
+    before = _listing._digest()
+    assert _listing._digest() == before
+    os.utime(folder / "one.toml", ns=(1, 1))
+    changed = _listing._digest()
+    (folder / "two.toml").write_text("")
+    assert len({before, changed, _listing._digest()}) == 3
+
+
+def test_a_list_can_be_made_without_a_folder_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr("joinsim._catalog.describe_all", lambda: {"scenarios": []})
+    assert _listing.listing() == {"scenarios": []}
