@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from spark_bridge.errors import DataError
-from spark_bridge.pipeline.source import Task, lay_out, require_unchanged
+from spark_bridge.pipeline.source import Task, require_unchanged
 from spark_bridge.pipeline.typed_rows import (
     errors_about,
     pipeline_session,
@@ -134,7 +134,7 @@ def with_codes(frame: DataFrame, files: Mapping[str, Path]) -> DataFrame:
 
 
 def _members(session: SparkSession, task: Task, links: Path) -> Iterator[tuple[str, _Member]]:
-    source, layout = task.source, lay_out(task.source, list(task.files[0].columns))
+    source, layout = task.source, task.layout
     typed = typed_rows(session, source, task.files, layout, links)
     for field, name in source.codes.items():
         column = layout.fields.get(field)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,13 +105,12 @@ def prepare(
             task.report("done")
     if missing:
         missing[0].report("start")
+        for task in missing:
+            task.layout  # noqa: B018  (what is wrong with it is reported before Spark starts)
         size_bytes = sum(file.size_bytes for task in missing for file in task.files)
         options = SessionOptions(master=master, quick_start=size_bytes < QUICK_BYTES)
-        if spark is not None:
-            _prepare_all(missing, tasks, out, spark, streams)
-        else:
-            with spark_session(options) as session:
-                _prepare_all(missing, tasks, out, session, streams)
+        with nullcontext(spark) if spark is not None else spark_session(options) as session:
+            _prepare_all(missing, tasks, out, session, streams)
     return [stream for stream in streams.values() if stream is not None]
 
 

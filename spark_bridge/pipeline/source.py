@@ -14,7 +14,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_bridge.errors import DataError
+from spark_bridge.pipeline.expressions import Expression, check_expression
 
 TIME_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 """Units a numeric event time may be in, and their length in nanoseconds."""
@@ -65,18 +66,18 @@ class StreamSource:
     paths
         CSV or Parquet files (or folders of them), in source order.
     time
-        Event time: a column's name or a Spark SQL expression giving a timestamp, a date, a
-        day-time interval (``date_time - date_trunc('year', date_time)``) or a number. By default
+        Event time: a column's name or an expression (see `expressions`) giving a timestamp, a date,
+        a day-time interval (``date_time - date_trunc('year', date_time)``) or a number. By default
         the column ``ts``, or else the first column of timestamps.
     time_unit
         Unit of a numeric event time: ``ns`` (default), ``us``, ``ms`` or ``s``.
     fields
         Join fields: a row is rejected if one of them is not a valid number, or text.
     where
-        Spark SQL condition on the source's columns; rows where it is false are not part of the
-        stream.
+        Condition on the source's columns, an expression; rows where it is false are not part of
+        the stream.
     key
-        Column or Spark SQL expression for the join key. Integers remain as they are; of text, the
+        Column or expression for the join key. Integers remain as they are; of text, the
         key is its 64-bit hash (xxHash64).
     rows
         Length of the stream at most: the first tuples in event-time order. Rejected rows are
@@ -388,19 +389,24 @@ class Layout:
         Source column to its name in the prepared stream, in order, without those that are replaced.
     fields
         Join field (by its name in the prepared stream) to the source column behind it.
+    expressions
+        The checked expressions among the source's ``time``, ``where`` and ``key``; one that names a
+        column is none.
     notes
         Remarks on renamed columns.
     """
 
     names: dict[str, str]
     fields: dict[str, str]
+    expressions: dict[str, Expression]
     notes: list[str]
 
 
 def lay_out(source: StreamSource, columns: list[str]) -> Layout:
     """Name the columns of the prepared stream, and find its join fields among *columns*.
 
-    Raise :exc:`DataError` for a join field or a declared column that the source does not have.
+    Raise :exc:`DataError` for a join field or a declared column that the source does not have, and
+    for an expression that is not allowed.
     """
     for name in source.schema:
         _require(source, name, columns, "declared column")
@@ -432,7 +438,19 @@ def lay_out(source: StreamSource, columns: list[str]) -> Layout:
         by_name = {new: old for old, new in names.items()}
         _require(source, name, list(by_name), "join field")
         fields[name] = by_name[name]
-    return Layout(names=names, fields=fields, notes=notes)
+    return Layout(
+        names=names, fields=fields, expressions=_expressions(source, columns), notes=notes
+    )
+
+
+def _expressions(source: StreamSource, columns: list[str]) -> dict[str, Expression]:
+    """Return the declared expressions, checked."""
+    words = {"time": "the time expression", "where": "the condition", "key": "the key expression"}
+    return {
+        name: check_expression(text, f"stream {source.name!r}: {what}")
+        for name, what in words.items()
+        if (text := getattr(source, name)) is not None and (name == "where" or text not in columns)
+    }
 
 
 def _free(name: str, taken: Iterable[str]) -> str:
@@ -462,3 +480,8 @@ class Task:
     segment_rows: int
     fingerprint: str
     report: Callable[[str], None]
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The columns and expressions of the stream (see `lay_out`)."""
+        return lay_out(self.source, list(self.files[0].columns))

@@ -15,7 +15,7 @@ from joins.batch import Schema
 from spark_bridge.errors import DataError
 from spark_bridge.pipeline import numbering
 from spark_bridge.pipeline.dictionaries import CODED, Dictionary, with_codes
-from spark_bridge.pipeline.source import Layout, StreamSource, Task, lay_out, require_unchanged
+from spark_bridge.pipeline.source import Layout, StreamSource, Task, require_unchanged
 from spark_bridge.pipeline.typed_rows import (
     FILE,
     NANOS,
@@ -82,21 +82,19 @@ def build(
 
     Raise :exc:`DataError` with the reason why the source cannot become a stream.
     """
-    layout = lay_out(task.source, list(task.files[0].columns))
     session, what = pipeline_session(spark), f"stream {task.source.name!r} ({task.source.files})"
     with errors_about(what), plain_name(folder) as plain:
-        _build(session, task, layout, dictionaries, plain, only_rejected)
+        _build(session, task, dictionaries, plain, only_rejected)
 
 
 def _build(
     session: SparkSession,
     task: Task,
-    layout: Layout,
     dictionaries: Mapping[str, Dictionary],
     folder: Path,
     only_rejected: Path,
 ) -> None:
-    source, files, stream = task.source, task.files, folder / "stream"
+    source, files, layout, stream = task.source, task.files, task.layout, folder / "stream"
     stream.mkdir()
     task.report("read")
     (folder / "links").mkdir()

@@ -141,12 +141,13 @@ def typed_rows(
     """
     raw = _read(spark, files, source.separator, folder)
     names = list(files[0].columns)
+    timed = layout.expressions["time"].columns if "time" in layout.expressions else frozenset()
     joined = {column: field in source.codes for field, column in layout.fields.items()}
     if files[0].format == "csv":
         undeclared = [name for name in names if name not in source.schema]
         blocks = _block_counts(raw, _counters(undeclared))
         rows = sum(block["rows"] for block in blocks)
-        wanted, time, notes = _csv_types(source, names, joined, blocks)
+        wanted, time, notes = _csv_types(source, names, joined, timed, blocks)
         raw = _number_rows(raw, blocks)
     else:
         rows = sum(file.rows or 0 for file in files)
@@ -275,11 +276,16 @@ def _counts(names: list[str], parts: list[dict[str, Any]]) -> dict[str, dict[str
 
 
 def _csv_types(
-    source: StreamSource, names: list[str], joined: Mapping[str, bool], blocks: list[dict[str, Any]]
+    source: StreamSource,
+    names: list[str],
+    joined: Mapping[str, bool],
+    timed: frozenset[str],
+    blocks: list[dict[str, Any]],
 ) -> tuple[dict[str, str], str | None, list[str]]:
     """Return each column's type, the time column and notes, from what was counted in *blocks*.
 
-    *joined* are the columns behind the join fields, and whether they may be text.
+    *joined* are the columns behind the join fields, and whether they may be text; *timed* those
+    that event time is computed from.
     """
     counts = _counts([name for name in names if name not in source.schema], blocks)
     mostly = {name: infer(count, strict=False) for name, count in counts.items()}
@@ -289,7 +295,7 @@ def _csv_types(
     wanted = dict(source.schema) | {
         # A requested column has the type of most of its values; the rest are rejected.
         name: mostly[name]
-        if name in joined or _is_part_of_time(name, source, time)
+        if name in joined or name in timed or name == time
         else infer(count, strict=True)
         for name, count in counts.items()
     }
@@ -351,13 +357,6 @@ def _convert(
     frame = raw.withColumn(RAW, sf.struct(*(quoted(name) for name in names)))
     frame = frame.select(*columns, *(quoted(name) for name in hidden), RAW)
     return frame, texts
-
-
-def _is_part_of_time(name: str, source: StreamSource, time: str | None) -> bool:
-    """Return whether event time is computed from the column: odd values are then rejected."""
-    if name == time:
-        return True
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source.time or "") is not None
 
 
 def _time_column(

@@ -70,7 +70,7 @@ def validate(source: StreamSource, typed: Typed, layout: Layout) -> ValidatedRow
     """
     notes = list(typed.notes)
     time_name = typed.time if typed.time is not None else "time"
-    checked = {TS: (time_name, _event_time(source, typed))}
+    checked = {TS: (time_name, _event_time(source, typed, layout))}
     if typed.types.get(time_name) in (*INTEGERS, *FLOATS):
         notes.append(f"event time {time_name} is a number, taken in {source.time_unit} (time_unit)")
     dtypes = {name: "int64" for name in source.fields if name == "ts"}
@@ -79,18 +79,19 @@ def validate(source: StreamSource, typed: Typed, layout: Layout) -> ValidatedRow
         checked[FIELD + name] = (name, field)
         notes += note
     if source.key is not None:
-        key, note = _key(source, typed)
+        key, note = _key(source, typed, layout)
         checked[KEY] = ("key", key)
         notes += note
-    frame = _with_reasons(_selected(source, typed.frame), checked)
+    frame = _with_reasons(_selected(source, typed.frame, layout), checked)
     in_order = {name: dtypes[name] for name in source.fields}
     return ValidatedRows(frame=frame, dtypes=in_order, notes=notes)
 
 
-def _selected(source: StreamSource, frame: DataFrame) -> DataFrame:
+def _selected(source: StreamSource, frame: DataFrame, layout: Layout) -> DataFrame:
     """Drop the rows for which the condition is false; where it is null, they stay for now."""
+    condition = layout.expressions["where"].sql if "where" in layout.expressions else "true"
     with _is_valid(f"stream {source.name!r}: the condition {source.where!r}"):
-        chosen = frame.select("*", sf.expr(f"({source.where or 'true'})").alias(_WHERE))
+        chosen = frame.select("*", sf.expr(f"({condition})").alias(_WHERE))
         return chosen.filter(f"{_MALFORMED} or coalesce({_WHERE}, true)")
 
 
@@ -137,23 +138,20 @@ def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _type_of(source: StreamSource, typed: Typed, what: str) -> str:
-    """Return the Spark type of the ``time`` or ``key`` expression."""
-    column = typed.time if what == "time" else source.key
-    if column in typed.types:
-        return typed.types[column]
-    expression = getattr(source, what)
-    with _is_valid(f"stream {source.name!r}: the {what} expression {expression!r}"):
-        return str(typed.frame.select(sf.expr(f"({expression})")).dtypes[0][1])
+def _evaluated(source: StreamSource, typed: Typed, layout: Layout, what: str) -> tuple[str, str]:
+    """Return the SQL of the ``time`` or ``key`` expression, and its Spark type."""
+    sql = f"({layout.expressions[what].sql})"
+    with _is_valid(f"stream {source.name!r}: the {what} expression {getattr(source, what)!r}"):
+        return sql, typed.frame.select(sf.expr(sql)).dtypes[0][1]
 
 
-def _event_time(source: StreamSource, typed: Typed) -> Checked:
-    kind = _type_of(source, typed, "time")
+def _event_time(source: StreamSource, typed: Typed, layout: Layout) -> Checked:
     if typed.time is not None:
+        kind = typed.types[typed.time]
         checked = _column_nanoseconds(typed, typed.time, source.time_unit)
         what = f"column {typed.time!r}"
     else:
-        value = f"({source.time})"
+        value, kind = _evaluated(source, typed, layout, "time")
         checked = nanoseconds(value, kind, source.time_unit)
         what = f"expression {source.time!r}"
         if checked is not None:
@@ -209,14 +207,14 @@ def _join_field(
     return checked.after(_missing(typed, column)), dtype, []
 
 
-def _key(source: StreamSource, typed: Typed) -> tuple[Checked, list[str]]:
-    kind = _type_of(source, typed, "key")
-    assert source.key is not None
-    if source.key in typed.types:
-        value, missing = sql_name(source.key), _missing(typed, source.key)
-    else:
-        value = f"({source.key})"
+def _key(source: StreamSource, typed: Typed, layout: Layout) -> tuple[Checked, list[str]]:
+    if "key" in layout.expressions:
+        value, kind = _evaluated(source, typed, layout, "key")
         missing = is_null(value)
+    else:
+        assert source.key is not None
+        value, kind = sql_name(source.key), typed.types[source.key]
+        missing = _missing(typed, source.key)
     if kind == "string":
         note = f"key {source.key}: text as its 64-bit hash (xxHash64)"
         return Checked(value=f"xxhash64({value})", problems=missing), [note]

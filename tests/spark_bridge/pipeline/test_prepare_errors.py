@@ -115,7 +115,7 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "missing time": ({"time": "nope"}, "time expression 'nope' is not valid: .UNRESOLVED_COLUMN"),
     "time of text": ({"time": "upper(word)"}, r"time, expression 'upper.word.', is of type string"),
     "time of lists": ({"time": "tags"}, "event time, column 'tags', is of type array"),
-    "bad condition": ({"where": "fare >"}, "'fare >' is not valid: .PARSE_SYNTAX_ERROR"),
+    "bad condition": ({"where": "fare >"}, "'fare >' is not valid at line 1, character 6$"),
     "condition of nothing": ({"where": "nope = 1"}, "'nope = 1' is not valid: .UNRESOLVED_COLUMN"),
     "condition is no truth": ({"where": "fare"}, "not valid: .DATATYPE_MISMATCH"),
     "condition fails": ({"where": "cast(word as int) = 1"}, "CAST_INVALID_INPUT"),
