@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import networkx as nx
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from netsim.kernel import INBOX_MESSAGES
 from netsim.network import PRESETS, Link, NetworkError, full_mesh
@@ -19,7 +20,21 @@ from topologies.actor_graph import ActorGraph
 SCALES = ("smoke", "laptop", "paper")
 _MAX_SEED = 2**32 - 1
 
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=2**63 - 1)]
+
+_NAME = re.compile(r"(?!\.)[\w.-]{1,100}")
+
+
+def _name(value: str) -> str:
+    """Refuse a name that would lead out of the folder that is named after it."""
+    if not _NAME.fullmatch(value):
+        raise ValueError(
+            "at most 100 letters, digits, '_', '-' and '.' are allowed, and no '.' at the start"
+        )
+    return value
+
+
+Name = Annotated[str, AfterValidator(_name)]
 
 
 def _processes(value: Any) -> Any:
@@ -53,12 +68,13 @@ class StreamConfig(Section):
     table
         In words, a table that the caller passed in memory; it cannot be found again by itself.
     time
-        Column or SQL expression of the event time; None looks for one.
+        Column or expression of the event time; None looks for one.
     where
-        SQL condition on the rows to take; None takes all.
+        Condition on the rows to take; None takes all. What an expression may have in it:
+        `spark_bridge.pipeline.expressions`.
     """
 
-    name: str | None = None
+    name: Name | None = None
     files: tuple[str, ...] = ()
     synthetic: SyntheticStream | None = None
     table: str | None = None
@@ -175,7 +191,7 @@ class RunConfig(Section):
         Per scale, what it changes of all this.
     """
 
-    name: str = "custom"
+    name: Name = "custom"
     title: str = ""
     figure: str | None = None
     topology: str = "spo_join"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -20,6 +21,7 @@ STUDY = "study"
 """The section that makes a scenario a study of many runs."""
 
 _EXTENDS = "extends"
+_DIGITS_MAX = 1000  # of a number in TOML; Python itself refuses thousands, without their place
 
 
 class ConfigError(JoinsimError, ValueError):
@@ -72,14 +74,39 @@ def _read_own(name: str) -> dict[str, Any]:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        values = parse_toml(
+            path.read_text(encoding="utf-8-sig")
+        )  # Windows begins a file with a BOM
+    except (UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
-    values.setdefault("name", path.stem)
+    values.setdefault("name", re.sub(r"[^\w.-]", "-", path.stem).lstrip("."))
     if _EXTENDS in values:
         extended = _read_own(str(values[_EXTENDS]))
         values = _merge(extended | {"title": "", "figure": None}, values)
     return values
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the values of a TOML document.
+
+    Raise :exc:`ValueError` with the place of what is no TOML, or beyond what Python's parser reads.
+    """
+    for number in re.finditer(rf"[0-9][0-9_]{{{_DIGITS_MAX},}}", text):
+        digits, line = len(number[0]), text.count("\n", 0, number.start()) + 1
+        raise ValueError(
+            f"a number of {digits:,} digits (at line {line}); at most {_DIGITS_MAX:,} are read"
+        )
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        depth, deepest = 0, (0, 0)
+        for line, words in enumerate(text.splitlines(), 1):
+            for bracket in re.findall(r"[\[{}\]]", words):
+                depth += 1 if bracket in "[{" else -1
+                deepest = max(deepest, (depth, -line))
+        raise ValueError(
+            f"brackets are nested {deepest[0]:,} deep (at line {-deepest[1]})"
+        ) from None
 
 
 def build(values: dict[str, Any], *, where: str) -> RunConfig:

@@ -55,6 +55,8 @@ STRING: /'[^']*'/
     rf"NAME: /(?!({_RESERVED})\b)[A-Za-z_][A-Za-z_0-9]*/i"
 )
 
+PREDICATES_MAX = 100  # a tree of thousands is too deep to read, and no system evaluates so many
+
 _WORDS = {
     "NAME": "a name",
     "QUOTED": 'a name in "quotes"',
@@ -89,9 +91,15 @@ def parse_query(text: str) -> JoinQuery:
     :exc:`QueryError` naming a part that makes no sense.
     """
     parser: Any = _grammar().parse_interactive(text)  # partly untyped
+    predicates = 0
     try:
-        for _ in parser.iter_parse():
-            pass
+        for token in parser.iter_parse():
+            predicates += token.type == "OPERATOR"
+            if predicates > PREDICATES_MAX:
+                raise QueryError(
+                    f"line {token.line}, character {token.column} of the query: it has more than "
+                    f"{PREDICATES_MAX} predicates"
+                )
         tree = parser.resume_parse()
     except UnexpectedInput as error:
         raise _syntax_error(text, error, parser.accepts()) from None

@@ -24,10 +24,10 @@ from spark_bridge.pipeline.typed_rows import (
     errors_about,
     pipeline_session,
     plain_name,
-    sql_name,
     typed_rows,
 )
 from spark_bridge.pipeline.values import filled
+from spark_bridge.sql.statement import sql_name
 
 CODED = "string"
 """Spark type of a join field that is stored as codes."""

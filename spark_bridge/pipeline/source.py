@@ -27,7 +27,7 @@ from spark_bridge.pipeline.expressions import Expression, check_expression
 TIME_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 """Units a numeric event time may be in, and their length in nanoseconds."""
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _SYNONYMS = {
     "int8": "tinyint",
     "int16": "smallint",
@@ -114,8 +114,8 @@ class StreamSource:
             object.__setattr__(self, "fields", (self.fields,))
         if not _NAME.fullmatch(self.name) or self.name.endswith(".rejected"):
             raise DataError(
-                f"stream name {self.name!r}: letters, digits, '_', '-' and '.' are allowed, "
-                "and no '.' or '-' at its start, nor '.rejected' at its end"
+                f"stream name {self.name!r}: at most 100 letters, digits, '_', '-' and '.' are "
+                "allowed, and no '.' or '-' at its start, nor '.rejected' at its end"
             )
         if not self.paths:
             raise DataError(f"stream {self.name!r}: no file is named; give one or more")

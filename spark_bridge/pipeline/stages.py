@@ -27,7 +27,6 @@ from spark_bridge.pipeline.typed_rows import (
     pipeline_session,
     plain_name,
     quoted,
-    sql_name,
     typed_rows,
 )
 from spark_bridge.pipeline.validation import FIELD, KEY, KINDS, REASON, TS, validate
@@ -41,6 +40,7 @@ from spark_bridge.prepared import (
     publish,
     save_summary,
 )
+from spark_bridge.sql.statement import sql_name
 
 REASONS_LISTED = 5  # in an error message
 TASKS_MAX = 32  # sorting tasks; beyond that each takes several buckets, one after the other

@@ -27,6 +27,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from spark_bridge.errors import DataError, one_line
 from spark_bridge.pipeline.source import Layout, RawFile, StreamSource
 from spark_bridge.pipeline.values import MOMENTS, TYPE_COUNTERS, as_type, infer, type_counters
+from spark_bridge.sql.statement import sql_name
 
 FILE, ROW, TEXT = "__joinsim_file", "__joinsim_row", "__joinsim_text"
 """Hidden columns: file number, 1-based data row, and the raw line where it is malformed."""
@@ -118,11 +119,6 @@ def errors_about(what: str) -> Iterator[None]:
 def quoted(name: str) -> Column:
     """Return the column of exactly that *name*, dots and spaces included."""
     return sf.col(sql_name(name))
-
-
-def sql_name(name: str) -> str:
-    """Return *name* as Spark SQL spells a column of exactly that name."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def typed_rows(

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 
 from spark_bridge.errors import DataError, one_line
 from spark_bridge.pipeline.source import Layout, StreamSource
-from spark_bridge.pipeline.typed_rows import NANOS, TEXT, Typed, sql_name
+from spark_bridge.pipeline.typed_rows import NANOS, TEXT, Typed
 from spark_bridge.pipeline.values import (
     FLOATS,
     INTEGERS,
@@ -30,6 +30,7 @@ from spark_bridge.pipeline.values import (
     text_nanos,
     text_problems,
 )
+from spark_bridge.sql.statement import sql_name
 
 TS, KEY, REASON, KINDS = (f"__joinsim_{name}" for name in ("ts", "key", "reason", "kinds"))
 """Hidden columns: event time in ns, key, what is wrong, and the same without values."""

@@ -28,6 +28,7 @@ from spark_bridge.runs import (
     spark_errors_translated,
 )
 from spark_bridge.sql.oracle import EVENT_TIME, expected_pairs
+from spark_bridge.sql.statement import sql_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,7 +111,7 @@ def _is_keyed_by_count(query: JoinQuery) -> bool:
 
 def _stream(session: SparkSession, file: StreamFile, files_per_trigger: int) -> DataFrame:
     names = {"int64": "bigint", "float64": "double"}
-    fields = [f"{name} {names[dtype]}" for name, dtype in file.schema.fields.items()]
+    fields = [f"{sql_name(name)} {names[dtype]}" for name, dtype in file.schema.fields.items()]
     return (
         session.readStream.schema(", ".join(["id bigint", "ts bigint", *fields]))
         .option("maxFilesPerTrigger", files_per_trigger)

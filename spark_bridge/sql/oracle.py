@@ -19,7 +19,7 @@ from pyspark.sql.window import Window as Over
 
 from joins.batch import Schema
 from joins.queries.query import JoinQuery
-from spark_bridge.sql.statement import ProbeSide, predicate_sql, probe_sides
+from spark_bridge.sql.statement import ProbeSide, predicate_sql, probe_sides, sql_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -89,7 +89,7 @@ def _pairs(
 
 def _predicates(side: ProbeSide) -> list[str]:
     return [
-        predicate_sql(one, f"`{_P}{one.probe_field}`", f"`{_M}{one.stored_field}`")
+        predicate_sql(one, sql_name(_P + one.probe_field), sql_name(_M + one.stored_field))
         for one in side.conditions
     ]
 
@@ -123,4 +123,4 @@ def _bucket(value: Column, length: int) -> Column:
 
 
 def _prefixed(frame: DataFrame, prefix: str) -> DataFrame:
-    return frame.select(*(sf.col(name).alias(prefix + name) for name in frame.columns))
+    return frame.select(*(sf.col(sql_name(name)).alias(prefix + name) for name in frame.columns))

@@ -23,6 +23,7 @@ from joins.semijoins.bloom_filter import BloomFilter
 from spark_bridge.errors import DataError
 from spark_bridge.runs import EngineRun, query_session, read_streams, run_batch_job
 from spark_bridge.sql.oracle import expected_pairs
+from spark_bridge.sql.statement import sql_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -103,7 +104,7 @@ def join_keys(query: JoinQuery, schemas: Sequence[Schema]) -> tuple[list[str], l
 
 def _values(frame: DataFrame, keys: list[str]) -> list[np.ndarray]:
     """Return the distinct values of *keys*, a column each."""
-    found = frame.select(*keys).distinct().toArrow()
+    found = frame.select(*map(sql_name, keys)).distinct().toArrow()
     return [found[name].to_numpy() for name in keys]
 
 

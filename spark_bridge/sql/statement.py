@@ -131,3 +131,8 @@ def predicate_sql(
         missing = f"(isnan({stored}) OR isnan({probe}))"
         return f"({holds} OR {missing})" if condition.negated else f"({holds} AND NOT {missing})"
     return f"({holds} AND {stored} <= {probe})" if condition.operator.is_equality else holds
+
+
+def sql_name(name: str) -> str:
+    """Return *name* as Spark and Flink spell a column of exactly that name."""
+    return "`" + name.replace("`", "``") + "`"

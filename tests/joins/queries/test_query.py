@@ -239,3 +239,13 @@ def test_a_two_way_join_has_the_same_window_over_both_streams() -> None:
     """One clause serves every stream."""
     first, second = parse_query(Q1).windows
     assert first == second
+
+
+def test_thousands_of_predicates_are_refused_where_they_become_too_many() -> None:
+    where = " AND\n".join(["R.a < S.b"] * 20_000)
+    text = f"SELECT * FROM R, S WHERE\n{where} WINDOW AS (SLIDE INTERVAL '1' ON '100')"
+    with pytest.raises(QueryError, match=r"^line 102, character 5 of the query: it has more than"):
+        parse_query(text)
+    assert (
+        len(parse_query(text.replace(where, " AND ".join(["R.a < S.b"] * 100))).predicates) == 100
+    )

@@ -22,8 +22,9 @@ HOLE = "reflect('java.lang.System', 'setProperty', 'joinsim.hole', 'open') is nu
 @pytest.mark.parametrize("option", ["where", "time", "key"])
 def test_an_expression_cannot_reach_java(spark: Any, tmp_path: Path, option: str) -> None:
     file = write_parquet(tmp_path / "a.parquet", {"ts": [1, 2], "v": [1, 2]})
+    said: dict[str, Any] = {"paths": [file], "fields": ["v"], option: HOLE}
     with pytest.raises(DataError, match="the function reflect is not allowed; allowed are") as one:
-        prepare_one(tmp_path / "out", spark, paths=[file], fields=["v"], **{option: HOLE})
+        prepare_one(tmp_path / "out", spark, **said)
     assert "\n" not in str(one.value)
     assert spark._jvm.java.lang.System.getProperty("joinsim.hole") is None
 

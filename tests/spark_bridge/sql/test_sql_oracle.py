@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from actors.feed import Feed, StreamFile
+from joins.batch import Schema
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joinsim._random_inputs import RandomStream
@@ -97,6 +98,29 @@ def test_both_oracles_agree(spark: Any, tmp_path: Path, bucketed: bool) -> None:
     for case, text in enumerate(QUERIES):
         mine = [sorted(pair for pair in pairs if pair[0] == case) for pairs in (found, wanted)]
         assert mine[0] == mine[1], text
+
+
+def test_the_name_of_a_field_cannot_end_its_quotes(spark: Any) -> None:
+    session = query_session(spark)
+    names = ("id.orig h", "b` + reflect('a', 'b') + `c")
+    query = parse_query(
+        f'SELECT * FROM R, S WHERE R."{names[0]}" = S."{names[1]}" '
+        "WINDOW AS (SLIDE INTERVAL '1' ON '9')"
+    )
+    schemas = [
+        Schema(stream=stream, fields={name: "int64"})
+        for stream, name in zip("RS", names, strict=True)
+    ]
+    rows = [(place, place, place // 2) for place in range(4)]
+    frames = [
+        session.createDataFrame(rows, "id bigint, ts bigint, x bigint").withColumnRenamed("x", name)
+        for name in names
+    ]
+    found = expected_pairs(query, schemas, frames).collect()
+    assert {(row.probe_stream, row.probe_id, row.match_id) for row in found} == {
+        *((0, 1, 0), (0, 3, 2)),
+        *((1, 0, 0), (1, 1, 0), (1, 1, 1), (1, 2, 2), (1, 3, 2), (1, 3, 3)),
+    }
 
 
 def test_totals_are_those_of_numpy(spark: Any) -> None:

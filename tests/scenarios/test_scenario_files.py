@@ -1,0 +1,105 @@
+"""A scenario's file is data: what is wrong with it is said in one line, and no name leads out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scenarios.config import StreamConfig
+from scenarios.scenario_files import ConfigError, build, change, load
+from spark_bridge.errors import DataError
+from spark_bridge.pipeline.source import StreamSource
+
+QUERY = "SELECT * FROM R WHERE R.a1 < R.a2 WINDOW AS (SLIDE INTERVAL '1' ON '100')"
+BASE = f'query = "{QUERY}"\nstreams = [{{ files = ["x.parquet"] }}]\n'
+
+
+def written(folder: Path, text: str, *, name: str = "mine.toml", start: bytes = b"") -> str:
+    (folder / name).write_bytes(start + text.encode())
+    return str(folder / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("title = 'a'\nx = " + "[" * 5000 + "]" * 5000, r"nested 5,000 deep \(at line 5\)"),
+        ("\n\nrows = " + "9" * 5000, r"a number of 5,000 digits \(at line 6\)"),
+        ("rows = " + "1_0" * 3000, r"a number of 9,000 digits \(at line 4\)"),
+        ("rows = ", r"Invalid value \(at end of document\)"),
+    ],
+)
+def test_what_python_cannot_parse_is_said_in_one_line(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    path = written(tmp_path, BASE + "\n" + text)
+    with pytest.raises(ConfigError, match=words) as error:
+        load(path)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 500
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    assert load(written(tmp_path, BASE, start=b"\xef\xbb\xbf")).query == QUERY
+
+
+@pytest.mark.parametrize("start", [b"\xff\xfe", b"\xfe\xff"])
+def test_a_file_of_another_encoding_is_refused(tmp_path: Path, start: bytes) -> None:
+    with pytest.raises(ConfigError, match=r"mine.toml is not TOML: 'utf-8' codec"):
+        load(written(tmp_path, BASE, start=start))
+
+
+HUGE = 99999999999999999999
+
+
+def test_a_count_is_one_that_a_machine_has_room_for(tmp_path: Path) -> None:
+    path = written(tmp_path, BASE + f"feeding.rate_tps = {HUGE}")
+    words = rf"feeding.rate_tps = '?{HUGE}'?: input should be less than or equal to 92233"
+    with pytest.raises(ConfigError, match=words):
+        load(path)
+    config = load(written(tmp_path, BASE))
+    with pytest.raises(ConfigError, match=words):
+        change(config, {"feeding.rate_tps": str(HUGE)})
+
+
+BAD_NAMES = [
+    "../evil",
+    "a/b",
+    "/tmp/x",
+    "..",
+    ".hidden",
+    "",
+    "a\\b",
+    "a b",
+    "a\0",
+    "x" * 101,
+    "a\n",
+]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    values = {"query": QUERY, "streams": [{"files": ["x"]}]}
+    with pytest.raises(ConfigError, match=r"name = .*letters, digits") as error:
+        build(values | {"name": name}, where="here")
+    assert "\n" not in str(error.value)
+    with pytest.raises(ConfigError, match=r"streams.0.name = .*letters, digits"):
+        build(values | {"streams": [{"files": ["x"], "name": name}]}, where="here")
+    with pytest.raises(ValueError, match="letters, digits"):
+        StreamConfig(name=name, files=("x",))
+    with pytest.raises(DataError, match=r"stream name .*letters, digits"):
+        StreamSource(name=name, paths=["x.parquet"])
+
+
+def test_a_name_in_a_file_or_a_setting_is_refused_alike(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"name = '../evil': at most 100 letters"):
+        load(written(tmp_path, 'name = "../evil"\n' + BASE))
+    config = load(written(tmp_path, BASE))
+    with pytest.raises(ConfigError, match=r"name = '../evil': at most 100 letters"):
+        change(config, {"name": "../evil"})
+
+
+@pytest.mark.parametrize("name", ["my scenario.toml", "größe.toml", "a+b.toml", ".x.toml"])
+def test_a_file_of_any_name_is_a_scenario(tmp_path: Path, name: str) -> None:
+    loaded = load(written(tmp_path, BASE, name=name)).name
+    assert loaded in ("my-scenario", "größe", "a-b", "x")
