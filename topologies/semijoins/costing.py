@@ -30,9 +30,6 @@ _OWN_BYTES, _KEY_BYTES = 24, 8
 """What a tuple of an output stream has of its own (`joins.semijoins.combinations`), and does not
 have of each tuple in it."""
 
-_SIMPLE = (OneWayJoin.SP_S, OneWayJoin.SP_D)
-"""Algorithms that ship everything, whatever matches."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
@@ -294,8 +291,8 @@ class PlanEstimate:
         carried: dict[tuple[int, int], float] = defaultdict(float)
         for one in self.joins:
             ends = one.join.source, one.join.destination
-            simple = one.join.algorithm in _SIMPLE
-            carried[min(ends), max(ends)] += one.nbytes * (1 if simple else unevenness)
+            more = 1 if one.join.algorithm.simple else unevenness
+            carried[min(ends), max(ends)] += one.nbytes * more
         return carried
 
 

@@ -65,6 +65,18 @@ class _Beginnings(NamedTuple):
         done[np.arange(len(done)), stream] = True
         return _Beginnings(self.head, done, np.where(at_source, self.site, stream))
 
+    def alike(self, row: np.ndarray, stream: np.ndarray, at_source: np.ndarray) -> np.ndarray:
+        """Return a number for each row after a join, equal where all that follows costs the same.
+
+        *stream* is what each *row* is joined with next; int64.
+        """
+        streams = self.done.shape[1]
+        bits: np.ndarray = 1 << np.arange(streams)[::-1]
+        site = np.where(at_source, self.site[row], stream)
+        done = (self.done @ bits)[row] | bits[stream]
+        alike: np.ndarray = (self.head[row] * streams + site) << streams | done
+        return alike
+
     def step_seconds(self, costing: Costing) -> np.ndarray:
         """Return the time of every next step, (rows, streams, algorithms), seconds a second.
 
@@ -82,29 +94,18 @@ class _Beginnings(NamedTuple):
 def greedy_plan(costing: Costing) -> LinearPlan:
     """Return the plan in which every step of every join sequence is the cheapest to take next.
 
-    All heads advance together, a step at a time; of equal costs the first stream's and the first
-    algorithm's counts.
+    Of equal costs the first stream's and the first algorithm's counts.
     """
-    names = costing.statistics.names
-    beginnings = _Beginnings.of_heads(len(names))
-    steps: list[list[Step]] = [[] for _ in names]
-    for _ in names[1:]:
-        seconds = beginnings.step_seconds(costing).reshape(len(names), -1)
-        stream, algorithm = np.divmod(seconds.argmin(axis=1), len(costing.algorithms))
-        for head, taken in enumerate(steps):
-            chosen = costing.algorithms[algorithm[head]]
-            taken.append(Step(stream=int(stream[head]), algorithm=chosen))
-        beginnings = beginnings.joined(stream, costing.at_source[algorithm])
-    return LinearPlan(
-        streams=names,
-        sequences=tuple(
-            JoinSequence(head=head, steps=tuple(taken)) for head, taken in enumerate(steps)
-        ),
-    )
+    return _linear_plan(costing, lambda beginnings, row, *_: beginnings.head[row])
 
 
 def exhaustive_plan(costing: Costing) -> LinearPlan:
-    """Return the plan of the least estimated time, searched breadth first with pruning."""
+    """Return the plan of the least estimated time."""
+    return _linear_plan(costing, _Beginnings.alike)
+
+
+def _linear_plan(costing: Costing, alike: Callable[..., np.ndarray]) -> LinearPlan:
+    """Search breadth first: of beginnings with one number by *alike* follow the cheapest."""
     names = costing.statistics.names
     beginnings = _Beginnings.of_heads(len(names))
     spent_s = np.zeros(len(names))
@@ -112,14 +113,13 @@ def exhaustive_plan(costing: Costing) -> LinearPlan:
     for _ in names[1:]:
         seconds = beginnings.step_seconds(costing)
         row, stream, algorithm = np.nonzero(np.isfinite(seconds))
-        longer = beginnings.take(row).joined(stream, costing.at_source[algorithm])
+        at_source = costing.at_source[algorithm]
         total_s = spent_s[row] + seconds[row, stream, algorithm]
-        # In the order of cost, so that the first of equals is the cheapest.
-        order = np.argsort(total_s, kind="stable")
-        alike = np.column_stack([longer.head, longer.site, longer.done])[order]
-        _, first = np.unique(alike, axis=0, return_index=True)
-        cheapest = order[first]
-        beginnings, spent_s = longer.take(cheapest), total_s[cheapest]
+        numbers = alike(beginnings, row, stream, at_source)
+        order = np.lexsort((total_s, numbers))
+        cheapest = order[np.diff(numbers[order], prepend=-1) > 0]
+        spent_s = total_s[cheapest]
+        beginnings = beginnings.take(row[cheapest]).joined(stream[cheapest], at_source[cheapest])
         taken = [
             (*taken[before], Step(stream=after, algorithm=costing.algorithms[by]))
             for before, after, by in zip(

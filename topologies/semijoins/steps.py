@@ -20,23 +20,11 @@ from actors.semijoins.output_stream import OutputSpec
 from joins.batch import Schema
 from joins.queries.query import JoinQuery
 from joins.semijoins.combinations import Operand
-from joins.semijoins.one_way_join import JoinAttributes, OneWayJoin
+from joins.semijoins.one_way_join import JoinAttributes
 from joins.semijoins.windows import OperandWindow
 from netsim.network import link_between
 from topologies.semijoins.plans import JoinPlan, PlannedJoin, TreePlan
 from topologies.topology import TopologyError
-
-_CROSSINGS = {
-    OneWayJoin.SP_S: 0,
-    OneWayJoin.SP_D: 1,
-    OneWayJoin.SM_S1: 2,
-    OneWayJoin.SM_S2: 2,
-    OneWayJoin.SM_D1: 1,
-    OneWayJoin.SM_D2: 3,
-    OneWayJoin.BLOOM_S: 2,
-    OneWayJoin.BLOOM_D: 1,
-}
-"""Messages between the two sites, one after the other, from a tuple's coming to its results."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +161,7 @@ def _one_way_step(
     """Return the step that joins what is *joined* so far with *stored*; *more* are its fields."""
     attributes = JoinAttributes.between(query, joined, stored, schemas)
     schema = stored.schema(schemas)
-    if join.algorithm.startswith("BLOOM") and not attributes.equalities:
+    if join.algorithm.filters and not attributes.equalities:
         raise TopologyError(
             f"{join.algorithm} from {joined[-1].schema(schemas).stream} to {schema.stream}: a "
             "Bloom filter needs a predicate with ="
@@ -221,7 +209,7 @@ def _paths(plan: JoinPlan) -> Iterator[tuple[int, ...]]:
         yield ends
         if isinstance(plan, TreePlan) or len(join.probe) == 1:
             path = (join.source,)
-        path += tuple(ends[crossing % 2] for crossing in range(_CROSSINGS[join.algorithm]))
+        path += tuple(ends[crossing % 2] for crossing in range(join.algorithm.crossings))
         yield path
 
 
