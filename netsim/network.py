@@ -9,9 +9,9 @@ is one unit), routing inside the network, and the cost of the operating system's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise, repeat
+from itertools import combinations, pairwise, product, repeat
 
 import networkx as nx
 import numpy as np
@@ -148,3 +148,18 @@ def link_between(network: nx.Graph, a: str, b: str) -> Link | None:
         ),
         bandwidth_bps=min(link.bandwidth_bps for link in links),
     )
+
+
+def link_matrices(network: nx.Graph, sites: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean latencies (s) and bandwidths (bits/s) between *sites*, (sites, sites) each.
+
+    Within a site they are 0 and infinite.
+    """
+    latency_s = np.zeros((len(sites), len(sites)))
+    bandwidth_bps = np.full((len(sites), len(sites)), np.inf)
+    for a, b in product(range(len(sites)), repeat=2):
+        link = link_between(network, sites[a], sites[b])
+        if link is not None:
+            latency_s[a, b] = link.latency.mean_ns / 1e9
+            bandwidth_bps[a, b] = link.bandwidth_bps
+    return latency_s, bandwidth_bps

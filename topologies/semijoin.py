@@ -41,7 +41,6 @@ from actors.semijoins.adaptive_site import AdaptiveSite, Coordinator, Replanning
 from actors.semijoins.execution import Execution
 from actors.semijoins.site import Site
 from actors.semijoins.site_source import SiteSource
-from actors.source import NS_PER_S
 from joins.batch import Batch, Schema
 from joins.queries.query import JoinQuery
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
@@ -49,7 +48,7 @@ from joins.semijoins.value_sample import TupleSample, ValueSample
 from topologies.actor_graph import ActorGraph
 from topologies.quantities import Duration
 from topologies.semijoins.costing import Costing
-from topologies.semijoins.measuring import Measuring, Timing, measured_statistics, read_samples
+from topologies.semijoins.measuring import Measuring, measured_statistics, read_samples
 from topologies.semijoins.plans import (
     JoinPlan,
     LinearPlan,
@@ -125,15 +124,6 @@ class SemijoinParameters:
         if self.kept is None:
             return self.byte_budget is not None
         return self.kept.share < 1 or bool(self.kept.never)
-
-    @property
-    def timing(self) -> Timing:
-        """When sites act, as statistics have it."""
-        return Timing(
-            interval_s=self.tau / NS_PER_S,
-            delay_s=self.delta / NS_PER_S,
-            punctuated=self.punctuated,
-        )
 
     @property
     def punctuated(self) -> bool:
@@ -212,7 +202,7 @@ class Semijoin(Topology[SemijoinParameters]):
         budget = Budget(
             bytes_ps=parameters.byte_budget,
             plan=plan,
-            measuring=Measuring.of_job(full, network, parameters.timing),
+            measuring=_measuring(full, network, parameters),
             samples=read_samples(full),
             statistics=self.statistics(job, parameters, network),
             replanning=replanning_of(full, plan, parameters),
@@ -229,7 +219,7 @@ class Semijoin(Topology[SemijoinParameters]):
         full = with_tuple_bytes(job, parameters.tuple_bytes)
         approximation = self.approximation(job.query, parameters)
         kept = approximation.kept if approximation and parameters.kept else ()
-        return measured_statistics(full, network, parameters.timing, kept)
+        return measured_statistics(full, _measuring(full, network, parameters), kept)
 
     def assemble(self, job: Job, parameters: SemijoinParameters) -> ActorGraph:
         """Return sources, sites and sinks.
@@ -310,11 +300,21 @@ def replanning_of(job: Job, plan: JoinPlan, parameters: SemijoinParameters) -> R
             f"replan_every = {parameters.replan_every}: sites change plans together when "
             f"punctuations arrive; execution must be punctuated, not {parameters.execution}"
         )
-    measuring = Measuring.of_job(job, job.network(job.query.streams), parameters.timing)
+    measuring = _measuring(job, job.network(job.query.streams), parameters)
     return Replanning(
         book=GreedyPlans(measuring=measuring, budgeted=parameters.byte_budget is not None),
         plan=plan.one_line,
         intervals=parameters.replan_every,
+    )
+
+
+def _measuring(job: Job, network: nx.Graph, parameters: SemijoinParameters) -> Measuring:
+    return Measuring.of_job(
+        job,
+        network,
+        interval_ns=parameters.tau,
+        delay_ns=parameters.delta,
+        punctuated=parameters.punctuated,
     )
 
 

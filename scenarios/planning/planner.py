@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.source import NS_PER_S
-from netsim.network import link_between
+from netsim.network import link_matrices
 from scenarios.plan import Plan
 from scenarios.run import Report
 from topologies.actor_graph import ActorGraph
@@ -119,7 +119,8 @@ def measured_cost(
     sent_ns = trace["sent_ns"].to_numpy()
     trace = trace.filter((sent_ns >= from_ns) & (to_ns is None or sent_ns < to_ns))
     sender, receiver = (_places(trace[name], actors) for name in ("sender", "receiver"))
-    latency_s, byte_s = _links(network, [graph.placement[actor] for actor in actors])
+    latency_s, bandwidth_bps = link_matrices(network, [graph.placement[name] for name in actors])
+    byte_s = 8 / bandwidth_bps  # 0 within a site
     crosses = (sender >= 0) & (receiver >= 0) & (byte_s[sender, receiver] > 0)
     link = sender[crosses], receiver[crosses]
     sent = trace["nbytes"].to_numpy()[crosses]
@@ -135,14 +136,3 @@ def _places(names: pa.ChunkedArray, actors: list[str]) -> np.ndarray:
     """Return for each name its place among *actors*; -1 for others."""
     place = {name: at for at, name in enumerate(actors)}
     return np.array([place.get(name, -1) for name in names.to_pylist()], np.int64)
-
-
-def _links(network: nx.Graph, sites: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return latency and time of a byte from each site to each, seconds; 0 within a site."""
-    latency_s, byte_s = np.zeros((2, len(sites), len(sites)))
-    for a, here in enumerate(sites):
-        for b, there in enumerate(sites):
-            if link := link_between(network, here, there):
-                latency_s[a, b] = link.latency.mean_ns / NS_PER_S
-                byte_s[a, b] = 8 / link.bandwidth_bps
-    return latency_s, byte_s

@@ -8,7 +8,15 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from netsim.network import PRESETS, Latency, Link, NetworkError, full_mesh, link_between
+from netsim.network import (
+    PRESETS,
+    Latency,
+    Link,
+    NetworkError,
+    full_mesh,
+    link_between,
+    link_matrices,
+)
 
 
 @pytest.mark.parametrize(
@@ -63,3 +71,12 @@ def test_sites_that_no_link_joins_are_named() -> None:
     network.add_nodes_from("ab", cores=1)
     with pytest.raises(NetworkError, match="no link leads from site 'a' to site 'b'"):
         link_between(network, "a", "b")
+
+
+def test_matrices_have_the_link_between_every_two_sites() -> None:
+    network = full_mesh("ABC", Link(latency=Latency(mean_ns=25_000_000), bandwidth_bps=1_000_000))
+    network.edges["A", "C"]["link"] = Link(latency=Latency(mean_ns=5_000_000), bandwidth_bps=999)
+    latency_s, bandwidth_bps = link_matrices(network, "CAB")
+    assert latency_s.tolist() == [[0, 0.005, 0.025], [0.005, 0, 0.025], [0.025, 0.025, 0]]
+    assert bandwidth_bps[0, 1] == bandwidth_bps[1, 0] == 999
+    assert np.isinf(np.diagonal(bandwidth_bps)).all()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import networkx as nx
 import numpy as np
@@ -16,7 +15,7 @@ from joins.batch import Batch, Schema
 from joins.queries.query import JoinQuery, Predicate
 from joins.queries.windows import Window
 from joins.semijoins.value_sample import TupleSample
-from netsim.network import link_between
+from netsim.network import link_matrices
 from topologies.semijoins.plans import join_graph
 from topologies.semijoins.statistics import (
     JoinAttribute,
@@ -24,6 +23,7 @@ from topologies.semijoins.statistics import (
     MeasuredAttribute,
     OtherPredicate,
     Prices,
+    Setting,
     StreamStatistics,
 )
 from topologies.topology import Job, TopologyError
@@ -34,34 +34,16 @@ _PAIR_ROWS = 1_024
 """Tuples of each stream that a predicate is tried on, all pairs of them."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Timing:
-    """When sites act.
-
-    Attributes
-    ----------
-    interval_s, delay_s
-        τ and δ.
-    punctuated
-        Whether execution is punctuated.
-    """
-
-    interval_s: float
-    delay_s: float
-    punctuated: bool
-
-
 def measured_statistics(
-    job: Job, network: nx.Graph, timing: Timing, kept: Sequence[TupleSample] = ()
+    job: Job, measuring: Measuring, kept: Sequence[TupleSample] = ()
 ) -> JoinStatistics:
-    """Return the statistics of *job*'s streams, each at the site of its name in *network*.
+    """Return the statistics of *job*'s streams.
 
     *kept* is which tuples of each stream are not shed; by default all.
 
     Raise :exc:`TopologyError` for a join graph in parts, or a stream of which too little is left
     to measure.
     """
-    measuring = Measuring.of_job(job, network, timing)
     samples = read_samples(job)
     statistics = measuring.statistics(samples, feeding_tps=job.feeding.rate_tps)
     if not kept:
@@ -81,33 +63,38 @@ class Measuring:
     ----------
     query, schemas
         The join, and the streams' fields.
-    latency_s, bandwidth_bps, prices
-        As in `JoinStatistics`.
-    timing
-        When sites act.
+    setting
+        Where and when sites act.
     """
 
     query: JoinQuery
     schemas: tuple[Schema, ...]
-    latency_s: np.ndarray
-    bandwidth_bps: np.ndarray
-    timing: Timing
-    prices: Prices
+    setting: Setting
 
     @classmethod
-    def of_job(cls, job: Job, network: nx.Graph, timing: Timing) -> Measuring:
-        """Return it for *job*, each stream at the site of its name in *network*."""
-        latency_s, bandwidth_bps = _links(network, job.query.streams)
+    def of_job(
+        cls, job: Job, network: nx.Graph, *, interval_ns: int, delay_ns: int, punctuated: bool
+    ) -> Measuring:
+        """Return it for *job*, each stream at the site of its name in *network*.
+
+        *interval_ns* and *delay_ns* are τ and δ.
+        """
+        latency_s, bandwidth_bps = link_matrices(network, job.query.streams)
         return cls(
             query=job.query,
             schemas=tuple(file.schema for file in job.files),
-            latency_s=latency_s,
-            bandwidth_bps=bandwidth_bps,
-            timing=timing,
-            prices=Prices(
-                probe_s=job.profile.comparison_ps / 1e12,
-                update_s=job.profile.insert_ps / 1e12,
-                hash_s=job.profile.comparison_ps / 1e12,
+            setting=Setting(
+                latency_s=latency_s,
+                bandwidth_bps=bandwidth_bps,
+                interval_s=interval_ns / NS_PER_S,
+                delay_s=delay_ns / NS_PER_S,
+                punctuated=punctuated,
+                header_bytes=HEADER_BYTES,
+                prices=Prices(
+                    probe_s=job.profile.comparison_ps / 1e12,
+                    update_s=job.profile.insert_ps / 1e12,
+                    hash_s=job.profile.comparison_ps / 1e12,
+                ),
             ),
         )
 
@@ -135,13 +122,7 @@ class Measuring:
                 if not predicate.operator.is_equality
             ),
             graph=join_graph(query),
-            latency_s=self.latency_s,
-            bandwidth_bps=self.bandwidth_bps,
-            interval_s=self.timing.interval_s,
-            delay_s=self.timing.delay_s,
-            punctuated=self.timing.punctuated,
-            header_bytes=HEADER_BYTES,
-            prices=self.prices,
+            **vars(self.setting),
         )
 
     def thinned(
@@ -243,15 +224,3 @@ def _other(
 def _spread(values: np.ndarray) -> np.ndarray:
     """Return `_PAIR_ROWS` of *values* at equal distances."""
     return values[np.linspace(0, len(values) - 1, min(_PAIR_ROWS, len(values))).astype(np.int64)]
-
-
-def _links(network: nx.Graph, sites: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the latencies (s) and bandwidths (bits/s) between sites, (sites, sites)."""
-    latency_s = np.zeros((len(sites), len(sites)))
-    bandwidth_bps = np.full((len(sites), len(sites)), np.inf)
-    for a, b in combinations(range(len(sites)), 2):
-        link = link_between(network, sites[a], sites[b])
-        if link is not None:
-            latency_s[a, b] = latency_s[b, a] = link.latency.mean_ns / NS_PER_S
-            bandwidth_bps[a, b] = bandwidth_bps[b, a] = link.bandwidth_bps
-    return latency_s, bandwidth_bps

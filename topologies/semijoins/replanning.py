@@ -104,7 +104,7 @@ def control_bytes(
     The coordinator is at the first site, whose own report crosses no link. The windows that a
     change ships are not among them.
     """
-    epoch_s = replanning.intervals * measuring.timing.interval_s
+    epoch_s = replanning.intervals * measuring.setting.interval_s
     decision = Decision(epoch=0, plan=replanning.plan).nbytes
     carried = {}
     for place in range(1, len(streams)):

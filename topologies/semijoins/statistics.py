@@ -217,17 +217,11 @@ class Prices:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JoinStatistics:
-    """All a plan is costed with; matrices and sequences go by the streams' positions.
+class Setting:
+    """Where and when sites act, whatever comes; matrices go by the streams' positions.
 
     Attributes
     ----------
-    streams
-        In the order of the query.
-    attributes, others
-        Equalities as attributes, and the other predicates.
-    graph
-        The join graph.
     latency_s, bandwidth_bps
         Matrices over sites, of the link from one to another: seconds, and bits a second.
     interval_s
@@ -242,15 +236,11 @@ class JoinStatistics:
         What work costs.
     """
 
-    streams: tuple[StreamStatistics, ...]
-    attributes: tuple[JoinAttribute, ...]
-    graph: nx.Graph
     latency_s: np.ndarray
     bandwidth_bps: np.ndarray
     interval_s: float
     delay_s: float = 0.0
     punctuated: bool = False
-    others: tuple[OtherPredicate, ...] = ()
     header_bytes: float = 32.0
     prices: Prices = Prices()
 
@@ -260,6 +250,26 @@ class JoinStatistics:
                 f"τ of {self.interval_s:g} s and δ of {self.delay_s:g} s: τ must be above 0, and "
                 "δ 0 or more"
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinStatistics(Setting):
+    """All a plan is costed with.
+
+    Attributes
+    ----------
+    streams
+        In the order of the query.
+    attributes, others
+        Equalities as attributes, and the other predicates.
+    graph
+        The join graph.
+    """
+
+    streams: tuple[StreamStatistics, ...]
+    attributes: tuple[JoinAttribute, ...]
+    graph: nx.Graph
+    others: tuple[OtherPredicate, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from actors.source import NS_PER_S, Feeding
 from joins.batch import Schema
 from joins.queries.parser import parse_query
 from netsim.network import PRESETS, Latency, Link, full_mesh
-from topologies.semijoins.measuring import Timing, measured_statistics
+from topologies.semijoins.measuring import Measuring, measured_statistics
 from topologies.semijoins.statistics import JoinStatistics
 from topologies.topology import Job, TopologyError
 
@@ -43,8 +43,10 @@ def job(folder: Path, query: str = QUERY, rate_tps: int | None = None, rows: int
 def measured(what: Job) -> JoinStatistics:
     network = full_mesh("ABC", PRESETS["wan"])
     network.edges["A", "C"]["link"] = Link(latency=Latency(mean_ns=5_000_000), bandwidth_bps=999)
-    timing = Timing(interval_s=0.1, delay_s=0.08, punctuated=False)
-    return measured_statistics(what, network, timing)
+    measuring = Measuring.of_job(
+        what, network, interval_ns=100_000_000, delay_ns=80_000_000, punctuated=False
+    )
+    return measured_statistics(what, measuring)
 
 
 def test_rates_windows_sizes_and_values_are_those_of_the_streams(tmp_path: Path) -> None:
