@@ -35,7 +35,7 @@ PEs what has expired.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,6 @@ from scenarios.config import build_network
 from scenarios.planning.planner import measured_cost
 from scenarios.run import Report
 from scenarios.run_json import summary
-from topologies.actor_graph import ActorGraph
 
 Parts = Mapping[str, Sequence[str]]
 """Name to the operators, or the single PEs, that a part of the system consists of."""
@@ -64,32 +63,43 @@ _COLUMNS = [
 
 def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
     """Return the run's record, with figures of *parts* beside those of single operators."""
-    graph = report.plan.graph(pairs=report.plan.config.pairs)
+    config, tuples = report.plan.config, report.outcome.tuples
+    graph = report.plan.graph(pairs=config.pairs)
     roles: dict[str, str] = dict(graph.nodes(data="role"))
     operators = [role for role in dict.fromkeys(roles.values()) if role not in ENDS]
-    named = {role: (role,) for role in operators} | dict(parts or {})
+    named = {
+        part: [actor for actor, role in roles.items() if role in members or actor in members]
+        for part, members in ({role: (role,) for role in operators} | dict(parts or {})).items()
+    }
+    every = named | {"total": [actor for actor, role in roles.items() if role in operators]}
     trace = pq.read_table(report.directory / "trace.parquet", columns=_COLUMNS)
-    busy_s = _busy_seconds(trace, roles)
-    measured = report.plan.config.measured
-    about = trace if measured is None else _about(trace, *measured)
-    busy_measured_s = _busy_seconds(about, roles)
-    tuples = report.outcome.tuples
+    about, counted = trace, tuples
+    if config.measured:
+        first, stop = config.measured
+        about = trace.filter((pc.field("last") >= first) & (pc.field("first") < stop))
+        counted = stop - first
+    busy_s, rows = _busy_seconds(about, roles), _received(about, roles)
     merges_ms = merge_times_ms(trace, roles)
-    every = {"total": tuple(operators)}
+    network = build_network(config.network, graph.placement.values())
+    execution = measured_cost(report.directory / "trace.parquet", graph, network, operators)
     return summary(report) | {
-        "kernel_seconds": _summed(report.kernel_seconds, roles, named | every),
-        "state_bytes": _summed(report.state_bytes, roles, named | every),
-        "busy_seconds": _summed(busy_measured_s, roles, named | every),
-        "capacity_tps": _capacity(
-            measured[1] - measured[0] if measured else tuples, busy_measured_s, roles, named | every
-        ),
-        "transmission": _transmission(trace, busy_s, roles, named),
-        "balance": _balance(busy_measured_s, roles, named),
-        "row_balance": _balance(_received(about, roles), roles, named),
-        "copies": _copies(trace, tuples, roles, named),
-        "execution": _execution(report, graph, operators),
+        "kernel_seconds": _sums(report.kernel_seconds, every) if report.kernel_seconds else {},
+        "state_bytes": _sums(report.state_bytes, every) if report.state_bytes else {},
+        "busy_seconds": _sums(busy_s, every),
+        "capacity_tps": {
+            part: _ratio(counted, max((busy_s[pe] for pe in pes), default=0))
+            for part, pes in every.items()
+        },
+        "transmission": _transmission(trace, _busy_seconds(trace, roles), named),
+        "balance": {part: _balance([busy_s[pe] for pe in pes]) for part, pes in named.items()},
+        "row_balance": {part: _balance([rows[pe] for pe in pes]) for part, pes in named.items()},
+        "copies": {
+            part: _ratio(received, tuples)
+            for part, received in _sums(_received(trace, roles), named).items()
+        },
+        "execution": {"seconds": execution.seconds, "bytes": execution.nbytes},
         "pace_tps": pace_tps(trace, roles, tuples),
-        "answer_ms": _answers(trace, roles, named, report.plan.config.feeding.rate_tps),
+        "answer_ms": _answers(trace, roles, named, config.feeding.rate_tps),
         "merge_ms": _percentiles(merges_ms, np.ones(len(merges_ms), np.int64)),
         "window_lag": window_lag(trace, roles),
         "correctness": 1 - report.verdict.differing_tuples / tuples if tuples else None,
@@ -112,85 +122,40 @@ def look_up(values: Mapping[str, Any], name: str) -> float | None:
     return None if found is None else float(found)
 
 
-def _summed(
-    values: Mapping[str, float], roles: Mapping[str, str], parts: Parts
-) -> dict[str, float]:
-    if not values:
-        return {}
-    return {
-        part: sum(values.get(actor, 0) for actor in _members(operators, roles))
-        for part, operators in parts.items()
-    }
+def _sums(values: Mapping[str, float], parts: Parts) -> dict[str, float]:
+    return {part: sum(values.get(pe, 0) for pe in pes) for part, pes in parts.items()}
 
 
-def _members(operators: Sequence[str], roles: Mapping[str, str]) -> list[str]:
-    """Return the actors of a part."""
-    return [actor for actor, role in roles.items() if role in operators or actor in operators]
+def _ratio(value: float, to: float) -> float | None:
+    return value / to if to else None
 
 
-def _about(trace: pa.Table, first: int, stop: int) -> pa.Table:
-    """Return the messages about arrivals *first* to *stop* (exclusive)."""
-    return trace.filter((pc.field("last") >= first) & (pc.field("first") < stop))
+def _balance(loads: Sequence[float]) -> float | None:
+    return _ratio(sum(loads) / max(1, len(loads)), max(loads, default=0))
 
 
-def _busy_seconds(trace: pa.Table, roles: Mapping[str, str]) -> dict[str, float]:
+def _busy_seconds(trace: pa.Table, actors: Iterable[str]) -> dict[str, float]:
     receiver = _names(trace["receiver"])
     spent_ns = (trace["done_ns"].to_numpy() - trace["started_ns"].to_numpy()).astype(np.int64)
-    return {actor: float(spent_ns[receiver == actor].sum()) / NS_PER_S for actor in roles}
+    return {actor: float(spent_ns[receiver == actor].sum()) / NS_PER_S for actor in actors}
 
 
-def _received(trace: pa.Table, roles: Mapping[str, str]) -> dict[str, int]:
+def _received(trace: pa.Table, actors: Iterable[str]) -> dict[str, int]:
     receiver, rows = _names(trace["receiver"]), trace["rows"].to_numpy()
-    return {actor: int(rows[receiver == actor].sum()) for actor in roles}
-
-
-def _balance(
-    loads: Mapping[str, float], roles: Mapping[str, str], parts: Parts
-) -> dict[str, float | None]:
-    balance: dict[str, float | None] = {}
-    for part, operators in parts.items():
-        shares = [loads[actor] for actor in _members(operators, roles)]
-        greatest = max(shares, default=0)
-        balance[part] = sum(shares) / len(shares) / greatest if greatest else None
-    return balance
-
-
-def _copies(
-    trace: pa.Table, tuples: int, roles: Mapping[str, str], parts: Parts
-) -> dict[str, float | None]:
-    received = _summed(_received(trace, roles), roles, parts)
-    return {part: n / tuples if tuples else None for part, n in received.items()}
-
-
-def _capacity(
-    tuples: int, busy_s: Mapping[str, float], roles: Mapping[str, str], parts: Parts
-) -> dict[str, float | None]:
-    capacity: dict[str, float | None] = {}
-    for part, operators in parts.items():
-        busiest_s = max((busy_s[actor] for actor in _members(operators, roles)), default=0.0)
-        capacity[part] = tuples / busiest_s if busiest_s else None
-    return capacity
+    return {actor: int(rows[receiver == actor].sum()) for actor in actors}
 
 
 def _transmission(
-    trace: pa.Table, busy_s: Mapping[str, float], roles: Mapping[str, str], parts: Parts
+    trace: pa.Table, busy_s: Mapping[str, float], parts: Parts
 ) -> dict[str, float | None]:
     sender, receiver = _names(trace["sender"]), _names(trace["receiver"])
     under_way_ns = (trace["arrived_ns"].to_numpy() - trace["sent_ns"].to_numpy()).astype(np.int64)
-    shares: dict[str, float | None] = {}
-    for part, operators in parts.items():
-        actors = _members(operators, roles)
-        sent = np.isin(sender, actors) & (sender != receiver)
+    shares = {}
+    for part, pes in parts.items():
+        sent = np.isin(sender, pes) & (sender != receiver)
         sending_s = float(under_way_ns[sent].sum()) / NS_PER_S
-        whole_s = sending_s + sum(busy_s[actor] for actor in actors)
-        shares[part] = sending_s / whole_s if whole_s else None
+        shares[part] = _ratio(sending_s, sending_s + sum(busy_s[pe] for pe in pes))
     return shares
-
-
-def _execution(report: Report, graph: ActorGraph, operators: Sequence[str]) -> dict[str, float]:
-    network = build_network(report.plan.config.network, graph.placement.values())
-    cost = measured_cost(report.directory / "trace.parquet", graph, network, operators)
-    return {"seconds": cost.seconds, "bytes": cost.nbytes}
 
 
 def _answers(
@@ -198,21 +163,17 @@ def _answers(
 ) -> dict[str, dict[str, float | None]]:
     """Return per part the percentiles of its answers' latency, each message by its middle tuple."""
     sender, receiver = _names(trace["sender"]), _names(trace["receiver"])
-    role_of = np.vectorize(lambda name: roles.get(name, ""), otypes=[object])
-    from_role = role_of(sender) if len(sender) else sender
-    to_sink = (role_of(receiver) if len(receiver) else receiver) == "sink"
+    from_source = np.isin(sender, [name for name, role in roles.items() if role == "source"])
     first, last = trace["first"].to_numpy(), trace["last"].to_numpy()
-    to_sink &= last >= 0
-    fed = (from_role == "source") & (sender != receiver)
-    born_ns = _births(trace, fed, (from_role == "source") & ~fed, rate_tps)
+    sinks = [name for name, role in roles.items() if role == "sink"]
+    to_sink = np.isin(receiver, sinks) & (last >= 0)
+    fed = from_source & (sender != receiver)
+    born_ns = _births(trace, fed, from_source & ~fed, rate_tps)
     middle = (first[to_sink] + last[to_sink]) // 2
     latency_ms = (trace["arrived_ns"].to_numpy()[to_sink] - born_ns(middle)) / 1e6
     weight = trace["rows"].to_numpy()[to_sink]
-    found: dict[str, dict[str, float | None]] = {}
-    for part, operators in parts.items():
-        mine = np.isin(from_role[to_sink].astype(str), list(operators))
-        found[part] = _percentiles(latency_ms[mine], weight[mine])
-    return found
+    answering = {part: np.isin(sender[to_sink], pes) for part, pes in parts.items()}
+    return {part: _percentiles(latency_ms[mine], weight[mine]) for part, mine in answering.items()}
 
 
 def _births(
