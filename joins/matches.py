@@ -51,7 +51,7 @@ from joins.work import COUNTERS, MATCHES, NO_WORK, Work
 
 _FIRST_CHUNK = 1024  # Ids; every further chunk has room for twice as many.
 _LARGEST_CHUNK = 1 << 25  # Ids: 256 MiB of address space, paged in by use.
-_NO_MARK = np.zeros(0, np.int64)
+_NO_IDS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,9 +194,8 @@ class MatchBuffer(NamedTuple):
     match_id
         int64, the chunk; of no length when matches are only counted.
     listed
-        int64, one number: ids in the chunk. It goes on counting where there is no room for them.
-    mark
-        int64: *listed* and the work counters as they were at `begin_row`.
+        int64: first how many ids are in the chunk, which goes on counting where there is no room
+        for them; then, where ids are listed, that number and the work counters at `begin_row`.
     before
         Ids in the chunks before this one.
     """
@@ -205,7 +204,6 @@ class MatchBuffer(NamedTuple):
     fingerprint: np.ndarray
     match_id: np.ndarray
     listed: np.ndarray
-    mark: np.ndarray
     before: int
 
 
@@ -241,9 +239,9 @@ def has_room(buffer: MatchBuffer, most: int) -> bool:
 def begin_row(buffer: MatchBuffer, counters: np.ndarray) -> None:
     """Mark where a row begins, so that `commit_row` can roll it back."""
     if len(buffer.match_id) > 0:
+        buffer.listed[1] = buffer.listed[0]
         for i in range(len(counters)):
-            buffer.mark[i] = counters[i]
-        buffer.mark[len(counters)] = buffer.listed[0]
+            buffer.listed[2 + i] = counters[i]
 
 
 @inlined
@@ -255,9 +253,9 @@ def commit_row(buffer: MatchBuffer, row: int, counters: np.ndarray) -> bool:
     """
     if has_room(buffer, 0):
         return True
+    buffer.listed[0] = buffer.listed[1]
     for i in range(len(counters)):
-        counters[i] = buffer.mark[i]
-    buffer.listed[0] = buffer.mark[len(counters)]
+        counters[i] = buffer.listed[2 + i]
     buffer.matches[row] = 0
     buffer.fingerprint[row] = 0
     return False
@@ -294,15 +292,15 @@ class MatchList:
     ) -> None:
         self._enumerate = enumerate
         self._full: list[np.ndarray] = []
-        size = max(_FIRST_CHUNK, 2 * rows) if room is None else max(1, room)
-        mark = len(COUNTERS) + 1
-        words = np.zeros(1 + mark, np.int64) if share is None else own_lines(1 + mark)
+        chunk, listed = _NO_IDS, 1
+        if enumerate:
+            size = max(_FIRST_CHUNK, 2 * rows) if room is None else max(1, room)
+            chunk, listed = np.empty(min(size, _LARGEST_CHUNK), np.int64), 2 + len(COUNTERS)
         self.buffer: MatchBuffer = MatchBuffer(
             np.zeros(rows, np.int64) if share is None else share.buffer.matches,
             np.zeros(rows, np.uint64) if share is None else share.buffer.fingerprint,
-            np.empty(min(size, _LARGEST_CHUNK) if enumerate else 0, np.int64),
-            words[:1],
-            words[1:] if enumerate else _NO_MARK,
+            chunk,
+            np.zeros(listed, np.int64) if share is None else own_lines(listed),
             0,
         )
 
@@ -318,6 +316,11 @@ class MatchList:
         self.buffer = self.buffer._replace(
             match_id=np.empty(size, np.int64), before=self.buffer.before + used
         )
+
+    @property
+    def total(self) -> int:
+        """Matches so far, listed or only counted."""
+        return self.buffer.before + int(self.buffer.listed[0])
 
     @property
     def match_id(self) -> np.ndarray | None:
@@ -362,7 +365,7 @@ def find_matches(
     while row < rows:
         matches.add_chunk()
         row = step(row, matches.buffer, counters)
-    counters[MATCHES] = matches.buffer.matches.sum()
+    counters[MATCHES] = matches.total
     return matches.result(Work.from_counters(counters))
 
 

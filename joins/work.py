@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """Counters of one or more index operations; a cost profile turns them into nanoseconds.
 
     Attributes
@@ -44,25 +44,16 @@ class Work:
     atomics: int = 0
     elapsed_ns: int = 0
 
-    def __add__(self, other: Work) -> Work:
-        return Work(
-            comparisons=self.comparisons + other.comparisons,
-            inserts=self.inserts + other.inserts,
-            moves=self.moves + other.moves,
-            bits=self.bits + other.bits,
-            bytes_copied=self.bytes_copied + other.bytes_copied,
-            matches=self.matches + other.matches,
-            atomics=self.atomics + other.atomics,
-            elapsed_ns=self.elapsed_ns + other.elapsed_ns,
-        )
+    def __add__(self, other: Work) -> Work:  # type: ignore[override]
+        return Work._make(map(add, self, other))
 
     @classmethod
     def from_counters(cls, counters: np.ndarray) -> Work:
         """Read the counters a kernel filled in, in the order of `COUNTERS`."""
-        return cls(*counters.tolist())
+        return cls._make(counters.tolist())
 
 
-COUNTERS = tuple(f.name for f in fields(Work))
+COUNTERS = Work._fields
 """The order in which kernels write their int64 counters."""
 COMPARISONS, INSERTS, MOVES, BITS, BYTES_COPIED, MATCHES, ATOMICS, ELAPSED_NS = range(len(COUNTERS))
 

@@ -96,11 +96,16 @@ def stored_columns(conditions: Sequence[Condition], batch: Batch) -> list[np.nda
     return [batch.fields[c.stored_field].astype(c.dtype, copy=False) for c in conditions]
 
 
-def negated_flags(ranges: Ranges) -> np.ndarray:
-    """Return the flags of *ranges*, bool, one per predicate."""
-    if ranges.negated is None:
-        return np.zeros(len(ranges.low), np.bool_)
-    return np.array(ranges.negated, np.bool_)
+def negated_flags(ranges: Ranges, predicates: int) -> np.ndarray:
+    """Return the flags of *ranges*, bool, one per predicate.
+
+    Raise :exc:`ValueError` naming the part that has not *predicates* entries.
+    """
+    low, high, negated = ranges[:3]
+    flags = [False] * predicates if negated is None else negated
+    if not len(low) == len(high) == len(flags) == predicates:
+        check_predicates(predicates, low=low, high=high, negated=flags)
+    return np.array(flags, np.bool_)
 
 
 def check_predicates(expected: int, **arguments: Sized) -> None:
@@ -115,8 +120,7 @@ def encode_ranges(ranges: Ranges, dtypes: Sequence[Any]) -> EncodedRanges:
 
     Raise :exc:`ValueError` or :exc:`TypeError` naming the column that does not fit.
     """
-    negated = negated_flags(ranges)
-    check_predicates(len(dtypes), low=ranges.low, high=ranges.high, negated=negated)
+    negated = negated_flags(ranges, len(dtypes))
     m = len(ranges.low[0])
     low, high = np.empty((2, len(dtypes), m), np.int64)
     for i, dtype in enumerate(dtypes):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -231,7 +231,7 @@ class CoresJoin(SharedJoin):
             count=matches.buffer.matches,
             fingerprint=matches.buffer.fingerprint,
             match_id=gather(batch, [matches]),
-            work=replace(work, elapsed_ns=elapse(cores, self._physical)),
+            work=work._replace(elapsed_ns=elapse(cores, self._physical)),
         )
 
     def _share_ps(self, work: Work) -> int:

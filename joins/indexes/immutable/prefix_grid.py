@@ -40,8 +40,8 @@ from joins.indexes.immutable.css_tree import TreeSearchedSegment
 from joins.indexes.immutable.segment import PlaceRanges, satisfying, window_in
 from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, widen_lanes
-from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches
-from joins.work import COMPARISONS, COUNTERS, Work
+from joins.matches import MatchBuffer, MatchList, ProbeResult, add_total
+from joins.work import COMPARISONS, COUNTERS, MATCHES, Work
 
 _BLOCK_BITS_MIN = 6
 _CELLS_MAX = 8  # Cells of the table per tuple.
@@ -136,22 +136,20 @@ class PrefixGridSegment(TreeSearchedSegment):
     def _intersect(
         self, places: PlaceRanges, counters: np.ndarray, *, enumerate: bool
     ) -> ProbeResult:
-        m = len(places.start)
+        matches = MatchList(len(places.start), enumerate=False)
         candidates = np.empty(len(self) + LANES, np.int64)
-
-        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
-            _count_rows(self._grid, self.first, places, row, candidates, buffer, counters)
-            return m
-
-        counted = find_matches(step, m, enumerate=False, counters=counters)
+        _probe_rows(self._grid, self.first, places, candidates, matches.buffer, counters)
+        counters[MATCHES] = matches.total
+        result = matches.result(Work.from_counters(counters))
         if not enumerate:
-            return counted
+            return result
         # How many there are is known by now: ids are listed in one go, into as much room as that.
-        listed = np.empty(int(counted.count.sum()) + LANES, np.int64)
+        listed = np.empty(matches.total + LANES, np.int64)
+        buffer = matches.buffer._replace(match_id=listed)
         # Matches are charged by their number: enumerating costs what counting does.
         uncharged = np.zeros(len(COUNTERS), np.int64)
-        _list_rows(self._grid, self.first, places, counted.count, candidates, listed, uncharged)
-        return replace(counted, match_id=listed[:-LANES])
+        _probe_rows(self._grid, self.first, places, candidates, buffer, uncharged)
+        return replace(result, match_id=listed[:-LANES])
 
 
 def _levels_for(blocks: int) -> int:
@@ -231,30 +229,7 @@ def _side(
 
 
 @kernel
-def _count(
-    grid: Grid,
-    places: PlaceRanges,
-    probe: int,
-    window: tuple[int, int],
-    first: int,
-    counters: np.ndarray,
-) -> tuple[int, np.uint64]:
-    """Count the points that both axes allow."""
-    n = len(grid.to_lead)
-    count = 0
-    total = np.uint64(0)
-    for i in range(2):
-        x = _side(places, 0, probe, i, window, n)
-        for j in range(2):
-            y = _side(places, 1, probe, j, window, n)
-            if x[0] < x[1] and y[0] < y[1]:
-                more, hashes = count_rectangle(grid, x, y, first, counters)
-                count, total = count + more, total + hashes
-    return count, total
-
-
-@kernel
-def _list(
+def _visit_rectangles(
     grid: Grid,
     places: PlaceRanges,
     probe: int,
@@ -263,16 +238,27 @@ def _list(
     out: np.ndarray,
     listed: int,
     counters: np.ndarray,
-) -> int:
-    """List the points that both axes allow; return how many are listed then."""
+) -> tuple[int, np.uint64]:
+    """Return how many points both axes allow, and the sum of their positions' hashes.
+
+    Where *out* has room, list them there instead, from place *listed* on, and sum up nothing.
+    """
     n = len(grid.to_lead)
+    count = 0
+    total = np.uint64(0)
     for i in range(2):
         x = _side(places, 0, probe, i, window, n)
         for j in range(2):
             y = _side(places, 1, probe, j, window, n)
-            if x[0] < x[1] and y[0] < y[1]:
-                listed = list_rectangle(grid, x, y, first, out, listed, counters)
-    return listed
+            if x[0] >= x[1] or y[0] >= y[1]:
+                continue
+            if len(out) > 0:
+                end = list_rectangle(grid, x, y, first, out, listed + count, counters)
+                count = end - listed
+            else:
+                more, hashes = count_rectangle(grid, x, y, first, counters)
+                count, total = count + more, total + hashes
+    return count, total
 
 
 @kernel
@@ -281,19 +267,18 @@ def _test_candidates(
     places: PlaceRanges,
     probe: int,
     window: tuple[int, int],
-    first: int,
     candidates: np.ndarray,
     counters: np.ndarray,
 ) -> int:
     """List the ids that satisfy everything, by testing the fewest candidates; return how many."""
     source = -1
-    count = _count(grid, places, probe, window, first, counters)[0]
+    count = _visit_rectangles(grid, places, probe, window, 0, candidates[:0], 0, counters)[0]
     for predicate in range(2, len(places.begin)):
         length = places.end[predicate, probe] - places.begin[predicate, probe]
         if length < count and not places.negated[predicate]:
             source, count = predicate, length
     if source < 0:
-        count = _list(grid, places, probe, window, 0, candidates, 0, counters)
+        count = _visit_rectangles(grid, places, probe, window, 0, candidates, 0, counters)[0]
     else:
         begin = np.uint64(places.begin[source, probe])
         for i in range(np.uint64(count)):
@@ -326,55 +311,43 @@ def _axes_suffice(places: PlaceRanges, window: tuple[int, int], tuples: int) -> 
 
 
 @kernel
-def _count_rows(
+def _probe_rows(
     grid: Grid,
     first: int,
     places: PlaceRanges,
-    row: int,
     candidates: np.ndarray,
     buffer: MatchBuffer,
     counters: np.ndarray,
 ) -> None:
-    """Count the matches of every probe from *row* on."""
-    n = len(grid.to_lead)
-    for probe in range(row, len(places.start)):
-        window = window_in(first, n, places.start[probe], places.stop[probe])
-        if window[0] >= window[1]:
-            continue
-        if _axes_suffice(places, window, n):
-            count, total = _count(grid, places, probe, window, first, counters)
-        else:
-            count = _test_candidates(grid, places, probe, window, first, candidates, counters)
-            total = np.uint64(0)
-            for i in range(np.uint64(count)):
-                total += splitmix64(first + candidates[i])
-        add_total(buffer, probe, count, total)
+    """Count the matches of every probe; list them where *buffer* has room for all counted before.
 
-
-@kernel
-def _list_rows(
-    grid: Grid,
-    first: int,
-    places: PlaceRanges,
-    count: np.ndarray,
-    candidates: np.ndarray,
-    out: np.ndarray,
-    counters: np.ndarray,
-) -> None:
-    """List the matches of every probe into *out*, which has room for all that were counted."""
+    What lists leaves the totals as they are.
+    """
     n = len(grid.to_lead)
-    listed = 0
+    lists, listed = len(buffer.match_id) > 0, 0
     for probe in range(len(places.start)):
-        if count[probe] == 0:
-            continue
         window = window_in(first, n, places.start[probe], places.stop[probe])
+        if window[0] >= window[1] or (lists and buffer.matches[probe] == 0):
+            continue
         if _axes_suffice(places, window, n):
-            listed = _list(grid, places, probe, window, first, out, listed, counters)
+            count, total = _visit_rectangles(
+                grid, places, probe, window, first, buffer.match_id, listed, counters
+            )
         else:
-            found = _test_candidates(grid, places, probe, window, first, candidates, counters)
-            for i in range(np.uint64(found)):
-                out[np.uint64(listed) + i] = first + candidates[i]
-            listed += found
+            count, total = (
+                _test_candidates(grid, places, probe, window, candidates, counters),
+                np.uint64(0),
+            )
+            for i in range(np.uint64(count)):
+                position = first + candidates[i]
+                if lists:
+                    buffer.match_id[np.uint64(listed) + i] = position
+                else:
+                    total += splitmix64(position)
+        if lists:
+            listed += count
+        else:
+            add_total(buffer, probe, count, total)
 
 
 @kernel

@@ -21,7 +21,7 @@ from joins.indexes.columns import (
     window_columns,
 )
 from joins.indexes.immutable.order_arrays import index_dtype, permutation
-from joins.indexes.index import Ranges, check_predicates, negated_flags
+from joins.indexes.index import Ranges, negated_flags
 from joins.indexes.search import Brackets, find_ranges, find_ranges_in_brackets
 from joins.machine.compiling import kernel
 from joins.matches import ProbeResult
@@ -156,8 +156,7 @@ class Segment(Stateful, ABC):
         same without; a structure that searches by other means ignores them.
         """
         predicates = len(self.keys)
-        negated = negated_flags(ranges)
-        check_predicates(predicates, low=ranges.low, high=ranges.high, negated=negated)
+        negated = negated_flags(ranges, predicates)
         m = len(ranges.low[0])
         counters = np.zeros(len(COUNTERS), np.int64)
         begin, end = np.empty((2, predicates, m), np.int64)

@@ -315,7 +315,7 @@ def _count_then_list(
     """
     count, fingerprint = np.zeros(probes, np.int64), np.zeros(probes, np.uint64)
     match_id = next_id = np.empty(0, np.int64)
-    buffer = MatchBuffer(count, fingerprint, match_id, np.zeros(1, np.int64), new_counters(), 0)
+    buffer = MatchBuffer(count, fingerprint, match_id, np.zeros(1, np.int64), 0)
     counters = add_matches(buffer, next_id)
     if enumerate:
         ends = np.cumsum(count)
