@@ -243,19 +243,20 @@ class IntervalBuffer:
         counters: np.ndarray,
         enumerate: bool,
     ) -> Partners:
-        """Return the matches in *ranges*: counting them first shows how many there are to list."""
-        codes, order = self._pool.codes, groups.order
+        """Return the matches in *ranges*; with conditions a first pass shows how many to list."""
         ids, row, count = np.empty((3, len(ranges.of)), np.int64)
         found = _Found(ids, row, count, np.empty(len(ranges.of), np.uint64))
-        rows = _count(ranges, codes, conditions, order, found, counters)
-        match_id = None
-        if enumerate:
+        codes, order = self._pool.codes, groups.order
+        at_once = enumerate and not len(codes)
+        match_id = np.empty((ranges.end - ranges.begin).sum() if at_once else 0, np.int64)
+        rows = _match(ranges, codes, conditions, order, found, match_id, counters)
+        if enumerate and not at_once:
             match_id = np.empty(counters[MATCHES], np.int64)
-            _list(ranges, codes, conditions, order, match_id)
+            _match(ranges, codes, conditions, order, found, match_id, np.zeros_like(counters))
         result = ProbeResult(
             count=count[:rows],
             fingerprint=found.fingerprints[:rows],
-            match_id=match_id,
+            match_id=match_id if enumerate else None,
             work=Work.from_counters(counters),
         )
         return Partners(ids[:rows], row[:rows], result)
@@ -610,15 +611,20 @@ def _satisfies(codes: np.ndarray, place: int, conditions: EncodedRanges, probe: 
 
 
 @kernel
-def _count(
+def _match(
     ranges: _Ranges,
     codes: np.ndarray,
     conditions: EncodedRanges,
     order: np.ndarray,
     found: _Found,
+    match_id: np.ndarray,
     counters: np.ndarray,
 ) -> int:
-    """Fill in a row of *found* for each range with a match; return how many there are."""
+    """Fill in a row of *found* for each range with a match; return how many there are.
+
+    List the ids of the matches too, range by range, if *match_id* has room (for all of them).
+    """
+    lists = len(match_id) > 0
     rows = 0
     matches = np.int64(0)
     for r in range(len(ranges.of)):
@@ -627,12 +633,19 @@ def _count(
         if len(codes):
             counters[COMPARISONS] += count
             count, total = 0, np.uint64(0)
-            for x in range(end - 1, begin - 1, -1):
+            for x in range(begin, end):
                 place, probe = (x, ranges.of[r]) if ranges.of_probes else (ranges.of[r], order[x])
-                if _satisfies(codes, place, conditions, probe):
+                if not _satisfies(codes, place, conditions, probe):
+                    continue
+                if lists:
+                    match_id[matches + count] = ranges.id[x]
+                if not count:
                     begin = x
-                    count += 1
-                    total += ranges.sums[x + 1] - ranges.sums[x]
+                count += 1
+                total += ranges.sums[x + 1] - ranges.sums[x]
+        elif lists:
+            for x in range(begin, end):
+                match_id[matches + x - begin] = ranges.id[x]
         if count:
             found.ids[rows] = ranges.of_id[r]
             found.rows[rows] = ranges.of[r] if ranges.of_probes else order[begin]
@@ -642,27 +655,3 @@ def _count(
             matches += count
     counters[MATCHES] += matches
     return rows
-
-
-@kernel
-def _list(
-    ranges: _Ranges,
-    codes: np.ndarray,
-    conditions: EncodedRanges,
-    order: np.ndarray,
-    match_id: np.ndarray,
-) -> None:
-    """List the ids of the matches, range by range. There is room for all."""
-    listed = 0
-    for r in range(len(ranges.of)):
-        begin, end = ranges.begin[r], ranges.end[r]
-        if not len(codes):
-            for x in range(begin, end):
-                match_id[listed + x - begin] = ranges.id[x]
-            listed += end - begin
-            continue
-        for x in range(begin, end):
-            place, probe = (x, ranges.of[r]) if ranges.of_probes else (ranges.of[r], order[x])
-            if _satisfies(codes, place, conditions, probe):
-                match_id[listed] = ranges.id[x]
-                listed += 1

@@ -121,10 +121,6 @@ class Structure(Protocol):
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers."""
 
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> Structure:
-        """Return the structure that `snapshot` described."""
-
 
 @inlined
 def sees_nothing(lookup: Lookup, row: int) -> bool:

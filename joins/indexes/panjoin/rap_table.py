@@ -11,7 +11,7 @@ the greatest value of the first batch.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from joins.indexes.panjoin.lookup import (
 )
 from joins.indexes.sorted_array import rebound
 from joins.machine.compiling import kernel
+from joins.state import Stateful
 from joins.work import INSERTS, NO_WORK, Work
 
 NONE = -1
@@ -68,20 +69,6 @@ class Llat(NamedTuple):
     follow: np.ndarray
     used: np.ndarray
 
-    def snapshot(self) -> dict[str, np.ndarray]:
-        """Return what is in use, as plain arrays."""
-        used = int(self.used[0])
-        widest = int(self.size[:used].max(initial=0))
-        return {
-            name: (array[:used, :widest] if array.ndim == 2 else array[:used]).copy()
-            for name, array in self._asdict().items()
-        } | {"used": self.used.copy()}
-
-    def restore(self, snapshot: dict[str, np.ndarray]) -> None:
-        """Become the table that `snapshot` described; this one is of the same size and empty."""
-        for name, array in snapshot.items():
-            getattr(self, name)[tuple(slice(length) for length in array.shape)] = array
-
 
 def new_llat(capacity: int, partitions: int, sigma: float) -> Llat:
     """Return an empty table for *capacity* tuples in about *partitions* partitions.
@@ -91,8 +78,8 @@ def new_llat(capacity: int, partitions: int, sigma: float) -> Llat:
     entries = 2 * partitions
     room = 2 * max(1, int(np.ceil(capacity * sigma / entries)))
     return Llat(
-        keys=np.empty((entries, room), np.int64),
-        places=np.empty((entries, room), np.int32),
+        keys=np.zeros((entries, room), np.int64),
+        places=np.zeros((entries, room), np.int32),
         size=np.zeros(entries, np.int32),
         next=np.full(entries, NONE, np.int32),
         last=np.arange(entries, dtype=np.int32),
@@ -248,7 +235,7 @@ def _scan_histogram(count: np.ndarray, source: np.ndarray, share: np.ndarray) ->
         before = until
 
 
-class RapTable:
+class RapTable(Stateful):
     """The tuples of a subwindow by ranges of values.
 
     Parameters
@@ -265,6 +252,8 @@ class RapTable:
         P - 1 ascending codes; None takes them from the first batch.
     """
 
+    state = ("_dtype", "_splitters", "_histogram", "llat")
+
     def __init__(
         self,
         capacity: int,
@@ -273,7 +262,6 @@ class RapTable:
         dtype: str,
         splitters: np.ndarray | None = None,
     ) -> None:
-        self._made_of = (capacity, partitions, sigma, dtype)
         self._dtype = dtype
         self._splitters = None if splitters is None else splitters.reshape(1, -1).copy()
         self.llat = new_llat(capacity, partitions, sigma)
@@ -288,12 +276,6 @@ class RapTable:
 
     def __len__(self) -> int:
         return int(self._histogram.tuples.sum())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays occupy."""
-        splitters = [] if self._splitters is None else [self._splitters]
-        return sum(array.nbytes for array in (*splitters, *self._histogram, *self.llat))
 
     @property
     def counts(self) -> np.ndarray:
@@ -327,24 +309,6 @@ class RapTable:
         """Answer probes *begin* to *end*."""
         if self._splitters is not None:
             _answer(self.llat, self._splitters, lookup, begin, end)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain arrays and numbers."""
-        return {
-            "made_of": list(self._made_of),
-            "splitters": None if self._splitters is None else self._splitters[0].copy(),
-            "histogram": np.array(self._histogram),
-            "llat": self.llat.snapshot(),
-        }
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> RapTable:
-        """Return the structure that `snapshot` described."""
-        capacity, partitions, sigma, dtype = snapshot["made_of"]
-        table = cls(capacity, partitions, sigma, dtype, snapshot["splitters"])
-        table._histogram = Histogram(*snapshot["histogram"].copy())
-        table.llat.restore(snapshot["llat"])
-        return table
 
 
 @kernel

@@ -9,9 +9,9 @@ and a buffer for what comes late (section III-G2).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class SubwindowShape:
             raise ValueError(f"sigma is {self.sigma}, must be above 1")
 
 
-class Subwindow:
+class Subwindow(Stateful):
     """Tuples *first*, *first* + 1, ... of a stream.
 
     Parameters
@@ -100,6 +100,8 @@ class Subwindow:
         For a RaP-Table: what `sampled` of its predecessor returned.
     """
 
+    state: ClassVar[tuple[str, ...]] = ("shape", "kind", "_stored", "structure")
+
     def __init__(
         self,
         shape: SubwindowShape,
@@ -110,7 +112,7 @@ class Subwindow:
     ) -> None:
         self.shape = shape
         self.kind = kind
-        self._stored = Stored(first, 0, np.empty((len(shape.dtypes) - 1, shape.capacity), np.int64))
+        self._stored = Stored(first, 0, np.zeros((len(shape.dtypes) - 1, shape.capacity), np.int64))
         self.structure: Structure
         if kind == "bi_sort":
             self.structure = BiSort(shape.capacity, shape.partitions, shape.buffer)
@@ -205,28 +207,6 @@ class Subwindow:
     ) -> Lookup:
         """Return what a kernel needs to look up *ranges* in this subwindow."""
         return Lookup(ranges, self._stored, buffer, next_id, counters)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain arrays and numbers."""
-        return {
-            "shape": asdict(self.shape) | {"dtypes": list(self.shape.dtypes)},
-            "kind": self.kind,
-            "first": self.first,
-            "columns": self._stored.columns[:, : len(self)].copy(),
-            "size": len(self),
-            "structure": self.structure.snapshot(),
-        }
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> Self:
-        """Return the subwindow that `snapshot` described."""
-        shape = snapshot["shape"] | {"dtypes": tuple(snapshot["shape"]["dtypes"])}
-        subwindow = cls(SubwindowShape(**shape), snapshot["kind"], first=snapshot["first"])
-        stored = subwindow._stored._replace(size=snapshot["size"])
-        stored.columns[:, : stored.size] = snapshot["columns"]
-        subwindow._stored = stored
-        subwindow.structure = STRUCTURES[subwindow.kind].restore(snapshot["structure"])
-        return subwindow
 
     def _encode(self, columns: Sequence[np.ndarray]) -> list[np.ndarray]:
         return [
@@ -364,6 +344,8 @@ class OutOfOrderSubwindow(Subwindow):
     from end to end.
     """
 
+    state = ("_buffer", "_times", "_buffer_times")
+
     def __init__(
         self,
         shape: SubwindowShape,
@@ -435,23 +417,6 @@ class OutOfOrderSubwindow(Subwindow):
             candidates.append(self._buffer_times.candidates(rows, found))
             work += found.work
         return candidates, work
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain arrays and numbers."""
-        return super().snapshot() | {
-            "buffer": self._buffer.snapshot(),
-            "times": self._times.snapshot(),
-            "buffer_times": self._buffer_times.snapshot(),
-        }
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> Self:
-        """Return the subwindow that `snapshot` described."""
-        subwindow = super().restore(snapshot)
-        subwindow._buffer = NestedLoop.from_snapshot(snapshot["buffer"])
-        subwindow._times.restore(snapshot["times"])
-        subwindow._buffer_times.restore(snapshot["buffer_times"])
-        return subwindow
 
 
 class _Times(Stateful):

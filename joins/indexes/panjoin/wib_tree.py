@@ -9,7 +9,7 @@ up only as far as it must.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from joins.indexes.panjoin.rap_table import (
     use_entry,
 )
 from joins.machine.compiling import kernel
+from joins.state import Stateful
 from joins.work import COMPARISONS, INSERTS, MOVES, NO_WORK, Work
 
 FANOUT = 64
@@ -112,8 +113,8 @@ def _new_inner(leaves: int, fanout: int) -> Inner:
     # Nodes are at least half full: a geometric sum, and one more on each level.
     nodes = leaves // (max(2, fanout // 2) - 1) + LEVELS_MAX
     return Inner(
-        np.empty((nodes, fanout), np.int64),
-        np.empty((nodes, fanout), np.int32),
+        np.zeros((nodes, fanout), np.int64),
+        np.zeros((nodes, fanout), np.int32),
         np.zeros(nodes, np.int32),
         *np.zeros((3, 1), np.int64),
     )
@@ -123,7 +124,7 @@ def _new_path() -> Path:
     return Path(*np.zeros((len(Path._fields), LEVELS_MAX), np.int64))
 
 
-class WibTree:
+class WibTree(Stateful):
     """The tuples of a subwindow in a tree of wide leaves.
 
     Parameters
@@ -138,8 +139,9 @@ class WibTree:
         Children of an inner node, at least 4.
     """
 
+    state = ("llat", "leaves", "inner", "_path")
+
     def __init__(self, capacity: int, partitions: int, sigma: float, fanout: int = FANOUT) -> None:
-        self._made_of = (capacity, partitions, sigma, fanout)
         self.llat = new_llat(capacity, partitions, sigma)
         entries, room = self.llat.keys.shape
         self.leaves = Leaves(np.zeros(entries, np.int64), np.full(entries, room, np.int64))
@@ -149,12 +151,6 @@ class WibTree:
 
     def __len__(self) -> int:
         return int(self.leaves.tuples.sum())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays occupy."""
-        parts = self.llat, self.leaves, self.inner, self._path
-        return sum(array.nbytes for part in parts for array in part)
 
     def insert(self, codes: np.ndarray, places: np.ndarray) -> Work:
         """Insert a batch in ascending order of *codes*."""
@@ -174,24 +170,6 @@ class WibTree:
         """Answer probes *begin* to *end*."""
         # Two paths of this call's own: other calls walk the same tree at the same time.
         _answer(self.llat, self.inner, _new_path(), _new_path(), lookup, begin, end)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain arrays and numbers."""
-        return {
-            "made_of": list(self._made_of),
-            "llat": self.llat.snapshot(),
-            "leaves": [array.copy() for array in self.leaves],
-            "inner": [array.copy() for array in self.inner],
-        }
-
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> WibTree:
-        """Return the structure that `snapshot` described."""
-        tree = cls(*snapshot["made_of"])
-        tree.llat.restore(snapshot["llat"])
-        tree.leaves = Leaves(*(array.copy() for array in snapshot["leaves"]))
-        tree.inner = Inner(*(array.copy() for array in snapshot["inner"]))
-        return tree
 
 
 @kernel

@@ -131,7 +131,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def go_through_a_snapshot(self) -> None:
-        self.chain = [Subwindow.restore(subwindow.snapshot()) for subwindow in self.chain]
+        self.chain = [Subwindow.from_snapshot(subwindow.snapshot()) for subwindow in self.chain]
 
     @invariant()
     def the_table_never_needs_more_than_its_entries(self) -> None:

@@ -57,7 +57,7 @@ def test_structure_and_buffer_find_the_same(kind: str, late: list[int]) -> None:
     by_value = [(0, 3, 30, False), (0, 5, 50, True), (0, 9, 90, False), (0, 30, 300, False)]
     by_time = [(1, 7, 70, False), (1, 9, 90, False)]
     assert found(subwindow) == by_value + by_time
-    restored = OutOfOrderSubwindow.restore(subwindow.snapshot())
+    restored = OutOfOrderSubwindow.from_snapshot(subwindow.snapshot())
     assert found(restored) == found(subwindow)
     restored.begin_batch()
     assert not any(fresh for *_, fresh in found(restored))
