@@ -644,8 +644,8 @@ def _match(
                 count += 1
                 total += ranges.sums[x + 1] - ranges.sums[x]
         elif lists:
-            for x in range(begin, end):
-                match_id[matches + x - begin] = ranges.id[x]
+            for i in range(np.uint64(count)):
+                match_id[np.uint64(matches) + i] = ranges.id[np.uint64(begin) + i]
         if count:
             found.ids[rows] = ranges.of_id[r]
             found.rows[rows] = ranges.of[r] if ranges.of_probes else order[begin]
