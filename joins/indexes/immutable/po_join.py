@@ -24,6 +24,7 @@ import numpy as np
 from joins.bit_array import bits_between, words_for
 from joins.hashing import mix
 from joins.indexes.immutable.segment import PlaceRanges, Segment
+from joins.indexes.search import filter_candidates
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches, has_room
@@ -278,14 +279,14 @@ def _probe_shortest(
     for predicate in range(len(places.begin)):
         if predicate != shortest:
             counters[COMPARISONS] += candidate_count
-            candidate_count = _filter(
-                sealed.from_lead,
-                predicate - 1,
-                places.begin[predicate, probe],
-                places.end[predicate, probe],
-                places.negated[predicate],
+            begin, end = places.begin[predicate, probe], places.end[predicate, probe]
+            candidate_count = filter_candidates(
                 candidates,
                 candidate_count,
+                sealed.from_lead,
+                predicate - 1,
+                (begin, end - 1),
+                places.negated[predicate],
             )
     total = np.uint64(0)
     count, listed = 0, buffer.listed[0]
@@ -299,27 +300,3 @@ def _probe_shortest(
                 buffer.match_id[np.uint64(listed + count)] = position
             count += 1
     add_total(buffer, probe, count, total)
-
-
-@kernel
-def _filter(
-    from_lead: np.ndarray,
-    other: int,
-    begin: int,
-    end: int,
-    negated: bool,
-    candidates: np.ndarray,
-    count: int,
-) -> int:
-    """Move the candidates whose place in another order (-1: the lead) is in a range to the front.
-
-    Return how many they are.
-    """
-    passed = 0
-    # No branch on the outcome: half of them would be guessed wrong, at six times the cost.
-    for i in range(np.uint64(count)):
-        place = candidates[i]
-        rank = np.int64(place) if other < 0 else np.int64(from_lead[other, np.uint64(place)])
-        candidates[np.uint64(passed)] = place
-        passed += int(((begin <= rank) & (rank < end)) ^ negated)
-    return passed

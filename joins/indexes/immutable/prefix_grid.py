@@ -38,6 +38,7 @@ import numpy as np
 from joins.hashing import splitmix64
 from joins.indexes.immutable.css_tree import TreeSearchedSegment
 from joins.indexes.immutable.segment import PlaceRanges, satisfying, window_in
+from joins.indexes.search import filter_candidates
 from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, widen_lanes
 from joins.matches import MatchBuffer, MatchList, ProbeResult, add_total
@@ -286,21 +287,13 @@ def _test_candidates(
     for predicate in range(len(grid.place)):
         if predicate == source or (source < 0 and predicate < 2):
             continue
-        begin, end = places.begin[predicate, probe], places.end[predicate, probe]
+        inside = places.begin[predicate, probe], places.end[predicate, probe] - 1
+        negated = places.negated[predicate]
         counters[COMPARISONS] += count
-        passed = 0
-        for i in range(np.uint64(count)):
-            place = grid.place[predicate, np.uint64(candidates[i])]
-            candidates[np.uint64(passed)] = candidates[i]
-            passed += int(((begin <= place) & (place < end)) ^ places.negated[predicate])
-        count = passed
+        count = filter_candidates(candidates, count, grid.place, predicate, inside, negated)
     counters[COMPARISONS] += count
-    passed = 0
-    for i in range(np.uint64(count)):
-        entry = candidates[i]
-        candidates[np.uint64(passed)] = entry
-        passed += int((window[0] <= entry) & (entry < window[1]))
-    return passed
+    inside = window[0], window[1] - 1
+    return int(filter_candidates(candidates, count, grid.place, -1, inside, False))
 
 
 @kernel

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from joins.indexes.index import EncodedRanges, Ranges
+from joins.indexes.search import filter_candidates
 from joins.indexes.windows.window_tuples import WindowColumns, WindowIndex
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, has_room
@@ -52,29 +53,11 @@ def _scan(
                 candidates[i] = np.uint64(block) + i
             for predicate in range(len(columns.keys)):
                 counters[COMPARISONS] += count
-                count = _filter(columns.keys, predicate, ranges, probe, candidates, count)
+                inside = ranges.low[predicate, probe], ranges.high[predicate, probe]
+                negated = ranges.negated[predicate]
+                count = filter_candidates(
+                    candidates, count, columns.keys, predicate, inside, negated
+                )
             for i in range(np.uint64(count)):
                 add_match(buffer, probe, columns.positions[candidates[i]])
     return len(ranges.start)
-
-
-@kernel
-def _filter(
-    keys: np.ndarray,
-    predicate: int,
-    ranges: EncodedRanges,
-    probe: int,
-    candidates: np.ndarray,
-    count: int,
-) -> int:
-    """Move the candidates that satisfy one predicate to the front; return how many they are."""
-    low, high = ranges.low[predicate, probe], ranges.high[predicate, probe]
-    negated = ranges.negated[predicate]
-    passed = 0
-    # No branch on the outcome: half of them would be guessed wrong.
-    for i in range(np.uint64(count)):
-        place = candidates[i]
-        key = keys[predicate, np.uint64(place)]
-        candidates[np.uint64(passed)] = place
-        passed += int(((low <= key) & (key <= high)) ^ negated)
-    return passed
