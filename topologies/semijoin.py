@@ -41,7 +41,7 @@ from actors.semijoins.adaptive_site import AdaptiveSite, Coordinator, Replanning
 from actors.semijoins.execution import Execution
 from actors.semijoins.site import Site
 from actors.semijoins.site_source import SiteSource
-from joins.batch import Batch, Schema
+from joins.batch import Batch
 from joins.queries.query import JoinQuery
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from joins.semijoins.value_sample import TupleSample, ValueSample
@@ -353,27 +353,23 @@ def with_tuple_bytes(job: Job, sizes: dict[str, int]) -> Job:
     Raise :exc:`TopologyError` for a size smaller than the fields, or of no stream.
     """
     names = [file.schema.stream for file in job.files]
-    for name, size in sizes.items():
+    for name in sizes:
         if name not in names:
             raise TopologyError(
                 f"tuple_bytes: there is no stream {name!r}; there are {', '.join(names)}"
-            )
-        least = _full_bytes(job.files[names.index(name)].schema)
-        if size < least:
-            raise TopologyError(
-                f"tuple_bytes.{name} is {size}: what is joined on takes {least} bytes"
             )
     files = tuple(_with_size(file, sizes.get(file.schema.stream)) for file in job.files)
     return replace(job, files=files)
 
 
 def _with_size(file: StreamData, size: int | None) -> StreamData:
+    """Return *file* with tuples of *size* bytes, with position, event time, key and fields."""
     if size is None:
         return file
-    width_bytes = size - _full_bytes(file.schema)
-    return replace(file, schema=replace(file.schema, width_bytes=width_bytes))
-
-
-def _full_bytes(schema: Schema) -> int:
-    """Return the size of a tuple with its position, event time, key and join fields."""
-    return Batch.empty(schema).row_bytes
+    schema = file.schema
+    least = Batch.empty(schema).row_bytes - schema.width_bytes
+    if size < least:
+        raise TopologyError(
+            f"tuple_bytes.{schema.stream} is {size}: what is joined on takes {least} bytes"
+        )
+    return replace(file, schema=replace(schema, width_bytes=size - least))

@@ -173,55 +173,52 @@ class Shipment(Payload, Generic[ContentT_co]):
         return Shipment(step=self.step, tick=self.tick, final=self.final, content=content)
 
 
+@dataclass(frozen=True, slots=True)
 class SiteContext:
     """What the halves of a site may use while it handles one message.
 
-    Parameters
+    Attributes
     ----------
-    context
-        The site's.
+    of_site
+        The site's own context.
     site, execution
         Position of the site's stream, and how its halves learn that intervals are complete.
     horizon
         Of the site's stream.
-
-    Attributes
-    ----------
     outputs
         What steps made, for the site to pass on.
     """
 
-    def __init__(self, context: Context, site: int, execution: Execution, horizon: Horizon) -> None:
-        self._context = context
-        self._site = site
-        self.execution = execution
-        self.horizon = horizon
-        self.outputs: list[Shipment[Combinations]] = []
+    of_site: Context
+    site: int
+    execution: Execution
+    horizon: Horizon
+    outputs: list[Shipment[Combinations]] = field(default_factory=list)
 
     @property
     def now(self) -> int:
         """Virtual nanoseconds."""
-        return self._context.now
+        return self.of_site.now
 
     def ship(self, site: int, payload: Shipment[Content]) -> None:
         """Send *payload* to another site.
 
         Sites send to each other in both directions, so that none may wait for another's room.
         """
-        self._context.send(FEEDBACK, payload, to=site - (site > self._site))
+        self.of_site.send(FEEDBACK, payload, to=site - (site > self.site))
 
     def send(self, port: str, payload: Payload) -> None:
         """Send *payload* from another port."""
-        self._context.send(port, payload)
+        self.of_site.send(port, payload)
 
     def charge(self, work: Work) -> None:
         """Add *work* to what the message costs."""
-        self._context.charge(work)
+        self.of_site.charge(work)
 
     def wake_at(self, at: int | None, name: str) -> None:
         """Set a timer, where there is a time to wait for."""
         if at is not None and at > self.now:
-            self._context.set_timer(at, name)
+            self.of_site.set_timer(at, name)
 
 
 class Half(Stateful, ABC):

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from joins.batch import Batch
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from joinsim._random_inputs import RandomStream, multiway_queries, streams
 from joinsim._random_runs import RandomJob
 from netsim.network import PRESETS, full_mesh
-from topologies.semijoin import Semijoin, SemijoinParameters
+from topologies.semijoin import Semijoin, SemijoinParameters, with_tuple_bytes
 from topologies.semijoins.plans import JoinSequence, LinearPlan, Step, join_graph
 from topologies.topology import TopologyError
 
@@ -182,6 +183,14 @@ def test_what_cannot_be_joined_is_refused_by_name() -> None:
     assert "takes 32 bytes" in refused(chain, tuple_bytes={"A": 31})
     with pytest.raises(ValidationError, match="tau"):
         SemijoinParameters(tau=0)
+
+
+def test_the_last_size_that_tuples_get_counts() -> None:
+    job = TOPOLOGY.sketch(parse_query(THREE_WAY))
+    once = with_tuple_bytes(job, {"A": 100, "B": 80})
+    twice = with_tuple_bytes(once, {"A": 60})
+    assert [Batch.empty(schema).row_bytes for schema in once.schemas[:2]] == [100, 80]
+    assert [Batch.empty(schema).row_bytes for schema in twice.schemas[:2]] == [60, 80]
 
 
 def test_results_have_a_column_for_each_stream(directory: Path) -> None:

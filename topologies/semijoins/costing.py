@@ -112,22 +112,19 @@ class Costing:
         self._full_bytes = np.array([stream.full_bytes for stream in streams])
         everyone = range(len(streams))
         self.adjacent = nx.to_numpy_array(statistics.graph, everyone).astype(bool)
-        self.alone = self.tree_outputs(np.eye(len(streams), dtype=bool))
+        self.alone = self.outputs(np.eye(len(streams), dtype=bool))
 
-    def sequence_outputs(self, done: np.ndarray, head: np.ndarray) -> Outputs:
-        """Return what the *head* streams, int64 (rows), joined with others make.
+    def outputs(self, done: np.ndarray, newest: np.ndarray | None = None) -> Outputs:
+        """Return the output streams of the sets of streams *done*; bool, (rows, streams).
 
-        *done* is which streams are joined, the head included; bool, (rows, streams).
+        With *newest*, likewise, what is on its way through the join sequences of these streams.
         """
-        newest = self.alone.done[head]
-        return Outputs(done=done, newest=newest, full_bytes=done @ self._full_bytes, in_tree=False)
-
-    def tree_outputs(self, done: np.ndarray) -> Outputs:
-        """Return the output streams of the sets of streams *done*; bool, (outputs, streams)."""
+        full_bytes = done @ self._full_bytes
+        if newest is not None:
+            return Outputs(done=done, newest=newest, full_bytes=full_bytes, in_tree=False)
         members = done.sum(axis=1)
         own = np.where(members > 1, _OWN_BYTES - _KEY_BYTES * members, 0)
-        full_bytes = done @ self._full_bytes + own
-        return Outputs(done=done, newest=done, full_bytes=full_bytes, in_tree=True)
+        return Outputs(done=done, newest=done, full_bytes=full_bytes + own, in_tree=True)
 
     def rates(self, outputs: Outputs) -> np.ndarray:
         """Return the tuples a second of every output by the stream of the newest, (rows, streams).
@@ -304,13 +301,11 @@ def estimate_plan(statistics: JoinStatistics, plan: JoinPlan) -> PlanEstimate:
     def members(sets: Iterable[tuple[int, ...]]) -> np.ndarray:
         return np.array([np.isin(range(len(statistics.streams)), streams) for streams in sets])
 
-    done = members(join.probe for join in joins)
-    if isinstance(plan, TreePlan):
-        probe = costing.tree_outputs(done)
-    else:
-        probe = costing.sequence_outputs(done, np.array([join.newest[0] for join in joins]))
+    in_tree = isinstance(plan, TreePlan)
+    newest = None if in_tree else members(join.newest for join in joins)
+    probe = costing.outputs(members(join.probe for join in joins), newest)
     stored = list(dict.fromkeys(join.stored for join in joins))
-    costs = costing.costs(probe, costing.tree_outputs(members(stored)))
+    costs = costing.costs(probe, costing.outputs(members(stored)))
     rates = costing.rates(probe).sum(axis=1)
     estimates = []
     for place, join in enumerate(joins):

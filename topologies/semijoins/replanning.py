@@ -145,7 +145,7 @@ def predict_epochs(
     """
     streams = range(len(job.query.streams))
     sources = [
-        _Intervals(
+        _intervals(
             SiteSource(files=job.files, stream=s, feeding=job.feeding, interval_ns=interval_ns)
         )
         for s in streams
@@ -178,23 +178,12 @@ def predict_epochs(
         begins_ns = ends_ns
 
 
-class _Intervals(Iterator[NewTuples]):
-    """The intervals that a source sends."""
-
-    def __init__(self, source: SiteSource) -> None:
-        self._source = source
-        self._context = RecordingContext("source", {"out": ("site",)}, 0)
-        self._timers = self._receive(START)
-
-    def __next__(self) -> NewTuples:
-        if not self._timers:
-            raise StopIteration
-        self._timers = self._receive(f"{TIMER}interval")
-        return self._sent
-
-    def _receive(self, port: str) -> bool:
-        self._source.receive(Message("source", port, None), self._context)
-        reply = self._context.take()
-        for sent in reply.sends:
-            self._sent: NewTuples = sent.handle
-        return bool(reply.timers)
+def _intervals(source: SiteSource) -> Iterator[NewTuples]:
+    """Yield the intervals that a source sends."""
+    context = RecordingContext("source", {"out": ("site",)}, 0)
+    port, waits = START, True
+    while waits:
+        source.receive(Message("source", port, None), context)
+        reply = context.take()
+        yield from (sent.handle for sent in reply.sends)
+        port, waits = f"{TIMER}interval", bool(reply.timers)

@@ -9,6 +9,7 @@ does not state by what. Joins of streams that share no predicate are not among t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import networkx as nx
@@ -83,7 +84,9 @@ class _Beginnings(NamedTuple):
         It is infinite for a stream that is joined already, or shares no predicate.
         """
         statistics = costing.statistics
-        costs = costing.costs(costing.sequence_outputs(self.done, self.head), costing.alone)
+        costs = costing.costs(
+            costing.outputs(self.done, costing.alone.done[self.head]), costing.alone
+        )
         seconds = costs.seconds(
             statistics.latency_s[self.site], statistics.bandwidth_bps[self.site]
         )
@@ -154,7 +157,8 @@ def exhaustive_tree(costing: Costing) -> TreePlan:
     """Return the tree of the least estimated time, bushy ones included."""
     graph = costing.statistics.graph
     streams = sorted(graph)
-    sets = [members for members in _subsets(streams) if nx.is_connected(graph.subgraph(members))]
+    subsets = chain.from_iterable(combinations(streams, n + 1) for n in range(len(streams)))
+    sets = [members for members in subsets if nx.is_connected(graph.subgraph(members))]
     place = {members: at for at, members in enumerate(sets)}
     pricing = _TwoWayPricing(costing, sets)
     best: list[dict[int, _Candidate]] = []
@@ -215,7 +219,7 @@ class _TwoWayPricing:
         done = np.zeros((len(sets), len(costing.statistics.streams)), dtype=bool)
         for row, members in enumerate(sets):
             done[row, members] = True
-        outputs = costing.tree_outputs(done)
+        outputs = costing.outputs(done)
         self._costs = costing.costs(outputs, outputs)
 
     def joined(
@@ -264,13 +268,6 @@ class _TwoWayPricing:
 
 def _cheapest(candidates: Iterable[_Candidate]) -> _Candidate:
     return min(candidates, key=lambda one: one.seconds)
-
-
-def _subsets(streams: list[int]) -> list[tuple[int, ...]]:
-    """Return all sets of one stream or more, those of few streams first."""
-    masks = range(1, 1 << len(streams))
-    sets = [tuple(s for at, s in enumerate(streams) if mask >> at & 1) for mask in masks]
-    return sorted(sets, key=lambda members: (len(members), members))
 
 
 def _splits(members: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:

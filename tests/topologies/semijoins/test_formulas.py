@@ -27,7 +27,7 @@ class FirstStep:
 def step(statistics: JoinStatistics, algorithm: OneWayJoin) -> FirstStep:
     plan = uniform_plan(statistics.names, statistics.graph, algorithm)
     costing = Costing(statistics, (algorithm,))
-    first = costing.sequence_outputs(np.array([[True, False]]), np.array([0]))
+    first = costing.outputs(np.array([[True, False]]), np.array([[True, False]]))
     (terms,) = costing.terms(first, costing.alone)
 
     def figure(value: object) -> float:
@@ -150,7 +150,7 @@ def test_rates_are_those_of_the_join_of_all_streams() -> None:
     )
     costing = Costing(statistics)
     done = np.array([[True, True, True]])
-    outputs = costing.sequence_outputs(done, np.array([0]))
+    outputs = costing.outputs(done, costing.alone.done[:1])
     rng = np.random.default_rng(2)
     # A tuple of the head sees 50 tuples of each of the others.
     matches = rng.binomial(50, 1 / 8, 20_000) * rng.binomial(50, 1 / 20, 20_000)
