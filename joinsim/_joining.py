@@ -109,20 +109,18 @@ def run(
     scenario = _of_query(
         query,
         streams,
-        topology=topology,
+        time,
+        topology,
+        bind=bind,
         network=network,
         feeding=feeding,
-        time=time,
-        bind=bind,
-        settings={
-            "rows": rows,
-            "seed": seed,
-            "pairs": pairs,
-            "backend": "ray" if clock == "live" else backend,
-            "clock": clock,
-            "processes": processes,
-            "profile": profile,
-        },
+        rows=rows,
+        seed=seed,
+        pairs=pairs,
+        backend="ray" if clock == "live" else backend,
+        clock=clock,
+        processes=processes,
+        profile=profile,
         parameters=parameters,
     )
     finished = scenario.run(out=out, address=address)
@@ -165,17 +163,15 @@ def compare(
     >>> sorted(ranked.table["topology"].to_pylist())
     ['nested_loop', 'split_join']
     """
-    scenario = _of_query(
-        query,
-        streams,
-        topology=topologies[0] if topologies else None,
-        network=network,
-        feeding=feeding,
-        time=time,
-        bind=bind,
-        settings={"rows": rows, "seed": seed},
-        parameters={},
-    )
+    chosen = topologies[0] if topologies else None
+    how: dict[str, Any] = {
+        "bind": bind,
+        "network": network,
+        "feeding": feeding,
+        "rows": rows,
+        "seed": seed,
+    }
+    scenario = _of_query(query, streams, time, chosen, **how)
     return scenario.with_settings(parameters).compare(topologies, out=out)
 
 
@@ -213,33 +209,25 @@ def plan(
     >>> [cost.name for cost in proposal.costs]
     ['bytes shipped', 'execution time']
     """
-    scenario = _of_query(
-        query,
-        streams,
-        topology=topology,
-        network=network,
-        feeding=None,
-        time=time,
-        bind=bind,
-        settings={"rows": rows, "seed": seed},
-        parameters=parameters,
-    )
+    how: dict[str, Any] = {"bind": bind, "network": network, "rows": rows, "seed": seed}
+    scenario = _of_query(query, streams, time, topology, **how, parameters=parameters)
     return scenario.plan(simulate=simulate)[0]
 
 
 def _of_query(
     query: str,
     streams: Mapping[str, Any],
-    *,
-    topology: str | type[Topology[Any]] | Topology[Any] | None,
-    network: str | Mapping[str, Any],
-    feeding: Mapping[str, Any] | None,
     time: str | Mapping[str, str] | None,
+    topology: str | type[Topology[Any]] | Topology[Any] | None,
+    *,
     bind: Mapping[str, str | int] | None,
-    settings: Mapping[str, Any],
-    parameters: Mapping[str, Any],
+    network: str | Mapping[str, Any],
+    **keys: Any,
 ) -> Scenario:
-    """Return the scenario of a query over data that the caller passes."""
+    """Return the scenario of a query over data that the caller passes.
+
+    *keys* are those of a configuration; None leaves one at its default.
+    """
     bound = dict(bind or {})
     parsed = parse_query(query).bind(**{key: str(value) for key, value in bound.items()})
     prepared = _prepare(parsed, streams, time)
@@ -252,10 +240,8 @@ def _of_query(
                 {"name": stream.name, "table": f"{stream.rows} tuples"} for stream in prepared
             ],
             "topology": system.name,
-            "parameters": dict(parameters),
             "network": {"preset": network} if isinstance(network, str) else dict(network),
-            "feeding": dict(feeding or {}),
-            **{key: value for key, value in settings.items() if value is not None},
+            **{key: value for key, value in keys.items() if value is not None},
         },
         topology=system if system.name not in TOPOLOGIES else None,
         streams=prepared,

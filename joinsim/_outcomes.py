@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from scenarios.formatting import VERDICT_WORDS
 from scenarios.report.summary import summary_html, summary_text
 from scenarios.results import late_path, pairs_path, summary_path
 from scenarios.run import Report
@@ -154,6 +155,8 @@ class Run:
 class _Recorded(Protocol):
     def as_json(self, replay: str) -> dict[str, Any]: ...
 
+    def write_json(self, directory: Path, replay: str) -> None: ...
+
 
 Result = TypeVar("Result", bound=_Recorded)
 
@@ -188,6 +191,17 @@ class _Several(Generic[Result]):
         """Everything as plain data, as in the JSON file."""
         return self.result.as_json(self.replay)
 
+    def report(self, folder: str | Path) -> Path:
+        """Write a page and its picture into *folder*, as HTML and PNG; return the page's path."""
+        from scenarios.report.pages import write_page
+
+        return write_page(self.result, Path(folder), self.replay)
+
+    def write(self) -> None:
+        """Write the JSON file, the page and its picture into its directory."""
+        self.result.write_json(self.directory, self.replay)
+        self.report(self.directory)
+
 
 class StudyRun(_Several[Findings]):
     """A finished study: many runs, the curves they make, and the claims about them.
@@ -205,13 +219,6 @@ class StudyRun(_Several[Findings]):
         """The runs: ``number``, ``label``, ``digest``, ``throughput_tps``, ``passed`` and so on."""
         keys = ["number", "label", "digest", "tuples", "throughput_tps", "passed", "failure"]
         return _table(self.summary["points"], keys)
-
-    def report(self, folder: str | Path) -> Path:
-        """Write ``study.html`` and ``study.png`` into *folder*; return the page's path."""
-        from scenarios.report.pages import write_study_page
-
-        write_study_page(self.result, Path(folder), self.replay)
-        return Path(folder) / "study.html"
 
     def __repr__(self) -> str:
         claims, runs = self.summary["claims"], len(self.summary["points"])
@@ -247,18 +254,11 @@ class Comparison(_Several[_Compared]):
         ]
         return _table(rows, list(rows[0]))
 
-    def report(self, folder: str | Path) -> Path:
-        """Write ``compare.html`` and ``compare.png`` into *folder*; return the page's path."""
-        from scenarios.report.pages import write_comparison_page
-
-        write_comparison_page(self.result, Path(folder), self.replay)
-        return Path(folder) / "compare.html"
-
     def __repr__(self) -> str:
-        lines = [
-            f"{row['label']:<28} {_word(row['passed']):<8} {row['throughput_tps'] or 0:>14,.0f} /s"
-            for row in self.table.to_pylist()
-        ]
+        lines = []
+        for row in self.table.to_pylist():
+            word, tps = VERDICT_WORDS[row["passed"]], row["throughput_tps"] or 0
+            lines.append(f"{row['label']:<28} {word:<8} {tps:>14,.0f} /s")
         return "\n".join([*lines, f"{len(self.refused)} systems cannot evaluate the query"])
 
 
@@ -267,17 +267,6 @@ class EngineComparison(_Several[Any]):
 
     Its folder has ``compare.json``; see `_Several` for its attributes.
     """
-
-    def report(self, folder: str | Path) -> Path:
-        """Write ``compare.html`` and ``compare.png`` into *folder*; return the page's path."""
-        from scenarios.report.pages import write_engines_page
-
-        write_engines_page(self.result, Path(folder), self.replay)
-        return Path(folder) / "compare.html"
-
-
-def _word(passed: bool | None) -> str:
-    return {True: "PASS", False: "FAIL", None: "UNKNOWN"}[passed]
 
 
 def _table(rows: Iterable[dict[str, Any]], keys: list[str]) -> pa.Table:

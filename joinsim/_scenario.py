@@ -29,7 +29,6 @@ from spark_bridge.prepared import PreparedStream
 from topologies import Topology
 
 if TYPE_CHECKING:
-    from scenarios.engines.comparison import EngineComparison as _EnginesCompared
     from scenarios.planning.planner import Planner, Proposal
 
 PLANNED = ("semijoin", "ibwj")
@@ -178,11 +177,9 @@ class Scenario:
                 on_point=line.on_point,
                 replay=replay_alone or (lambda config: replay),
             )
-        compared.write_json(directory, replay)
-        from scenarios.report.pages import write_comparison_page
-
-        write_comparison_page(compared, directory, replay)
-        return Comparison(compared, directory, replay, folder)
+        finished = Comparison(compared, directory, replay, folder)
+        finished.write()
+        return finished
 
     def compare_engines(
         self,
@@ -212,26 +209,25 @@ class Scenario:
         """
         from scenarios.engines.comparison import compare_engines
         from scenarios.engines.registry import find_engines
-        from scenarios.report.pages import write_engines_page
 
         chosen = find_engines(engines)
         plan = self.prepare()
         folder, directory = self._directory(out, "engines-")
-        replay = self._replay()
-        compared: _EnginesCompared | None = None
+        finished: EngineComparison | None = None
         try:
             with self.observer.points(len(chosen)) as line:
                 for compared in compare_engines(
                     plan, chosen, directory, limit_s=limit_s, on_engine=line.on_point
                 ):
-                    compared.write_json(directory, replay)
+                    finished = EngineComparison(compared, directory, self._replay(), folder)
+                    compared.write_json(directory, finished.replay)
         finally:  # Ctrl-C loses none of the engines that have run
-            if compared is not None:
-                write_engines_page(compared, directory, replay)
+            if finished is not None:
+                finished.report(directory)
                 if on_result is not None:
-                    on_result(EngineComparison(compared, directory, replay))
-        assert compared is not None
-        return EngineComparison(compared, directory, replay, folder)
+                    on_result(finished)
+        assert finished is not None
+        return finished
 
     def plan(
         self, *, simulate: bool = True, out: str | Path | None = None
@@ -317,12 +313,9 @@ class Scenario:
             findings = run_points(
                 study, plans, directory, on_point=line.on_point, replay=self._replay_point
             )
-        replay = self._replay()
-        findings.write_json(directory, replay)
-        from scenarios.report.pages import write_study_page
-
-        write_study_page(findings, directory, replay)
-        return StudyRun(findings, directory, replay, folder)
+        finished = StudyRun(findings, directory, self._replay(), folder)
+        finished.write()
+        return finished
 
     def _replay_point(self, point: Point) -> str:
         words = ["joinsim", "run", str(self.source), "--scale", self.scale]

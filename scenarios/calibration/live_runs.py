@@ -159,30 +159,32 @@ def observe(plan: Plan, processes: RayProcesses) -> tuple[dict[str, Served], lis
 
 
 @dataclass(frozen=True, kw_only=True)
-class Live:
-    """What repeated live runs of one plan came to.
+class Speed:
+    """What repeated runs of one plan came to.
 
     Attributes
     ----------
-    throughput_tps
-        Tuples a second, the runs' median.
-    latency_ms
-        Median latency of tuples, ms, the runs' median; None without any.
+    tps
+        Tuples a second of the run's clock, the runs' median.
+    ms
+        Median latency of tuples, the runs' median; None without any.
     exact
         Whether all runs were exactly right, or do not claim to be.
     """
 
-    throughput_tps: float
-    latency_ms: float | None
+    tps: float
+    ms: float | None
     exact: bool
 
     @classmethod
-    def of(cls, runs: Sequence[Report]) -> Live:
+    def of(cls, runs: Sequence[Report]) -> Speed:
         """Return what *runs* of one plan came to; at least one."""
-        latencies = [ms for ms in map(median_latency_ms, runs) if ms is not None]
+        latencies = [ns / 1e6 for run in runs if (ns := run.latencies.percentile(50)) is not None]
         return cls(
-            throughput_tps=statistics.median(map(throughput_tps, runs)),
-            latency_ms=statistics.median(latencies) if latencies else None,
+            tps=statistics.median(
+                run.outcome.tuples * 1e9 / run.outcome.virtual_ns for run in runs
+            ),
+            ms=statistics.median(latencies) if latencies else None,
             exact=all(run.verdict.passed is not False for run in runs),
         )
 
@@ -206,7 +208,7 @@ class Watched:
     runs: int = 0
     operators: dict[str, dict[str, list[Served]]] = field(default_factory=dict)
     carried: list[Carried] = field(default_factory=list)
-    live: list[tuple[Plan, Live]] = field(default_factory=list)
+    live: list[tuple[Plan, Speed]] = field(default_factory=list)
 
     def _observe(self, plan: Plan, processes: RayProcesses) -> None:
         operators, carried = observe(plan, processes)
@@ -263,7 +265,7 @@ def watch(
                 if measuring and is_first:
                     runs.append(run_changed(plan, live))
             if runs:
-                watched.live.append((plan, Live.of(runs)))
+                watched.live.append((plan, Speed.of(runs)))
     return watched
 
 
@@ -272,14 +274,3 @@ def run_changed(plan: Plan, settings: dict[str, Any]) -> Report:
     changed = replace(plan, config=plan.config.model_copy(update=settings))
     with tempfile.TemporaryDirectory(prefix="joinsim-") as folder:
         return execute(changed, Path(folder))
-
-
-def throughput_tps(run: Report) -> float:
-    """Return a run's tuples per second of its clock."""
-    return run.outcome.tuples * 1e9 / run.outcome.virtual_ns
-
-
-def median_latency_ms(run: Report) -> float | None:
-    """Return the median latency of a run's tuples, ms; None without any."""
-    latency_ns = run.latencies.percentile(50)
-    return None if latency_ns is None else latency_ns / 1e6

@@ -16,17 +16,9 @@ import pyarrow.parquet as pq
 from actors.source import NS_PER_S
 from netsim.network import link_matrices
 from scenarios.plan import Plan
+from scenarios.report.result_tables import Table
 from scenarios.run import Report
 from topologies.actor_graph import ActorGraph
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """A part of an explanation: figures as text, a row each."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +51,10 @@ class Proposal:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as one JSON object."""
-        return asdict(self)
+        keys = ("title", "columns", "rows")
+        tables = [{key: vars(table)[key] for key in keys} for table in self.tables]
+        costs = [asdict(cost) for cost in self.costs]
+        return {"plan": self.plan, "tables": tables, "costs": costs}
 
 
 class Planner(ABC):

@@ -17,11 +17,12 @@ import numpy as np
 from actors.disorder import open_feed
 from joins.window_join.cost_model import MODELLED, Prediction, predict, predict_all
 from joins.window_join.registry import Making
-from scenarios.calibration.window_joins import read_times
+from joins.window_join.rows import RowMaker
+from scenarios.calibration.window_joins import read_times, time_join, tuples_to_time
 from scenarios.measures import record
 from scenarios.plan import Plan
-from scenarios.planning.planner import Cost, Planner, Proposal, Table
-from scenarios.planning.stream_times import time_on_streams
+from scenarios.planning.planner import Cost, Planner, Proposal
+from scenarios.report.result_tables import Table
 from scenarios.run import Report
 from topologies import TopologyError
 from topologies.ibwj import making_of
@@ -56,7 +57,7 @@ class WindowJoinPlanner(Planner):
         The time of several threads is not that of their work, so that nothing is said of it.
         """
         plan, costs = report.plan, _costs(report.plan)
-        took_ns = time_on_streams(plan, {name: one.making for name, one in costs.named.items()})
+        took_ns = _time_on_streams(plan, {name: one.making for name, one in costs.named.items()})
         proposal = replace(
             proposal, tables=(_alternatives(costs), *_on_this_machine(costs, took_ns))
         )
@@ -199,3 +200,32 @@ def _on_this_machine(costs: _Costs, took_ns: dict[str, float]) -> tuple[Table, .
             ),
         ),
     )
+
+
+def _time_on_streams(plan: Plan, makings: Mapping[str, Making]) -> dict[str, float]:
+    """Return what tuples of a run's own streams cost joins of one thread, processor ns, by name.
+
+    Those of count windows that are full; none where the streams end before.
+    """
+    if any(window.kind != "count" for window in plan.query.windows):
+        return {}
+    filling = sum(window.length for window in plan.query.windows)
+    self_join = plan.query.is_self_join
+    timed = {name: making for name, making in makings.items() if not making.threads}
+    wanted = {
+        name: tuples_to_time(making.index, filling / (1 if self_join else 2))
+        for name, making in timed.items()
+    }
+    arrivals = open_feed(plan.files, None).take(filling + max(wanted.values()))
+    if arrivals is None or len(arrivals) <= filling:
+        return {}
+    rows = RowMaker(plan.query, [file.schema for file in plan.files]).make(arrivals)
+    unit_ps = plan.profile.unit_ps
+    return {
+        name: time_join(
+            making.make(self_join=self_join, unit_ps=unit_ps),
+            rows.part(0, filling + wanted[name]),
+            filling,
+        ).tuple_ns
+        for name, making in timed.items()
+    }

@@ -8,6 +8,7 @@ without a page need not spend.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,12 +72,22 @@ def write_report(report: Report, path: Path, replay: str) -> None:
     )
 
 
-def write_study_page(findings: Findings, directory: Path, replay: str) -> None:
+@singledispatch
+def write_page(result: Any, directory: Path, replay: str) -> Path:
+    """Write the page and the picture of a study or a comparison; return the page's path.
+
+    Raise :exc:`OutputError` when the file cannot be written.
+    """
+    raise TypeError(f"a {type(result).__name__} has no page")
+
+
+@write_page.register
+def write_study_page(findings: Findings, directory: Path, replay: str) -> Path:
     """Write ``study.html`` and ``study.png`` into *directory*."""
     from scenarios.report.study_figure import study_figure
 
     study = findings.study
-    _write_page(
+    return _write_page(
         directory / "study.html",
         "study.html",
         study=study,
@@ -89,7 +100,8 @@ def write_study_page(findings: Findings, directory: Path, replay: str) -> None:
     )
 
 
-def write_comparison_page(comparison: Comparison, directory: Path, replay: str) -> None:
+@write_page.register
+def write_comparison_page(comparison: Comparison, directory: Path, replay: str) -> Path:
     """Write ``compare.html`` and ``compare.png`` of systems into *directory*."""
     from scenarios.report.comparison_figures import comparison_figure
 
@@ -103,7 +115,7 @@ def write_comparison_page(comparison: Comparison, directory: Path, replay: str) 
             f"{comparison.fastest} is the fastest of those whose answer was exactly right, in "
             "virtual time."
         )
-    _write_page(
+    return _write_page(
         directory / "compare.html",
         "compare.html",
         name=base.name,
@@ -128,12 +140,13 @@ def write_comparison_page(comparison: Comparison, directory: Path, replay: str) 
     )
 
 
-def write_engines_page(comparison: EngineComparison, directory: Path, replay: str) -> None:
+@write_page.register
+def write_engines_page(comparison: EngineComparison, directory: Path, replay: str) -> Path:
     """Write ``compare.html`` and ``compare.png`` of engines into *directory*."""
     from scenarios.report.comparison_figures import engines_figure
 
     notes = engine_notes(comparison)
-    _write_page(
+    return _write_page(
         directory / "compare.html",
         "compare.html",
         name=comparison.plan.config.name,
@@ -189,8 +202,8 @@ def _draw(draw: Callable[[], Figure], description: str, png: Path) -> Markup:
         return Markup(svg_markup(figure, png.stem, description))
 
 
-def _write_page(path: Path, template: str, **context: Any) -> None:
-    """Fill *template* with *context* and write it to *path*.
+def _write_page(path: Path, template: str, **context: Any) -> Path:
+    """Fill *template* with *context*, write it to *path*, and return that.
 
     Raise :exc:`OutputError` when the file cannot be written.
     """
@@ -217,3 +230,4 @@ def _write_page(path: Path, template: str, **context: Any) -> None:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
+    return path

@@ -23,8 +23,8 @@ _PANEL_HEIGHT, _MOST_COLUMNS = 3.1, 3
 _MARKERS = "osD^vP*X"
 _LINE, _MARKER, _RING, _DASH = 1.6, 5.0, 3.0, 3.0
 """Width of a line, sizes of a marker and of what shows of one around it, points; line widths."""
-_CHARACTERS = 130
-"""Of names below a panel as wide as the page: more are written aslant."""
+_CHARACTERS = 150
+"""Of names below a panel, were it as wide as the page: more are written aslant."""
 _BARS = 0.8
 """Width of a category's bars together, where categories are 1 apart."""
 _LOG_FROM_RATIO = 30
@@ -100,8 +100,8 @@ def _draw_panel(
     if numeric and axis.log:
         axes.set_xscale("log")
         axes.xaxis.set_minor_formatter(NullFormatter())
-    columns = axes.get_subplotspec().get_gridspec().ncols
-    crowded = len(names) * (max(map(len, names)) + 2) > _CHARACTERS / columns
+    room = _CHARACTERS * axes.get_position().width
+    crowded = len(names) * (max(map(len, names)) + 2) > room
     axes.set_xticks(at, names, rotation=20 if crowded else 0)
     axes.set(xlabel=axis.label, ylabel=chart.label, title=chart.panel.name)
     axes.grid(axis="y")

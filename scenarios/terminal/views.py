@@ -194,7 +194,7 @@ def show_proposal(out: Console, proposal: Proposal) -> None:
     for line in proposal.plan:
         out.print(line, style="bold")
     for part in proposal.tables:
-        print_table(out, Table(title=part.title, columns=part.columns, rows=part.rows))
+        print_table(out, part)
     costs = ("", "estimated", "simulated", "estimate over simulation")
     print_table(
         out, Table(columns=costs, rows=list(map(_cost_row, proposal.costs)), text_columns=1)
@@ -312,11 +312,11 @@ def show_predictions(out: Console, predictions: Sequence[Prediction]) -> None:
             one.topology,
             one.query,
             "yes" if one.exact else "NO",
-            f"{one.predicted_tps:,.0f}",
-            f"{one.measured_tps:,.0f}",
+            f"{one.predicted.tps:,.0f}",
+            f"{one.measured.tps:,.0f}",
             f"{one.throughput_error:+.0%}",
-            f"{format_value(one.predicted_ms)} ms",
-            f"{format_value(one.measured_ms)} ms",
+            f"{format_value(one.predicted.ms)} ms",
+            f"{format_value(one.measured.ms)} ms",
             "-" if one.latency_error is None else f"{one.latency_error:+.0%}",
         )
         for one in predictions
