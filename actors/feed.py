@@ -3,6 +3,9 @@
 Streams arrive merged by event time; tuples of equal time in the order of their streams in the
 query, then of their positions. That order is a function of the data alone, so the expected result
 is one too.
+
+Tuples are checked as they are read: event times that run backwards, missing or infinite values and
+damaged files are refused by file and tuple, wherever they are read.
 """
 
 from __future__ import annotations
@@ -18,9 +21,11 @@ import pyarrow.parquet as pq
 
 from joins.arrivals import Arrivals, merged_places
 from joins.batch import Batch, Schema
+from joins.errors import DataError
 from joins.state import State, Stateful
 
 _READ_ROWS = 65_536
+_TYPES = {"int64": pa.int64(), "float64": pa.float64()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,38 +50,34 @@ class StreamFile:
     def tuples(self) -> int:
         """How many tuples are read, by the footers of the segments."""
         there: int = sum(
-            pq.read_metadata(path).num_rows for path in sorted(self.directory.glob("*.parquet"))
+            _opened(path).metadata.num_rows for path in sorted(self.directory.glob("*.parquet"))
         )
         return there if self.rows is None else min(self.rows, there)
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Read the stream from position *start*, some thousand tuples at a time."""
         stop = self.rows
-        position = 0
+        checked = _Checked(self.schema)
         columns = ["ts", *self.schema.fields]
         segments = sorted(self.directory.glob("*.parquet"))
         if not segments:
-            raise FileNotFoundError(
+            raise DataError(
                 f"stream {self.schema.stream!r}: no Parquet segment in {self.directory}; on a "
                 "cluster the folder must be reachable from every node"
             )
         for path in segments:
-            with pq.ParquetFile(path) as file:
-                if position + file.metadata.num_rows <= start:
-                    position += file.metadata.num_rows
+            with _opened(path) as file:
+                if checked.position + file.metadata.num_rows <= start:
+                    checked.skip(file.metadata.num_rows)
                     continue
-                # One thread: handing columns to others and back costs more than they save, and
-                # other actors have use for other cores.
-                for block in file.iter_batches(_READ_ROWS, columns=columns, use_threads=False):
-                    # An id is its tuple's position: counted faster than read.
-                    ids = pa.array(np.arange(position, position + len(block)))
-                    batch = Batch.from_arrow(block.add_column(0, "id", ids), self.schema)
-                    first = max(0, start - position)
-                    last = len(batch) if stop is None else min(len(batch), stop - position)
-                    position += len(batch)
+                for block in _blocks(file, path, columns):
+                    batch = checked.batch(block, str(path))
+                    begin = checked.position - len(batch)
+                    last = len(batch) if stop is None else min(len(batch), stop - begin)
+                    first = max(0, start - begin)
                     if first < last:
                         yield batch.slice(first, last)
-                    if stop is not None and position >= stop:
+                    if stop is not None and checked.position >= stop:
                         return
 
 
@@ -106,10 +107,97 @@ class StreamTable:
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Yield the stream from position *start*, some thousand tuples at a time."""
         stop = self.tuples
+        checked = _Checked(self.schema)
+        checked.skip(start)
         for first in range(start, stop, _READ_ROWS):
             block = self.table.slice(first, min(_READ_ROWS, stop - first))
-            ids = pa.array(np.arange(first, first + len(block)))
-            yield Batch.from_arrow(block.add_column(0, "id", ids), self.schema)
+            yield checked.batch(block, f"stream {self.schema.stream!r} in memory")
+
+
+class _Checked:
+    """Turns blocks of a stream into batches, one after the other, and refuses what is no tuple.
+
+    Attributes
+    ----------
+    position
+        Of the tuple behind the last one seen.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._latest = np.iinfo(np.int64).min
+        self.position = 0
+
+    def skip(self, tuples: int) -> None:
+        """Pass so many tuples without a look."""
+        self.position += tuples
+
+    def batch(self, block: pa.Table | pa.RecordBatch, place: str) -> Batch:
+        """Return the next block as a batch.
+
+        Raise :exc:`DataError` naming *place*, and the column or the first tuple that is not valid.
+        """
+        first = self.position
+        for name, dtype in {"ts": "int64", **self._schema.fields}.items():
+            if name not in block.schema.names:
+                raise DataError(f"{place}: there is no column {name!r}")
+            if block[name].type != _TYPES[dtype]:
+                raise DataError(
+                    f"{place}: column {name!r} is {block[name].type}, and should be {dtype}"
+                )
+            if block[name].null_count:
+                self._refuse(place, np.asarray(block[name].is_null()), f"{name} is null")
+        # An id is its tuple's position: counted faster than read.
+        ids = pa.array(np.arange(first, first + len(block)))
+        batch = Batch.from_arrow(block.add_column(0, "id", ids), self._schema)
+        for name, values in batch.fields.items():
+            if values.dtype.kind == "f" and not np.isfinite(values).all():
+                self._refuse(place, ~np.isfinite(values), f"{name} is NaN or infinite")
+        if len(batch):
+            before = np.append(self._latest, batch.ts)
+            backwards = np.flatnonzero(before[:-1] > batch.ts)
+            if len(backwards):
+                at = int(backwards[0])
+                raise DataError(
+                    f"{place}: event times run backwards at tuple {first + at}, from {before[at]} "
+                    f"to {batch.ts[at]} ns; give the raw data, whose rows are then put in order"
+                )
+            self._latest = before[-1]
+        self.position += len(batch)
+        return batch
+
+    def _refuse(self, place: str, rows: np.ndarray, what: str) -> None:
+        at = self.position + int(np.flatnonzero(rows)[0])
+        raise DataError(
+            f"{place}: tuple {at}: {what}; give the raw data, whose rows are then checked"
+        )
+
+
+def _blocks(file: pq.ParquetFile, path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Read a segment block by block; raise :exc:`DataError` where it is damaged."""
+    rows = 0
+    # One thread: handing columns to others and back costs more than they save, and other actors
+    # have use for other cores.
+    blocks = file.iter_batches(_READ_ROWS, columns=columns, use_threads=False)
+    while True:
+        try:
+            block = next(blocks, None)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(
+                f"{path} is damaged, at or behind its row {rows}: {error}; prepare the stream again"
+            ) from None
+        if block is None:
+            return
+        rows += len(block)
+        yield block
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    """Open a segment; raise :exc:`DataError` if it is none."""
+    try:
+        return pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path} cannot be read: {error}; prepare the stream again") from None
 
 
 StreamData = StreamFile | StreamTable

@@ -1,4 +1,4 @@
-"""The base of every error that a person can mend."""
+"""The base of every error that a person can mend, and that of data."""
 
 from __future__ import annotations
 
@@ -8,3 +8,7 @@ class JoinsimError(Exception):
 
     Every package derives its own errors from it, so that a caller catches one class.
     """
+
+
+class DataError(JoinsimError):
+    """The data, or a request about it, is not usable; the message names file and remedy."""

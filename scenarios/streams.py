@@ -13,7 +13,7 @@ from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
 from scenarios.synthetic import TIME
 from spark_bridge.pipeline.source import StreamSource
-from spark_bridge.prepared import SUMMARY, PreparedStream, check_segments, load_stream
+from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DATA_VARIABLE = "JOINSIM_DATA"
@@ -78,7 +78,6 @@ def prepare_streams(
         path = _raw_file(stream)
         if (path / SUMMARY).is_file():
             prepared[name] = load_stream(path)
-            check_segments(prepared[name].path)
         else:
             raw.append(
                 StreamSource(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from joins.errors import DataError as DataError
 from joins.errors import JoinsimError
-
-
-class DataError(JoinsimError):
-    """The data, or a request about it, is not usable; the message names file and remedy."""
 
 
 class EngineFailed(JoinsimError):  # noqa: N818  (reads as what happened, like KeyboardInterrupt)

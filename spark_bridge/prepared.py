@@ -30,8 +30,10 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from actors.feed import StreamFile
 from joins.batch import Schema
 from spark_bridge.errors import DataError
 
@@ -132,9 +134,10 @@ def save_summary(stream: PreparedStream, folder: Path, **origin: Any) -> None:
 
 
 def load_stream(folder: str | Path) -> PreparedStream:
-    """Read the ``stream.json`` of a prepared stream.
+    """Open a prepared stream: read its ``stream.json``, and check its segments' footers and ids.
 
-    Raise :exc:`DataError` if *folder* has no prepared stream, or one of another version.
+    Raise :exc:`DataError` if *folder* has no prepared stream, one of another version, or segments
+    that are not as ``stream.json`` says.
     """
     folder = Path(folder)
     about = folder / SUMMARY
@@ -147,7 +150,7 @@ def load_stream(folder: str | Path) -> PreparedStream:
             )
         columns = summary["schema"]
         fields = {name: columns[name]["dtype"] for name in summary["join_fields"]}
-        return PreparedStream(
+        stream = PreparedStream(
             name=summary["name"],
             path=folder / SEGMENTS,
             rows=summary["rows"],
@@ -160,12 +163,17 @@ def load_stream(folder: str | Path) -> PreparedStream:
             fingerprint=summary["fingerprint"],
             codes=summary.get("codes", {}),
         )
+        whole = ("rows", "rejected", "first_ts", "last_ts")
+        if wrong := [name for name in whole if type(summary[name]) is not int]:
+            raise ValueError(f"{wrong[0]} is {summary[wrong[0]]!r}")
     except OSError as error:
         raise DataError(
             f"{folder} is not a prepared stream: {SUMMARY} cannot be read ({error.strerror})"
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{about} is damaged ({error}); prepare the stream again") from error
+    _check_footers(stream)
+    return stream
 
 
 class Span(NamedTuple):
@@ -178,43 +186,59 @@ class Span(NamedTuple):
 
 
 def check_segments(folder: Path) -> Span:
-    """Read the event times of all segments in *folder*, and the ids where they have some.
+    """Read the event times of all segments in *folder*.
 
-    The pipeline writes tuples in order. A folder that was written or changed otherwise may not be
-    in order, and a join that took arrival for event time would silently be wrong.
-
-    Raise :exc:`DataError` naming the first tuple whose event time is before its predecessor's, or
-    whose id is not its position.
+    Raise :exc:`DataError` as `actors.feed.StreamFile.batches` does.
     """
-    rows, repeated, first = 0, 0, 0
-    latest = np.int64(np.iinfo(np.int64).min)
-    for file in sorted(folder.glob("*.parquet")):
-        with pq.ParquetFile(file) as part:
-            columns = [name for name in ("id", "ts") if name in part.schema_arrow.names]
-            for block in part.iter_batches(columns=columns):
-                ts = block["ts"].to_numpy()
-                before = np.append(latest, ts)
-                backwards = np.flatnonzero(before[:-1] > ts)
-                if len(backwards):
-                    at = int(backwards[0])
-                    raise DataError(
-                        f"{file}: event times run backwards at tuple {rows + at}, from {before[at]}"
-                        f" to {ts[at]} ns; give the raw file, whose rows are then put in order"
-                    )
-                if "id" in columns:
-                    moved = np.flatnonzero(
-                        block["id"].to_numpy() != np.arange(rows, rows + len(ts))
-                    )
+    rows, repeated, first, latest = 0, 0, 0, None
+    for batch in StreamFile(schema=Schema(stream="", fields={}), directory=folder).batches():
+        ts = batch.ts
+        repeated += int(np.count_nonzero(ts[1:] == ts[:-1])) + (latest == ts[0])
+        first = first if rows else int(ts[0])
+        rows += len(ts)
+        latest = ts[-1]
+    return Span(rows, first, int(latest or 0), repeated)
+
+
+def _check_footers(stream: PreparedStream) -> None:
+    """Check that the segments are there, with the columns and the rows that they should have.
+
+    Only the footers of the files are read, and the ids, which nothing reads later. What the other
+    columns hold is checked as it is read.
+
+    Raise :exc:`DataError` naming file and tuple.
+    """
+    types = {"id": "int64", "ts": "int64"} | {
+        name: {"float64": "double"}.get(dtype, dtype)
+        for name, dtype in stream.schema.fields.items()
+    }
+    rows = 0
+    for path in sorted(stream.path.glob("*.parquet")):
+        try:
+            with pq.ParquetFile(path) as file:
+                there = {column.name: str(column.type) for column in file.schema_arrow}
+                for name, kind in types.items():
+                    if there.get(name) != kind:
+                        raise DataError(
+                            f"{path}: column {name!r} is {there.get(name, 'missing')}, and should "
+                            f"be {kind}; prepare the stream again"
+                        )
+                for block in file.iter_batches(columns=["id"], use_threads=False):
+                    ids = block["id"].to_numpy(zero_copy_only=False)
+                    moved = np.flatnonzero(ids != np.arange(rows, rows + len(ids)))
                     if len(moved):
                         raise DataError(
-                            f"{file}: the id of tuple {rows + int(moved[0])} is not its position; "
-                            "give the raw file, whose rows are then numbered"
+                            f"{path}: the id of tuple {rows + int(moved[0])} is not its position; "
+                            "give the raw data, whose rows are then numbered"
                         )
-                first = first if rows or not len(ts) else int(ts[0])
-                repeated += int(np.count_nonzero(before[:-1] == ts))
-                rows += len(ts)
-                latest = before[-1]
-    return Span(rows, first, int(latest), repeated)
+                    rows += len(ids)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{path} cannot be read: {error}; prepare the stream again") from None
+    if rows != stream.rows or not rows:
+        raise DataError(
+            f"{stream.path}: {SUMMARY} names {stream.rows} tuples, and the segments have {rows}; "
+            "prepare the stream again"
+        )
 
 
 @contextmanager

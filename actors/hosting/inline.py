@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from actors.protocol import ActorError, ActorSpec, Message, Payload, Reply, Sent, Wiring
+from joins.errors import JoinsimError
 from joins.state import array_bytes
 from joins.work import NO_WORK, Work
 
@@ -82,13 +83,16 @@ class Cell(RecordingContext):
     def deliver(self, sender: str, port: str, payload: Any, now: int) -> Reply:
         """Have the actor receive a message at virtual time *now*; return what it asked for.
 
-        Raise :exc:`ActorError` naming actor, port and time when the actor raises.
+        Raise :exc:`ActorError` naming actor, port and time when the actor raises, and as it is what
+        the user can mend.
         """
         self.now = now
         self._reply = reply = Reply()
         start = time.perf_counter()
         try:
             self.actor.receive(Message(sender, port, payload), self)
+        except JoinsimError:  # about the data, say: no fault of the actor's
+            raise
         except Exception as error:
             raise ActorError(
                 f"{self.name} failed on a message from {sender} on port {port!r} at "

@@ -24,6 +24,7 @@ from actors.hosting.mesh import Address, Door, MemberLostError, Mesh, join_last
 from actors.hosting.processes import Label, RayUnavailableError
 from actors.hosting.ray_cluster import Head, ray
 from actors.protocol import ActorError
+from joins.errors import JoinsimError
 from joins.machine.memory import keep_freed_memory
 
 _START_S = 60.0
@@ -191,7 +192,7 @@ class RayProcesses:
             results: list[Any] = ray.get(calls)
             return results
         except RayTaskError as error:
-            raise ActorError(str(error.cause)) from None
+            raise _cause(error) from None
         except RayError as error:
             raise RayUnavailableError(f"a process of the Ray backend died: {error}") from None
 
@@ -230,7 +231,7 @@ class RayProcesses:
             try:
                 ray.get(one)
             except RayTaskError as error:
-                return ActorError(str(error.cause))
+                return _cause(error)
             except RayError:
                 pass  # the process itself is gone
         return RayUnavailableError(
@@ -242,3 +243,9 @@ class RayProcesses:
         for process in self._processes:
             with suppress(RayError):  # gone with its node, or the whole cluster
                 ray.kill(process)
+
+
+def _cause(error: RayTaskError) -> Exception:
+    """Return what an actor raised if the user can mend it, else that an actor raised."""
+    cause = error.cause
+    return cause if isinstance(cause, JoinsimError) else ActorError(str(cause))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from actors.feed import Feed, StreamFile
 from joins.batch import Schema
+from joins.errors import DataError
 from joinsim._random_inputs import RandomStream, streams
 
 
@@ -64,7 +65,7 @@ def test_arrivals_are_in_order_of_time_then_stream_then_position(
 def test_a_folder_without_segments_is_an_error_and_not_an_empty_stream(tmp_path: Path) -> None:
     schema = Schema(stream="R", fields={"x": "float64"})
     feed = Feed((StreamFile(schema=schema, directory=tmp_path),))
-    with pytest.raises(FileNotFoundError, match="stream 'R': no Parquet segment in"):
+    with pytest.raises(DataError, match="stream 'R': no Parquet segment in"):
         feed.take(1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from actors.hosting.inline import RecordingContext
 from actors.results import Answers, Late
 from joins.hashing import mix, mix_rows
 from joins.matches import Matches
@@ -18,21 +18,15 @@ Break = Callable[[pytest.MonkeyPatch], None]
 """Breaks an operator, until the test is over."""
 
 
-def wrapped(place: str, broken: Callable[..., Any]) -> Break:
-    """Replace ``module:Name.method`` by *broken*, which is called with the original first."""
+def wrapped(owner: type, name: str, broken: Callable[..., Any]) -> Break:
+    """Replace a method or property of *owner* by *broken*, called with the original first."""
+    static = vars(owner)[name]
+    original = static.fget if isinstance(static, property) else static
+
+    def replaced(*args: Any, **options: Any) -> Any:
+        return broken(original, *args, **options)
 
     def apply(monkeypatch: pytest.MonkeyPatch) -> None:
-        module, path = place.split(":")
-        owner: Any = importlib.import_module(module)
-        *outer, name = path.split(".")
-        for one in outer:
-            owner = getattr(owner, one)
-        static = vars(owner)[name]
-        original = static.fget if isinstance(static, property) else static
-
-        def replaced(*args: Any, **options: Any) -> Any:
-            return broken(original, *args, **options)
-
         monkeypatch.setattr(
             owner, name, property(replaced) if isinstance(static, property) else replaced
         )
@@ -47,7 +41,7 @@ def sends(kind: type, change: Callable[[Any], list[Any]]) -> Break:
         for one in change(payload) if isinstance(payload, kind) else [payload]:
             send(self, port, one, to)
 
-    return wrapped("actors.context:RecordingContext.send", broken)
+    return wrapped(RecordingContext, "send", broken)
 
 
 def on_matches(change: Callable[[Matches], Matches]) -> Break:

@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 import joinsim as js
-from joins.queries.conditions import COMPARISONS
+from actors.handshake import Segment
+from actors.interval_join.replica import Replica, Watermarks
+from actors.panjoin.chain import Chain
+from actors.spo_join.po_join import PoJoinPE
+from actors.window_join import ByKey, Grid, Replicated, RoundRobin
+from joins.indexes.windows.chain_index import ChainIndex
+from joins.queries.conditions import COMPARISONS, Band, Comparison
+from joins.queries.interval import Interval
+from joins.queries.windows import Window, WindowBounds
+from joins.semijoins.windows import Horizon
 from tests.scenarios.verdict.broken import (
     Break,
     also,
@@ -173,9 +182,6 @@ def _all_late(original: Any, self: Any) -> Any:
     return original(self) + 150 if original(self) > -(10**18) else original(self)
 
 
-VIEW = "joins.queries.windows:WindowBounds.advance"
-ROUTING = "actors.window_join.routing:"
-OFFSETS = "joins.queries.interval:Interval.offsets"
 MUTANTS = {
     # The four that used to pass.
     "lists matches the wrong way round": Mutant("split_join", on_matches(reversed_ids), "pairs"),
@@ -186,50 +192,55 @@ MUTANTS = {
     "counts for tuples that do not exist": Mutant("panjoin", also(of_no_tuple), "rows", False),
     "counts for the other stream": Mutant("dp_oij", also(of_other_stream), "rows", False),
     "counts a window too long": Mutant(
-        "nested_loop", wrapped(VIEW, _moved(-1, 0)), "expired", False
+        "nested_loop", wrapped(WindowBounds, "advance", _moved(-1, 0)), "expired", False
     ),
-    "counts strictly": Mutant(
-        "spo_join", wrapped("joins.queries.conditions:Comparison.bounds", _loose), "wrong", False
-    ),
+    "counts strictly": Mutant("spo_join", wrapped(Comparison, "bounds", _loose), "wrong", False),
     # Windows.
-    "sees a tuple too many": Mutant("split_join", wrapped(VIEW, _moved(-1, 0)), "expired"),
-    "sees a tuple too few": Mutant("hash_join", wrapped(VIEW, _moved(1, 0)), "missing"),
-    "sees its successor": Mutant("nested_loop", wrapped(VIEW, _moved(1, 1)), "expired"),
-    "misses its predecessor": Mutant("b_plus_tree", wrapped(VIEW, _moved(-1, 1)), "missing"),
+    "sees a tuple too many": Mutant(
+        "split_join", wrapped(WindowBounds, "advance", _moved(-1, 0)), "expired"
+    ),
+    "sees a tuple too few": Mutant(
+        "hash_join", wrapped(WindowBounds, "advance", _moved(1, 0)), "missing"
+    ),
+    "sees its successor": Mutant(
+        "nested_loop", wrapped(WindowBounds, "advance", _moved(1, 1)), "expired"
+    ),
+    "misses its predecessor": Mutant(
+        "b_plus_tree", wrapped(WindowBounds, "advance", _moved(-1, 1)), "missing"
+    ),
     "stores at every PE": Mutant(
-        "split_join", wrapped(ROUTING + "RoundRobin.stored_at", _at_every_pe), "duplicate"
+        "split_join", wrapped(RoundRobin, "stored_at", _at_every_pe), "duplicate"
     ),
     "probes at the next PE": Mutant(
-        "hash_join", wrapped(ROUTING + "ByKey.probes_at", _at_next_pe), "missing"
+        "hash_join", wrapped(ByKey, "probes_at", _at_next_pe), "missing"
     ),
     "probes at every PE of a grid": Mutant(
-        "join_matrix", wrapped(ROUTING + "Grid.probes_at", _at_every_pe), "duplicate"
+        "join_matrix", wrapped(Grid, "probes_at", _at_every_pe), "duplicate"
     ),
     "probes at every replica": Mutant(
-        "bchj", wrapped(ROUTING + "Replicated.probes_at", _at_every_pe), "duplicate"
+        "bchj", wrapped(Replicated, "probes_at", _at_every_pe), "duplicate"
     ),
-    "a core drops early": Mutant(
-        "handshake_join", wrapped("actors.handshake:Segment.drop", _early(3)), "missing"
-    ),
+    "a core drops early": Mutant("handshake_join", wrapped(Segment, "drop", _early(3)), "missing"),
     "a core drops early, at low latency": Mutant(
         "low_latency_handshake_join",
-        wrapped("actors.handshake:Segment.drop", _early(60)),
+        wrapped(Segment, "drop", _early(60)),
         "missing",
     ),
     "a chain drops early": Mutant(
         "chain_index",
-        wrapped("joins.indexes.windows.chain_index:ChainIndex.expire", _early(40)),
+        wrapped(ChainIndex, "expire", _early(40)),
         "missing",
     ),
     # SPO-Join.
-    "spo reads < as <=": Mutant(
-        "spo_join", wrapped("joins.queries.conditions:Comparison.bounds", _loose), "wrong"
+    "spo reads < as <=": Mutant("spo_join", wrapped(Comparison, "bounds", _loose), "wrong"),
+    "spo sees a tuple too many": Mutant(
+        "spo_join", wrapped(WindowBounds, "advance", _moved(-1, 0)), "expired"
     ),
-    "spo sees a tuple too many": Mutant("spo_join", wrapped(VIEW, _moved(-1, 0)), "expired"),
     "spo forgets a sealed epoch": Mutant(
         "spo_join",
         wrapped(
-            "actors.spo_join.po_join:PoJoinPE._alive",
+            PoJoinPE,
+            "_alive",
             lambda original, self: [sealed[:-1] for sealed in original(self)],
         ),
         "missing",
@@ -237,7 +248,8 @@ MUTANTS = {
     "spo seals without its queue": Mutant(
         "spo_join at once",
         wrapped(
-            "actors.spo_join.po_join:PoJoinPE._seal_if_complete",
+            PoJoinPE,
+            "_seal_if_complete",
             lambda original, self, epoch, context: (
                 [queue.clear() for queue in self._queues.values()],
                 original(self, epoch, context),
@@ -246,20 +258,25 @@ MUTANTS = {
         "missing",
     ),
     # PanJoin.
-    "panjoin sees a tuple too few": Mutant("panjoin", wrapped(VIEW, _moved(1, 0)), "missing"),
+    "panjoin sees a tuple too few": Mutant(
+        "panjoin", wrapped(WindowBounds, "advance", _moved(1, 0)), "missing"
+    ),
     "panjoin drops subwindows early": Mutant(
-        "panjoin", wrapped("actors.panjoin.chain:Chain.expire", _early(60)), "missing"
+        "panjoin", wrapped(Chain, "expire", _early(60)), "missing"
     ),
-    "panjoin reads <= as <": Mutant(
-        "panjoin", wrapped("joins.queries.conditions:Comparison.bounds", _loose), "missing"
-    ),
+    "panjoin reads <= as <": Mutant("panjoin", wrapped(Comparison, "bounds", _loose), "missing"),
     # PIM-Tree.
-    "ibwj sees a tuple too many": Mutant("ibwj", wrapped(VIEW, _moved(-1, 0)), "expired"),
-    "ibwj misses its predecessor": Mutant("ibwj", wrapped(VIEW, _moved(-1, 1)), "missing"),
+    "ibwj sees a tuple too many": Mutant(
+        "ibwj", wrapped(WindowBounds, "advance", _moved(-1, 0)), "expired"
+    ),
+    "ibwj misses its predecessor": Mutant(
+        "ibwj", wrapped(WindowBounds, "advance", _moved(-1, 1)), "missing"
+    ),
     "ibwj widens the band": Mutant(
         "ibwj",
         wrapped(
-            "joins.queries.conditions:Band.bounds",
+            Band,
+            "bounds",
             lambda original, self, right: (original(self, right)[0] - 1, original(self, right)[1]),
         ),
         "wrong",
@@ -268,7 +285,8 @@ MUTANTS = {
     "a replica stores what is another's": Mutant(
         "dp_oij",
         wrapped(
-            "actors.interval_join.replica:Replica._own",
+            Replica,
+            "_own",
             lambda original, self, tuples: np.ones_like(original(self, tuples)),
         ),
         "duplicate",
@@ -276,29 +294,33 @@ MUTANTS = {
     "a replica stores nothing": Mutant(
         "hp_oij",
         wrapped(
-            "actors.interval_join.replica:Replica._own",
+            Replica,
+            "_own",
             lambda original, self, tuples: np.zeros_like(original(self, tuples)),
         ),
         "missing",
     ),
-    "an interval too short": Mutant("kp_oij", wrapped(OFFSETS, _wider(-10)), "missing"),
-    "an interval too long": Mutant("split_oij", wrapped(OFFSETS, _wider(10)), "expired"),
+    "an interval too short": Mutant("kp_oij", wrapped(Interval, "offsets", _wider(-10)), "missing"),
+    "an interval too long": Mutant(
+        "split_oij", wrapped(Interval, "offsets", _wider(10)), "expired"
+    ),
     "buffers expire early": Mutant(
         "scale_oij",
         wrapped(
-            "joins.queries.interval:Interval.horizon",
+            Interval,
+            "horizon",
             lambda original, self, stream, watermark: original(self, stream, watermark) + 100,
         ),
         "missing",
     ),
     "losses claimed as late": Mutant(
         "flink_oij",
-        wrapped("actors.interval_join.replica:Watermarks.low", _all_late),
+        wrapped(Watermarks, "low", _all_late),
         "watermarks",
     ),
     "losses claimed as late are missing": Mutant(
         "flink_oij",
-        wrapped("actors.interval_join.replica:Watermarks.low", _all_late),
+        wrapped(Watermarks, "low", _all_late),
         "missing",
     ),
     "late tuples dropped in silence": Mutant("kp_oij", on_late(lambda late: []), "missing"),
@@ -321,7 +343,8 @@ MUTANTS = {
     "a site sees too much": Mutant(
         "semijoin",
         wrapped(
-            "joins.queries.windows:Window.bound",
+            Window,
+            "bound",
             lambda original, self, at: original(self, at) - 100,
         ),
         "expired",
@@ -329,7 +352,8 @@ MUTANTS = {
     "a site sees too little": Mutant(
         "semijoin",
         wrapped(
-            "joins.queries.windows:Window.bound",
+            Window,
+            "bound",
             lambda original, self, at: original(self, at) + 100,
         ),
         "missing",
@@ -337,7 +361,8 @@ MUTANTS = {
     "a site removes early": Mutant(
         "semijoin",
         wrapped(
-            "joins.semijoins.windows:Horizon.passed",
+            Horizon,
+            "passed",
             lambda original, self, tick: original(self, tick) + 30,
         ),
         "missing",
