@@ -25,7 +25,9 @@ from joins.errors import DataError
 from joins.state import State, Stateful
 
 _READ_ROWS = 65_536
-_TYPES = {"int64": pa.int64(), "float64": pa.float64()}
+_WHOLE = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
+_TYPES = {"int64": _WHOLE, "float64": (pa.types.is_floating, pa.types.is_decimal)}
+"""Columns that may be read as a dtype: narrower ones widen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +143,7 @@ class _Checked:
         for name, dtype in {"ts": "int64", **self._schema.fields}.items():
             if name not in block.schema.names:
                 raise DataError(f"{place}: there is no column {name!r}")
-            if block[name].type != _TYPES[dtype]:
+            if not any(is_such(block[name].type) for is_such in _TYPES[dtype]):
                 raise DataError(
                     f"{place}: column {name!r} is {block[name].type}, and should be {dtype}"
                 )

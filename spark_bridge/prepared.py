@@ -208,20 +208,18 @@ def _check_footers(stream: PreparedStream) -> None:
 
     Raise :exc:`DataError` naming file and tuple.
     """
-    types = {"id": "int64", "ts": "int64"} | {
-        name: {"float64": "double"}.get(dtype, dtype)
-        for name, dtype in stream.schema.fields.items()
-    }
+    dtypes = {"id": "int64", "ts": "int64", **stream.schema.fields}
     rows = 0
     for path in sorted(stream.path.glob("*.parquet")):
         try:
             with pq.ParquetFile(path) as file:
                 there = {column.name: str(column.type) for column in file.schema_arrow}
-                for name, kind in types.items():
-                    if there.get(name) != kind:
+                for name, dtype in dtypes.items():
+                    kind = there.get(name, "missing")
+                    if join_dtype(kind) != dtype:
                         raise DataError(
-                            f"{path}: column {name!r} is {there.get(name, 'missing')}, and should "
-                            f"be {kind}; prepare the stream again"
+                            f"{path}: column {name!r} is {kind}, and should be {dtype}; prepare "
+                            "the stream again"
                         )
                 for block in file.iter_batches(columns=["id"], use_threads=False):
                     ids = block["id"].to_numpy(zero_copy_only=False)

@@ -114,7 +114,7 @@ def _mark_justified(files: tuple[StreamData, ...], feeding: Feeding, claims: lis
     feed = open_feed(files, feeding.disorder)
     latest, behind, begin = int(_INT64.min), 0, 0
     while (arrivals := feed.take(_CHUNK_ROWS)) is not None:
-        ts = np.empty(sum(map(len, arrivals.parts)), np.int64)
+        ts = np.empty(len(arrivals), np.int64)
         for part, seq in zip(arrivals.parts, arrivals.seq, strict=True):
             ts[seq - begin] = part.ts
         before = np.maximum.accumulate(np.concatenate([[latest], ts]))

@@ -1,0 +1,134 @@
+"""A prepared stream that is not what it says is refused, with file and tuple, and no traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import joinsim as js
+from actors.feed import StreamTable
+from joins.batch import Schema
+from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, write_prepared
+from tests.end_to_end.test_bad_input import refused
+
+QUERY = SELF_JOIN.format(window=WINDOW)
+ROWS = 300
+PART = "part-00000.parquet"
+
+
+def _column(name: str, change: Callable[[np.ndarray], Any]) -> Callable[[Path], None]:
+    """Return what changes a column of the segment."""
+
+    def damage(stream: Path) -> None:
+        path = stream / "segments" / PART
+        table = pq.read_table(path)
+        column = pa.array(change(table[name].to_numpy().copy()))
+        pq.write_table(table.set_column(table.schema.get_field_index(name), name, column), path)
+
+    return damage
+
+
+def _put(row: int, value: Any) -> Callable[[np.ndarray], np.ndarray]:
+    def change(values: np.ndarray) -> np.ndarray:
+        values[row] = value
+        return values
+
+    return change
+
+
+def _without(row: int) -> Callable[[np.ndarray], pa.Array]:
+    return lambda values: pa.array(values, mask=np.arange(len(values)) == row)
+
+
+def _summary(**values: Any) -> Callable[[Path], None]:
+    def damage(stream: Path) -> None:
+        about = json.loads((stream / "stream.json").read_text()) | values
+        (stream / "stream.json").write_text(json.dumps(about))
+
+    return damage
+
+
+def _segment(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    def damage(stream: Path) -> None:
+        path = stream / "segments" / PART
+        path.write_bytes(change(path.read_bytes()))
+
+    return damage
+
+
+def _flipped(data: bytes) -> bytes:
+    """Return *data* with the head of its first page overwritten."""
+    return data[:4] + bytes(40) + data[44:]
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
+    "NaN": (_column("b", _put(7, np.nan)), (PART, "tuple 7", "b is NaN")),
+    "infinite": (_column("b", _put(9, -np.inf)), (PART, "tuple 9", "infinite")),
+    "null": (_column("a", _without(11)), (PART, "tuple 11", "a is null")),
+    "null time": (_column("ts", _without(12)), (PART, "tuple 12", "ts is null")),
+    "backwards": (_column("ts", _put(30, 1)), (PART, "backwards at tuple 30", "to 1 ns")),
+    "ids of zero": (_column("id", np.zeros_like), (PART, "id of tuple 1 ")),
+    "an id moved": (_column("id", _put(5, 6)), (PART, "id of tuple 5 ")),
+    "ids of another type": (_column("id", lambda ids: ids.astype(float)), (PART, "'id'", "int64")),
+    "times of another type": (_column("ts", lambda ts: ts.astype(float)), (PART, "'ts'")),
+    "texts": (_column("b", lambda b: b.astype(str)), (PART, "'b' is string", "float64")),
+    "fewer rows": (_summary(rows=299), ("299 tuples", "have 300")),
+    "negative rows": (_summary(rows=-5), ("-5 tuples",)),
+    "too many rows": (_summary(rows=10**15), ("1000000000000000 tuples",)),
+    "rows in words": (_summary(rows="many"), ("stream.json is damaged", "rows is 'many'")),
+    "cut off": (_segment(lambda data: data[:-100]), (PART, "cannot be read")),
+    "empty": (_segment(lambda data: b""), (PART, "cannot be read")),
+    "flipped bytes": (_segment(_flipped), (PART,)),
+    "no segment": (lambda stream: (stream / "segments" / PART).unlink(), ("segments have 0",)),
+}
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(7)
+    fields = {"a": rng.integers(0, 50, ROWS), "b": rng.random(ROWS)}
+    write_prepared(tmp_path / "s", fields, ts=np.arange(ROWS) * 1_000)
+    return tmp_path / "s"
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_stream_is_refused_with_file_and_tuple(
+    damage: str, joinsim: Command, stream: Path
+) -> None:
+    apply, words = DAMAGES[damage]
+    apply(stream)
+    refused(joinsim("run", "--query", QUERY, "--data", stream, "--json"), *words)
+
+
+@pytest.mark.parametrize("damage", ["NaN", "ids of zero", "backwards"])
+def test_a_damaged_stream_is_refused_from_python_too(damage: str, stream: Path) -> None:
+    apply, words = DAMAGES[damage]
+    apply(stream)
+    with pytest.raises(js.DataError) as raised:
+        js.run(QUERY, {"s": stream})
+    for word in words:
+        assert word in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        ("x", [1.0, np.nan, 2.0], "tuple 1: x is NaN or infinite"),
+        ("x", [1.0, 2.0, np.inf], "tuple 2: x is NaN or infinite"),
+        ("x", pa.array([1.0, None, 2.0]), "tuple 1: x is null"),
+        ("x", [1, 2, 3], "column 'x' is int64, and should be float64"),
+        ("ts", [5, 6, 4], "backwards at tuple 2, from 6 to 4 ns"),
+    ],
+)
+def test_a_stream_in_memory_is_checked_as_it_is_read(column: str, values: Any, words: str) -> None:
+    table = pa.table({"ts": [1, 2, 3], "x": [1.0, 2.0, 3.0]} | {column: values})
+    data = StreamTable(schema=Schema(stream="T", fields={"x": "float64"}), table=table)
+    with pytest.raises(js.DataError, match=words):
+        list(data.batches())
