@@ -112,20 +112,14 @@ def append(llat: Llat, partition: int, key: int, place: int) -> None:
 
 
 @kernel
-def _match_tuples(llat: Llat, partition: int, lookup: Lookup, row: int) -> None:
-    """Match a partition tuple by tuple, as at an end of the range."""
+def _match_partition(llat: Llat, partition: int, whole: bool, lookup: Lookup, row: int) -> None:
+    """Match a partition: the *whole*, if all keys are as the probe wants them, or by their keys."""
     entry = partition
     while entry != NONE:
-        match_entries(lookup, row, llat.keys, llat.places, entry, llat.size[entry])
-        entry = llat.next[entry]
-
-
-@kernel
-def _match_whole(llat: Llat, partition: int, lookup: Lookup, row: int) -> None:
-    """Match a partition all of whose keys are as the probe wants them."""
-    entry = partition
-    while entry != NONE:
-        match_places(lookup, row, llat.places, entry, 0, llat.size[entry])
+        if whole:
+            match_places(lookup, row, llat.places, entry, 0, llat.size[entry])
+        else:
+            match_entries(lookup, row, llat.keys, llat.places, entry, llat.size[entry])
         entry = llat.next[entry]
 
 
@@ -143,20 +137,18 @@ def match_partitions(llat: Llat, lookup: Lookup, row: int, first: int, last: int
     if not lookup.ranges.negated[0]:
         partition = NONE if empty else first
         while partition != NONE:
-            if partition in (first, last):
-                _match_tuples(llat, partition, lookup, row)
-            else:
-                _match_whole(llat, partition, lookup, row)
+            whole = partition not in (first, last)
+            _match_partition(llat, partition, whole, lookup, row)
             partition = NONE if partition == last else llat.follow[partition]
         return
     partition = 0  # The leftmost: splitting a partition moves its upper part.
     between = False
     while partition != NONE:
         if not empty and partition in (first, last):
-            _match_tuples(llat, partition, lookup, row)
+            _match_partition(llat, partition, False, lookup, row)
             between = partition != last
         elif not between:
-            _match_whole(llat, partition, lookup, row)
+            _match_partition(llat, partition, True, lookup, row)
         partition = llat.follow[partition]
 
 

@@ -9,7 +9,7 @@ and a buffer for what comes late (section III-G2).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -32,7 +32,7 @@ from joins.indexes.panjoin.wib_tree import WibTree
 from joins.indexes.windows.nested_loop import NestedLoop
 from joins.machine.compiling import kernel
 from joins.machine.memory import own_lines
-from joins.matches import MatchBuffer, ProbeResult
+from joins.matches import MatchBuffer, MatchList, ProbeResult
 from joins.state import Stateful
 from joins.threads import side_by_side
 from joins.work import Work
@@ -293,20 +293,15 @@ def _count_then_list(
     *add_matches* makes a pass: it takes `Lookup.buffer` and `Lookup.next_id`, and returns its work
     counters.
     """
-    count, fingerprint = np.zeros(probes, np.int64), np.zeros(probes, np.uint64)
-    match_id = next_id = np.empty(0, np.int64)
-    buffer = MatchBuffer(count, fingerprint, match_id, np.zeros(1, np.int64), 0)
-    counters = add_matches(buffer, next_id)
-    if enumerate:
-        ends = np.cumsum(count)
-        match_id = np.empty(ends[-1] if probes else 0, np.int64)
-        add_matches(buffer._replace(match_id=match_id), ends - count)
-    return ProbeResult(
-        count=count,
-        fingerprint=fingerprint,
-        match_id=match_id if enumerate else None,
-        work=Work.from_counters(counters),
-    )
+    matches = MatchList(probes, enumerate=False)
+    buffer = matches.buffer
+    result = matches.result(Work.from_counters(add_matches(buffer, buffer.match_id)))
+    if not enumerate:
+        return result
+    ends = np.cumsum(result.count)
+    match_id = np.empty(ends[-1] if probes else 0, np.int64)
+    add_matches(buffer._replace(match_id=match_id), ends - result.count)
+    return replace(result, match_id=match_id)
 
 
 def in_threads(answer: Callable[[int, int], np.ndarray], probes: int, threads: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from joins.indexes.columns import at_least_one
 from joins.indexes.index import Ranges
 from joins.indexes.windows.window_tree import WindowTree
 from joins.matches import ProbeResult
@@ -40,8 +41,7 @@ class ChainIndex(Stateful):
     state = ("_dtypes", "_length", "_archived", "_newest", "_active")
 
     def __init__(self, dtypes: Sequence[Any], *, length: int = LENGTH) -> None:
-        if length < 1:
-            raise ValueError(f"length is {length}; must be at least 1")
+        at_least_one(length=length)
         self._dtypes = tuple(np.dtype(dtype).name for dtype in dtypes)
         self._length = length
         self._archived: list[WindowTree] = []

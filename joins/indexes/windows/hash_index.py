@@ -52,7 +52,7 @@ class HashIndex(WindowIndex):
     Parameters
     ----------
     dtypes
-        Per predicate the dtype of its column, int64 or float64.
+        Those of `WindowIndex`.
     equal
         Per predicate whether it is an equality; at least one is. A probe's range for an equality
         is one value, or empty.

@@ -35,11 +35,6 @@ class WindowTree(WindowIndex):
 
     A tree over one of several predicates contains serials of tuples (see `WindowTuples`), which are
     contiguous where positions need not be, so that bit arrays are no longer than the window.
-
-    Parameters
-    ----------
-    dtypes
-        Per predicate the dtype of its column, int64 or float64.
     """
 
     state = ("_trees",)
