@@ -6,7 +6,6 @@ process; without a rehearsal the first messages of a run would pay for that, in 
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from actors.hosting.inline import InlineHost
-from actors.hosting.live.parcels import Count, Measured
+from actors.hosting.live.post import Count, Measured
 from actors.hosting.live.run import LiveRun
-from actors.hosting.process_host import ProcessHost
+from actors.hosting.process_host import ProcessHost, peak_bytes
 from actors.hosting.processes import EACH, label_processes
 from actors.protocol import Host
 from actors.source import Feeding
@@ -105,7 +104,7 @@ def simulate(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None =
     profiles = operator_profiles(config.profile, plan.topology.name)
     trace = Trace(trace_names(wiring), directory / "trace.parquet")
     with (
-        _host(plan, graph) as (host, peak_bytes),
+        _host(plan, graph) as (host, memory),
         ResultWriter(directory, streams=plan.query.streams, pairs=pairs) as results,
     ):
         kernel = Kernel(
@@ -131,7 +130,7 @@ def simulate(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None =
 
         outcome = kernel.run(progress=progress)
         wall_seconds = time.perf_counter() - start
-        memory_bytes = peak_bytes()
+        memory_bytes = memory()
         return Simulated(
             outcome=outcome,
             wall_seconds=wall_seconds,
@@ -146,13 +145,13 @@ def _host(plan: Plan, graph: ActorGraph) -> Iterator[tuple[Host, Callable[[], in
     """Give the host the configuration asks for, and a function that tells its peak memory."""
     config = plan.config
     if config.backend == "inline":
-        yield InlineHost(graph.specs, graph.wiring, config.seed), own_peak_bytes
+        yield InlineHost(graph.specs, graph.wiring, config.seed), peak_bytes
         return
     homes = graph.homes(config.processes)
     with _started(plan, graph, homes) as processes:
         processes.everywhere(rehearse, *plan.rehearsal)
         host = ProcessHost(processes, graph.specs, graph.wiring, config.seed, homes=homes)
-        yield host, lambda: own_peak_bytes() + sum(host.peak_bytes())
+        yield host, lambda: peak_bytes() + sum(host.peak_bytes())
 
 
 @contextmanager
@@ -172,11 +171,6 @@ def _started(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Iterato
         yield processes
 
 
-def own_peak_bytes() -> int:
-    """Return the most memory that this process has held, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def run_live(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None = None) -> Simulated:
     """Run *plan* once, its trace and results into *directory*; all times are measured.
 
@@ -192,7 +186,7 @@ def run_live(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None =
     return Simulated(
         outcome=_outcome(measured),
         wall_seconds=measured.ended_ns / 1e9,
-        memory_bytes=measured.peak_bytes + own_peak_bytes(),
+        memory_bytes=measured.peak_bytes + peak_bytes(),
         kernel_seconds={name: one.worked_ns / 1e9 for name, one in measured.served.items()},
         state_bytes=measured.state_bytes,
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from actors.hosting.live.parcels import Served
+from actors.hosting.live.post import Served
 from netsim.cost import (
     GROUPS,
     OPERATORS,

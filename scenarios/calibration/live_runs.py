@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actors.hosting.live.parcels import Served
+from actors.hosting.live.post import Served
 from actors.hosting.processes import label_processes
 from scenarios import scenario_files
 from scenarios.many_runs import Preparation
@@ -41,7 +41,7 @@ _REPEATS = 3
 """How often the first plan of a system and query is run: where a machine has neighbours its speed
 changes within minutes, and what is predicted from one run should not depend on its luck."""
 _SENDER, _RECEIVER, _NBYTES = 0, 1, 4
-"""Columns of a live trace, see `actors.hosting.live.shard`."""
+"""Columns of a live trace, see `actors.hosting.live.run`."""
 
 
 def calibration_plans(

@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from actors.hosting.live.parcels import Count
+from actors.hosting.live.post import Count
 from actors.hosting.live.run import LiveRun
 from actors.hosting.ray_cluster import ray, ray_cluster
 from actors.hosting.ray_processes import RayProcesses

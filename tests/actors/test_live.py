@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.live.endings import components_of
-from actors.hosting.live.parcels import Measured, Report
+from actors.hosting.live.post import Measured, Report
 from actors.hosting.live.run import LiveRun
 from actors.protocol import FEEDBACK, TIMER, Actor, ActorError, ActorSpec, Context, Message
 from tests.actors.meshes import Threads, labels

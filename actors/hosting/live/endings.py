@@ -17,14 +17,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import networkx as nx
 
 from actors.hosting.inline import Cell
-from actors.hosting.live.parcels import Channel, Parcel, Post, Report, Served
+from actors.hosting.live.post import Channel, Parcel, Post, Report, Served
 from actors.protocol import Wiring
 
 
+@dataclass(slots=True)
 class Seat:
     """One actor that lives here.
 
@@ -49,19 +51,18 @@ class Seat:
         What serving it has come to so far.
     """
 
-    __slots__ = (
-        "_seq", "cell", "delayed_timers", "in_turn", "inbox", "is_source", "name", "open_inputs",
-        "received", "served", "timers", "waits",
-    )  # fmt: skip
-
-    def __init__(self, name: str, cell: Cell) -> None:
-        self.name, self.cell = name, cell
-        self.inbox: deque[Parcel] = deque()
-        self.delayed_timers: list[tuple[int, str]] = []
-        self.received: dict[Channel, int] = {}
-        self.waits = self.timers = self.open_inputs = self._seq = 0
-        self.served = Served()
-        self.is_source, self.in_turn = True, False
+    name: str
+    cell: Cell
+    inbox: deque[Parcel] = field(default_factory=deque)
+    waits: int = 0
+    timers: int = 0
+    delayed_timers: list[tuple[int, str]] = field(default_factory=list)
+    open_inputs: int = 0
+    received: dict[Channel, int] = field(default_factory=dict)
+    is_source: bool = True
+    in_turn: bool = False
+    served: Served = field(default_factory=Served)
+    _seq: int = 0
 
     def next_seq(self) -> int:
         """Return the number of the next message or timer of this actor."""
@@ -74,6 +75,7 @@ class Seat:
         return not (self.inbox or self.waits or self.timers or self.open_inputs)
 
 
+@dataclass(slots=True)
 class Outlet:
     """The end of a channel at its sender: how much room the receiver has left for it.
 
@@ -89,12 +91,10 @@ class Outlet:
         Messages so far, waiting ones included.
     """
 
-    __slots__ = ("home", "room", "sent", "waiting")
-
-    def __init__(self, home: int, room: int) -> None:
-        self.home, self.room = home, room
-        self.waiting: deque[Parcel] = deque()
-        self.sent = 0
+    home: int
+    room: int
+    waiting: deque[Parcel] = field(default_factory=deque)
+    sent: int = 0
 
 
 class Component:

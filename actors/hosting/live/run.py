@@ -1,22 +1,281 @@
-"""A live run: the process that asked for it (`LiveRun`), and the life of each other (`serve`).
+"""A live run: the process that started it (`LiveRun`), and the others (`serve`, `LiveShard`).
 
 The driver has the actors built, starts the sources, waits, and fetches what was written down.
+
+In each of the others one thread serves messages, one at a time, as they come; actors in one process
+hand each other payloads by reference. A sender has room for so many messages at each of its
+receivers; when one of those begins with a message, there is room for another. A sender whose
+receiver has no room starts nothing until there is some, so pressure travels back to the source.
+Answers (`FEEDBACK`) need no room, as in virtual time.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from heapq import heappop, heappush
 from typing import Any
 
 from actors.hosting.inline import Cell
-from actors.hosting.live.endings import Seat
-from actors.hosting.live.journal import Clock, Entry, moment_ns
-from actors.hosting.live.parcels import Count, Measured
-from actors.hosting.live.shard import LiveShard
+from actors.hosting.live.endings import Endings, Outlet, Seat, channels, components_of
+from actors.hosting.live.post import (
+    Bundle,
+    Channel,
+    Clock,
+    Count,
+    Entry,
+    Journal,
+    Measured,
+    Parcel,
+    Post,
+    Served,
+    moment_ns,
+)
 from actors.hosting.mesh import Mesh
+from actors.hosting.process_host import peak_bytes
 from actors.hosting.processes import Processes
-from actors.protocol import ActorSpec, Wiring
+from actors.protocol import FEEDBACK, START, TIMER, ActorSpec, Sent, Wiring
+from joins.state import array_bytes
+
+_NS_PER_S = 1_000_000_000
+_COUNT_NS = _NS_PER_S // 2
+
+
+class LiveShard:
+    """Runs the actors that have a seat here, from the start of the sources until all have ended.
+
+    Parameters
+    ----------
+    mesh
+        The processes; the driver is sent how far this one is.
+    homes
+        Actor name to member of the mesh.
+    seats
+        Actor name to seat, of the actors of this process.
+    wiring
+        Who is wired to whom, in the whole system.
+    room
+        Messages under way at most on a channel, at least 1.
+    codes
+        Name of a port to its number in the trace.
+    clock
+        The run's.
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        homes: Mapping[str, int],
+        seats: Mapping[str, Seat],
+        wiring: Wiring,
+        room: int,
+        codes: Mapping[str, int],
+        clock: Clock,
+    ) -> None:
+        self.journal = Journal()
+        self._mesh, self._homes = mesh, homes
+        self._seats, self._codes, self._clock = seats, codes, clock
+        self._rank = {name: rank for rank, name in enumerate(wiring)}
+        self._post = Post(mesh, clock)
+        self._outlets: dict[Channel, Outlet] = {}
+        components = components_of(wiring, homes)
+        inside = {channel for part in components for channel in part.inside}
+        for channel in channels(wiring):
+            sender, receiver = channel
+            if sender in seats:
+                self._outlets[channel] = Outlet(homes[receiver], room)
+            if receiver in seats:
+                seats[receiver].is_source = False
+                seats[receiver].open_inputs += channel not in inside
+        self._endings = Endings(mesh.member, components, seats, self._outlets, self._post)
+        self._turns: deque[Seat] = deque()
+        self._timers: list[tuple[int, int, Parcel]] = []
+        self._timers_set = self._counted_ns = 0
+        self._measured = Measured()
+
+    def run(self) -> Measured:
+        """Start the sources here, and serve until every actor here has ended."""
+        began_ns = self._clock.processor_ns()
+        for seat in self._seats.values():
+            if seat.is_source:
+                self._arrive(seat, Parcel(seat.name, seat.name, START, seat.next_seq(), None, 0))
+            self._endings.end_if_done(seat.name)
+        while not self._endings.all_ended:
+            self._receive_frame()
+            self._fire_timers()
+            if self._turns:
+                self._serve(self._turns.popleft())
+            self._post.send_due()
+            self._send_count()
+        self._post.send_all()
+        measured = self._measured
+        measured.peak_bytes = peak_bytes()
+        measured.processor_ns = {self._mesh.member: self._clock.processor_ns() - began_ns}
+        measured.served = {name: seat.served for name, seat in self._seats.items()}
+        measured.state_bytes = {
+            name: array_bytes(seat.cell.actor) for name, seat in self._seats.items()
+        }
+        return measured
+
+    def open_bundle(self, process: int, bundle: Bundle) -> None:
+        """Handle what another process sent."""
+        now = self._clock.now()
+        for parcel in bundle.parcels:
+            parcel.arrived_ns = now
+            self._arrive(self._seats[parcel.receiver], parcel)
+        for channel in bundle.room:
+            self._has_room(channel)
+        for channel in bundle.ends:
+            self._endings.end_channel(channel)
+        for report in bundle.reports:
+            self._endings.on_report(process, report)
+        for number in bundle.settled:
+            self._endings.settle(number)
+
+    def _receive_frame(self) -> None:
+        """Handle a frame if one has arrived; if nothing else is to be done, wait for one."""
+        wait_s: float | None = 0.0
+        if not self._turns:
+            self._post.send_all()
+            wait_s = None
+            if self._timers:
+                wait_s = max(0, self._timers[0][0] - self._clock.now()) / _NS_PER_S
+        elif not self._mesh.waiting:
+            return
+        received = self._mesh.receive(wait_s)
+        if received is not None:
+            self.open_bundle(*received)
+
+    def _arrive(self, seat: Seat, parcel: Parcel) -> None:
+        if parcel.sender != seat.name:
+            channel = (parcel.sender, seat.name)
+            seat.received[channel] = seat.received.get(channel, 0) + 1
+            self._measured.received += 1
+        seat.inbox.append(parcel)
+        self._queue_turn(seat)
+
+    def _queue_turn(self, seat: Seat) -> None:
+        if seat.inbox and not seat.waits and not seat.in_turn:
+            seat.in_turn = True
+            self._turns.append(seat)
+
+    def _serve(self, seat: Seat) -> None:
+        seat.in_turn = False
+        parcel = seat.inbox.popleft()
+        started_ns = self._clock.now()
+        if parcel.sender != seat.name and parcel.port != FEEDBACK:
+            home = self._homes[parcel.sender]
+            channel = (parcel.sender, seat.name)
+            if home == self._mesh.member:
+                self._has_room(channel)
+            else:
+                self._post.to(home).room.append(channel)
+        worked_ns = self._clock.worked_ns()
+        reply = seat.cell.deliver(parcel.sender, parcel.port, parcel.payload, started_ns)
+        worked_ns = self._clock.worked_ns() - worked_ns
+        done_ns = self._measured.ended_ns = self._clock.now()
+        if reply.emitted:
+            self.journal.emit(reply.emitted)
+        rows = sum(sent.rows for sent in reply.sends) if seat.is_source else parcel.rows
+        seat.served.add(Served(worked_ns, 1, rows, reply.work))
+        for sent in reply.sends:
+            self._send(seat, sent, done_ns)
+        seat.timers += len(reply.timers)
+        seat.delayed_timers += reply.timers
+        self._set_timers(seat)
+        self._record(parcel, started_ns, done_ns)
+        self._queue_turn(seat)
+        self._endings.end_if_done(seat.name)
+
+    def _send(self, seat: Seat, sent: Sent, now: int) -> None:
+        if seat.is_source:
+            self._measured.tuples += sent.rows
+        for receiver in sent.receivers:
+            parcel = Parcel(
+                seat.name, receiver, sent.port, seat.next_seq(), sent.handle, now,
+                sent.nbytes, sent.rows, sent.span,
+            )  # fmt: skip
+            self._measured.messages += 1
+            self._measured.nbytes += sent.nbytes
+            outlet = self._outlets[seat.name, receiver]
+            outlet.sent += 1
+            if sent.port == FEEDBACK:
+                self._leave(outlet, parcel)
+            elif outlet.room:
+                outlet.room -= 1
+                self._leave(outlet, parcel)
+            else:
+                outlet.waiting.append(parcel)
+                seat.waits += 1
+
+    def _leave(self, outlet: Outlet, parcel: Parcel) -> None:
+        parcel.left_ns = self._clock.now()
+        if outlet.home == self._mesh.member:
+            parcel.arrived_ns = parcel.left_ns
+            self._arrive(self._seats[parcel.receiver], parcel)
+        else:
+            self._post.add(outlet.home, parcel)
+
+    def _has_room(self, channel: Channel) -> None:
+        outlet = self._outlets[channel]
+        if not outlet.waiting:
+            outlet.room += 1
+            return
+        self._leave(outlet, outlet.waiting.popleft())
+        seat = self._seats[channel[0]]
+        seat.waits -= 1
+        self._set_timers(seat)
+        self._queue_turn(seat)
+        self._endings.end_if_done(seat.name)
+
+    def _set_timers(self, seat: Seat) -> None:
+        """Set the timers that the actor asked for, unless it waits: its clock waits with it."""
+        if seat.waits:
+            return
+        now = self._clock.now()
+        for at_ns, name in seat.delayed_timers:
+            timer = Parcel(seat.name, seat.name, TIMER + name, seat.next_seq(), None, now)
+            timer.left_ns = now
+            self._timers_set += 1
+            heappush(self._timers, (max(at_ns, now), self._timers_set, timer))
+        seat.delayed_timers = []
+
+    def _fire_timers(self) -> None:
+        if not self._timers:
+            return
+        now = self._clock.now()
+        while self._timers and self._timers[0][0] <= now:
+            _, _, timer = heappop(self._timers)
+            seat = self._seats[timer.receiver]
+            seat.timers -= 1
+            timer.arrived_ns = now
+            self._arrive(seat, timer)
+
+    def _record(self, parcel: Parcel, started_ns: int, done_ns: int) -> None:
+        code = self._codes.get(parcel.port, self._codes[TIMER])
+        self.journal.record(
+            (
+                self._rank[parcel.sender],
+                self._rank[parcel.receiver],
+                code,
+                parcel.seq,
+                parcel.nbytes,
+                parcel.rows,
+                *parcel.span,
+                parcel.sent_ns,
+                parcel.left_ns,
+                parcel.arrived_ns,
+                started_ns,
+                done_ns,
+            )
+        )
+
+    def _send_count(self) -> None:
+        now = self._clock.now()
+        if now - self._counted_ns >= _COUNT_NS:
+            self._counted_ns = now
+            measured = self._measured
+            self._mesh.send(self._mesh.driver, Count(now, measured.tuples, measured.received))
 
 
 class LiveRun:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actors.hosting.live.parcels import Served
+from actors.hosting.live.post import Served
 from joins.work import Work
 from netsim.cost import GROUPS, OperatorCost, load_profile, operator_profiles
 from scenarios.calibration.fit import (
