@@ -240,7 +240,8 @@ def test_offending_pairs_are_named_with_their_arrivals_in_order(tmp_path: Path) 
 def test_whatever_is_told_is_text_and_never_markup(tmp_path: Path) -> None:
     verdict = passed_verdict(3)
     verdict.checks.append(Check(name="<b>odd</b>", passed=None, detail="<script>alert(1)</script>"))
-    report = toy_report(tmp_path, [range(30)], verdict=verdict, config=toy_config(name="a<i>b&c"))
+    config = toy_config().model_copy(update={"name": "a<i>b&c"})
+    report = toy_report(tmp_path, [range(30)], verdict=verdict, config=config)
     found = page_of(report)
     assert "script" not in {tag for tag, _ in found.tags}
     assert row(found, "<b>odd</b>") == ["UNKNOWN", "<script>alert(1)</script>"]

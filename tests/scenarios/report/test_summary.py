@@ -49,7 +49,7 @@ def test_a_failed_run_says_so(report: Report) -> None:
 def test_names_are_text_and_never_markup(report: Report) -> None:
     verdict = failed_verdict()
     verdict.checks.append(Check(name="<b>odd</b>", passed=None, detail="a & b"))
-    config = toy_config(name="<i>mine</i>")
+    config = toy_config().model_copy(update={"name": "<i>mine</i>"})
     odd = replace(report, verdict=verdict, plan=replace(report.plan, config=config))
     assert "<i>" not in summary_html(odd)
     html = checks_table(odd.verdict).html()
