@@ -41,44 +41,25 @@ class Run:
         The seed that repeats the run.
     replay
         The call or command that repeats it.
+    finished
+        The run as the packages below know it, for `scenarios.report` and the like.
     """
 
     def __init__(
         self, report: Report, replay: str, folder: TemporaryDirectory[str] | None = None
     ) -> None:
-        self._report = report
-        self._folder = folder  # removed with this object
+        self.finished = report
+        self.verdict: Verdict = report.verdict
+        self.digest = report.outcome.digest
+        self.directory = report.directory
+        self.seed = report.plan.config.seed
         self.replay = replay
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict: what came out, against what should have."""
-        return self._report.verdict
-
-    @property
-    def digest(self) -> str | None:
-        """The digest of the run's trace."""
-        return self._report.outcome.digest
-
-    @property
-    def directory(self) -> Path:
-        """The run's folder."""
-        return self._report.directory
-
-    @property
-    def seed(self) -> int:
-        """The seed of the run."""
-        return self._report.plan.config.seed
-
-    @property
-    def finished(self) -> Report:
-        """The run as the packages below know it, for `scenarios.report` and the like."""
-        return self._report
+        self._folder = folder  # removed with this object
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The stable keys of ``run.json``: throughput, latency percentiles, network and so on."""
-        return summary(self._report)
+        return summary(self.finished)
 
     @property
     def streams(self) -> dict[str, pa.Table]:
@@ -86,7 +67,7 @@ class Run:
 
         A stream that was passed as a table has a column ``row``: each tuple's place in that table.
         """
-        plan = self._report.plan
+        plan = self.finished.plan
         return {
             stream.name: stream.table
             if isinstance(stream, TableStream)
@@ -134,18 +115,18 @@ class Run:
         """Write the run's report, one HTML page that works offline, to *path*; return it."""
         from scenarios.report.pages import write_report
 
-        write_report(self._report, Path(path), self.replay)
+        write_report(self.finished, Path(path), self.replay)
         return Path(path)
 
     def __repr__(self) -> str:
-        return summary_text(self._report)
+        return summary_text(self.finished)
 
     def _repr_html_(self) -> str:
-        return summary_html(self._report)
+        return summary_html(self.finished)
 
     def _probes(self, columns: list[str]) -> pa.Table:
         parts = []
-        for number in range(len(self._report.plan.query.streams)):
+        for number in range(len(self.finished.plan.query.streams)):
             part = pq.read_table(summary_path(self.directory, number), columns=columns)
             stream = pa.array([number] * len(part), pa.int8())
             parts.append(part.add_column(0, "probe_stream", stream))

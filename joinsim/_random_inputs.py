@@ -91,13 +91,9 @@ def _comparisons(left: str, right: str, operators: list[str]) -> st.SearchStrate
 def _predicates(left: str, right: str) -> st.SearchStrategy[str]:
     """Predicates between fields of the two sides, given by *left* and *right*."""
     comparison = _comparisons(left, right, ["<", "<=", ">", ">=", "=", "!="])
-    band = st.builds(
-        lambda field, sign, width: (
-            f"ABS({left.format(field)} - {right.format(field)}) {sign} {width}"
-        ),
-        st.sampled_from("xy"),
-        st.sampled_from(["<", "<="]),
-        st.sampled_from(["0.1", "0.3", "1", "2"]),
+    drawn = st.sampled_from("xy"), st.sampled_from(["<", "<="]), st.sampled_from([0.1, 0.3, 1, 2])
+    band = st.tuples(*drawn).map(
+        lambda of: f"ABS({left.format(of[0])} - {right.format(of[0])}) {of[1]} {of[2]}"
     )
     return comparison | band
 
@@ -115,15 +111,9 @@ def queries(draw: st.DrawFn, *, equality: bool = False) -> str:
     others = st.lists(_predicates(left, right), min_size=1 - needed, max_size=3 - needed)
     together = st.builds(lambda a, b: list(dict.fromkeys(a + b)), equal, others)
     predicates = draw(together.flatmap(st.permutations).filter(_consistent))
-    slide = draw(st.integers(1, 8))
-    length = slide * draw(st.integers(1, 6))
-    unit = draw(st.sampled_from(["", " ns"]))
-    precise = " PRECISE" if unit and draw(st.booleans()) else ""
     names = "R, S" if two_way else "T"
-    return (
-        f"SELECT * FROM {names} WHERE {' AND '.join(predicates)} "
-        f"WINDOW AS (SLIDE INTERVAL '{slide}{unit}' ON '{length}{unit}'{precise})"
-    )
+    window = draw(_windows(8, 6))
+    return f"SELECT * FROM {names} WHERE {' AND '.join(predicates)} WINDOW AS ({window})"
 
 
 @st.composite
@@ -142,7 +132,7 @@ def multiway_queries(draw: st.DrawFn) -> str:
     while not _consistent(predicates, names):
         predicates.pop()
     each = draw(st.booleans())
-    windows = [draw(_windows()) for _ in names] if each else [draw(_windows())]
+    windows = [draw(_windows(6, 4)) for _ in (names if each else "*")]
     clauses = (
         ", ".join(f"{name} AS ({w})" for name, w in zip(names, windows, strict=True))
         if each
@@ -152,9 +142,10 @@ def multiway_queries(draw: st.DrawFn) -> str:
 
 
 @st.composite
-def _windows(draw: st.DrawFn) -> str:
-    slide = draw(st.integers(1, 6))
-    length = slide * draw(st.integers(1, 4))
+def _windows(draw: st.DrawFn, slide_most: int, slides_most: int) -> str:
+    """Draw a window of count or time, of up to so many slides of up to so much each."""
+    slide = draw(st.integers(1, slide_most))
+    length = slide * draw(st.integers(1, slides_most))
     unit = draw(st.sampled_from(["", " ns"]))
     precise = " PRECISE" if unit and draw(st.booleans()) else ""
     return f"SLIDE INTERVAL '{slide}{unit}' ON '{length}{unit}'{precise}"

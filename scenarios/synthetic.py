@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Annotated
 
@@ -141,17 +142,9 @@ DISTRIBUTIONS: dict[str, Callable[..., np.ndarray]] = {
     "normal": _normal,
     "gamma": _gamma,
 }
-_ARGUMENTS = {
-    "uniform": 2,
-    "skewed": 3,
-    "zipf": 2,
-    "self_similar": 2,
-    "real": 2,
-    "normal": 2,
-    "gamma": 2,
-    "opposed": 2,
-    "drifting": 5,
-}
+"""Name to a function of random bits and the distribution's arguments."""
+_ARGUMENTS = {name: len(signature(f).parameters) - 1 for name, f in DISTRIBUTIONS.items()}
+_ARGUMENTS |= {"opposed": 2, "drifting": 5}  # of another field, and of the tuple's number
 
 
 TIME = "ts"
@@ -222,14 +215,13 @@ class SyntheticStream(BaseModel):
         columns = {TIME: self.start + i * self.every}
         for seed, (name, text) in zip(self.seeds, self.fields.items(), strict=True):
             function, arguments = parse(text)
+            bits = mix((seed << 48) ^ i)
             if function == "opposed":
-                columns[name] = self._opposed(name, arguments, columns, _bits(seed, i))
+                columns[name] = self._opposed(name, arguments, columns, bits)
             elif function == "drifting":
-                numbers = [float(argument) for argument in arguments]
-                columns[name] = drifting(i, _bits(seed, i), *numbers)
+                columns[name] = drifting(i, bits, *map(float, arguments))
             else:
-                numbers = [float(argument) for argument in arguments]
-                columns[name] = DISTRIBUTIONS[function](_bits(seed, i), *numbers)
+                columns[name] = DISTRIBUTIONS[function](bits, *map(float, arguments))
         return columns
 
     def _opposed(
@@ -261,7 +253,3 @@ class SyntheticStream(BaseModel):
                     writer.write_table(pa.table(self.columns(first, _BLOCK_ROWS)))
             fresh.replace(path)
         return path
-
-
-def _bits(seed: int, i: np.ndarray) -> np.ndarray:
-    return mix((seed << 48) ^ i)
