@@ -15,6 +15,7 @@ _SHARED = {
     "interval_peers",
     "interval_work",
     "measure",
+    "structure_work",
 }
 
 
