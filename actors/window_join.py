@@ -81,7 +81,8 @@ class RoundRobin:
     def probes_at(self, stream: int, batch: Batch) -> Places:
         """Return the other stream's side; in a self join there is but one."""
         other = self.sides[len(self.sides) - 1 - stream]
-        return Places(np.zeros_like(batch.id), self._alone[other].any(axis=0, keepdims=True))
+        members = np.isin(np.arange(len(self._alone)), other)
+        return Places(np.zeros_like(batch.id), members[None])
 
     @cached_property
     def _alone(self) -> np.ndarray:

@@ -234,7 +234,8 @@ class Kernel:
         self._trace = trace
         self._record = trace.record
         self._collect = collect
-        self._deferred = _DeferredReplies(host, collect)
+        self._unfetched: deque[int] = deque()
+        self._unfetched_bytes = 0
         self._tickets = 0
         self._tuples = self._messages = self._nbytes = 0
         self._served = self._end_ns = 0
@@ -291,7 +292,7 @@ class Kernel:
                 raise EndlessRunError(
                     f"the run has not ended after {until_ns / 1e9:g} virtual seconds"
                 )
-        self._deferred.fetch()
+        self._fetch()
         if progress:
             progress(self._progress())
         return Outcome(
@@ -408,7 +409,13 @@ class Kernel:
         node = letter.receiver
         if node.only_emits:
             letter.reply = _NO_REPLY
-            self._deferred.defer(letter)
+            self._unfetched.append(letter.ticket)
+            self._unfetched_bytes += letter.nbytes
+            if (
+                len(self._unfetched) > _UNFETCHED_MESSAGES
+                or self._unfetched_bytes > _UNFETCHED_BYTES
+            ):
+                self._fetch()
             self._complete(letter)
             return
         letter.reply = reply = self._host.reply(letter.ticket)
@@ -420,6 +427,18 @@ class Kernel:
             self._at(self._now + extra_ns, self._complete, letter)
         else:
             self._complete(letter)
+
+    def _fetch(self) -> None:
+        """Collect what actors that only emit have emitted meanwhile, in virtual order.
+
+        Raise :exc:`ValueError` when one asked for something else.
+        """
+        while self._unfetched:
+            reply = self._host.reply(self._unfetched.popleft())
+            if reply.sends or reply.timers or reply.work != NO_WORK:
+                raise ValueError("an actor declared to only emit asked for something else")
+            self._collect(reply.emitted)
+        self._unfetched_bytes = 0
 
     def _sending_ns(self, node: _Node, sends: list[Sent]) -> int:
         rows = sum(sent.rows for sent in sends) if node.is_source else 0
@@ -469,40 +488,3 @@ class Kernel:
         for at_ns, name in timers:
             letter = _Letter(node, node, TIMER + name, now)
             self._at(at_ns if at_ns > now else now, self._arrive, letter)
-
-
-class _DeferredReplies:
-    """Replies of actors that only emit: nothing waits for them, so they are fetched together.
-
-    Parameters
-    ----------
-    host
-        Stores the replies.
-    collect
-        Called with what an actor emitted.
-    """
-
-    def __init__(self, host: Host, collect: Callable[[list[Any]], None]) -> None:
-        self._host = host
-        self._collect = collect
-        self._tickets: deque[int] = deque()
-        self._nbytes = 0
-
-    def defer(self, letter: _Letter) -> None:
-        """Fetch the reply to *letter* later."""
-        self._tickets.append(letter.ticket)
-        self._nbytes += letter.nbytes
-        if len(self._tickets) > _UNFETCHED_MESSAGES or self._nbytes > _UNFETCHED_BYTES:
-            self.fetch()
-
-    def fetch(self) -> None:
-        """Collect what was emitted meanwhile, in virtual order.
-
-        Raise :exc:`ValueError` when an actor asked for something else.
-        """
-        while self._tickets:
-            reply = self._host.reply(self._tickets.popleft())
-            if reply.sends or reply.timers or reply.work != NO_WORK:
-                raise ValueError("an actor declared to only emit asked for something else")
-            self._collect(reply.emitted)
-        self._nbytes = 0
