@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,8 +69,6 @@ class EngineRun:
         From the start of the query to its end; starting Spark is not included.
     shuffled_bytes
         Written by Spark for its exchanges, compressed as it writes them.
-    versions
-        Name to version of what it ran on.
     triggers
         Of a streaming query, the tuples and seconds of each trigger.
     note
@@ -83,7 +81,6 @@ class EngineRun:
     rows: int
     wall_seconds: float
     shuffled_bytes: int
-    versions: Mapping[str, str]
     triggers: tuple[tuple[int, float], ...] = ()
     note: str | None = None
 
@@ -142,7 +139,6 @@ def run_batch_job(
         rows=rows,
         wall_seconds=time.perf_counter() - start,
         shuffled_bytes=_shuffled_bytes(session) - shuffled,
-        versions=_versions(session),
     )
 
 
@@ -189,7 +185,6 @@ def run_stream(
         rows=sum(rows for rows, _ in triggers),
         wall_seconds=seconds,
         shuffled_bytes=_shuffled_bytes(session) - shuffled,
-        versions=_versions(session),
         triggers=triggers,
         note=note,
     )
@@ -239,8 +234,3 @@ def _shuffled_bytes(spark: SparkSession) -> int:
     store = spark.sparkContext._jsc.sc().statusStore()
     executors = store.executorList(False)
     return sum(executors.apply(i).totalShuffleWrite() for i in range(executors.length()))
-
-
-def _versions(spark: SparkSession) -> dict[str, str]:
-    java = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")
-    return {"spark": spark.version, "java": java}

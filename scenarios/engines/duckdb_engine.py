@@ -6,50 +6,41 @@ query itself, and an inequality over a window four times.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
+import pyarrow as pa
 
-from actors.feed import StreamFile
 from joins.batch import Schema
-from joins.queries.query import JoinQuery
 from scenarios.engines import streams
-from scenarios.engines.engine import EmbeddedEngine, Measured
-from spark_bridge.sql.statement import ProbeSide, probe_sides
-from spark_bridge.totals import Totals
+from scenarios.engines.engine import EmbeddedEngine
+from spark_bridge.sql.statement import ProbeSide
 
 _WORDS = 1 << 64
-
-
-def join(query: JoinQuery, files: Sequence[StreamFile], out: Path | None = None) -> Measured:
-    """Evaluate *query*; with *out* write all pairs there instead of counting them."""
-    import_module("duckdb")
-    start = time.perf_counter()
-    connection = connect([streams.table(file) for file in files])
-    schemas = [file.schema for file in files]
-    joins = [join_sql(side, schemas) for side in probe_sides(query, schemas)]
-    if out:
-        pairs = " UNION ALL ".join(f"SELECT p.id AS probe_id, m.id AS match_id {j}" for j in joins)
-        connection.execute(f"COPY ({pairs}) TO '{str(out).replace(chr(39), chr(39) * 2)}'")
-        seconds = time.perf_counter() - start
-        totals = streams.pair_totals(pq.read_table(out))
-    else:
-        counts = [_counts(connection, one) for one in joins]
-        seconds = time.perf_counter() - start
-        totals = sum((Totals.of_counts(*columns) for columns in counts), Totals())
-    return Measured(totals=totals, wall_seconds=seconds)
 
 
 class DuckDB(EmbeddedEngine):
     """DuckDB, as a library."""
 
     name = package = "duckdb"
-    join = staticmethod(join)
+
+    @staticmethod
+    def evaluate(
+        sides: Sequence[ProbeSide],
+        tables: Sequence[pa.Table],
+        schemas: Sequence[Schema],
+        out: Path | None,
+    ) -> Sequence[Sequence[np.ndarray]]:
+        """Run a statement of SQL for each join, or one that writes the pairs of all."""
+        connection = connect(tables)
+        joins = [join_sql(side, schemas) for side in sides]
+        if out is None:
+            return [_counts(connection, one) for one in joins]
+        pairs = " UNION ALL ".join(f"SELECT p.id AS probe_id, m.id AS match_id {j}" for j in joins)
+        connection.execute(f"COPY ({pairs}) TO '{str(out).replace(chr(39), chr(39) * 2)}'")
+        return []
 
 
 def connect(tables: Sequence[Any], *, threads: int | None = None) -> Any:

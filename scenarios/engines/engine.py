@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from actors.feed import StreamFile
+from joins.batch import Schema
+from joins.queries.query import JoinQuery
+from scenarios.engines import streams
 from scenarios.engines.processes import alone
 from scenarios.plan import Plan
+from spark_bridge.sql.statement import ProbeSide, probe_sides
 from spark_bridge.totals import Totals
 
 
@@ -94,20 +105,43 @@ class PairEngine(Engine):
 
 
 class EmbeddedEngine(PairEngine):
-    """A Python library, which evaluates a query in a process of its own, on all cores.
-
-    Attributes
-    ----------
-    join
-        An importable function of the query, its files, and a file to write all pairs to (None: the
-        pairs are counted).
-    """
+    """A Python library, which evaluates a query in a process of its own, on all cores."""
 
     install = "pip install 'joinsim[engines]'"
-    join: ClassVar[Callable[..., Measured]]
 
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Count the matches of each tuple, or write all pairs where the plan asks for them."""
         out = directory / "found.parquet" if plan.config.pairs else None
         measured, peak_bytes = alone(type(self).join, plan.query, plan.files, out)
         return replace(measured, memory_bytes=peak_bytes)
+
+    @classmethod
+    def join(
+        cls, query: JoinQuery, files: Sequence[StreamFile], out: Path | None = None
+    ) -> Measured:
+        """Evaluate *query* over *files*; with *out* write all pairs there instead of counting."""
+        import_module(cls.package)
+        start = time.perf_counter()
+        schemas = [file.schema for file in files]
+        tables = [streams.table(file) for file in files]
+        counts = cls.evaluate(probe_sides(query, schemas), tables, schemas, out)
+        seconds = time.perf_counter() - start
+        if out:
+            totals = streams.pair_totals(pq.read_table(out))
+        else:
+            totals = sum((Totals.of_counts(*columns) for columns in counts), Totals())
+        return Measured(totals=totals, wall_seconds=seconds)
+
+    @staticmethod
+    @abstractmethod
+    def evaluate(
+        sides: Sequence[ProbeSide],
+        tables: Sequence[pa.Table],
+        schemas: Sequence[Schema],
+        out: Path | None,
+    ) -> Sequence[Sequence[np.ndarray]]:
+        """Evaluate the joins *sides* between *tables* (see `streams.table`).
+
+        Return for each join its matches as columns ``probe_id, count, fingerprint``; with *out*
+        write all pairs there, as ``probe_id, match_id``, and return nothing.
+        """

@@ -2,57 +2,51 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
+import numpy as np
+import pyarrow as pa
 
-from actors.feed import StreamFile
 from joins.batch import Schema
 from joins.queries.conditions import Band, Condition
-from joins.queries.query import JoinQuery
 from scenarios.engines import streams
-from scenarios.engines.engine import EmbeddedEngine, Measured
-from spark_bridge.sql.statement import ProbeSide, probe_sides
-from spark_bridge.totals import Totals
+from scenarios.engines.engine import EmbeddedEngine
+from spark_bridge.sql.statement import ProbeSide
 
 _P, _M = "p_", "m_"
 """Prefixes of the columns of probing tuples and of stored ones."""
-
-
-def join(query: JoinQuery, files: Sequence[StreamFile], out: Path | None = None) -> Measured:
-    """Evaluate *query*; with *out* write all pairs there instead of counting them."""
-    import polars as pl
-
-    start = time.perf_counter()
-    frames = [pl.LazyFrame(pl.from_arrow(streams.table(file))) for file in files]
-    schemas = [file.schema for file in files]
-    joins = [join_frames(side, frames, schemas) for side in probe_sides(query, schemas)]
-    if out:
-        pairs = pl.concat([j.select(probe_id="p_id", match_id="m_id") for j in joins])
-        pairs.sink_parquet(out, engine="streaming")
-        seconds = time.perf_counter() - start
-        totals = streams.pair_totals(pq.read_table(out))
-    else:
-        counts = [
-            j.group_by("p_id")
-            .agg(count=pl.len().cast(pl.Int64), fingerprint=pl.col("m_mixed").sum())
-            .collect(engine="streaming")
-            for j in joins
-        ]
-        seconds = time.perf_counter() - start
-        columns = ([column.to_numpy() for column in one.get_columns()] for one in counts)
-        totals = sum((Totals.of_counts(*one) for one in columns), Totals())
-    return Measured(totals=totals, wall_seconds=seconds)
 
 
 class Polars(EmbeddedEngine):
     """Polars, as a library."""
 
     name = package = "polars"
-    join = staticmethod(join)
+
+    @staticmethod
+    def evaluate(
+        sides: Sequence[ProbeSide],
+        tables: Sequence[pa.Table],
+        schemas: Sequence[Schema],
+        out: Path | None,
+    ) -> Sequence[Sequence[np.ndarray]]:
+        """Collect a lazy frame for each join, or write the pairs of all."""
+        import polars as pl
+
+        frames = [pl.LazyFrame(pl.from_arrow(table)) for table in tables]
+        joins = [join_frames(side, frames, schemas) for side in sides]
+        if out is not None:
+            pairs = pl.concat([j.select(probe_id="p_id", match_id="m_id") for j in joins])
+            pairs.sink_parquet(out, engine="streaming")
+            return []
+        counts = [
+            j.group_by("p_id")
+            .agg(count=pl.len().cast(pl.Int64), fingerprint=pl.col("m_mixed").sum())
+            .collect(engine="streaming")
+            for j in joins
+        ]
+        return [[column.to_numpy() for column in one.get_columns()] for one in counts]
 
 
 def join_frames(side: ProbeSide, frames: Sequence[Any], schemas: Sequence[Schema]) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scenarios.engines.engine import Engine, Measured, PairEngine
 from scenarios.engines.processes import peak_bytes
@@ -17,6 +16,8 @@ from spark_bridge.session import SessionOptions, spark_session
 from topologies.semijoin import with_tuple_bytes
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from spark_bridge.runs import EngineRun
     from spark_bridge.sql.semijoin_batch import Shipping
 
@@ -38,7 +39,8 @@ class SparkHosted(PairEngine):
 
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Run the plan's topology over a log of its arrivals; writing the log is not timed."""
-        from spark_bridge.hosted.host import HostedQuery, run_hosted, write_arrivals
+        from spark_bridge.hosted.host import run_hosted, write_arrivals
+        from spark_bridge.hosted.processor import HostedQuery
 
         rows = sum(stream.rows for stream in plan.streams)
         rows = min(rows, (plan.config.rows or rows) * len(plan.streams))
@@ -56,10 +58,13 @@ class SparkHosted(PairEngine):
             pairs=plan.config.pairs,
             seed=plan.config.seed,
         )
-        with _measured_session(quick_start=True) as (spark, measured):
+
+        def hosted(spark: SparkSession) -> tuple[EngineRun, str]:
             run = run_hosted(query, directory / "arrivals", directory / "hosted", spark=spark)
             folded = f"; {run.note}" if run.note else ""
-            return measured(run, f"topology {plan.topology.name}{folded}")
+            return run, f"topology {plan.topology.name}{folded}"
+
+        return _measured(hosted, quick_start=True)
 
 
 class SparkNative(PairEngine):
@@ -73,13 +78,15 @@ class SparkNative(PairEngine):
         """Run the query as a stream; if Spark refuses, in batch, with Spark's reason as a note."""
         from spark_bridge.sql.native import run_batch, run_streaming
 
-        with _measured_session(quick_start=False) as (spark, measured):
+        def native(spark: SparkSession) -> tuple[EngineRun, str]:
             try:
                 run = run_streaming(plan.query, plan.stored_files, directory, spark=spark)
-                return measured(run, "stream-stream join, pairs written")
+                return run, "stream-stream join, pairs written"
             except SparkFailed as error:
                 run = run_batch(plan.query, plan.stored_files, spark=spark, bucketed=True)
-                return measured(run, f"batch, bucketed, pairs counted; as a stream: {error}")
+                return run, f"batch, bucketed, pairs counted; as a stream: {error}"
+
+        return _measured(native)
 
 
 class SparkShipping(Engine):
@@ -110,29 +117,25 @@ class SparkShipping(Engine):
         job = with_tuple_bytes(plan.job(pairs=False), getattr(plan.parameters, "tuple_bytes", {}))
         files = replace(plan, files=job.files).stored_files
         width = " and ".join(f"{file.schema.width_bytes:,}" for file in files)
-        with _measured_session(quick_start=False) as (spark, measured):
-            run = run_shipping(plan.query, files, self._shipping, spark=spark)
-            return measured(run, f"batch, pairs counted; tuples have {width} further bytes")
+        note = f"batch, pairs counted; tuples have {width} further bytes"
+        return _measured(
+            lambda spark: (run_shipping(plan.query, files, self._shipping, spark=spark), note)
+        )
 
 
-@contextmanager
-def _measured_session(
-    *, quick_start: bool
-) -> Iterator[tuple[Any, Callable[[EngineRun, str], Measured]]]:
-    """Start Spark; with it comes the function that turns a run on it into a measurement."""
-    options = SessionOptions(memory=_MEMORY, quick_start=quick_start)
-    with spark_session(options) as spark:
+def _measured(
+    work: Callable[[SparkSession], tuple[EngineRun, str]], *, quick_start: bool = False
+) -> Measured:
+    """Start Spark for *work*, which returns its run and a note on it."""
+    with spark_session(SessionOptions(memory=_MEMORY, quick_start=quick_start)) as spark:
+        from spark_bridge.runs import process_id
 
-        def measured(run: EngineRun, note: str) -> Measured:
-            from spark_bridge.runs import process_id
-
-            return Measured(
-                totals=run.totals,
-                wall_seconds=run.wall_seconds,
-                steady_tps=run.steady_tps,
-                shuffled_bytes=run.shuffled_bytes,
-                memory_bytes=peak_bytes(process_id(spark)),
-                note=note,
-            )
-
-        yield spark, measured
+        run, note = work(spark)
+        return Measured(
+            totals=run.totals,
+            wall_seconds=run.wall_seconds,
+            steady_tps=run.steady_tps,
+            shuffled_bytes=run.shuffled_bytes,
+            memory_bytes=peak_bytes(process_id(spark)),
+            note=note,
+        )

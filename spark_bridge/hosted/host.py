@@ -18,7 +18,6 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +27,11 @@ from pyspark.sql import functions as sf
 
 from actors.disorder import open_feed
 from actors.feed import StreamFile
-from actors.protocol import ActorSpec, Wiring
 from actors.source import ARRIVALS, Arriving, Feeding, TakesArrivals
 from actors.state import to_bytes
 from joins.arrivals import Arrivals
-from joins.batch import Schema
 from spark_bridge.errors import DataError, EngineUnavailable
-from spark_bridge.hosted.processor import Hosted, StageProcessor
+from spark_bridge.hosted.processor import Hosted, HostedQuery, StageProcessor
 from spark_bridge.hosted.results import remove_unfinished, whole_file
 from spark_bridge.hosted.shard import ROW, Letter, cut_into_stages, pack_letters
 from spark_bridge.runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
@@ -52,35 +49,6 @@ _BATCH_ROWS = 1 << 17
 """Arrivals in a parcel: some megabytes, which Arrow and the JVM process best."""
 
 _ABOUT = "joinsim.json"
-
-
-@dataclass(frozen=True, kw_only=True)
-class HostedQuery:
-    """A graph of actors to host.
-
-    Attributes
-    ----------
-    text
-        The join query, for messages and the checkpoint.
-    schemas
-        Its streams' fields.
-    specs, wiring
-        The graph: how actors are built, and who is wired to whom.
-    pairs
-        Whether the output is pairs; otherwise matches are counted.
-    seed
-        The run's seed.
-    fold
-        Run all of it in one stage, even where the graph could be cut.
-    """
-
-    text: str
-    schemas: tuple[Schema, ...]
-    specs: Mapping[str, ActorSpec]
-    wiring: Wiring
-    pairs: bool = True
-    seed: int = 1
-    fold: bool = False
 
 
 def run_hosted(
@@ -126,14 +94,10 @@ def run_hosted(
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))
     hosted = Hosted(
         run=hashlib.sha256(f"{folder.resolve()}{json.dumps(description)}".encode()).hexdigest(),
-        specs=query.specs,
-        wiring=query.wiring,
-        seed=query.seed,
+        query=query,
         stages=stages,
         keys=_keys(session, stages.partitions, partitions),
-        log=folder.resolve() / "checkpoint" / "kept",
-        results=folder.resolve() / "found",
-        pairs=query.pairs,
+        folder=folder.resolve(),
     )
     for written in (hosted.log, hosted.results):
         written.mkdir(exist_ok=True)
@@ -185,7 +149,7 @@ def _entries(hosted: Hosted) -> list[str]:
     return [
         f"struct({hosted.via(0, (0, shard))} as via, 0 as stage, {shard} as shard)"
         for shard, names in enumerate(hosted.stages.actors[0])
-        if any(issubclass(hosted.specs[name].actor, TakesArrivals) for name in names)
+        if any(issubclass(hosted.query.specs[name].actor, TakesArrivals) for name in names)
     ]
 
 

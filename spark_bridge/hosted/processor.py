@@ -27,6 +27,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from actors.protocol import ActorSpec, Wiring
 from actors.state import from_bytes, to_bytes
+from joins.batch import Schema
 from joins.machine.memory import keep_freed_memory
 from spark_bridge.errors import DataError
 from spark_bridge.hosted.results import whole_file, write_results
@@ -144,40 +145,66 @@ or missed one that another worker ran, rebuilds the shard from its log.
 
 
 @dataclass(frozen=True, kw_only=True)
+class HostedQuery:
+    """A graph of actors to host.
+
+    Attributes
+    ----------
+    text
+        The join query, for messages and the checkpoint.
+    schemas
+        Its streams' fields.
+    specs, wiring
+        The graph: how actors are built, and who is wired to whom.
+    pairs
+        Whether the output is pairs; otherwise matches are counted.
+    seed
+        The run's seed.
+    fold
+        Run all of it in one stage, even where the graph could be cut.
+    """
+
+    text: str
+    schemas: tuple[Schema, ...]
+    specs: Mapping[str, ActorSpec]
+    wiring: Wiring
+    pairs: bool = True
+    seed: int = 1
+    fold: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Hosted:
     """What all stages of a query share.
 
     Attributes
     ----------
     run
-        Identifies the query, so that worker processes distinguish its shards from another's.
-    specs, wiring, seed
-        As for every host.
-    stages
-        Where each actor runs.
+        Identifies the run, so that worker processes distinguish its shards from another's.
+    query, stages
+        What runs, and where each actor does.
     keys
         Per shard number the key of its groups: Spark hashes keys, and these fall into its
         partitions in turns.
-    log
-        The folder of the shards' state logs.
-    results, pairs
-        The folder that receives results, and whether they are pairs.
+    folder
+        The run's folder.
     """
 
     run: str
-    specs: Mapping[str, ActorSpec]
-    wiring: Wiring
-    seed: int
+    query: HostedQuery
     stages: Stages
     keys: tuple[int, ...]
-    log: Path
-    results: Path
-    pairs: bool
+    folder: Path
 
-    def shard(self, home: Home) -> StageShard:
-        """Return a new shard."""
-        rank = 1 + sum(len(shards) for shards in self.stages.actors[: home[0]]) + home[1]
-        return StageShard(home, self.stages.homes, rank, self.specs, self.wiring, self.seed)
+    @property
+    def log(self) -> Path:
+        """The folder of the shards' state logs."""
+        return self.folder / "checkpoint" / "kept"
+
+    @property
+    def results(self) -> Path:
+        """The folder that receives results."""
+        return self.folder / "found"
 
     def via(self, stage: int, home: Home) -> int:
         """Return the key that takes a row for *home* through *stage*, or to it."""
@@ -224,7 +251,7 @@ class StageProcessor(StatefulProcessor):  # type: ignore[misc]
         stored = self._log.store(head, secrets.randbits(62), parcels, shard)
         _live[self._hosted.run, home] = (stored, shard)
         name = f"{stored.trigger:06d}-{home[0]}-{home[1]}.parquet"
-        write_results(outcome.emitted, self._hosted.results / name, pairs=self._hosted.pairs)
+        write_results(outcome.emitted, self._hosted.results / name, pairs=self._hosted.query.pairs)
         if shard is not live:
             # Spark collects garbage after each task. The objects of modules and kernels, all loaded
             # by now, are exempt from then on: scanning them takes 60 ms.
@@ -233,7 +260,8 @@ class StageProcessor(StatefulProcessor):  # type: ignore[misc]
         yield from self._parcels(outcome)
 
     def _rebuilt(self, home: Home, head: Head) -> StageShard:
-        shard = self._hosted.shard(home)
+        query = self._hosted.query
+        shard = StageShard(home, self._hosted.stages, query.specs, query.wiring, query.seed)
         self._log.rebuild(head, shard)
         for other in [other for other in _live if other[0] != self._hosted.run]:
             del _live[other]  # probably of a query that has ended

@@ -198,10 +198,8 @@ class StageShard:
     ----------
     home
         Which shard this is.
-    homes
-        Actor name to shard, of all actors but sinks.
-    rank
-        Of this shard among those of all stages.
+    stages
+        Where all actors but sinks run.
     specs, wiring, seed
         As for every host.
     """
@@ -209,12 +207,12 @@ class StageShard:
     def __init__(
         self,
         home: Home,
-        homes: Mapping[str, Home],
-        rank: int,
+        stages: Stages,
         specs: Mapping[str, ActorSpec],
         wiring: Wiring,
         seed: int,
     ) -> None:
+        homes = stages.homes
         mine = [name for name, place in homes.items() if place == home]
         sinks = [
             receiver
@@ -228,7 +226,8 @@ class StageShard:
         }
         self._sources = tuple(name for name in mine if issubclass(specs[name].actor, TakesArrivals))
         self.home = home
-        self._homes, self._rank = homes, rank
+        self._homes = homes
+        self._rank = 1 + list(dict.fromkeys(homes.values())).index(home)  # 0 is the log's
         self._now = 0
         self._queue: deque[tuple[str, str, str, Any]] = deque()
         self._timers: list[tuple[int, int, str, str]] = []

@@ -135,7 +135,7 @@ def with_codes(frame: DataFrame, files: Mapping[str, Path]) -> DataFrame:
 
 def _members(session: SparkSession, task: Task, links: Path) -> Iterator[tuple[str, _Member]]:
     source, layout = task.source, task.layout
-    typed = typed_rows(session, source, task.files, layout, links)
+    typed = typed_rows(session, task, links)
     for field, name in source.codes.items():
         column = layout.fields.get(field)
         texts = None

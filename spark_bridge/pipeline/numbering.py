@@ -112,16 +112,14 @@ def write_segments(
         .parquet(str(scratch))
     )
     back = int(disorder.get["back"] or 0)
-    _in_stream_order(scratch, to)
+    _move_parts(sorted(scratch.glob(f"{_BUCKET}=*/*.parquet"), key=_first_id), to)
     return back
 
 
 def write_rejected(rejected: DataFrame, *, scratch: Path, to: Path) -> None:
     """Write *rejected* rows, which are in source order, as Parquet in the folder *to*."""
     rejected.write.option("compression", "zstd").parquet(str(scratch))
-    to.mkdir()
-    for number, file in enumerate(sorted(scratch.glob("*.parquet"))):
-        file.rename(to / f"part-{number:05d}.parquet")
+    _move_parts(sorted(scratch.glob("*.parquet")), to)
 
 
 def _place() -> Column:
@@ -142,15 +140,14 @@ def _bucket(bounds: list[int]) -> Column:
     return within(0, len(bounds))
 
 
-def _in_stream_order(scratch: Path, to: Path) -> None:
-    """Move the files that Spark wrote to *to*, named by the first id in each."""
+def _first_id(file: Path) -> int:
+    with pq.ParquetFile(file) as part:
+        position = part.schema_arrow.names.index("id")
+        return int(part.metadata.row_group(0).column(position).statistics.min)
 
-    def first_id(file: Path) -> int:
-        with pq.ParquetFile(file) as part:
-            position = part.schema_arrow.names.index("id")
-            return int(part.metadata.row_group(0).column(position).statistics.min)
 
+def _move_parts(files: list[Path], to: Path) -> None:
+    """Move what Spark wrote, in the order of *files*, to the folder *to*, which is created."""
     to.mkdir()
-    files = sorted(scratch.glob(f"{_BUCKET}=*/*.parquet"), key=first_id)
     for number, file in enumerate(files):
         file.rename(to / f"part-{number:05d}.parquet")

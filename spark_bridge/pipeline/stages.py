@@ -98,9 +98,9 @@ def _build(
     stream.mkdir()
     task.report("read")
     (folder / "links").mkdir()
-    typed = typed_rows(session, source, files, layout, folder / "links")
+    typed = typed_rows(session, task, folder / "links")
     task.report("judge")
-    rows = validate(source, typed, layout)
+    rows = validate(task, typed)
     watched = _watched(typed, {*layout.fields.values(), typed.time})
     counts = _count(rows.frame, typed.rows, watched, task.segment_rows)
     if not counts.valid + counts.rejected:

@@ -25,7 +25,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_bridge.errors import DataError, one_line
-from spark_bridge.pipeline.source import Layout, RawFile, StreamSource
+from spark_bridge.pipeline.source import RawFile, StreamSource, Task
 from spark_bridge.pipeline.values import MOMENTS, TYPE_COUNTERS, as_type, infer, type_counters
 from spark_bridge.sql.statement import sql_name
 
@@ -104,12 +104,12 @@ def plain_name(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def errors_about(what: str) -> Iterator[None]:
+def errors_about(what: str, failure: str = ": Spark could not do it") -> Iterator[None]:
     """Turn exceptions of Spark into a :exc:`DataError` of one line about *what*."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise DataError(f"{what}: Spark could not do it: {one_line(error)}") from error
+        raise DataError(f"{what}{failure}: {one_line(error)}") from error
     except ConnectionError as error:
         raise DataError(
             f"{what}: Spark stopped unexpectedly; a larger memory or a smaller input may help"
@@ -121,20 +121,15 @@ def quoted(name: str) -> Column:
     return sf.col(sql_name(name))
 
 
-def typed_rows(
-    spark: SparkSession,
-    source: StreamSource,
-    files: list[RawFile],
-    layout: Layout,
-    folder: Path,
-) -> Typed:
-    """Read *files* and give every column its type: declared, or the file's own, or inferred.
+def typed_rows(spark: SparkSession, task: Task, folder: Path) -> Typed:
+    """Read the files of *task*; a column's type is declared, or the file's own, or inferred.
 
     A join field is text only where the source allows it codes; *folder* (existing, empty) receives
     links to the files.
 
     Raise :exc:`DataError` if no column can serve as event time.
     """
+    source, files, layout = task.source, task.files, task.layout
     raw = _read(spark, files, source.separator, folder)
     names = list(files[0].columns)
     timed = layout.expressions["time"].columns if "time" in layout.expressions else frozenset()

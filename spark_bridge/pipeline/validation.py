@@ -6,17 +6,14 @@ is a reason: duplicates, disorder and odd values in other columns remain in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from spark_bridge.errors import DataError, one_line
-from spark_bridge.pipeline.source import Layout, StreamSource
-from spark_bridge.pipeline.typed_rows import NANOS, TEXT, Typed
+from spark_bridge.errors import DataError
+from spark_bridge.pipeline.source import StreamSource, Task
+from spark_bridge.pipeline.typed_rows import NANOS, TEXT, Typed, errors_about
 from spark_bridge.pipeline.values import (
     FLOATS,
     INTEGERS,
@@ -40,6 +37,7 @@ FIELD = "__joinsim_field_"
 
 SHOWN_MAX = 60  # characters of an offending value that a reason repeats
 _WHERE = "__joinsim_where"
+_INVALID = " is not valid"
 _MALFORMED = f"{TEXT} is not null"
 _MALFORMED_KIND = "row: malformed, its columns do not match the header"
 
@@ -63,15 +61,15 @@ class ValidatedRows:
     notes: list[str]
 
 
-def validate(source: StreamSource, typed: Typed, layout: Layout) -> ValidatedRows:
+def validate(task: Task, typed: Typed) -> ValidatedRows:
     """Compute time, key and join fields, and what is wrong with each row.
 
     Raise :exc:`DataError` for an expression that is not valid, and for a column that cannot be an
     event time, a join field or a key.
     """
-    notes = list(typed.notes)
+    source, layout, notes = task.source, task.layout, list(typed.notes)
     time_name = typed.time if typed.time is not None else "time"
-    checked = {TS: (time_name, _event_time(source, typed, layout))}
+    checked = {TS: (time_name, _event_time(task, typed))}
     if typed.types.get(time_name) in (*INTEGERS, *FLOATS):
         notes.append(f"event time {time_name} is a number, taken in {source.time_unit} (time_unit)")
     dtypes = {name: "int64" for name in source.fields if name == "ts"}
@@ -80,29 +78,20 @@ def validate(source: StreamSource, typed: Typed, layout: Layout) -> ValidatedRow
         checked[FIELD + name] = (name, field)
         notes += note
     if source.key is not None:
-        key, note = _key(source, typed, layout)
+        key, note = _key(task, typed)
         checked[KEY] = ("key", key)
         notes += note
-    frame = _with_reasons(_selected(source, typed.frame, layout), checked)
+    frame = _with_reasons(_selected(task, typed.frame), checked)
     in_order = {name: dtypes[name] for name in source.fields}
     return ValidatedRows(frame=frame, dtypes=in_order, notes=notes)
 
 
-def _selected(source: StreamSource, frame: DataFrame, layout: Layout) -> DataFrame:
+def _selected(task: Task, frame: DataFrame) -> DataFrame:
     """Drop the rows for which the condition is false; where it is null, they stay for now."""
-    condition = layout.expressions["where"].sql if "where" in layout.expressions else "true"
-    with _is_valid(f"stream {source.name!r}: the condition {source.where!r}"):
-        chosen = frame.select("*", sf.expr(f"({condition})").alias(_WHERE))
+    source, where = task.source, task.layout.expressions.get("where")
+    with errors_about(f"stream {source.name!r}: the condition {source.where!r}", _INVALID):
+        chosen = frame.select("*", sf.expr(f"({where.sql if where else 'true'})").alias(_WHERE))
         return chosen.filter(f"{_MALFORMED} or coalesce({_WHERE}, true)")
-
-
-@contextmanager
-def _is_valid(what: str) -> Iterator[None]:
-    """Turn Spark's complaint about an expression into a :exc:`DataError`."""
-    try:
-        yield
-    except PySparkException as error:
-        raise DataError(f"{what} is not valid: {one_line(error)}") from error
 
 
 def _with_reasons(frame: DataFrame, checked: dict[str, tuple[str, Checked]]) -> DataFrame:
@@ -139,20 +128,21 @@ def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _evaluated(source: StreamSource, typed: Typed, layout: Layout, what: str) -> tuple[str, str]:
+def _evaluated(task: Task, typed: Typed, what: str) -> tuple[str, str]:
     """Return the SQL of the ``time`` or ``key`` expression, and its Spark type."""
-    sql = f"({layout.expressions[what].sql})"
-    with _is_valid(f"stream {source.name!r}: the {what} expression {getattr(source, what)!r}"):
+    sql, text = f"({task.layout.expressions[what].sql})", getattr(task.source, what)
+    with errors_about(f"stream {task.source.name!r}: the {what} expression {text!r}", _INVALID):
         return sql, typed.frame.select(sf.expr(sql)).dtypes[0][1]
 
 
-def _event_time(source: StreamSource, typed: Typed, layout: Layout) -> Checked:
+def _event_time(task: Task, typed: Typed) -> Checked:
+    source = task.source
     if typed.time is not None:
         kind = typed.types[typed.time]
         checked = _column_nanoseconds(typed, typed.time, source.time_unit)
         what = f"column {typed.time!r}"
     else:
-        value, kind = _evaluated(source, typed, layout, "time")
+        value, kind = _evaluated(task, typed, "time")
         checked = nanoseconds(value, kind, source.time_unit)
         what = f"expression {source.time!r}"
         if checked is not None:
@@ -208,9 +198,10 @@ def _join_field(
     return checked.after(_missing(typed, column)), dtype, []
 
 
-def _key(source: StreamSource, typed: Typed, layout: Layout) -> tuple[Checked, list[str]]:
-    if "key" in layout.expressions:
-        value, kind = _evaluated(source, typed, layout, "key")
+def _key(task: Task, typed: Typed) -> tuple[Checked, list[str]]:
+    source = task.source
+    if "key" in task.layout.expressions:
+        value, kind = _evaluated(task, typed, "key")
         missing = is_null(value)
     else:
         assert source.key is not None

@@ -13,7 +13,8 @@ from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from joinsim._random_inputs import RandomStream
-from spark_bridge.hosted.host import HostedQuery, write_arrivals
+from spark_bridge.hosted.host import write_arrivals
+from spark_bridge.hosted.processor import HostedQuery
 from topologies import TOPOLOGIES
 from topologies.topology import Job
 

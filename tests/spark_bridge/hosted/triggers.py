@@ -56,9 +56,8 @@ class Triggers:
         self.emitted: list[Any] = []
 
     def _new(self, home: Home) -> StageShard:
-        rank = 1 + self._homes.index(home)
         graph = self._graph
-        return StageShard(home, self._stages.homes, rank, graph.specs, graph.wiring, self._seed)
+        return StageShard(home, self._stages, graph.specs, graph.wiring, self._seed)
 
     def run(self, pieces: Sequence[Arrivals], *, last: bool) -> None:
         """Take some runs of arrivals as one trigger."""
