@@ -13,7 +13,7 @@ import hashlib
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
@@ -162,17 +162,8 @@ class StreamSource:
 
     def options(self) -> dict[str, object]:
         """Return everything but the files, as plain data: it goes into the fingerprint."""
-        codes = {"codes": dict(self.codes)} if self.codes else {}
-        return codes | {
-            "time": self.time,
-            "time_unit": self.time_unit,
-            "fields": list(self.fields),
-            "where": self.where,
-            "key": self.key,
-            "rows": self.rows,
-            "schema": dict(sorted(self.schema.items())),
-            "delimiter": self.delimiter,
-        }
+        left_out = {"name", "paths"} if self.codes else {"name", "paths", "codes"}
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
 @dataclass(frozen=True, kw_only=True)
