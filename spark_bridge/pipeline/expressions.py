@@ -40,7 +40,7 @@ FUNCTIONS = tuple(_FUNCTIONS.split())
 
 _NODES = """
 Add And Anonymous Between BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Boolean Case Cast Column
-Concat DataType DataTypeParam Div DPipe EQ Escape GT GTE Identifier If ILike In IntDiv Interval
+DataType DataTypeParam Div DPipe EQ Escape GT GTE Identifier If ILike In IntDiv Interval
 IntervalSpan Is Like Literal LT LTE Mod Mul Neg NEQ Not Null NullSafeEQ NullSafeNEQ Or Paren
 RawString RegexpLike Sub TryCast Var
 """
@@ -107,6 +107,8 @@ def _refused(node: Expr) -> str | None:
         return None if node.this.name in _TYPES.split() else f"the type {node.sql()}"
     if kind == "Var":
         return None if node.name.upper().removesuffix("S") in _UNITS.split() else f"{node.name}"
+    if kind == "Concat":  # Spark 3 and 4 differ in what 'it''s' is
+        return "text right after text (for a quote in text, write \\')"
     if kind not in _NODES.split():
         return f"{node.key.upper()} ({node.sql(dialect=_dialect(), comments=False)[:60]})"
     return None

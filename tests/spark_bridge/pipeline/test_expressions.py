@@ -51,6 +51,7 @@ def test_an_expression_cannot_reach_java(spark: Any, tmp_path: Path, option: str
         ("cast(v as struct<a: int>)", "the type STRUCT"),
         ("1; drop table x", "BLOCK"),
         ("1 as reflect", "ALIAS"),
+        ("a = 'it''s'", "text right after text"),
         ("@v + :p", "PARAMETER|PLACEHOLDER"),
     ],
 )
@@ -102,6 +103,26 @@ def _words(sql: str) -> list[str]:
 def test_columns_are_those_that_the_expression_reads() -> None:
     text = "to_timestamp(Date || ' ' || `my time`, 'yyyy') - interval 1 day"
     assert check_expression(text, "it").columns == {"Date", "my time"}
+
+
+TEXTS = [
+    r"'it\'s'",
+    r"'a\\b'",
+    r"'\n\t'",
+    r"'\u0041\101'",
+    r"r'\d'",
+    r"'\d'",
+    r'"q\"q\'"',
+    r"'100\%'",
+    "'é'",
+]
+
+
+def test_text_means_what_it_does_in_spark(spark: Any) -> None:
+    row = spark.range(1)
+    for text in TEXTS:
+        printed = check_expression(text, "it").sql
+        assert row.selectExpr(text).first()[0] == row.selectExpr(printed).first()[0], text
 
 
 def _declared() -> list[str]:
@@ -205,6 +226,16 @@ def _calls(sql: str) -> set[str]:
     assert "`" not in bare
     assert "/*" not in bare
     return {name.lower() for name in CALL.findall(bare)}
+
+
+@given(st.text("'\"\\`ab()/*-nu0 \n", max_size=20))
+def test_no_text_ends_its_quotes(text: str) -> None:
+    for quote in "'\"`":
+        try:
+            sql = check_expression(f"v = {quote}{text}{quote} or abs(v) = 1", "it").sql
+        except DataError:
+            continue
+        assert _calls(sql) <= {"abs"}
 
 
 @given(EXPRESSIONS)
