@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scenarios.engines.engine import Engine, Measured, PairEngine
 from scenarios.engines.processes import peak_bytes
@@ -16,8 +16,6 @@ from spark_bridge.session import SessionOptions, spark_session
 from topologies.semijoin import with_tuple_bytes
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from spark_bridge.runs import EngineRun
     from spark_bridge.sql.semijoin_batch import Shipping
 
@@ -59,7 +57,7 @@ class SparkHosted(PairEngine):
             seed=plan.config.seed,
         )
 
-        def hosted(spark: SparkSession) -> tuple[EngineRun, str]:
+        def hosted(spark: Any) -> tuple[EngineRun, str]:
             run = run_hosted(query, directory / "arrivals", directory / "hosted", spark=spark)
             folded = f"; {run.note}" if run.note else ""
             return run, f"topology {plan.topology.name}{folded}"
@@ -78,7 +76,7 @@ class SparkNative(PairEngine):
         """Run the query as a stream; if Spark refuses, in batch, with Spark's reason as a note."""
         from spark_bridge.sql.native import run_batch, run_streaming
 
-        def native(spark: SparkSession) -> tuple[EngineRun, str]:
+        def native(spark: Any) -> tuple[EngineRun, str]:
             try:
                 run = run_streaming(plan.query, plan.stored_files, directory, spark=spark)
                 return run, "stream-stream join, pairs written"
@@ -124,7 +122,7 @@ class SparkShipping(Engine):
 
 
 def _measured(
-    work: Callable[[SparkSession], tuple[EngineRun, str]], *, quick_start: bool = False
+    work: Callable[[Any], tuple[EngineRun, str]], *, quick_start: bool = False
 ) -> Measured:
     """Start Spark for *work*, which returns its run and a note on it."""
     with spark_session(SessionOptions(memory=_MEMORY, quick_start=quick_start)) as spark:

@@ -171,32 +171,15 @@ LITERALS = st.one_of(
         ["NULL", "TRUE", "date'2007-01-01'", "interval 3 hours", "timestamp '2008-01-01'"]
     ),
 )
+_SIGNS = "+ - * / % div || = == <=> != <> < >= & | ^ and or like rlike"
+SIGNS = st.sampled_from([*_SIGNS.split(), "not like"])
 COLUMNS = st.sampled_from(["a", "ts", "`date time`", "`q``x`", "R.v", "`reflect`"])
 
 
 def _combined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    signs = [
-        "+",
-        "-",
-        "*",
-        "/",
-        "%",
-        "div",
-        "||",
-        "=",
-        "==",
-        "<=>",
-        "!=",
-        "<>",
-        "<",
-        ">=",
-        "and",
-        "or",
-    ]
-    signs += ["like", "rlike", "not like", "&", "|", "^"]
     function = st.sampled_from([name for name in FUNCTIONS if name != "if"])
     return st.one_of(
-        st.tuples(parts, st.sampled_from(signs), parts).map(lambda p: f"({p[0]}) {p[1]} ({p[2]})"),
+        st.tuples(parts, SIGNS, parts).map(lambda p: f"({p[0]}) {p[1]} ({p[2]})"),
         st.tuples(function, st.lists(parts, max_size=3)).map(
             lambda p: f"{p[0]}({', '.join(p[1])})"
         ),
@@ -213,7 +196,9 @@ def _combined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-EXPRESSIONS = st.recursive(st.one_of(LITERALS, COLUMNS), _combined, max_leaves=8)
+EXPRESSIONS = st.recursive(
+    st.one_of(LITERALS, COLUMNS), lambda parts: _combined(parts), max_leaves=8
+)
 CALL = re.compile(r"([A-Za-z_]\w*)\s*\(")
 KEYWORDS = {"in", "cast", "try_cast", "decimal", "and", "or", "not", "div", "like", "rlike", "then"}
 KEYWORDS |= {"when", "else", "between", "case", "is", "null", "interval", "end", "as", "from"}
