@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import networkx as nx
 
@@ -310,84 +310,77 @@ def parse_plan(text: str, streams: Sequence[str]) -> JoinPlan:
     Raise :exc:`TopologyError` naming the word that is wrong, and what is allowed.
     """
     names = tuple(streams)
-    text = text.strip()
-    if text.startswith("("):
-        return TreePlan(streams=names, root=_TreeParser(text, names).parse())
-    lines = [line.strip() for line in re.split(r"[;\n]", text) if line.strip()]
+    if text.lstrip().startswith("("):
+        return TreePlan(streams=names, root=_parse_tree(text, names))
+    lines = [line for line in re.split(r"[;\n]", text) if line.strip()]
     sequences = sorted((_parse_sequence(line, names) for line in lines), key=lambda s: s.head)
     return LinearPlan(streams=names, sequences=tuple(sequences))
 
 
-def _parse_sequence(line: str, streams: tuple[str, ...]) -> JoinSequence:
+def _parse_sequence(line: str, streams: Sequence[str]) -> JoinSequence:
+    places = {name: place for place, name in enumerate(streams)}
     head, colon, rest = line.partition(":")
     if not colon:
-        raise TopologyError(f"plan, {line!r}: write a sequence as in A: B SP-D, C SM-S1")
+        raise TopologyError(f"plan, {line.strip()!r}: write a sequence as in A: B SP-D, C SM-S1")
     steps = []
     for item in rest.split(","):
-        words = item.rsplit(maxsplit=1)
-        if len(words) != 2:
-            raise TopologyError(f"plan, {item.strip()!r}: write a stream and its algorithm, B SP-D")
-        stream, algorithm = words
-        steps.append(
-            Step(stream=_find_stream(stream, streams), algorithm=_find_algorithm(algorithm))
-        )
-    return JoinSequence(head=_find_stream(head, streams), steps=tuple(steps))
+        name, algorithm = _words(item)
+        if not algorithm:
+            raise TopologyError(f"plan, {name!r}: write a stream and its algorithm, B SP-D")
+        steps.append(Step(stream=_find(name, places), algorithm=_find_algorithm(algorithm)))
+    return JoinSequence(head=_find(head.strip(), places), steps=tuple(steps))
 
 
-class _TreeParser:
-    """Reads a tree, bracket by bracket."""
+def _parse_tree(text: str, streams: Sequence[str]) -> TwoWayJoin:
+    """Read brackets from the innermost outwards; a name stands for each that has been read."""
+    operands: dict[str, Tree] = {name: place for place, name in enumerate(streams)}
 
-    def __init__(self, text: str, streams: tuple[str, ...]) -> None:
-        self._text = text
-        self._streams = streams
-        self._words = deque(word for word in re.findall(r"[(),]|[^(),]+", text) if word.strip())
-
-    def parse(self) -> TwoWayJoin:
-        """Return the root of the whole text."""
-        root = self._brackets()
-        if self._words:
-            raise TopologyError(f"plan, {self._text!r}: nothing may follow the last bracket")
-        if isinstance(root, int):
-            raise TopologyError(f"plan, {self._text!r}: a tree joins two streams or more")
-        return root
-
-    def _brackets(self) -> Tree:
-        """Read a tree from its bracket to the closing one."""
-        words = self._words
-        words.popleft()
-        tree, behind = self._operand()
+    def read(brackets: re.Match[str]) -> str:
+        first, *others = brackets[1].split(",")
+        name, behind = _words(first)
+        tree = _find(name, operands)
         if behind:
             raise TopologyError(f"plan, {behind!r}: a tree begins with a stream or a tree alone")
-        while words and words[0] == ",":
-            words.popleft()
-            right, behind = self._operand()
+        for item in others:
+            name, behind = _words(item)
+            right = _find(name, operands)
             up, slash, down = behind.partition("/")
             if not slash:
                 raise TopologyError(f"plan, {behind!r}: write a tree's join as in B SP-S/SP-D")
             tree = TwoWayJoin(
                 left=tree, right=right, up=_find_algorithm(up), down=_find_algorithm(down)
             )
-        if not words or words.popleft() != ")":
-            raise TopologyError(f"plan, {self._text!r}: the bracket is not closed")
-        return tree
+        name = f"#{len(operands)}"
+        operands[name] = tree
+        return f"{name} "
 
-    def _operand(self) -> tuple[Tree, str]:
-        """Read a stream or a tree, and return it with the algorithms behind it."""
-        words = self._words
-        tree = self._brackets() if words and words[0] == "(" else None
-        word = words.popleft().strip() if words and words[0] not in "(,)" else ""
-        if tree is not None:
-            return tree, word
-        name, _, behind = word.partition(" ")
-        return _find_stream(name, self._streams), behind.strip()
+    rest = text
+    while "(" in rest:
+        rest, count = re.subn(r"\(([^()]*)\)", read, rest)
+        if not count:
+            raise TopologyError(f"plan, {text!r}: the bracket is not closed")
+    root = operands.get(rest.strip())
+    if root is None:
+        raise TopologyError(f"plan, {text!r}: nothing may follow the last bracket")
+    if isinstance(root, int):
+        raise TopologyError(f"plan, {text!r}: a tree joins two streams or more")
+    return root
 
 
-def _find_stream(name: str, streams: tuple[str, ...]) -> int:
-    if name.strip() not in streams:
-        raise TopologyError(
-            f"plan: there is no stream {name.strip()!r}; there are {', '.join(streams)}"
-        )
-    return streams.index(name.strip())
+def _words(item: str) -> tuple[str, str]:
+    """Return the first word of an *item*, and what is behind it."""
+    name, _, behind = " ".join(item.split()).partition(" ")
+    return name, behind
+
+
+OperandT = TypeVar("OperandT", bound=Tree)
+
+
+def _find(name: str, operands: Mapping[str, OperandT]) -> OperandT:
+    if name not in operands:
+        streams = ", ".join(known for known in operands if not known.startswith("#"))
+        raise TopologyError(f"plan: there is no stream {name!r}; there are {streams}")
+    return operands[name]
 
 
 def _find_algorithm(name: str) -> OneWayJoin:

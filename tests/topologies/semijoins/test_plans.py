@@ -58,6 +58,11 @@ def test_a_tree_is_read_back_as_it_is_printed(text: str, joined: list[tuple[int,
     assert [leaves(join) for join in joins_of(plan.root)] == joined
 
 
+def test_a_tree_may_be_written_on_several_lines() -> None:
+    plan = parse_plan("(A,\n (B,\n  C sp-s/sp-d)sm-s1/sm-s2)\n", ABC)
+    assert str(plan) == "(A, (B, C SP-S/SP-D) SM-S1/SM-S2)"
+
+
 def test_brackets_that_say_nothing_are_not_printed() -> None:
     plan = parse_plan("((A, B SP-S/SP-D), C SM-S1/SM-S2)", ABC)
     assert str(plan) == "(A, B SP-S/SP-D, C SM-S1/SM-S2)"
@@ -95,6 +100,9 @@ def test_a_tree_keeps_the_output_of_each_join_at_one_site() -> None:
         ("(A, B SP-S/SP-D) C", "nothing may follow the last bracket"),
         ("(A, (B, C SP-S/SP-D), SP-S/SP-D)", "write a tree's join"),
         ("(A, , C SP-S/SP-D)", "no stream ''"),
+        ("(A, B SP-S/SP-D, C SP-D/SP-S))", "nothing may follow the last bracket"),
+        ("(A, (B, C SP-S/SP-D) SP-S/SP-D", "bracket is not closed"),
+        ("(A, #3 SP-S/SP-D, C SP-S/SP-D)", "no stream '#3'; there are A, B, C$"),
     ],
 )
 def test_what_is_wrong_with_a_plan_is_named(text: str, said: str) -> None:
