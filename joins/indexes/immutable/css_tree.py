@@ -171,7 +171,7 @@ def _leaf_end(nodes: CssNodes, leaf: int) -> int:
     return min((leaf + 1) * NODE_KEYS, len(nodes.keys))
 
 
-@kernel
+@inlined
 def _descend(
     nodes: CssNodes, values: np.ndarray, after: bool, places: np.ndarray, counters: np.ndarray
 ) -> None:
@@ -378,14 +378,34 @@ def _table_bits(entries: int) -> int:
 
 
 @kernel
-def _find_slot(table: np.ndarray, bits: int, entry: int, counters: np.ndarray) -> np.uint64:
-    """Return the slot of an id, or the empty one where it belongs; count the slots before it."""
-    slot = (np.uint64(entry) * _GOLDEN) >> np.uint64(_WORD_BITS - bits)
-    last = np.uint64((1 << bits) - 1)
-    while table[slot] != _EMPTY and table[slot] != entry:
+def _first_slot(entry: int, bits: int) -> int:
+    mixed = (np.uint64(entry) * _GOLDEN) >> np.uint64(_WORD_BITS - bits)
+    return int(np.int64(mixed))
+
+
+@kernel
+def _insert(table: np.ndarray, bits: int, entry: int, counters: np.ndarray) -> int:
+    """Insert an id that is not there yet; return its slot."""
+    slot = _first_slot(entry, bits)
+    while table[np.uint64(slot)] != _EMPTY:
         counters[COMPARISONS] += 1
-        slot = (slot + _ONE) & last
+        slot = (slot + 1) & ((1 << bits) - 1)
+    table[np.uint64(slot)] = entry
+    counters[INSERTS] += 1
     return slot
+
+
+@kernel
+def _look_up(table: np.ndarray, bits: int, entry: int, counters: np.ndarray) -> int:
+    """Return the slot of an id, or -1."""
+    slot = _first_slot(entry, bits)
+    while table[np.uint64(slot)] != _EMPTY:
+        counters[COMPARISONS] += 1
+        if table[np.uint64(slot)] == entry:
+            return slot
+        slot = (slot + 1) & ((1 << bits) - 1)
+    counters[COMPARISONS] += 1
+    return -1
 
 
 @kernel
@@ -410,26 +430,23 @@ def _probe_one(
         negated = places.negated[predicate]
         if step == 0:
             bits = _table_bits(n - (end - begin) if negated else end - begin)
-            for i in range(1 << bits):
-                table.entry[i] = _EMPTY
+            for slot in range(1 << bits):
+                table.entry[slot] = _EMPTY
             counters[BITS] += (table.entry.itemsize << bits) // _WORD_BYTES
         for part in range(2):
             begins, ends = satisfying(begin, end, negated, part, n)
             for place in range(np.uint64(begins), np.uint64(ends)):
                 entry = int(leaf_id[predicate, place])
-                agrees = True
-                if predicates > 1:
-                    slot = _find_slot(table.entry, bits, entry, counters)
-                    if step == 0:
-                        table.entry[slot] = entry
-                        counters[INSERTS] += 1
+                agreed = step
+                if predicates > 1 and step == 0:
+                    table.agreed[np.uint64(_insert(table.entry, bits, entry, counters))] = 0
+                elif predicates > 1:
+                    slot = _look_up(table.entry, bits, entry, counters)
+                    if slot >= 0 and table.agreed[np.uint64(slot)] == step - 1:
+                        table.agreed[np.uint64(slot)] = step
                     else:
-                        counters[COMPARISONS] += 1
-                        is_there = table.entry[slot] == entry
-                        agrees = is_there and table.agreed[slot] == step - 1
-                    if agrees:
-                        table.agreed[slot] = step
-                if agrees and step == predicates - 1 and window[0] <= entry < window[1]:
+                        agreed = -1
+                if agreed == predicates - 1 and window[0] <= entry < window[1]:
                     add_match(buffer, probe, first + entry)
 
 

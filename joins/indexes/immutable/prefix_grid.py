@@ -138,18 +138,18 @@ class PrefixGridSegment(TreeSearchedSegment):
         self, places: PlaceRanges, counters: np.ndarray, *, enumerate: bool
     ) -> ProbeResult:
         matches = MatchList(len(places.start), enumerate=False)
+        buffer = matches.buffer
         candidates = np.empty(len(self) + LANES, np.int64)
-        _probe_rows(self._grid, self.first, places, candidates, matches.buffer, counters)
+        _probe_rows(self._grid, self.first, places, candidates, None, buffer, counters)
         counters[MATCHES] = matches.total
         result = matches.result(Work.from_counters(counters))
         if not enumerate:
             return result
         # How many there are is known by now: ids are listed in one go, into as much room as that.
         listed = np.empty(matches.total + LANES, np.int64)
-        buffer = matches.buffer._replace(match_id=listed)
         # Matches are charged by their number: enumerating costs what counting does.
         uncharged = np.zeros(len(COUNTERS), np.int64)
-        _probe_rows(self._grid, self.first, places, candidates, buffer, uncharged)
+        _probe_rows(self._grid, self.first, places, candidates, listed, buffer, uncharged)
         return replace(result, match_id=listed[:-LANES])
 
 
@@ -236,13 +236,14 @@ def _visit_rectangles(
     probe: int,
     window: tuple[int, int],
     first: int,
-    out: np.ndarray,
+    out: np.ndarray | None,
     listed: int,
     counters: np.ndarray,
 ) -> tuple[int, np.uint64]:
     """Return how many points both axes allow, and the sum of their positions' hashes.
 
-    Where *out* has room, list them there instead, from place *listed* on, and sum up nothing.
+    Given *out*, list them there instead, from place *listed* on, and sum up nothing. It is compiled
+    once with and once without.
     """
     n = len(grid.to_lead)
     count = 0
@@ -253,12 +254,12 @@ def _visit_rectangles(
             y = _side(places, 1, probe, j, window, n)
             if x[0] >= x[1] or y[0] >= y[1]:
                 continue
-            if len(out) > 0:
-                end = list_rectangle(grid, x, y, first, out, listed + count, counters)
-                count = end - listed
-            else:
+            if out is None:
                 more, hashes = count_rectangle(grid, x, y, first, counters)
                 count, total = count + more, total + hashes
+            else:
+                end = list_rectangle(grid, x, y, first, out, listed + count, counters)
+                count = end - listed
     return count, total
 
 
@@ -273,7 +274,7 @@ def _test_candidates(
 ) -> int:
     """List the ids that satisfy everything, by testing the fewest candidates; return how many."""
     source = -1
-    count = _visit_rectangles(grid, places, probe, window, 0, candidates[:0], 0, counters)[0]
+    count = _visit_rectangles(grid, places, probe, window, 0, None, 0, counters)[0]
     for predicate in range(2, len(places.begin)):
         length = places.end[predicate, probe] - places.begin[predicate, probe]
         if length < count and not places.negated[predicate]:
@@ -309,38 +310,36 @@ def _probe_rows(
     first: int,
     places: PlaceRanges,
     candidates: np.ndarray,
+    out: np.ndarray | None,
     buffer: MatchBuffer,
     counters: np.ndarray,
 ) -> None:
-    """Count the matches of every probe; list them where *buffer* has room for all counted before.
-
-    What lists leaves the totals as they are.
-    """
+    """Count the matches of every probe; or list them, once counted, in *out*, which has room."""
     n = len(grid.to_lead)
-    lists, listed = len(buffer.match_id) > 0, 0
+    listed = 0
     for probe in range(len(places.start)):
         window = window_in(first, n, places.start[probe], places.stop[probe])
-        if window[0] >= window[1] or (lists and buffer.matches[probe] == 0):
+        if window[0] >= window[1]:
+            continue
+        if out is not None and buffer.matches[probe] == 0:
             continue
         if _axes_suffice(places, window, n):
             count, total = _visit_rectangles(
-                grid, places, probe, window, first, buffer.match_id, listed, counters
+                grid, places, probe, window, first, out, listed, counters
             )
         else:
-            count, total = (
-                _test_candidates(grid, places, probe, window, candidates, counters),
-                np.uint64(0),
-            )
+            count = _test_candidates(grid, places, probe, window, candidates, counters)
+            total = np.uint64(0)
             for i in range(np.uint64(count)):
                 position = first + candidates[i]
-                if lists:
-                    buffer.match_id[np.uint64(listed) + i] = position
-                else:
+                if out is None:
                     total += splitmix64(position)
-        if lists:
-            listed += count
-        else:
+                else:
+                    out[np.uint64(listed) + i] = position
+        if out is None:
             add_total(buffer, probe, count, total)
+        else:
+            listed += count
 
 
 @kernel
