@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from actors.interval_join.source import BEGINNING, END, Rows, Share
@@ -30,7 +32,7 @@ class ScaleGate(Actor):
         Name of the actor that sends it, one per stream.
     """
 
-    state = ("_waiting", "_watermarks")
+    state: ClassVar[tuple[str, ...]] = ("_waiting", "_watermarks")
 
     def __init__(self, *, schemas: tuple[Schema, ...], sources: tuple[str, ...]) -> None:
         nothing = np.empty(0, np.int64)
@@ -42,7 +44,7 @@ class ScaleGate(Actor):
         """Take one source's tuples and send what has become ready."""
         share: Share = message.payload
         stream = self._sources.index(message.sender)
-        self._waiting[stream] = Rows.concat([self._waiting[stream], share.data])
+        self._add(stream, share.data, context)
         self._watermarks[stream] = share.watermark
         past = min(self._watermarks)
         ready = []
@@ -50,6 +52,14 @@ class ScaleGate(Actor):
             count = len(rows) if past == END else int(np.searchsorted(rows.batch.ts, past))
             ready.append(rows.slice(0, count))
             self._waiting[place] = rows.slice(count, len(rows))
+        self._send(ready, past, context)
+
+    def _add(self, stream: int, data: Rows, context: Context) -> None:
+        """Add tuples of *stream* to those that wait, in the order of their event times."""
+        self._waiting[stream] = Rows.concat([self._waiting[stream], data])
+
+    def _send(self, ready: list[Rows], past: int, context: Context) -> None:
+        """Send what is *ready*, per stream; no tuple that is yet to come is older than *past*."""
         if any(len(part) for part in ready):
             arrivals = Arrivals(
                 tuple(part.batch for part in ready), tuple(part.seq for part in ready)

@@ -154,15 +154,16 @@ class EventTimePairs:
         first = np.full(len(probe_id), len(probes))
         np.minimum.at(first, place, row[seeing])
         return Paired(
-            _matches(stream, probes.id, row[seen], ids[seen], enumerate),
-            _matches(stored, probe_id, place, probes.id[row[seeing]], enumerate),
+            matches_of_pairs(stream, probes.id, row[seen], ids[seen], enumerate),
+            matches_of_pairs(stored, probe_id, place, probes.id[row[seeing]], enumerate),
             first,
         )
 
 
-def _matches(
+def matches_of_pairs(
     stream: int, probe_id: np.ndarray, row: np.ndarray, match_id: np.ndarray, enumerate: bool
 ) -> Matches:
+    """Return the matches of probes of *stream*; a pair is a row of *probe_id* and a match id."""
     fingerprint = np.zeros(len(probe_id), np.uint64)
     np.add.at(fingerprint, row, mix(match_id))
     return Matches(

@@ -25,7 +25,7 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
-from actors.ibwj.machine import Machine
+from actors.ibwj import Machine
 from actors.source import Source
 from joins.indexes.pim_tree.forest import inner_levels
 from joins.indexes.pim_tree.index import WIDTH

@@ -18,8 +18,7 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.interval_join.calibration import CalibratingEmitter, Master
-from actors.interval_join.distribution import ByKey, BySplitKey, Homes, KeyHash, ToAll
-from actors.interval_join.emitter import Emitter
+from actors.interval_join.emitter import ByKey, BySplitKey, Emitter, Homes, KeyHash, ToAll
 from actors.interval_join.replica import Order, Replica
 from actors.interval_join.sequencer import Sequencer
 from actors.interval_join.shared_memory import SharedMemoryJoin

@@ -27,19 +27,18 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.source import Source
-from actors.spo_join.logical import LogicalPE
-from actors.spo_join.permutation import PermutationPE
-from actors.spo_join.po_join import PoJoinPE
-from actors.spo_join.predicate import PredicatePE
-from actors.spo_join.router import Router
-from actors.spo_join.windows import (
+from actors.spo_join.immutable import (
     Cache,
     Cached,
     Carried,
     MergedCounts,
     OwnSlide,
+    PermutationPE,
+    PoJoinPE,
     WindowState,
 )
+from actors.spo_join.mutable import LogicalPE, PredicatePE
+from actors.spo_join.router import Router
 from joins.epochs import MergeThreshold
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.queries.query import JoinQuery

@@ -32,8 +32,14 @@ from typing import Any
 
 import numpy as np
 
-from actors.interval_join.distribution import Assignment, BySplitKey, Homes
-from actors.interval_join.emitter import REPLICA_BYTES, Emitter, keyed
+from actors.interval_join.emitter import (
+    REPLICA_BYTES,
+    Assignment,
+    BySplitKey,
+    Emitter,
+    Homes,
+    keyed,
+)
 from actors.interval_join.source import BEGINNING, Share
 from actors.protocol import FEEDBACK, HEADER_BYTES, Actor, Context, Message, Payload
 from joins.key_splitting import HEURISTICS, Split, add_counts, copies, loads

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from actors.interval_join.distribution import Assignment
-from actors.interval_join.emitter import Tuples
+from actors.interval_join.emitter import Assignment, Tuples
 from actors.interval_join.replica import Watermarks, drop_late
 from actors.interval_join.source import Rows
 from actors.protocol import Actor, Context, Message

@@ -12,8 +12,7 @@ from actors.interval_join.calibration import (
     KeyCounts,
     Reached,
 )
-from actors.interval_join.distribution import Homes
-from actors.interval_join.emitter import Tuples
+from actors.interval_join.emitter import Homes, Tuples
 from actors.interval_join.source import Share
 from actors.protocol import Message, Sent
 from joins.hashing import partition

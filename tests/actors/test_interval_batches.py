@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from actors.interval_join.distribution import BySplitKey, Homes
-from actors.interval_join.emitter import Emitter, Tuples
+from actors.interval_join.emitter import BySplitKey, Emitter, Homes, Tuples
 from actors.interval_join.source import END, Share
 from tests.actors.test_interval_join import QUERY, SCHEMAS, OneReplica, Pair, rows, sent_by
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from actors.disorder import Disorder, DisorderedFeed
 from actors.hosting.inline import RecordingContext
-from actors.interval_join.distribution import BySplitKey, Distribution, Homes, ToAll
-from actors.interval_join.emitter import Emitter, Tuples
+from actors.interval_join.emitter import BySplitKey, Distribution, Emitter, Homes, ToAll, Tuples
 from actors.interval_join.replica import Collector, Order, Replica, Watermarks
 from actors.interval_join.source import BEGINNING, END, Rows, Share
 from actors.protocol import Message

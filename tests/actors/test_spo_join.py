@@ -11,12 +11,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.probes import Probes
-from actors.spo_join.logical import HashTable, Provenance, Slots
-from actors.spo_join.permutation import MergedCount, Permutations
-from actors.spo_join.po_join import busiest
-from actors.spo_join.predicate import PARTITIONINGS, ROWS, BitRows, IdRows, InTurns, Partial
+from actors.spo_join.immutable import (
+    Cached,
+    Carried,
+    MergedCount,
+    MergedCounts,
+    OwnSlide,
+    Permutations,
+    WindowCount,
+    busiest,
+)
+from actors.spo_join.mutable import (
+    PARTITIONINGS,
+    ROWS,
+    BitRows,
+    HashTable,
+    IdRows,
+    InTurns,
+    Partial,
+    Provenance,
+    Slots,
+)
 from actors.spo_join.router import Routed
-from actors.spo_join.windows import Cached, Carried, MergedCounts, OwnSlide, WindowCount
 from actors.state import load, save
 from joins.batch import Batch
 from joins.indexes.b_plus.b_plus_tree import BPlusTree, KeyRanges

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from actors.ibwj.machine import Machine
+from actors.ibwj import Machine
 from benchmarks.pim_tree import make_work
 from joins.queries.parser import parse_query
 from joins.window_join import registry

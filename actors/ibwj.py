@@ -1,0 +1,156 @@
+"""The index-based window join of one machine, whose cores may share its indexes (PIM-Tree).
+
+The machine has both windows, and one core or several look tuples up in them. A window is indexed by
+one predicate; what the index finds is checked against the others (`Residual`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from actors.protocol import Actor, Context, Message
+from actors.results import Answers
+from actors.source import Fed
+from joins.arrivals import Arrivals
+from joins.batch import Batch, Schema
+from joins.event_time import matches_of_pairs
+from joins.matches import Matches, ProbeResult
+from joins.queries.query import JoinQuery
+from joins.state import Stateful
+from joins.window_join.registry import Making
+from joins.window_join.rows import RowMaker, Rows
+from joins.work import Work
+
+_PAIR_BYTES = 16
+"""What is copied to compare two values: they are gathered from all over both streams."""
+
+
+class Residual(Stateful):
+    """Keeps the fields of the windows that the other predicates compare, and checks matches.
+
+    Parameters
+    ----------
+    query, schemas
+        The join.
+    indexed
+        The predicate that needs no check; None checks all.
+    """
+
+    state = ("_first", "_columns")
+
+    def __init__(self, query: JoinQuery, schemas: tuple[Schema, ...], indexed: int | None) -> None:
+        streams = range(len(query.streams))
+        self._stored_stream = [query.stored_stream(stream) for stream in streams]
+        self._conditions = [
+            [one for place, one in enumerate(query.conditions(stream, schemas)) if place != indexed]
+            for stream in streams
+        ]
+        self._first = [0] * len(streams)
+        self._columns = [
+            [np.empty(0, one.dtype) for one in self._conditions[self._stored_stream[stream]]]
+            for stream in streams
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self._conditions[0])
+
+    def store(self, arrivals: Arrivals) -> None:
+        """Store the fields of the next arrivals."""
+        for stream, part in enumerate(arrivals.parts):
+            conditions = self._conditions[self._stored_stream[stream]]
+            self._columns[stream] = [
+                np.concatenate([kept, part.fields[one.stored_field].astype(one.dtype, copy=False)])
+                for kept, one in zip(self._columns[stream], conditions, strict=True)
+            ]
+
+    def check(self, probing: Batch, found: Matches) -> tuple[Matches, Work]:
+        """Return the matches of *found* that hold of all predicates; it has their ids."""
+        match_id = found.match_id
+        assert match_id is not None
+        row = np.repeat(np.arange(len(found)), found.count)
+        stored = self._stored_stream[found.stream]
+        holds = np.ones(len(row), bool)
+        conditions = self._conditions[found.stream]
+        for one, kept in zip(conditions, self._columns[stored], strict=True):
+            probe = probing.fields[one.probe_field][row]
+            holds &= one.holds(probe, kept[match_id - self._first[stored]])
+        pairs = row[holds], match_id[holds]
+        checked = matches_of_pairs(found.stream, found.probe_id, *pairs, enumerate=True)
+        compared = len(row) * len(conditions)
+        return checked, Work(comparisons=compared, bytes_copied=compared * _PAIR_BYTES)
+
+    def expire(self, horizon: tuple[int, ...]) -> None:
+        """Let positions below the *horizon* of each stream go."""
+        for stream, least in enumerate(horizon):
+            gone = max(0, least - self._first[stream])
+            self._first[stream] += gone
+            # Copies, for a view would keep the expired part in memory.
+            self._columns[stream] = [stored[gone:].copy() for stored in self._columns[stream]]
+
+
+class Machine(Actor):
+    """Joins every batch as it comes; its results leave together, in arrival order.
+
+    Port: ``sink``.
+
+    Parameters
+    ----------
+    making
+        The window join.
+    unit_ps
+        What a unit of each counter of work takes: the join's simulated cores wait for each other
+        for as long as that. None has its threads be real.
+    """
+
+    state = ("_rows", "_residual", "_join")
+
+    def __init__(
+        self,
+        *,
+        query: JoinQuery,
+        schemas: tuple[Schema, ...],
+        making: Making,
+        unit_ps: tuple[int, ...] | None,
+        pairs: bool,
+    ) -> None:
+        self._rows = RowMaker(query, schemas)
+        self._residual = Residual(query, schemas, self._rows.indexed)
+        self._join = making.make(self_join=query.is_self_join, unit_ps=unit_ps)
+        self._pairs = pairs
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Join a batch and send its matches on."""
+        fed: Fed = message.payload
+        rows = self._rows.make(fed.arrivals)
+        found = self._join.join(rows, enumerate=self._pairs or bool(self._residual))
+        context.charge(_spent(found.work))
+        parts = [self._matches(stream, rows, found) for stream in range(len(fed.arrivals.parts))]
+        if self._residual:
+            parts = self._check(fed, parts, context)
+        context.send("sink", Answers(tuple(parts), fed.born_ns, fed.span))
+
+    def _matches(self, stream: int, rows: Rows, found: ProbeResult) -> Matches:
+        mine = rows.side == stream
+        listed = found.match_id
+        return Matches(
+            stream=stream,
+            probe_id=rows.position[mine],
+            count=found.count[mine],
+            fingerprint=found.fingerprint[mine],
+            match_id=None if listed is None else listed[np.repeat(mine, found.count)],
+        )
+
+    def _check(self, fed: Fed, parts: list[Matches], context: Context) -> list[Matches]:
+        self._residual.store(fed.arrivals)
+        checked = []
+        for part, found in zip(fed.arrivals.parts, parts, strict=True):
+            matches, work = self._residual.check(part, found)
+            context.charge(work)
+            checked.append(matches)
+        self._residual.expire(self._rows.horizon)
+        return checked
+
+
+def _spent(work: Work) -> Work:
+    """Return what to charge: of cores side by side only how long they took."""
+    return Work(elapsed_ns=work.elapsed_ns) if work.elapsed_ns else work
