@@ -169,7 +169,6 @@ class SpoJoin(Topology[SpoJoinParameters]):
             p.logical_pes,
             LogicalPE,
             predicates=predicates,
-            streams=len(query.streams),
             replicas=p.predicate_pes,
             hash_table=p.hash_table,
             pairs=job.pairs,

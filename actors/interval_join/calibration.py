@@ -284,8 +284,7 @@ class Master(Actor):
 
     def _reassign(self, counts: dict[int, int], context: Context) -> None:
         """Assign keys anew if their distribution has drifted."""
-        keys = np.array(sorted(counts), np.int64)
-        homes = dict(zip(keys.tolist(), self._homes.of(keys).tolist(), strict=True))
+        homes = self._homes.by_key(counts)
         present = {key: self._assignment.get(key, (home,)) for key, home in homes.items()}
         suited = self._split(
             counts,

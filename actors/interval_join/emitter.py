@@ -7,7 +7,7 @@ group's targets. The first target is the *home* of its keys.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, Protocol
 
@@ -64,6 +64,11 @@ class Homes:
         if self.key_hash == "identity":
             return keys % self.replicas
         return partition(keys, self.replicas)
+
+    def by_key(self, counts: Mapping[int, int]) -> dict[int, int]:
+        """Return the replica of every key in *counts*, in the keys' order."""
+        keys = np.array(sorted(counts), np.int64)
+        return dict(zip(keys.tolist(), self.of(keys).tolist(), strict=True))
 
 
 class Distribution(Protocol):

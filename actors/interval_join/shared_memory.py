@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from actors.interval_join.emitter import Assignment, Tuples
+from actors.interval_join.emitter import Assignment, Homes, Tuples
 from actors.interval_join.replica import Watermarks, drop_late
 from actors.interval_join.source import Rows
 from actors.protocol import Actor, Context, Message
@@ -104,10 +104,8 @@ class SharedMemoryJoin(Actor):
         """Return per tuple the thread that takes it, and how many others its team has."""
         keys, of_key, counts = np.unique(data.batch.key, return_inverse=True, return_counts=True)
         add_counts(self._counts, keys, counts)
-        homes = partition(keys, self._threads).tolist()
-        thread = np.empty(len(data), np.int64)
+        thread = partition(keys, self._threads)[of_key]
         others = np.zeros(len(data), np.int64)
-        thread[:] = np.array(homes, np.int64)[of_key]
         for place, key in enumerate(keys.tolist()):
             team = self._teams.get(key)
             if team is not None and len(team) > 1:
@@ -123,11 +121,9 @@ class SharedMemoryJoin(Actor):
         return Work(comparisons=looks * steps, atomics=rows + looks * self._contention)
 
     def _schedule(self) -> None:
-        keys = np.array(sorted(self._counts), np.int64)
-        homes = dict(zip(keys.tolist(), partition(keys, self._threads).tolist(), strict=True))
         self._teams = split_keys(
             self._counts,
-            homes,
+            Homes(self._threads).by_key(self._counts),
             replicas=self._threads,
             threshold=self._threshold,
             max_splitting=self._threads,

@@ -292,7 +292,6 @@ class Manager(Actor):
             batch, codes, probes[stream] = self._sort(stream, part, context)
             for worker, inserted in self._chains[stream].store(batch, codes):
                 insert[worker].append(inserted)
-        nothing = [part.slice(0, 0) for part in probes]
         probed = [self._chains[stored].workers for stored in self._query.stored_stream]
         for stream, horizon in enumerate(collected.horizon):
             for worker, expired in self._expire(stream, horizon):
@@ -302,8 +301,8 @@ class Manager(Actor):
                 self._number,
                 tuple(insert[worker]),
                 tuple(
-                    part if worker in workers else none
-                    for part, none, workers in zip(probes, nothing, probed, strict=True)
+                    part if worker in workers else part.slice(0, 0)
+                    for part, workers in zip(probes, probed, strict=True)
                 ),
                 tuple(expire[worker]),
                 collected.span,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -411,19 +411,19 @@ class PredicatePE(Actor):
         )
 
 
-Complete = tuple[int, list[Rows]]
+Complete = tuple[int, Sequence[Rows]]
 """A probing stream, and one result per predicate to intersect; the last names the tuples."""
 
 
 class Provenance(Stateful, ABC):
-    """Stores partial results until there is one of every predicate."""
+    """Stores partial results until there is one of every predicate; what waits, waits by a key."""
 
-    state: ClassVar[tuple[str, ...]] = ()
+    state = ("_waiting",)
 
-    def __init__(self, *, predicates: int, streams: int, replicas: int) -> None:
+    def __init__(self, *, predicates: int, replicas: int) -> None:
         self._predicates = predicates
-        self._streams = streams
         self._replicas = replicas
+        self._waiting: dict[Any, dict[int, Any]] = {}
 
     @abstractmethod
     def add(self, partial: Partial) -> list[Complete]:
@@ -441,34 +441,25 @@ class HashTable(Provenance):
     before will not come; such entries are dropped, or the table would grow with the stream.
     """
 
-    state = ("_table",)
-
-    def __init__(self, *, predicates: int, streams: int, replicas: int) -> None:
-        super().__init__(predicates=predicates, streams=streams, replicas=replicas)
-        self._table: dict[tuple[int, int], dict[int, Partial]] = {}
-
     def add(self, partial: Partial) -> list[Complete]:
         """Complete a share when its last partial result is here."""
         self._drop_incomplete(partial)
         key = (partial.number, partial.share)
-        waiting = self._table.setdefault(key, {})
-        waiting[partial.predicate] = partial
+        waiting = self._waiting.setdefault(key, {})
+        waiting[partial.predicate] = partial.parts
         if len(waiting) < self._predicates:
             return []
-        del self._table[key]
-        return [
-            (stream, [one.parts[stream] for one in waiting.values()])
-            for stream in range(self._streams)
-        ]
+        del self._waiting[key]
+        return list(enumerate(zip(*waiting.values(), strict=True)))
 
     def _drop_incomplete(self, latest: Partial) -> None:
         """Drop the oldest entries that, as *latest* shows, can never become complete."""
-        while self._table:
-            (number, share), waiting = next(iter(self._table.items()))
+        while self._waiting:
+            (number, share), waiting = next(iter(self._waiting.items()))
             behind = latest.number - number
             if behind <= 0 or behind % self._replicas or latest.predicate in waiting:
                 return
-            del self._table[number, share]
+            del self._waiting[number, share]
 
 
 class Slots(Provenance):
@@ -483,22 +474,16 @@ class Slots(Provenance):
     others then find the other predicates' slots empty, and each takes the place of the one before.
     """
 
-    state = ("_slots",)
-
-    def __init__(self, *, predicates: int, streams: int, replicas: int) -> None:
-        super().__init__(predicates=predicates, streams=streams, replicas=replicas)
-        self._slots: list[dict[int, Rows]] = [{} for _ in range(streams)]
-
     def add(self, partial: Partial) -> list[Complete]:
         """Complete what the slots contain, tuple by tuple."""
-        complete = []
+        complete: list[Complete] = []
         for stream, rows in enumerate(partial.parts):
             if not len(rows):
                 continue
             if self._predicates == 1:
                 complete.append((stream, [rows]))
                 continue
-            slots = self._slots[stream]
+            slots = self._waiting.setdefault(stream, {})
             slots.pop(partial.predicate, None)
             slots[partial.predicate] = rows.take(np.array([0]))  # put last: it names the tuple
             if len(slots) == self._predicates:
@@ -518,7 +503,7 @@ class LogicalPE(Actor):
 
     Parameters
     ----------
-    predicates, streams
+    predicates
         Of the query.
     replicas
         PEs that share each predicate.
@@ -534,15 +519,12 @@ class LogicalPE(Actor):
         self,
         *,
         predicates: int,
-        streams: int,
         replicas: int = 1,
         hash_table: bool = True,
         pairs: bool,
     ) -> None:
         kind = HashTable if hash_table else Slots
-        self._provenance: Provenance = kind(
-            predicates=predicates, streams=streams, replicas=replicas
-        )
+        self._provenance: Provenance = kind(predicates=predicates, replicas=replicas)
         self._pairs = pairs
 
     def receive(self, message: Message, context: Context) -> None:

@@ -76,7 +76,7 @@ def test_the_hash_table_brings_together_what_belongs_together(
     drawn: tuple[int, list[tuple[int, int]]], replicas: int
 ) -> None:
     predicates, arriving = drawn
-    table = HashTable(predicates=predicates, streams=1, replicas=replicas)
+    table = HashTable(predicates=predicates, replicas=replicas)
     met = []
     for number, predicate in arriving:
         met += named(table.add(partial(number, predicate, [number])))
@@ -86,7 +86,7 @@ def test_the_hash_table_brings_together_what_belongs_together(
 
 
 def test_the_hash_table_forgets_what_its_fellows_went_elsewhere_for() -> None:
-    table = HashTable(predicates=2, streams=1, replicas=1)
+    table = HashTable(predicates=2, replicas=1)
     for number in range(100):
         assert not table.add(partial(number, number % 2, [number]))
         assert len(revive(table.snapshot()["_table"])) <= 2
@@ -94,7 +94,7 @@ def test_the_hash_table_forgets_what_its_fellows_went_elsewhere_for() -> None:
 
 def test_without_a_table_a_later_result_takes_the_place_of_a_waiting_one() -> None:
     """The paper's case: t1's quick result is overridden by t2's before t1's slow one comes."""
-    slots = Slots(predicates=2, streams=1, replicas=1)
+    slots = Slots(predicates=2, replicas=1)
     assert not slots.add(partial(1, 0, [1]))
     assert not slots.add(partial(2, 0, [2]))
     complete = slots.add(partial(1, 1, [1]))
@@ -109,8 +109,8 @@ def test_without_a_table_a_later_result_takes_the_place_of_a_waiting_one() -> No
 def test_slots_take_a_message_of_many_tuples_as_they_would_tuple_by_tuple(
     messages: list[tuple[int, int]], predicates: int
 ) -> None:
-    whole = Slots(predicates=predicates, streams=1, replicas=1)
-    single = Slots(predicates=predicates, streams=1, replicas=1)
+    whole = Slots(predicates=predicates, replicas=1)
+    single = Slots(predicates=predicates, replicas=1)
     together, apart, first = [], [], 0
     for number, (predicate, size) in enumerate(messages):
         ids = list(range(first, first + size))
@@ -128,7 +128,7 @@ def test_what_waits_at_a_logical_pe_survives_a_snapshot(
     drawn: tuple[int, list[tuple[int, int]]], kind: type[Provenance], data: st.DataObject
 ) -> None:
     predicates, arriving = drawn
-    arguments = {"predicates": predicates, "streams": 1, "replicas": 1}
+    arguments = {"predicates": predicates, "replicas": 1}
     kept, moved = kind(**arguments), kind(**arguments)
     for number, predicate in arriving:
         state = moved.snapshot()
