@@ -14,6 +14,7 @@ from actors.source import Fed
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.event_time import matches_of_pairs
+from joins.indexes.index import stored_columns
 from joins.matches import Matches, ProbeResult
 from joins.queries.query import JoinQuery
 from joins.state import Stateful
@@ -59,8 +60,10 @@ class Residual(Stateful):
         for stream, part in enumerate(arrivals.parts):
             conditions = self._conditions[self._stored_stream[stream]]
             self._columns[stream] = [
-                np.concatenate([kept, part.fields[one.stored_field].astype(one.dtype, copy=False)])
-                for kept, one in zip(self._columns[stream], conditions, strict=True)
+                np.concatenate(columns)
+                for columns in zip(
+                    self._columns[stream], stored_columns(conditions, part), strict=True
+                )
             ]
 
     def check(self, probing: Batch, found: Matches) -> tuple[Matches, Work]:

@@ -150,7 +150,7 @@ def drop_late(stream: int, data: Rows, watermark: int, context: Context) -> Rows
     """Return the tuples of *data* that *watermark* has not passed; report the others."""
     late = data.batch.ts < watermark
     report_late(stream, data.batch, late, watermark, data.span, context)
-    return data.take(np.flatnonzero(~late)) if late.any() else data
+    return data.take(~late) if late.any() else data
 
 
 class Replica(Actor):
@@ -214,7 +214,7 @@ class Replica(Actor):
         late = data.batch.ts < watermark
         if late.any():
             report_late(stream, data.batch, late & own, watermark, data.span, context)
-            own, data = own[~late], data.take(np.flatnonzero(~late))
+            own, data = own[~late], data.take(~late)
         joined = self._join.join(
             stream, data.batch, own, watermark=watermark, low_watermark=low, enumerate=self._pairs
         )

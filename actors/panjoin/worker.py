@@ -16,7 +16,7 @@ from actors.protocol import FEEDBACK, Actor, Context, Message
 from actors.results import Found, send_answers
 from joins.batch import Batch, Schema
 from joins.event_time import Candidates, EventTimePairs, Paired
-from joins.indexes.index import EncodedRanges, encode_ranges, ranges_for
+from joins.indexes.index import EncodedRanges, encode_ranges, ranges_for, stored_columns
 from joins.indexes.panjoin.accelerator import Accelerator
 from joins.indexes.panjoin.bi_sort import Records
 from joins.indexes.panjoin.subwindow import (
@@ -79,10 +79,7 @@ class IndexedQuery:
 
     def stored_columns(self, stream: int, batch: Batch) -> list[np.ndarray]:
         """Return what is stored of tuples of *stream*, a column per condition."""
-        return [
-            batch.fields[condition.stored_field].astype(condition.dtype, copy=False)
-            for condition in self._storing[stream]
-        ]
+        return stored_columns(self._storing[stream], batch)
 
     def probes_as_stored(self, stream: int) -> bool:
         """Return whether tuples of *stream* probe with the field that they are indexed by."""
