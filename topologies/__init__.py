@@ -1,4 +1,4 @@
-"""Who talks to whom: one file per published system, each a networkx graph of actors."""
+"""Who talks to whom: a file per system or family of systems, each a networkx graph of actors."""
 
 from topologies.registry import TOPOLOGIES, find_topology
 from topologies.topology import Topology, TopologyError
