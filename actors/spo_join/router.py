@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from actors.probes import Probes, give_windows
 from actors.protocol import Actor, Context, Message, Payload
@@ -106,24 +106,34 @@ class Router(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Route one `Fed` batch."""
         fed: Fed = message.payload
-        for cut in self._cutter.cut([part.ts for part in fed.arrivals.parts], fed.arrivals.seq):
-            piece = fed.slice(cut.starts, cut.stops)
-            if piece.rows:
-                self._send_tuples(cut.epoch, piece, context)
+        seq, probes = fed.arrivals.seq, give_windows(fed, self._bounds)
+        for cut in self._cutter.cut([part.ts for part in fed.arrivals.parts], seq):
+            rows = list(zip(cut.starts, cut.stops, strict=True))
+            ends = [
+                (int(numbers[start]), int(numbers[stop - 1]))
+                for numbers, (start, stop) in zip(seq, rows, strict=True)
+                if stop > start
+            ]
+            if ends:
+                parts = tuple(part.slice(*row) for part, row in zip(probes, rows, strict=True))
+                firsts, lasts = zip(*ends, strict=True)
+                self._send_tuples(cut.epoch, parts, (min(firsts), max(lasts)), context)
             if cut.ends_epoch:
                 self._send_flag(cut.epoch, context)
 
-    def _send_tuples(self, epoch: int, piece: Fed, context: Context) -> None:
-        routed = Routed(self._number, epoch, give_windows(piece, self._bounds), piece.span)
+    def _send_tuples(
+        self, epoch: int, parts: tuple[Probes, ...], span: tuple[int, int], context: Context
+    ) -> None:
+        routed = Routed(self._number, epoch, parts, span)
         self._number += 1
-        self._ends = [end + len(part) for end, part in zip(self._ends, routed.parts, strict=True)]
+        self._ends = [end + len(part) for end, part in zip(self._ends, parts, strict=True)]
         for predicate, fields in enumerate(self._fields):
             # What the predicate reads of the tuples.
-            parts = tuple(
-                replace(part, batch=part.batch.project(names))
-                for part, names in zip(routed.parts, fields, strict=True)
+            read = tuple(
+                Probes(part.batch.project(names), part.start, part.stop, part.born_ns)
+                for part, names in zip(parts, fields, strict=True)
             )
-            context.send(f"predicate{predicate}", replace(routed, parts=parts))
+            context.send(f"predicate{predicate}", Routed(routed.number, epoch, read, span))
         context.send("po_join", routed)
 
     def _send_flag(self, epoch: int, context: Context) -> None:
