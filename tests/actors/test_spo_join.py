@@ -82,14 +82,14 @@ def test_the_hash_table_brings_together_what_belongs_together(
         met += named(table.add(partial(number, predicate, [number])))
     messages = {number for number, _ in arriving}
     assert sorted(met) == [[[number]] * predicates for number in sorted(messages)]
-    assert table.snapshot() == {"_table": {}}
+    assert table.snapshot() == {"_waiting": {}}
 
 
 def test_the_hash_table_forgets_what_its_fellows_went_elsewhere_for() -> None:
     table = HashTable(predicates=2, replicas=1)
     for number in range(100):
         assert not table.add(partial(number, number % 2, [number]))
-        assert len(revive(table.snapshot()["_table"])) <= 2
+        assert len(revive(table.snapshot()["_waiting"])) <= 2
 
 
 def test_without_a_table_a_later_result_takes_the_place_of_a_waiting_one() -> None:
