@@ -38,10 +38,17 @@ def step(function: F) -> F:
     return function
 
 
-def optional_step(function: F) -> F:
-    """Declare a step whose body is what records do that do not implement it."""
-    _implementations.setdefault(function, {})[object] = function
-    return step(function)
+def step_of(record: type, *, otherwise: Any = None) -> Callable[[F], F]:
+    """Declare a step that only a *record* takes; others do nothing and return *otherwise*."""
+
+    def nothing(*arguments: Any) -> Any:
+        return otherwise
+
+    def declare(function: F) -> F:
+        _implementations[function] = {record: function, object: nothing}
+        return step(function)
+
+    return declare
 
 
 def implements(declared: Callable[..., Any], record: type) -> Callable[[F], F]:

@@ -24,7 +24,7 @@ from joins.machine.steps import implements
 from joins.machine.stops import DONE, NO_ROOM
 from joins.matches import MatchBuffer
 from joins.window_join.rows import Rows
-from joins.window_join.window_join import WindowJoin, insert_row, prepare_row, probe_row
+from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.window_join.window_keys import WindowKeys, append_key, is_full, key_at, probed_side
 from joins.work import NO_WORK, Work
 
@@ -32,7 +32,7 @@ AHEAD = 4
 """Rows between asking for a leaf's cache lines and using them."""
 
 
-class BPlusTreeJoin(WindowJoin):
+class BPlusTreeJoin(RowsJoin):
     """Each tuple probes the other stream's tree and is inserted into its own stream's.
 
     What it can no longer see is deleted first.

@@ -11,12 +11,12 @@ from joins.machine.steps import implements
 from joins.machine.stops import DONE, NO_ROOM
 from joins.matches import MatchBuffer, add_match
 from joins.window_join.rows import Rows
-from joins.window_join.window_join import WindowJoin, insert_row, prepare_row, probe_row
+from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.window_join.window_keys import WindowKeys, append_key, is_full, probed_side
 from joins.work import COMPARISONS, INSERTS, NO_WORK, Work
 
 
-class NestedLoopJoin(WindowJoin):
+class NestedLoopJoin(RowsJoin):
     """Stores the windows as columns and scans them.
 
     Parameters

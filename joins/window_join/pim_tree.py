@@ -87,7 +87,7 @@ from joins.window_join.shared import (
     probed_side,
 )
 from joins.window_join.shared_join import SharedIndex, Tasks, take_step
-from joins.window_join.window_join import WindowJoin, insert_row, prepare_row, probe_row
+from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.work import ATOMICS, NO_WORK, Work
 
 BLOCK = 16
@@ -95,7 +95,7 @@ BLOCK = 16
 lines are still there when their turn comes."""
 
 
-class ForestJoin(WindowJoin):
+class ForestJoin(RowsJoin):
     """Joins in one thread over a forest.
 
     Parameters

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, ImTree, PimTree
-from joins.matches import ProbeResult
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.bw_tree import BwTreeWindows
 from joins.window_join.nested_loop import NestedLoopJoin
 from joins.window_join.pim_tree import ForestJoin, PimTreeWindows
-from joins.window_join.rows import Rows
 from joins.window_join.shared_join import (
     CORE_TASK_ROWS,
     THREAD_TASK_ROWS,
@@ -26,6 +24,7 @@ from joins.window_join.shared_join import (
     ThreadsJoin,
 )
 from joins.window_join.sorted_runs.join import SortedRunsJoin
+from joins.window_join.window_join import WindowJoin
 
 IndexName = Literal[
     "pim_tree",
@@ -37,19 +36,6 @@ IndexName = Literal[
     "nested_loop",
     "sorted_runs",
 ]
-
-
-class Driver(Protocol):
-    """Joins batches of arrivals; its state can be saved and restored."""
-
-    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
-        """Join the next arrivals."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain data."""
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Return to a snapshot's state."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +72,7 @@ class Making:
     task_rows: int | None = None
     nonblocking: bool = True
 
-    def make(self, *, self_join: bool, unit_ps: Sequence[int] | None) -> Driver:
+    def make(self, *, self_join: bool, unit_ps: Sequence[int] | None) -> WindowJoin:
         """Return the join, nothing in its windows.
 
         Several threads run on simulated cores, on which a unit of each counter of work takes
@@ -123,7 +109,7 @@ def _im_tree(making: Making, sides: int) -> ImTree:
     return ImTree(sides=sides, merge_ratio=making.merge_ratio)
 
 
-def _chain(making: Making, sides: int) -> Driver:
+def _chain(making: Making, sides: int) -> WindowJoin:
     immutable = making.index == "ib_chain"
     return ForestJoin(Chain(sides=sides, length=making.chain_length, immutable=immutable))
 
@@ -132,7 +118,7 @@ def _share_forest(index: PimTree, making: Making) -> SharedIndex:
     return PimTreeWindows(index, nonblocking=making.nonblocking)
 
 
-Alone = Callable[[Making, int], Driver]
+Alone = Callable[[Making, int], WindowJoin]
 """Makes the join of one thread, given what to make and the number of sides."""
 Shared = Callable[[Making, int], SharedIndex]
 """Makes the index that several threads share."""

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from joins.machine.atomics import offer_core
-from joins.machine.compiling import kernel
 from joins.machine.memory import aligned, own_lines
-from joins.machine.steps import implements, optional_step, step
+from joins.machine.steps import implements, step, step_of
 from joins.work import COUNTERS
 
 TAKE = 0
@@ -60,7 +59,7 @@ class Threads(NamedTuple):
     counters
         The thread's work, in the order of `joins.work.COUNTERS`.
     thread
-        Which worker it is.
+        Which worker it is, and which list of matches it writes to.
     """
 
     workers: np.ndarray
@@ -85,6 +84,8 @@ class Cores(NamedTuple):
         int64, one number: when the last task was finished.
     unit_ps
         int64, what a unit of each counter takes.
+    thread
+        Which list of matches they write to: the first, as they run in one thread.
     """
 
     workers: np.ndarray
@@ -93,6 +94,7 @@ class Cores(NamedTuple):
     priced: np.ndarray
     latest: np.ndarray
     unit_ps: np.ndarray
+    thread: int = 0
 
 
 def make_cores(cores: int, unit_ps: Any) -> Cores:
@@ -123,71 +125,6 @@ def is_over(index: Any, batch: Any) -> bool:
     raise NotImplementedError
 
 
-@optional_step
-def list_of(scheduler: Any, worker: int) -> int:
-    """Return which list of matches a worker writes to: threads each have their own."""
-    return worker
-
-
-@optional_step
-def moves_edge_with_every_row(scheduler: Any) -> bool:
-    """Return whether a worker moves the edge tuple after every row, as in the paper.
-
-    Real threads do it once a task, which saves locks and changes no result.
-    """
-    return False
-
-
-@optional_step
-def spend(scheduler: Any, worker: int) -> None:
-    """Move a core's clock by what the work costs that was counted since a clock was last moved."""
-
-
-@optional_step
-def unpriced_ps(scheduler: Any) -> int:
-    """Return what the work costs that was counted since a clock was last moved."""
-    return 0
-
-
-@optional_step
-def charge(scheduler: Any, counter: int, units: int) -> None:
-    """Count work that only simulated cores are charged."""
-
-
-@optional_step
-def is_busy(scheduler: Any, worker: int, free_at: np.ndarray, line: int) -> bool:
-    """Return whether a test-and-set would fail, because another core still uses *line*."""
-    return False
-
-
-@optional_step
-def wait_for(scheduler: Any, worker: int, free_at: np.ndarray, line: int) -> None:
-    """Make a core wait until *line* is free: ``free_at[line]``."""
-
-
-@optional_step
-def leave(scheduler: Any, worker: int, free_at: np.ndarray, line: int) -> None:
-    """Move a core's clock by its work, and free *line* at that time."""
-
-
-@optional_step
-def occupy(scheduler: Any, worker: int, free_at: np.ndarray, line: int, ps: int) -> None:
-    """Make a core wait until *line* is free, and let it be busy for *ps* from then on."""
-
-
-@optional_step
-def wake(scheduler: Any, worker: int, blocked: int, stage: int) -> None:
-    """Move all cores in the stage *blocked* to *stage*, at *worker*'s time at the earliest.
-
-    Threads find out by themselves.
-    """
-
-
-@optional_step
-def finish_task(scheduler: Any, worker: int) -> None:
-    """Note when the last task was finished."""
-
-
 @implements(next_worker, Threads)
 def _next_of_threads(threads: Threads, index: Any, batch: Any) -> int:
     stage = threads.workers[threads.thread].stage
@@ -210,73 +147,83 @@ def _next_of_cores(cores: Cores, index: Any, batch: Any) -> int:
     return first
 
 
-@implements(list_of, Cores)
-def _list_of_cores(cores: Cores, worker: int) -> int:
-    return 0
+# What follows is about time alone, or about what simulated cores do in the paper's order: real
+# threads do nothing for it.
 
 
-@implements(moves_edge_with_every_row, Cores)
-def _cores_move_edge_with_every_row(cores: Cores) -> bool:
+@step_of(Cores, otherwise=False)
+def moves_edge_with_every_row(cores: Cores) -> bool:
+    """Return whether a worker moves the edge tuple after every row, as in the paper.
+
+    Real threads do it once a task, which saves locks and changes no result.
+    """
     return True
 
 
-@kernel
-def _total_ps(cores: Cores) -> int:
+@step_of(Cores)
+def spend(cores: Cores, worker: int) -> None:
+    """Move a core's clock by what the work costs that was counted since a clock was last moved."""
+    cost = unpriced_ps(cores)
+    cores.clock[worker] += cost
+    cores.priced[0] += cost
+
+
+@step_of(Cores, otherwise=0)
+def unpriced_ps(cores: Cores) -> int:
+    """Return what the work costs that was counted since a clock was last moved."""
     total = 0
     for counter in range(len(cores.counters)):
         total += cores.counters[counter] * cores.unit_ps[counter]
-    return total
+    return total - cores.priced[0]
 
 
-@implements(spend, Cores)
-def _spend(cores: Cores, worker: int) -> None:
-    total = _total_ps(cores)
-    cores.clock[worker] += total - cores.priced[0]
-    cores.priced[0] = total
-
-
-@implements(unpriced_ps, Cores)
-def _unpriced_ps(cores: Cores) -> int:
-    return _total_ps(cores) - cores.priced[0]
-
-
-@implements(charge, Cores)
-def _charge(cores: Cores, counter: int, units: int) -> None:
+@step_of(Cores)
+def charge(cores: Cores, counter: int, units: int) -> None:
+    """Count work that only simulated cores are charged."""
     cores.counters[counter] += units
 
 
-@implements(is_busy, Cores)
-def _is_busy(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> bool:
+@step_of(Cores, otherwise=False)
+def is_busy(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> bool:
+    """Return whether a test-and-set would fail, because another core still uses *line*."""
     return free_at[line] > cores.clock[worker]
 
 
-@implements(wait_for, Cores)
-def _wait_for(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> None:
+@step_of(Cores)
+def wait_for(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> None:
+    """Make a core wait until *line* is free: ``free_at[line]``."""
     cores.clock[worker] = max(cores.clock[worker], free_at[line])
 
 
-@implements(leave, Cores)
-def _leave(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> None:
+@step_of(Cores)
+def leave(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> None:
+    """Move a core's clock by its work, and free *line* at that time."""
     spend(cores, worker)
     free_at[line] = cores.clock[worker]
 
 
-@implements(occupy, Cores)
-def _occupy(cores: Cores, worker: int, free_at: np.ndarray, line: int, ps: int) -> None:
+@step_of(Cores)
+def occupy(cores: Cores, worker: int, free_at: np.ndarray, line: int, ps: int) -> None:
+    """Make a core wait until *line* is free, and let it be busy for *ps* from then on."""
     wait_for(cores, worker, free_at, line)
     free_at[line] = cores.clock[worker] + ps
 
 
-@implements(wake, Cores)
-def _wake(cores: Cores, worker: int, blocked: int, stage: int) -> None:
+@step_of(Cores)
+def wake(cores: Cores, worker: int, blocked: int, stage: int) -> None:
+    """Move all cores in the stage *blocked* to *stage*, at *worker*'s time at the earliest.
+
+    Threads find out by themselves.
+    """
     for core in range(len(cores.clock)):
         if cores.workers[core].stage == blocked:
             cores.clock[core] = max(cores.clock[core], cores.clock[worker])
             cores.workers[core].stage = stage
 
 
-@implements(finish_task, Cores)
-def _finish_task(cores: Cores, worker: int) -> None:
+@step_of(Cores)
+def finish_task(cores: Cores, worker: int) -> None:
+    """Note when the last task was finished."""
     cores.latest[0] = max(cores.latest[0], cores.clock[worker])
 
 

@@ -21,7 +21,7 @@ from joins.machine.memory import LINE, aligned, own_lines
 from joins.machine.steps import step
 from joins.matches import MatchBuffer, MatchList, add_match, begin_row, commit_row
 from joins.window_join.rows import Rows
-from joins.window_join.schedulers import charge, is_busy, leave, list_of
+from joins.window_join.schedulers import charge, is_busy, leave
 from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, MATCHES, MOVES
 
 QUEUE, GATE, RUNNING, OUTPUT, MERGER, SIDES = range(6)
@@ -208,7 +208,7 @@ def look_up(
     if not commit_row(output, row, counters):
         return False, 0
     counters[MATCHES] += output.matches[row]
-    batch.place[0, row] = list_of(scheduler, worker)
+    batch.place[0, row] = scheduler.thread
     batch.place[1, row] = output.before + output.listed[0] - output.matches[row]
     store(batch.status, 0, row, COMPLETED)
     return True, locked_ps

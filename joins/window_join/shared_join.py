@@ -10,8 +10,9 @@ and a core that is still merging then goes on into the next one. So two real cor
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,7 @@ from joins.window_join.schedulers import (
     next_worker,
 )
 from joins.window_join.shared import Batch, gather, propagate
+from joins.window_join.window_join import WindowJoin
 from joins.work import COUNTERS, Work
 
 THREAD_TASK_ROWS = 64
@@ -106,16 +108,59 @@ def run_steps(index: Any, batch: Batch, scheduler: Any, output: MatchBuffer) -> 
     return DONE
 
 
-class SharedJoin(Stateful, ABC):
-    """Joins batches of arrivals with workers side by side."""
+class SharedJoin(WindowJoin, ABC):
+    """Joins batches of arrivals with workers side by side.
+
+    Parameters
+    ----------
+    windows
+        The index that they share.
+    tasks
+        What they take at a time.
+    """
 
     state: ClassVar[tuple[str, ...]] = ("windows",)
 
-    windows: SharedIndex
+    def __init__(self, windows: SharedIndex, tasks: Tasks) -> None:
+        self.windows = windows
+        self._tasks = tasks
 
-    @abstractmethod
     def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
+        index, batch, opening = self.windows.open(rows, self._tasks)
+        total = MatchList(len(rows.side), enumerate=False)
+        run = partial(self._run, index, batch, total, enumerate)
+        parts = self._run_all(run, opening)
+        propagate(batch, total.buffer)
+        closing = self.windows.close(index, batch)
+        work = sum((Work.from_counters(counters) for _, counters in parts), opening + closing)
+        return ProbeResult(
+            count=total.buffer.matches,
+            fingerprint=total.buffer.fingerprint,
+            match_id=gather(batch, [matches for matches, _ in parts]),
+            work=work._replace(elapsed_ns=self._elapse(closing)),
+        )
+
+    def _run(
+        self, index: Any, batch: Batch, total: MatchList, enumerate: bool, scheduler: Any
+    ) -> tuple[MatchList, np.ndarray]:
+        """Take all steps of a scheduler; return its list of matches and the work counted."""
+        matches = MatchList(len(total.buffer.matches), enumerate=enumerate, share=total)
+        while run_steps(index, batch, scheduler, matches.buffer) == NO_OUTPUT:
+            matches.add_chunk()
+        return matches, scheduler.counters
+
+    @abstractmethod
+    def _run_all(self, run: Run, opening: Work) -> list[tuple[MatchList, np.ndarray]]:
+        """Call *run* with each scheduler; opening the batch took that work."""
+
+    def _elapse(self, closing: Work) -> int:
+        """Return how long simulated cores took for the batch, which took that work to close."""
+        return 0
+
+
+Run = Callable[[Any], tuple[MatchList, np.ndarray]]
+"""Takes all steps of a scheduler."""
 
 
 class ThreadsJoin(SharedJoin):
@@ -144,32 +189,15 @@ class ThreadsJoin(SharedJoin):
         slack: int = SLACK,
     ) -> None:
         at_least_one(threads=threads, task_rows=task_rows, slack=slack)
-        self.windows = windows
-        self._tasks = Tasks(workers=threads, simulated=False, rows=task_rows, slack=slack)
-
-    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
-        """Join the next arrivals; return a row of results for each of them, in the same order."""
-        threads = self._tasks.workers
-        index, batch, opening = self.windows.open(rows, self._tasks)
-        workers = aligned((threads,), WORKER)
-        total = MatchList(len(rows.side), enumerate=False)
-
-        def work(thread: int) -> tuple[MatchList, np.ndarray]:
-            matches = MatchList(len(rows.side), enumerate=enumerate, share=total)
-            scheduler = self._scheduler(workers, thread)
-            while run_steps(index, batch, scheduler, matches.buffer) == NO_OUTPUT:
-                matches.add_chunk()
-            return matches, scheduler.counters
-
-        parts = side_by_side(work, range(threads), threads)
-        propagate(batch, total.buffer)
-        closing = self.windows.close(index, batch)
-        return ProbeResult(
-            count=total.buffer.matches,
-            fingerprint=total.buffer.fingerprint,
-            match_id=gather(batch, [matches for matches, _ in parts]),
-            work=sum((Work.from_counters(counters) for _, counters in parts), opening + closing),
+        super().__init__(
+            windows, Tasks(workers=threads, simulated=False, rows=task_rows, slack=slack)
         )
+
+    def _run_all(self, run: Run, opening: Work) -> list[tuple[MatchList, np.ndarray]]:
+        threads = self._tasks.workers
+        workers = aligned((threads,), WORKER)
+        schedulers = [self._scheduler(workers, thread) for thread in range(threads)]
+        return side_by_side(run, schedulers, threads)
 
     def _scheduler(self, workers: np.ndarray, thread: int) -> Threads:
         return Threads(workers, own_lines(len(COUNTERS)), thread)
@@ -177,6 +205,9 @@ class ThreadsJoin(SharedJoin):
 
 class CoresJoin(SharedJoin):
     """Joins batches of arrivals on simulated cores.
+
+    The work of a batch is that of all cores together; its ``elapsed_ns`` is what they took for it.
+    What the index takes to open and close a batch is done by all cores alike.
 
     Parameters
     ----------
@@ -203,36 +234,23 @@ class CoresJoin(SharedJoin):
         task_rows: int = CORE_TASK_ROWS,
     ) -> None:
         at_least_one(threads=threads, cores=cores, task_rows=task_rows)
-        self.windows = windows
+        super().__init__(
+            windows, Tasks(workers=threads, simulated=True, rows=task_rows, slack=_NO_LIMIT)
+        )
         self._physical = cores or threads
-        self._tasks = Tasks(workers=threads, simulated=True, rows=task_rows, slack=_NO_LIMIT)
         self._cores = make_cores(threads, unit_ps)
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
-        """Join the next arrivals; return a row of results for each of them, in the same order.
-
-        The work is that of all cores together; its ``elapsed_ns`` is what they took for it. What
-        the index takes to open and close a batch is done by all cores alike.
-        """
+    def _run_all(self, run: Run, opening: Work) -> list[tuple[MatchList, np.ndarray]]:
         cores = self._cores
-        index, batch, opening = self.windows.open(rows, self._tasks)
         stages = cores.workers["stage"]
         stages[stages == IDLE] = TAKE
         cores.counters[:] = cores.priced[:] = 0
         cores.clock[:] += self._share_ps(opening)
-        matches = MatchList(len(rows.side), enumerate=enumerate)
-        while run_steps(index, batch, cores, matches.buffer) == NO_OUTPUT:
-            matches.add_chunk()
-        propagate(batch, matches.buffer)
-        closing = self.windows.close(index, batch)
-        cores.latest[:] += self._share_ps(closing)
-        work = opening + Work.from_counters(cores.counters) + closing
-        return ProbeResult(
-            count=matches.buffer.matches,
-            fingerprint=matches.buffer.fingerprint,
-            match_id=gather(batch, [matches]),
-            work=work._replace(elapsed_ns=elapse(cores, self._physical)),
-        )
+        return [run(cores)]
+
+    def _elapse(self, closing: Work) -> int:
+        self._cores.latest[:] += self._share_ps(closing)
+        return elapse(self._cores, self._physical)
 
     def _share_ps(self, work: Work) -> int:
         """Return what each core takes for its share of *work*."""

@@ -57,7 +57,15 @@ def join_rows(
 
 
 class WindowJoin(Stateful, ABC):
-    """Joins tuples in the order in which they arrive, each with the window that it sees."""
+    """Joins tuples with the windows that they see, batch by batch."""
+
+    @abstractmethod
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+        """Join the next arrivals; return a row of results for each of them, in the same order."""
+
+
+class RowsJoin(WindowJoin, ABC):
+    """Joins tuple by tuple, in the order in which they arrive."""
 
     def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""

@@ -12,8 +12,9 @@ import numpy as np
 
 from joins.hashing import mix
 from joins.window_join.cost_model import CALIBRATED_WINDOWS, MODELLED, MachineTimes, predict
-from joins.window_join.registry import Driver, IndexName, Making
+from joins.window_join.registry import IndexName, Making
 from joins.window_join.rows import Rows, make_rows
+from joins.window_join.window_join import WindowJoin
 from joins.work import NO_WORK, Work
 from netsim.cost import WINDOW_JOINS, load_profile, profile_path
 
@@ -64,7 +65,7 @@ class Point:
     took_ns: float
 
 
-def time_join(join: Driver, rows: Rows, filling: int) -> Timed:
+def time_join(join: WindowJoin, rows: Rows, filling: int) -> Timed:
     """Join *rows* and time all but the first *filling*, which fill the windows.
 
     Those see nothing: a nested loop would take days over them if they did.

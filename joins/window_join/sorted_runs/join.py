@@ -17,7 +17,7 @@ from joins.machine.lanes import LANES
 from joins.machine.memory import aligned
 from joins.matches import ProbeResult
 from joins.radix_sort import COUNTERS_MAX, sort_rows
-from joins.state import State, Stateful
+from joins.state import State
 from joins.window_join.rows import Rows
 from joins.window_join.sorted_runs.probe import (
     BLOCK,
@@ -44,6 +44,7 @@ from joins.window_join.sorted_runs.stacks import (
     stored_key,
     with_room,
 )
+from joins.window_join.window_join import WindowJoin
 from joins.work import COMPARISONS, COUNTERS, INSERTS, Work
 
 RATIO = 5
@@ -82,7 +83,7 @@ class Scratch(NamedTuple):
     block: Block
 
 
-class SortedRunsJoin(Stateful):
+class SortedRunsJoin(WindowJoin):
     """Joins batches of arrivals by way of sorted runs.
 
     Parameters
