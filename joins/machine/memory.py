@@ -51,6 +51,16 @@ def aligned(shape: tuple[int, ...], dtype: str | np.dtype = "int64", fill: int =
     return array
 
 
+def record(*names: str, words: int = 2 * LINE) -> np.dtype:
+    """Return a record of int64 numbers that takes up so many words.
+
+    Where each thread has one, two lines keep them apart: processors fetch lines in pairs.
+    """
+    offsets = [8 * place for place in range(len(names))]
+    formats = ["i8"] * len(names)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": 8 * words})
+
+
 def own_lines(words: int) -> np.ndarray:
     """Return int64 numbers, all 0, in cache lines that hold nothing else.
 

@@ -31,7 +31,7 @@ from joins.indexes.bw_tree.pages import (
 )
 from joins.machine.atomics import compare_and_swap, fetch_add, load, store
 from joins.machine.compiling import inlined, kernel
-from joins.machine.memory import LINE, aligned
+from joins.machine.memory import LINE, aligned, record
 from joins.machine.steps import implements
 from joins.matches import MatchBuffer
 from joins.window_join.rows import Rows
@@ -41,7 +41,6 @@ from joins.window_join.schedulers import (
     finish_task,
     is_over,
     leave,
-    own_record,
     spend,
     wait_for,
 )
@@ -71,7 +70,7 @@ LOOK_UP, PREPARE, PUBLISH, EXPIRE = range(TAKE + 1, TAKE + 5)
 """Stages of a worker: look a row up; prepare the next step of a change; swap it in; look for
 something to delete."""
 
-EXPIRING = own_record("side", "next", "end")
+EXPIRING = record("side", "next", "end")
 """What a worker deletes: whose, the next position and the end; equal when it deletes nothing."""
 
 

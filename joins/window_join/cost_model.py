@@ -1,7 +1,8 @@
-"""What a tuple costs each window join: PIM-Tree's analytical model (equations 1 to 7).
+"""What a tuple costs each window join: PIM-Tree's analytical model (equations 1 to 7 but 4).
 
 Three parts. The equations: every function returns the terms of one by name, in the units of its
-times; `total` adds them up. They are those of a join of two streams with equal windows; the symbols
+times; `total` adds them up, and equation 1 is that sum. Equation 4 is about another system, whose
+cores have a tree each. They are those of a join of two streams with equal windows; the symbols
 are in `Load` and `TreeTimes`. A height is counted in inner levels, log to the base of the fan-out
 of the entries, as in the paper: a fraction of a level counts as such, but where nodes are filled up
 from the leaves, so that one entry too many makes another root.
@@ -82,13 +83,8 @@ def total(terms: Terms) -> float:
     return sum(terms.values())
 
 
-def window_join(search_ns: float, delete_ns: float, insert_ns: float) -> Terms:
-    """Equation 1: a tuple is looked up, one is deleted, one is inserted."""
-    return {"search": search_ns, "delete": delete_ns, "insert": insert_ns}
-
-
 def nested_loop(load: Load) -> Terms:
-    """Equation 1 without an index: the whole window is compared."""
+    """Without an index the whole window is compared."""
     return {"scan": load.window * load.compare_ns}
 
 
@@ -117,20 +113,6 @@ def chained_index(load: Load, active: TreeTimes, archived: TreeTimes, length: in
         + active.height(part) * active.search_ns,
         "scan": (load.match_rate + stale) * load.compare_ns,
         "insert": active.height(part) * active.insert_ns,
-    }
-
-
-def round_robin(load: Load, tree: TreeTimes, cores: int) -> Terms:
-    """Equation 4: every one of *cores* local trees is searched, one is updated.
-
-    This is the work of all cores together, as of the join-cores of low-latency handshake join.
-    """
-    height = tree.height(load.window / cores)
-    return {
-        "search": cores * height * tree.search_ns,
-        "scan": load.match_rate * load.compare_ns,
-        "delete": height * tree.delete_ns,
-        "insert": height * tree.insert_ns,
     }
 
 

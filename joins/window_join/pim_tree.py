@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from joins.indexes.pim_tree.css_tree import nodes_at
 from joins.indexes.pim_tree.forest import (
     NONE,
     ROOM_NODES,
@@ -23,7 +22,7 @@ from joins.indexes.pim_tree.forest import (
     subindex_row,
     tree_slot,
 )
-from joins.indexes.pim_tree.index import ForestIndex, Sought, merge_runs, probe_run, probe_tree
+from joins.indexes.pim_tree.index import ForestIndex, Sought, build_next, probe_run, probe_tree
 from joins.indexes.pim_tree.lookahead import (
     PLACES,
     READ,
@@ -34,11 +33,11 @@ from joins.indexes.pim_tree.lookahead import (
     make_places,
     read_leaf,
 )
-from joins.indexes.pim_tree.mutable import clear_tree, insert_into_subindex, insert_locked, route
+from joins.indexes.pim_tree.mutable import insert_into_subindex, insert_locked, route
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.machine.atomics import fetch_add, load, lock, store, try_lock, unlock
 from joins.machine.compiling import inlined, kernel
-from joins.machine.memory import aligned
+from joins.machine.memory import aligned, record
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
 from joins.matches import MatchBuffer, ProbeResult
@@ -54,7 +53,6 @@ from joins.window_join.schedulers import (
     leave,
     moves_edge_with_every_row,
     occupy,
-    own_record,
     spend,
     unpriced_ps,
     wait_for,
@@ -180,7 +178,9 @@ def _probe_row(
     for k in range(forest.sides[probed].tree_count):
         tree = tree_slot(forest, probed, k)
         leaf = leaf_found(forest, tree, places[READ], places, read_leaf(forest, k))
-        probe_tree(forest, run, tree, places[READ], leaf, sought, output, counters, False)
+        probe_tree(
+            forest, run, tree, places[READ], leaf, sought, output, counters, concurrent=False
+        )
 
 
 @implements(insert_row, OwnForest)
@@ -202,7 +202,7 @@ SEARCH, LOOK_UP, INSERT, CLOSE, BUILD, SWAP, APPLY = range(TAKE + 1, TAKE + 8)
 subindex's lock; insert it likewise. And of the worker that merges: close the gate before the queue,
 build the next trees, put them in place, apply pending updates."""
 
-PROGRESS = own_record("block", "block_end", "inserted_0", "inserted_1")
+PROGRESS = record("block", "block_end", "inserted_0", "inserted_1")
 """A worker: the rows that it has searched ahead for, and how many tuples of each side it has
 inserted that the tree's entries do not count yet."""
 
@@ -432,7 +432,7 @@ def _probe_indexed(
     )
     run, tree = run_slot(forest, probed, 0), active_tree(forest, probed)
     sought = Sought(rows.low[row], rows.high[row], rows.start[row], min(rows.stop[row], edge), row)
-    probe_tree(forest, run, tree, places[READ], NONE, sought, output, counters, True)
+    probe_tree(forest, run, tree, places[READ], NONE, sought, output, counters, concurrent=True)
     locked_ps = unpriced_ps(scheduler)
     probe_run(forest, run, places[PLACES], sought, output, counters)
     return locked_ps
@@ -560,7 +560,9 @@ def _go_on_merging(index: SharedForest, batch: Batch, scheduler: Any, worker: in
         if index.nonblocking:
             store(words, SIDES + merge.side, PHASE, BUILDING)
             _open_gate(batch, scheduler, worker)
-        _build_next(index, merge.side, horizon, scheduler.counters)
+        # The trees in use stay as they are.
+        tree, depth = tree_slot(index.forest, merge.side, 1), index.insertion_depth
+        build_next(index.forest, merge.side, tree, depth, horizon, scheduler.counters)
         spend(scheduler, worker)
         merge.after_drain = SWAP
         task.stage = CLOSE if index.nonblocking else SWAP
@@ -588,16 +590,6 @@ def _open_gate(batch: Batch, scheduler: Any, worker: int) -> None:
 def _end_merge(batch: Batch, scheduler: Any, worker: int) -> None:
     unlock(batch.words, MERGER, LOCK)
     scheduler.workers[worker].stage = TAKE
-
-
-@inlined
-def _build_next(index: SharedForest, side: int, horizon: int, counters: np.ndarray) -> None:
-    """Build the trees that come next beside those in use, which stay as they are."""
-    forest = index.forest
-    source, target = run_slot(forest, side, 0), run_slot(forest, side, 1)
-    merge_runs(forest, source, active_tree(forest, side), target, horizon, counters)
-    depth, subindexes = nodes_at(forest, target, index.insertion_depth)
-    clear_tree(forest, tree_slot(forest, side, 1), subindexes, depth)
 
 
 @inlined

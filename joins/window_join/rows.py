@@ -9,9 +9,9 @@ import numpy as np
 
 from joins.arrivals import Arrivals
 from joins.batch import Schema
-from joins.indexes.columns import column, keys_column
-from joins.indexes.pim_tree.forest import INF, ordered
-from joins.indexes.pim_tree.index import ordered_ranges
+from joins.indexes.columns import column, encode, keys_column
+from joins.indexes.pim_tree.forest import INF
+from joins.indexes.pim_tree.index import encode_ends
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds
@@ -65,11 +65,11 @@ def make_rows(
     Raise :exc:`ValueError` when a key is NaN, or positions or bounds do not ascend within a side.
     """
     n, dtype = len(key), np.asarray(key).dtype
-    low, high = ordered_ranges(low, high, dtype)
+    low, high = encode_ends(low, high, dtype)
     rows = Rows(
         column(side, np.int64, "side", n),
         column(position, np.int64, "position", n),
-        ordered(keys_column(key, dtype, "key")),
+        encode(keys_column(key, dtype, "key")),
         low,
         high,
         column(start, np.int64, "start", n),
@@ -121,7 +121,7 @@ class RowMaker(Stateful):
         for stream, (part, (start, stop)) in enumerate(zip(parts, bounds, strict=True)):
             condition, stored = self._probing[stream], self._storing[stream]
             low, high = self._range(condition, part.fields[condition.probe_field])
-            key = _keys(part.fields[stored.stored_field].astype(stored.dtype, copy=False))
+            key = encode(part.fields[stored.stored_field].astype(stored.dtype, copy=False))
             side = np.full(len(part), stream)
             columns.append((side, part.id, key, low, high, start, stop))
         order = np.argsort(np.concatenate(arrivals.seq), kind="stable")
@@ -132,17 +132,9 @@ class RowMaker(Stateful):
     def _range(self, condition: Condition, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.indexed is None:
             return np.full(len(values), -INF - 1), np.full(len(values), INF)
-        return ordered_ranges(*condition.bounds(values), np.dtype(condition.dtype))
+        return encode_ends(*condition.bounds(values), np.dtype(condition.dtype))
 
     @property
     def horizon(self) -> tuple[int, ...]:
         """Per side the least position that any later arrival can see."""
         return self._bounds.horizon
-
-
-def _keys(values: np.ndarray) -> np.ndarray:
-    """Return stored values as whole numbers in their order."""
-    nan = np.isnan(values)
-    keys = ordered(np.where(nan, 0, values) if nan.any() else values)
-    # No float is as great: the number of the greatest, infinity, is less than this.
-    return np.where(nan, INF - 1, keys) if nan.any() else keys

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from joins.machine.atomics import offer_core
-from joins.machine.memory import aligned, own_lines
+from joins.machine.memory import aligned, own_lines, record
 from joins.machine.steps import implements, step, step_of
 from joins.work import COUNTERS
 
@@ -30,17 +30,7 @@ in the queue. A real thread tries again and again, but is done when it is idle; 
 does nothing until it is woken."""
 
 
-def own_record(*names: str) -> np.dtype:
-    """Return a record of int64 numbers for each worker, which shares no cache line with the next.
-
-    Two lines, as processors fetch them in pairs.
-    """
-    words = [8 * place for place in range(len(names))]
-    formats = ["i8"] * len(names)
-    return np.dtype({"names": names, "formats": formats, "offsets": words, "itemsize": 128})
-
-
-WORKER = own_record("stage", "row", "end")
+WORKER = record("stage", "row", "end")
 """A worker: its stage, and the rows of its task that are left, *row* to *end* - 1."""
 
 _PS_PER_NS = 1000

@@ -31,7 +31,7 @@ import numpy as np
 from joins.machine.atomics import compare_and_swap, fetch_add, load, store
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries
-from joins.machine.memory import LINE, aligned
+from joins.machine.memory import LINE, aligned, record
 from joins.matches import MatchBuffer, add_match
 from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 
@@ -58,18 +58,12 @@ PUT, CONSOLIDATE, SPLIT, GROW = range(4)
 """
 
 
-def _record(*names: str, words: int) -> np.dtype:
-    offsets = [8 * place for place in range(len(names))]
-    formats = ["i8"] * len(names)
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": 8 * words})
-
-
-DELTA = _record("kind", "key", "position", "child", "next", "length", "base", words=LINE)
+DELTA = record("kind", "key", "position", "child", "next", "length", "base", words=LINE)
 """A delta: what it does to entry (key, position), the record below it, how many deltas the chain
 has with it, and the chain's base node."""
-CHANGE = _record("level", "kind", "key", "position", "child", words=LINE)
+CHANGE = record("level", "kind", "key", "position", "child", words=LINE)
 """A change that a thread still has to publish; the child is that of a separator."""
-OWN = _record("step", "page", "seen", "new", "pending", words=2 * LINE)
+OWN = record("step", "page", "seen", "new", "pending")
 """A thread's next compare-and-swap, of a page, from the address it saw to a new one; and how many
 changes it still has to publish."""
 

@@ -3,7 +3,7 @@
 Whatever the structure (B-chain, IB-chain, IM-Tree, PIM-Tree), a side of a join holds some immutable
 trees and some mutable ones, and the last mutable one takes what is inserted. Both kinds are in
 rings of slots, so that one set of kernels serves all structures and both sides, and nothing is
-allocated while tuples flow. Keys are whole numbers in their order (see `ordered`).
+allocated while tuples flow. Keys are codes (`joins.indexes.columns`).
 
 An immutable tree (a CSS-tree) is a sorted column and its inner nodes, breadth first, root first.
 Slot i of a node holds the greatest key below its child i, and INF for the last child of a level and
@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.machine.compiling import inlined
-from joins.machine.memory import LINE, aligned, own_lines
+from joins.machine.memory import LINE, aligned, own_lines, record
 
 INF = np.iinfo(np.int64).max
 NONE = -1
@@ -37,20 +37,15 @@ SUBINDEX_WORDS = 8
 SIZE, NEXT, KEYS = 0, 1, 8
 """Places in a node; keys begin at a cache line of their own."""
 
-SIDE = np.dtype(
-    [
-        (name, "i8")
-        for name in (
-            "run_first",
-            "run_count",
-            "tree_first",
-            "tree_count",
-            "limit",
-            "horizon",
-            "next_position",
-            "unused",
-        )
-    ]
+SIDE = record(
+    "run_first",
+    "run_count",
+    "tree_first",
+    "tree_count",
+    "limit",
+    "horizon",
+    "next_position",
+    words=LINE,
 )
 """A side, one cache line: the rings' live slots, the entries of the active tree at which the side
 needs maintenance, the position below which all are expired, and the next position."""
@@ -226,17 +221,6 @@ def resize(forest: Forest, *, run_entries: int, tree_nodes: int, subindexes: int
         else:
             new[...] = old
     return grown
-
-
-def ordered(values: np.ndarray) -> np.ndarray:
-    """Return int64 keys as they are, and float64 keys as whole numbers in the same order.
-
-    Both zeros become one number; NaN must not occur.
-    """
-    if values.dtype == np.int64:
-        return values
-    bits = (values + 0.0).view(np.int64)  # adding 0 turns -0.0 into 0.0
-    return np.where(bits < 0, bits ^ np.int64(INF), bits)
 
 
 @inlined

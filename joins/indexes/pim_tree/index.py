@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from joins.indexes.columns import column, key_dtype, keys_column, window_columns
+from joins.indexes.columns import column, encode, key_dtype, keys_column, window_columns
 from joins.indexes.pim_tree.css_tree import (
     build_coarse,
     build_inner,
@@ -35,7 +35,6 @@ from joins.indexes.pim_tree.forest import (
     first_node,
     make_forest,
     nodes_room,
-    ordered,
     resize,
     run_slot,
     subindex_row,
@@ -149,7 +148,7 @@ class ForestIndex(Stateful, ABC):
 
         Raise :exc:`ValueError` when a key is NaN, or a position is not greater than the last.
         """
-        keys = ordered(keys_column(keys, self.dtype, "keys to insert"))
+        keys = encode(keys_column(keys, self.dtype, "keys to insert"))
         positions = column(positions, np.int64, "positions to insert", len(keys))
         self._check_ascending(positions, side)
         counters = np.zeros(len(COUNTERS), np.int64)
@@ -198,7 +197,7 @@ class ForestIndex(Stateful, ABC):
         enumerate
             List the positions found too.
         """
-        low, high = ordered_ranges(lo, hi, self.dtype)
+        low, high = encode_ends(lo, hi, self.dtype)
         if start is None:
             start = np.full(len(low), self.forest.sides[side]["horizon"])
         start, stop = window_columns(start, stop, len(low))
@@ -245,15 +244,15 @@ def _aligned_copy(values: np.ndarray) -> np.ndarray:
     return copy
 
 
-def ordered_ranges(lo: Any, hi: Any, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Return ranges of keys as whole numbers; a range with a NaN end becomes empty."""
+def encode_ends(lo: Any, hi: Any, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Return the codes of ranges' ends; a range with a NaN end becomes empty."""
     lo = column(lo, dtype, "lo")
     hi = column(hi, dtype, "hi", len(lo))
     if dtype.kind == "f":
         nan = np.isnan(lo) | np.isnan(hi)
         if nan.any():
             lo, hi = np.where(nan, 1.0, lo), np.where(nan, 0.0, hi)
-    return ordered(lo), ordered(hi)
+    return encode(lo), encode(hi)
 
 
 class Sought(NamedTuple):
@@ -398,16 +397,16 @@ def merge_runs(
 
 
 @kernel
-def merge_side(forest: Forest, side: int, insertion_depth: int, counters: np.ndarray) -> None:
-    """Merge the active tree of a side into its run, and begin with empty subindexes.
+def build_next(
+    forest: Forest, side: int, tree: int, insertion_depth: int, horizon: int, counters: np.ndarray
+) -> None:
+    """Merge the active tree of a side into its next run, and empty *tree* for what comes then.
 
-    Entries below the side's horizon are left behind. There are two run slots: one is read, the
-    other is written and then takes its place.
+    Entries below position *horizon* are left behind. There are two run slots: one is read, the
+    other is written. Unless it is *tree*, the active tree stays as it is.
     """
-    tree = active_tree(forest, side)
     source, target = run_slot(forest, side, 0), run_slot(forest, side, 1)
-    merge_runs(forest, source, tree, target, forest.sides[side].horizon, counters)
-    forest.sides[side].run_first = (forest.sides[side].run_first + 1) % forest.slots.runs
+    merge_runs(forest, source, active_tree(forest, side), target, horizon, counters)
     depth, subindexes = nodes_at(forest, target, insertion_depth)
     clear_tree(forest, tree, subindexes, depth)
 
@@ -466,7 +465,9 @@ def probe_entries(
             probe_run(forest, run, place, sought, output, counters)
         for k in range(forest.sides[side].tree_count):
             tree = tree_slot(forest, side, k)
-            probe_tree(forest, run, tree, subindex, NONE, sought, output, counters, False)
+            probe_tree(
+                forest, run, tree, subindex, NONE, sought, output, counters, concurrent=False
+            )
         if not commit_row(output, row, counters):
             return row
     return len(low)

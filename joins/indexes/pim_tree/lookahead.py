@@ -100,42 +100,33 @@ def look_up_block(
 
     The searches of immutable trees are counted; those of mutable ones are when they are used.
     """
-    side, key, low, self_join = rows.side, rows.key, rows.low, len(forest.sides) == 1
     for row in range(begin, end):
-        own, found = side[row], places[row - begin]
-        probed = own if self_join else 1 - own
-        _look_up_runs(forest, own, probed, key[row], low[row], found, counters)
+        _look_up_runs(forest, rows, row, places[row - begin], counters)
     for row in range(begin, end):
-        own, found = side[row], places[row - begin]
-        probed = own if self_join else 1 - own
-        _find_leaves(forest, probed, low[row], found, counters)
+        _find_leaves(forest, rows, row, places[row - begin], counters)
     for row in range(begin, end):
-        own, found = side[row], places[row - begin]
-        probed = own if self_join else 1 - own
-        _find_lines(forest, probed, low[row], found)
-        _fetch_roots(forest, own, probed, found)
+        _find_lines(forest, rows, row, places[row - begin])
+        _fetch_roots(forest, rows, row, places[row - begin])
     for row in range(begin, end):
-        own, found = side[row], places[row - begin]
-        probed = own if self_join else 1 - own
-        _find_places(forest, probed, low[row], found, counters)
-        _look_up_leaves(forest, own, probed, key[row], low[row], found)
+        _find_places(forest, rows, row, places[row - begin], counters)
+        _look_up_leaves(forest, rows, row, places[row - begin])
     for row in range(begin, end):
-        own, found = side[row], places[row - begin]
-        probed = own if self_join else 1 - own
-        _fetch_positions(forest, own, probed, key[row], low[row], found)
+        _fetch_positions(forest, rows, row, places[row - begin])
+
+
+@inlined
+def _sides(forest: Forest, rows: Arriving, row: int) -> tuple[int, int]:
+    """Return the side that a tuple is inserted into, and the one that it looks at."""
+    own = rows.side[row]
+    return own, own if len(forest.sides) == 1 else 1 - own
 
 
 @inlined
 def _look_up_runs(
-    forest: Forest,
-    own: int,
-    probed: int,
-    key: int,
-    low: int,
-    found: np.ndarray,
-    counters: np.ndarray,
+    forest: Forest, rows: Arriving, row: int, found: np.ndarray, counters: np.ndarray
 ) -> None:
     """Find subindexes, and the nodes above the leaves where the range begins; ask for both."""
+    (own, probed), low = _sides(forest, rows, row), rows.low[row]
     active = active_tree(forest, probed)
     depth, width = forest.tree_depth[active], forest.slots.run_width
     found[READ] = 0
@@ -149,15 +140,16 @@ def _look_up_runs(
         prefetch_entry(forest.run_coarse, run, node * width)
     prefetch_to_write(forest.subindexes, subindex_row(forest, active, found[READ]), 0)
     written = active_tree(forest, own)
-    found[WRITTEN] = route(forest, run_slot(forest, own, 0), written, key, counters)
+    found[WRITTEN] = route(forest, run_slot(forest, own, 0), written, rows.key[row], counters)
     prefetch_to_write(forest.subindexes, subindex_row(forest, written, found[WRITTEN]), 0)
 
 
 @inlined
 def _find_leaves(
-    forest: Forest, probed: int, low: int, found: np.ndarray, counters: np.ndarray
+    forest: Forest, rows: Arriving, row: int, found: np.ndarray, counters: np.ndarray
 ) -> None:
     """Find the leaves of immutable trees where the range begins, and ask for their fences."""
+    (_, probed), low = _sides(forest, rows, row), rows.low[row]
     for k in range(forest.sides[probed].run_count):
         run = run_slot(forest, probed, k)
         if forest.run_levels[run] > 0:
@@ -167,8 +159,9 @@ def _find_leaves(
 
 
 @inlined
-def _find_lines(forest: Forest, probed: int, low: int, found: np.ndarray) -> None:
+def _find_lines(forest: Forest, rows: Arriving, row: int, found: np.ndarray) -> None:
     """Find the lines of those leaves where the range begins, and ask for them."""
+    (_, probed), low = _sides(forest, rows, row), rows.low[row]
     for k in range(forest.sides[probed].run_count):
         run = run_slot(forest, probed, k)
         place = first_place(forest, run, found[PLACES + k], low)
@@ -178,9 +171,10 @@ def _find_lines(forest: Forest, probed: int, low: int, found: np.ndarray) -> Non
 
 @inlined
 def _find_places(
-    forest: Forest, probed: int, low: int, found: np.ndarray, counters: np.ndarray
+    forest: Forest, rows: Arriving, row: int, found: np.ndarray, counters: np.ndarray
 ) -> None:
     """Find where exactly the range begins in immutable trees, and ask for what it holds."""
+    (_, probed), low = _sides(forest, rows, row), rows.low[row]
     for k in range(forest.sides[probed].run_count):
         run = run_slot(forest, probed, k)
         place = place_from(forest, run, found[PLACES + k], low)
@@ -193,8 +187,9 @@ def _find_places(
 
 
 @inlined
-def _fetch_roots(forest: Forest, own: int, probed: int, found: np.ndarray) -> None:
+def _fetch_roots(forest: Forest, rows: Arriving, row: int, found: np.ndarray) -> None:
     """Ask for the keys of the subindexes' roots."""
+    own, probed = _sides(forest, rows, row)
     words = KEYS + tree_width(forest)
     for k in range(forest.sides[probed].tree_count):
         tree = tree_slot(forest, probed, k)
@@ -206,10 +201,9 @@ def _fetch_roots(forest: Forest, own: int, probed: int, found: np.ndarray) -> No
 
 
 @inlined
-def _look_up_leaves(
-    forest: Forest, own: int, probed: int, key: int, low: int, found: np.ndarray
-) -> None:
+def _look_up_leaves(forest: Forest, rows: Arriving, row: int, found: np.ndarray) -> None:
     """Find the leaves that will be read and written, and ask for their keys."""
+    (own, probed), key, low = _sides(forest, rows, row), rows.key[row], rows.low[row]
     for k in range(forest.sides[probed].tree_count):
         tree = tree_slot(forest, probed, k)
         _look_up_leaf(forest, tree, found[READ], low, found, read_leaf(forest, k))
@@ -224,10 +218,9 @@ def _look_up_leaves(
 
 
 @inlined
-def _fetch_positions(
-    forest: Forest, own: int, probed: int, key: int, low: int, found: np.ndarray
-) -> None:
+def _fetch_positions(forest: Forest, rows: Arriving, row: int, found: np.ndarray) -> None:
     """Ask for the positions in leaves that will be read or moved."""
+    (own, probed), key, low = _sides(forest, rows, row), rows.key[row], rows.low[row]
     for k in range(forest.sides[probed].tree_count):
         node = first_node(forest, tree_slot(forest, probed, k)) + found[read_leaf(forest, k)]
         word = _position_word(forest, node, low)

@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from joins.indexes.pim_tree.forest import active_tree, nodes_room, ordered, run_slot
-from joins.indexes.pim_tree.index import WIDTH, ForestIndex, merge_side
+from joins.indexes.columns import encode
+from joins.indexes.pim_tree.forest import active_tree, nodes_room, run_slot
+from joins.indexes.pim_tree.index import WIDTH, ForestIndex, build_next
 from joins.work import COUNTERS, Work
 
 MERGE_RATIO = 1 / 8
@@ -86,8 +87,10 @@ class PimTree(ForestIndex):
         limit = self.merge_limit(self.live(side))
         self.make_room(min(self.live(side), self.entries(side)), limit)
         counters = np.zeros(len(COUNTERS), np.int64)
-        merge_side(self.forest, side, self._insertion_depth, counters)
-        self.forest.sides[side]["limit"] = limit
+        state, tree = self.forest.sides[side], active_tree(self.forest, side)
+        build_next(self.forest, side, tree, self._insertion_depth, int(state["horizon"]), counters)
+        state["run_first"] = 1 - state["run_first"]
+        state["limit"] = limit
         return Work.from_counters(counters)
 
     def spread(self, keys: np.ndarray, *, side: int = 0) -> np.ndarray:
@@ -98,7 +101,7 @@ class PimTree(ForestIndex):
         if depth == 0:
             return np.array([len(keys)])
         begin, end = forest.level_starts[run, depth - 1 : depth + 1]
-        place = np.searchsorted(forest.run_inner[run, begin:end], ordered(keys))
+        place = np.searchsorted(forest.run_inner[run, begin:end], encode(keys))
         return np.bincount(place, minlength=subindexes)
 
     @property

@@ -25,10 +25,8 @@ from joins.window_join.cost_model import (
     pim_tree,
     predict,
     predict_all,
-    round_robin,
     subindexes_at,
     total,
-    window_join,
 )
 from joins.window_join.registry import IndexName, Making
 from joins.work import COUNTERS
@@ -101,19 +99,14 @@ trees = st.builds(
 
 @given(loads, trees, st.floats(0.01, 1), st.floats(0.1, 10))
 def test_special_cases_agree(load, tree, ratio, entry_ns):
-    assert total(round_robin(load, tree, 1)) == pytest.approx(total(b_plus_tree(load, tree)))
     im = im_tree(load, tree, tree, ratio, entry_ns)
     assert pim_tree(load, tree, tree, ratio, entry_ns, 0) == im
-    assert total(window_join(1, 2, 3)) == 6
     assert nested_loop(load)["scan"] == load.window * load.compare_ns
 
 
-@given(loads, trees, st.integers(1, 64), st.integers(2, 64))
-def test_parting_the_window_makes_updates_cheaper(load, tree, cores, length):
-    """More cores have lower trees; a longer chain has lower trees and fewer expired tuples."""
-    parted, whole = round_robin(load, tree, cores), b_plus_tree(load, tree)
-    assert parted["insert"] <= whole["insert"] * (1 + 1e-9)
-    assert parted["delete"] <= whole["delete"] * (1 + 1e-9)
+@given(loads, trees, st.integers(2, 64))
+def test_parting_the_window_makes_updates_cheaper(load, tree, length):
+    """A longer chain has lower trees and fewer expired tuples."""
     one, more = (chained_index(load, tree, tree, n) for n in (length, length + 1))
     assert more["insert"] <= one["insert"] * (1 + 1e-9)
     assert more["scan"] <= one["scan"] * (1 + 1e-9)

@@ -17,7 +17,7 @@ from joins.indexes.pim_tree.css_tree import (
     place_from,
     place_in_leaf,
 )
-from joins.indexes.pim_tree.forest import INF, make_forest, ordered
+from joins.indexes.pim_tree.forest import INF, make_forest
 from joins.work import COUNTERS
 
 
@@ -110,13 +110,3 @@ def test_a_coarse_copy_tells_the_line_of_a_leaf():
         quarters += np.searchsorted(keys, key) - begin < width // 4
     # Neither the first leaf nor the last has fences, and bits that are equal do not tell.
     assert quarters > 0.98 * n
-
-
-@given(st.lists(st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0]), min_size=2))
-def test_floats_keep_their_order_as_whole_numbers(values):
-    values = np.array(values)
-    whole = ordered(values)
-    assert whole.dtype == np.int64
-    for i, j in zip(range(len(values) - 1), range(1, len(values)), strict=True):
-        assert (values[i] < values[j]) == (whole[i] < whole[j])
-        assert (values[i] == values[j]) == (whole[i] == whole[j])
