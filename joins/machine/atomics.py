@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.np.arrayobj import make_array
+from numba.types import boolean, int64, intp, void
 
-from joins.machine.compiling import intrinsic, kernel
+from joins.machine.compiling import ARRAY, Emitter, instruction, kernel
+from joins.machine.instructions import address
 
 _WORD = 8
 _SPINS = 64
@@ -21,83 +21,49 @@ _SPINS = 64
 thread that has the lock may not be running."""
 
 
-def _word(context: Any, builder: Any, array_type: Any, array: Any, row: Any, column: Any) -> Any:
-    matrix = make_array(array_type)(context, builder, array)
-    width = builder.extract_value(matrix.shape, 1)
-    return builder.gep(matrix.data, [builder.add(builder.mul(row, width), column)])
-
-
-@intrinsic
-def load(typing_context, rows, row, column):  # type: ignore[no-untyped-def]
+@instruction(int64, ARRAY, intp, intp)
+def load(emit: Emitter, rows: Any, row: Any, column: Any) -> Any:
     """Return ``rows[row, column]``."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = _word(context, builder, signature.args[0], *args)
-        return builder.load_atomic(word, "acquire", _WORD, typ=ir.IntType(64))
-
-    return types.int64(rows, types.intp, types.intp), emit
+    word = address(emit, rows, row, column)
+    return emit.builder.load_atomic(word, "acquire", _WORD, typ=ir.IntType(64))
 
 
-@intrinsic
-def store(typing_context, rows, row, column, value):  # type: ignore[no-untyped-def]
+@instruction(void, ARRAY, intp, intp, int64)
+def store(emit: Emitter, rows: Any, row: Any, column: Any, value: Any) -> Any:
     """Set ``rows[row, column] = value``."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = _word(context, builder, signature.args[0], *args[:3])
-        builder.store_atomic(args[3], word, "release", _WORD)
-        return context.get_dummy_value()
-
-    return types.void(rows, types.intp, types.intp, types.int64), emit
+    emit.builder.store_atomic(value, address(emit, rows, row, column), "release", _WORD)
 
 
-@intrinsic
-def fetch_add(typing_context, rows, row, column, value):  # type: ignore[no-untyped-def]
+@instruction(int64, ARRAY, intp, intp, int64)
+def fetch_add(emit: Emitter, rows: Any, row: Any, column: Any, value: Any) -> Any:
     """Add *value* to ``rows[row, column]`` and return what was there before."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = _word(context, builder, signature.args[0], *args[:3])
-        return builder.atomic_rmw("add", word, args[3], "acq_rel")
-
-    return types.int64(rows, types.intp, types.intp, types.int64), emit
+    return emit.builder.atomic_rmw("add", address(emit, rows, row, column), value, "acq_rel")
 
 
-@intrinsic
-def compare_and_swap(typing_context, rows, row, column, old, new):  # type: ignore[no-untyped-def]
-    """Set ``rows[row, column] = new`` if *old* is there, and tell whether it was."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = _word(context, builder, signature.args[0], *args[:3])
-        swapped = builder.cmpxchg(word, args[3], args[4], "acq_rel", "acquire")
-        return builder.extract_value(swapped, 1)
-
-    return types.boolean(rows, types.intp, types.intp, types.int64, types.int64), emit
+@instruction(boolean, ARRAY, intp, intp, int64, int64)
+def compare_and_swap(emit: Emitter, rows: Any, row: Any, column: Any, old: Any, new: Any) -> Any:
+    """Set ``rows[row, column] = new`` if *old* is there, and return whether it was."""
+    word = address(emit, rows, row, column)
+    swapped = emit.builder.cmpxchg(word, old, new, "acq_rel", "acquire")
+    return emit.builder.extract_value(swapped, 1)
 
 
-@intrinsic
-def try_lock(typing_context, rows, row, column):  # type: ignore[no-untyped-def]
-    """Test and set: take the lock at ``rows[row, column]`` if it is free; tell whether."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = _word(context, builder, signature.args[0], *args)
-        held = builder.atomic_rmw("xchg", word, ir.Constant(ir.IntType(64), 1), "acquire")
-        return builder.icmp_signed("==", held, ir.Constant(ir.IntType(64), 0))
-
-    return types.boolean(rows, types.intp, types.intp), emit
+@instruction(boolean, ARRAY, intp, intp)
+def try_lock(emit: Emitter, rows: Any, row: Any, column: Any) -> Any:
+    """Test and set: take the lock at ``rows[row, column]``, and return whether it was free."""
+    free, taken = (ir.Constant(ir.IntType(64), value) for value in (0, 1))
+    word = address(emit, rows, row, column)
+    return emit.builder.icmp_signed(
+        "==", emit.builder.atomic_rmw("xchg", word, taken, "acquire"), free
+    )
 
 
-@intrinsic
-def offer_core(typing_context):  # type: ignore[no-untyped-def]
+@instruction(void)
+def offer_core(emit: Emitter) -> Any:
     """Let another thread run."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        function = ir.FunctionType(ir.IntType(32), [])
-        name = "sched_yield"
-        builder.call(
-            builder.module.globals.get(name) or ir.Function(builder.module, function, name), []
-        )
-        return context.get_dummy_value()
-
-    return types.void(), emit
+    module, name = emit.builder.module, "sched_yield"
+    function = ir.FunctionType(ir.IntType(32), [])
+    emit.builder.call(module.globals.get(name) or ir.Function(module, function, name), [])
 
 
 @kernel

@@ -19,9 +19,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from numba import njit, types
 from numba.core.caching import (
@@ -30,7 +30,8 @@ from numba.core.caching import (
     IndexDataCacheFile,
     _CacheLocator,
 )
-from numba.extending import intrinsic as numba_intrinsic
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,8 +78,51 @@ def allocating(function: F) -> F:
     return _compiled(function, nogil=True)
 
 
-# numba's own annotation describes what the decorated function is to the compiler, not its callers.
-intrinsic: Any = numba_intrinsic
+ARRAY, ITEM = object(), object()
+"""In place of the type of an instruction's argument: any array; an entry of the first array."""
+
+
+class Emitter(NamedTuple):
+    """numba's context and LLVM's builder where an instruction becomes part of a kernel."""
+
+    context: Any
+    builder: Any
+
+
+def instruction(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Make a function for kernels of one that emits LLVM's code for it.
+
+    The decorated function receives an `Emitter` and the values of its arguments, of an array
+    numba's structure; it returns a value of the type *result*. *arguments* are the types of the
+    arguments, `ARRAY` or `ITEM`.
+    """
+
+    def declare(function: Callable[..., Any]) -> Any:
+        @wraps(function)
+        def typed(typing_context: Any, *actual: Any) -> Any:
+            item = next((kind.dtype for kind in actual if isinstance(kind, types.Array)), None)
+            kinds = [
+                {ARRAY: kind, ITEM: item}.get(declared, declared)
+                for kind, declared in zip(actual, arguments, strict=True)
+            ]
+
+            def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                emitted = function(
+                    Emitter(context, builder),
+                    *(
+                        make_array(kind)(context, builder, value)
+                        if isinstance(kind, types.Array)
+                        else value
+                        for kind, value in zip(kinds, values, strict=True)
+                    ),
+                )
+                return context.get_dummy_value() if result is types.void else emitted
+
+            return result(*kinds), emit
+
+        return intrinsic(typed)
+
+    return declare
 
 
 def cache_folder() -> Path:

@@ -14,8 +14,9 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.extending import models, register_model
+from numba.types import boolean, intp, void
 
-from joins.machine.compiling import intrinsic
+from joins.machine.compiling import ARRAY, Emitter, instruction
 from joins.machine.lanes import LANES, lanes_at, load
 
 _VECTOR = ir.VectorType(ir.IntType(64), LANES)
@@ -29,6 +30,7 @@ class LanesType(types.Type):  # type: ignore[misc]
 
 
 _LANES = LanesType()
+_PAIR = types.UniTuple(_LANES, 2)
 
 
 @register_model(LanesType)
@@ -37,47 +39,31 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, lanes, _VECTOR)
 
 
-@intrinsic
-def load_lanes(typing_context, rows, row, begin):  # type: ignore[no-untyped-def]
+@instruction(_LANES, ARRAY, intp, intp)
+def load_lanes(emit: Emitter, rows: Any, row: Any, begin: Any) -> Any:
     """Return the `LANES` int64 from ``rows[row, begin]`` on."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return load(builder, *lanes_at(context, builder, signature.args[0], *args))
-
-    return _LANES(rows, types.intp, types.intp), emit
+    return load(emit, *lanes_at(emit, rows, row, begin))
 
 
-@intrinsic
-def store_lanes(typing_context, lanes, rows, row, begin):  # type: ignore[no-untyped-def]
+@instruction(void, _LANES, ARRAY, intp, intp)
+def store_lanes(emit: Emitter, lanes: Any, rows: Any, row: Any, begin: Any) -> Any:
     """Write *lanes* from ``rows[row, begin]`` on."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[0], *lanes_at(context, builder, signature.args[1], *args[1:]))
-        return context.get_dummy_value()
-
-    return types.void(lanes, rows, types.intp, types.intp), emit
+    emit.builder.store(lanes, *lanes_at(emit, rows, row, begin))
 
 
-@intrinsic
-def choose_lanes(typing_context, first, one, other):  # type: ignore[no-untyped-def]
+@instruction(_LANES, boolean, _LANES, _LANES)
+def choose_lanes(emit: Emitter, first: Any, one: Any, other: Any) -> Any:
     """Return *one* when *first* is true and *other* when it is not; no branch."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(*args)
-
-    return _LANES(types.boolean, one, other), emit
+    return emit.builder.select(first, one, other)
 
 
-@intrinsic
-def merge_lanes(typing_context, one, other):  # type: ignore[no-untyped-def]
+@instruction(_PAIR, _LANES, _LANES)
+def merge_lanes(emit: Emitter, one: Any, other: Any) -> Any:
     """Merge two ascending vectors; return the lesser half of all entries and the greater one."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        reverse = _shuffle(builder, args[1], args[1], list(reversed(range(LANES))))
-        halves = [_sort_bitonic(builder, half) for half in _exchange(builder, args[0], reverse)]
-        return context.make_tuple(builder, signature.return_type, halves)
-
-    return types.UniTuple(_LANES, 2)(one, other), emit
+    builder = emit.builder
+    reverse = _shuffle(builder, other, other, list(reversed(range(LANES))))
+    halves = [_sort_bitonic(builder, half) for half in _exchange(builder, one, reverse)]
+    return emit.context.make_tuple(builder, _PAIR, halves)
 
 
 def _shuffle(builder: Any, one: Any, other: Any, places: list[int]) -> Any:

@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.np.arrayobj import make_array
+from numba.types import UniTuple, int64, intp
 
 from joins.hashing import splitmix64
 from joins.indexes.sorted_array import AT_ONCE, rebound_all
-from joins.machine.compiling import inlined, intrinsic, kernel
-from joins.machine.instructions import prefetch_entry
-from joins.machine.lanes import lanes_at, lanes_less, load, repeat
+from joins.machine.compiling import ARRAY, Emitter, inlined, instruction, kernel
+from joins.machine.instructions import address, prefetch_entry
+from joins.machine.lanes import lanes_from, lanes_less, load, repeat
 from joins.machine.memory import LINE
 from joins.window_join.sorted_runs.stacks import (
     CHUNK,
@@ -235,64 +234,74 @@ def list_block(
 # `joins.machine.instructions` these functions check no bounds.
 
 _WORDS = ir.VectorType(ir.IntType(64), FEW)
-_FOUND = types.UniTuple(types.int64, 2)
+_COUNTS = UniTuple(int64, 2)
 
 
-@intrinsic
-def seen_in_words(typing_context, words, side, at, high, start, places, seen, to):  # type: ignore[no-untyped-def]
+@instruction(_COUNTS, ARRAY, intp, intp, int64, int64, int64, ARRAY, intp)
+def seen_in_words(
+    emit: Emitter,
+    words: Any,
+    side: Any,
+    at: Any,
+    high: Any,
+    start: Any,
+    places: Any,
+    seen: Any,
+    to: Any,
+) -> Any:
     """Return how many entries from ``words[side, at]`` on are in a range, and how many are seen.
 
     In range are words that are at most *high*; of these a probe sees the ones of *places* places
     from *start* on. ``seen[to : to + FEW]`` becomes the places of entries, or `UNSEEN`; those in
     range come first. A word contains its place.
     """
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        entries = load(
-            builder, *lanes_at(context, builder, signature.args[0], *args[:3], count=FEW)
-        )
-        place = builder.and_(entries, _constant(PLACE))
-        seen = make_array(signature.args[6])(context, builder, args[6])
-        return _list_seen(context, builder, entries, place, args[3:6], seen, args[7])
-
-    return _FOUND(words, *[types.intp] * 2, *[types.int64] * 3, seen, types.intp), emit
+    entries = load(emit, *lanes_from(emit, address(emit, words, side, at), FEW))
+    place = emit.builder.and_(entries, _constant(PLACE))
+    return _list_seen(emit, entries, place, (high, start, places), seen, to)
 
 
-@intrinsic
-def seen_beside(typing_context, words, beside, side, at, high, start, places, seen, to):  # type: ignore[no-untyped-def]
+@instruction(_COUNTS, ARRAY, ARRAY, intp, intp, int64, int64, int64, ARRAY, intp)
+def seen_beside(
+    emit: Emitter,
+    words: Any,
+    beside: Any,
+    side: Any,
+    at: Any,
+    high: Any,
+    start: Any,
+    places: Any,
+    seen: Any,
+    to: Any,
+) -> Any:
     """Do the same where ``beside[side, at]`` is the place of ``words[side, at]``."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        entries, place = (
-            load(builder, *lanes_at(context, builder, kind, rows, *args[2:4], count=FEW))
-            for kind, rows in zip(signature.args[:2], args[:2], strict=True)
-        )
-        place = builder.sext(place, _WORDS)
-        seen = make_array(signature.args[7])(context, builder, args[7])
-        return _list_seen(context, builder, entries, place, args[4:7], seen, args[8])
-
-    return _FOUND(words, beside, *[types.intp] * 2, *[types.int64] * 3, seen, types.intp), emit
+    entries, place = (
+        load(emit, *lanes_from(emit, address(emit, rows, side, at), FEW))
+        for rows in (words, beside)
+    )
+    place = emit.builder.sext(place, _WORDS)
+    return _list_seen(emit, entries, place, (high, start, places), seen, to)
 
 
 def _list_seen(
-    context: Any, builder: Any, entries: Any, place: Any, bounds: Any, seen: Any, to: Any
+    emit: Emitter, entries: Any, place: Any, bounds: tuple[Any, Any, Any], seen: Any, to: Any
 ) -> Any:
     """Emit how many entries are in range and how many are seen, and write down their places.
 
     *bounds* are the greatest word, and the first place and the number of those in the window.
     """
-    high, start, places = (repeat(builder, value, _WORDS) for value in bounds)
+    builder = emit.builder
+    high, start, places = (repeat(emit, value, _WORDS) for value in bounds)
     in_range = builder.icmp_signed("<=", entries, high)
     # Seen as unsigned, a place before the first is beyond the last one.
     in_window = builder.icmp_unsigned("<", builder.sub(place, start), places)
     is_seen = builder.and_(in_range, in_window)
-    target = builder.bitcast(builder.gep(seen.data, [to]), _WORDS.as_pointer())
+    target, _ = lanes_from(emit, builder.gep(seen.data, [to]), FEW)
     builder.store(builder.select(is_seen, place, _constant(UNSEEN)), target, 8)
     counts = [
         builder.zext(builder.ctpop(builder.bitcast(bits, ir.IntType(FEW))), ir.IntType(64))
         for bits in (in_range, is_seen)
     ]
-    return context.make_tuple(builder, _FOUND, counts)
+    return emit.context.make_tuple(builder, _COUNTS, counts)
 
 
 def _constant(value: int) -> Any:
