@@ -25,6 +25,7 @@ from actors.spo_join.mutable import (
     PARTITIONINGS,
     ROWS,
     BitRows,
+    Complete,
     HashTable,
     IdRows,
     InTurns,
@@ -53,7 +54,7 @@ def partial(number: int, predicate: int, ids: list[int], share: int = 0) -> Part
     return Partial(number, share, predicate, (rows_of(ids),), (number, number))
 
 
-def named(complete: list[tuple[int, list[Any]]]) -> list[list[list[int]]]:
+def named(complete: list[Complete]) -> list[list[list[int]]]:
     """Return the ids that met: per completion, per predicate."""
     return [[rows.ids.tolist() for rows in parts] for _, parts in complete]
 
