@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, isfinite
+from math import inf, isfinite, isnan
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +233,7 @@ def judge_claim(
         for place, value in zip(places, values_of(claim.of, curves), strict=True)
         if not claim.at or place in claim.at
     ]
-    known = [value for value in values if value is not None]
+    known = [value for value in values if value is not None and not isnan(value)]
     needed = 2 if claim.rises or claim.falls else 1
     holds = None if len(known) < max(needed, len(values)) else _holds(claim, known)
     detail = ", ".join(format_value(value) for value in values)
@@ -261,10 +261,18 @@ def _holds(claim: Claim, values: Sequence[float]) -> bool:
     if claim.above:
         return all(value > 1 - slack for value in values) and any(value > 1 for value in values)
     if claim.at_least is not None:
-        return min(values) >= claim.at_least * (1 - slack)
+        return min(values) >= _below(claim.at_least, slack)
     if claim.at_most is not None:
-        return max(values) <= claim.at_most * (1 + slack)
-    steps = list(pairwise(values))
+        return max(values) <= _above(claim.at_most, slack)
+    steps, first, last = list(pairwise(values)), values[0], values[-1]
     if claim.rises:
-        return values[-1] > values[0] * (1 + slack) and all(b >= a * (1 - slack) for a, b in steps)
-    return values[-1] < values[0] * (1 - slack) and all(b <= a * (1 + slack) for a, b in steps)
+        return last > _above(first, slack) and all(b >= _below(a, slack) for a, b in steps)
+    return last < _below(first, slack) and all(b <= _above(a, slack) for a, b in steps)
+
+
+def _below(value: float, slack: float) -> float:
+    return value - slack * abs(value)
+
+
+def _above(value: float, slack: float) -> float:
+    return value + slack * abs(value)

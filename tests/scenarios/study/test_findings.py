@@ -8,12 +8,15 @@ from pydantic import ValidationError
 from scenarios.study.findings import Values, judge_claim
 from scenarios.study.section import Claim
 
+NAN = float("nan")
 CURVES: dict[str, Values] = {
     "up": [1.0, 2.0, 4.0],
     "down": [4.0, 2.0, 1.0],
     "over": [2.0, 4.0, 8.0],
     "zero": [0.0, 0.0, 0.0],
     "gap": [1.0, None, 2.0],
+    "no number last": [4.0, 5.0, NAN],
+    "debt": [-4.0, -4.0, -2.0],
 }
 
 
@@ -44,6 +47,11 @@ def holds(*of: str, places: tuple[int, ...] = (0, 1, 2), **stated: Any) -> bool 
         (("gap",), {"rises": True}, None),
         (("gap",), {"rises": True, "at": (0, 2)}, True),
         (("up",), {"rises": True, "at": (1,)}, None),
+        (("no number last",), {"at_least": 3}, None),
+        (("no number last",), {"rises": True}, None),
+        (("debt",), {"rises": True}, True),
+        (("debt",), {"at_least": -4}, True),
+        (("debt",), {"at_most": -2}, True),
     ],
 )
 def test_a_claim_is_judged_by_its_numbers(

@@ -1,0 +1,206 @@
+"""Every claim of every study holds of some results, and does not of results that break it.
+
+Nothing is run: records are made up for the points of the study, with measures in the range that
+they can have at all. A claim that no such record breaks would say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import inf
+from typing import Any
+
+import pytest
+
+from scenarios import scenario_files
+from scenarios.many_runs import Result
+from scenarios.study.findings import Findings
+from scenarios.study.section import Claim
+from scenarios.study.study import Chart, Study, load_study
+
+SHARES = ("correctness", "balance", "row_balance", "transmission", "approximation")
+LIMITS = dict.fromkeys(SHARES, (0, 1)) | {
+    "share": (0, 100),
+    "written_percent": (0, 100),
+    "fullest_percent": (0, 100),
+    "idle_percent": (0, 100),
+    "ratio": (1, inf),  # greedy plans over exhaustive ones, which are never dearer
+}
+"""Measure to the values it can have; any other is from 0 on."""
+
+Values = Sequence[float]
+
+
+@cache
+def study_of(name: str, scale: str) -> Study:
+    study = load_study(name, scale=scale)
+    assert study is not None
+    return study
+
+
+def claims_of_the_catalog() -> Iterator[Any]:
+    for name in scenario_files.catalog():
+        for scale in ("smoke", "laptop", "paper"):
+            claims = scenario_files.read(name, scale=scale).get("study", {}).get("claims", ())
+            for number in range(len(claims)):
+                yield pytest.param(name, scale, number, id=f"{name}-{scale}-{number}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A claim in a panel, and what can be made up for it."""
+
+    study: Study
+    claim: Claim
+    chart: Chart
+
+    @property
+    def places(self) -> list[int]:
+        """Indexes into the curves of what the claim is about."""
+        at = self.claim.at
+        return [i for i, place in enumerate(self.chart.axis.places) if not at or place in at]
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Least and greatest value of what the first variant measures."""
+        _, measure = self.keys(self.claim.of[0])[0]
+        return LIMITS.get(measure.split(".")[0], (0, inf))
+
+    def holds(self, *curves: Values, failed: int = 0) -> Any:
+        """Judge the claim of *curves* of its variants, at its places; *failed* is a point's.
+
+        Where both variants are one number, it is the second's.
+        """
+        made: dict[tuple[int, str], float] = {}
+        for name, values in zip(self.claim.of, curves, strict=True):
+            for i, value in zip(self.places, values, strict=True):
+                made[self.keys(name)[i]] = value
+        results = {}
+        for point in self.study.points:
+            record: dict[str, Any] = {}
+            for curve in self.chart.curves:
+                for number, measure in zip(curve.points, curve.measures, strict=True):
+                    if number == point.number != failed:
+                        _put(record, measure, made.get((number, measure)))
+            results[point.number] = Result(config=point.config, record=record)
+        (finding,) = Findings(study=self.study, results=results).claims
+        return finding.holds
+
+    def keys(self, variant: str) -> list[tuple[int, str]]:
+        """Return what a variant looks up along x: a point's number and a measure."""
+        curve = next(curve for curve in self.chart.curves if curve.variant == variant)
+        return list(zip(curve.points, curve.measures, strict=True))
+
+    def alike(self, i: int) -> list[bool]:
+        """Return at which places the first variant is the same number as at the claim's *i*-th."""
+        keys = self.keys(self.claim.of[0])
+        return [keys[place] == keys[self.places[i]] for place in self.places]
+
+    def is_base(self, i: int) -> bool:
+        """Return whether the first variant's *i*-th number is one of the second's."""
+        keys = self.keys(self.claim.of[0])
+        return len(self.claim.of) == 2 and keys[self.places[i]] in self.keys(self.claim.of[1])
+
+
+def _put(record: dict[str, Any], measure: str, value: float | None) -> None:
+    *sections, last = measure.split(".")
+    for section in sections:
+        record = record.setdefault(section, {})
+    record[last] = value
+
+
+def _alone(study: Study, claim: Claim, chart: Chart) -> Study:
+    """Return *study* with nothing but one claim in one panel."""
+    section = study.section.model_copy(update={"claims": (claim,)})
+    return replace(study, section=section, charts=(chart,))
+
+
+def judged(name: str, scale: str, number: int) -> list[Judged]:
+    """Return the panels in which a claim has numbers enough to be judged."""
+    study = study_of(name, scale)
+    claim = study.section.claims[number]
+    panels = [
+        Judged(study=_alone(study, claim, chart), claim=claim, chart=chart)
+        for chart in study.charts
+        if study.section.is_about(claim, chart.panel)
+    ]
+    assert panels, "the claim is about no panel"
+    needed = 2 if claim.rises or claim.falls else 1
+    there = [one for one in panels if len(one.places) >= needed]
+    if scale != "smoke":  # which leaves out most of the points
+        assert there == panels, "the claim is about positions that are not run"
+    return there
+
+
+@pytest.mark.parametrize(("name", "scale", "number"), list(claims_of_the_catalog()))
+def test_a_claim_holds_of_some_results_and_is_broken_by_others(
+    name: str, scale: str, number: int
+) -> None:
+    for one in judged(name, scale, number):
+        claim = one.claim
+        if claim.above:
+            check_above(one)
+        elif claim.rises or claim.falls:
+            check_trend(one)
+        else:
+            check_bound(one)
+        failed, _ = one.keys(claim.of[0])[one.places[0]]
+        assert one.holds(*[[1.0] * len(one.places)] * len(claim.of), failed=failed) is None
+
+
+def check_above(one: Judged) -> None:
+    """Swap the two curves, at one place and at all; let them coincide."""
+    count = len(one.places)
+    high, low, same = [0.9] * count, [0.3] * count, [0.6] * count
+    assert one.holds(high, low) is True
+    assert one.holds(low, high) is False
+    assert one.holds(same, same) is False
+    for i in range(count):
+        crossed = [high.copy(), low.copy()]
+        crossed[0][i] = 0.5 * low[i]
+        assert one.holds(*crossed) is False, f"they cross at {i}"
+
+
+def check_trend(one: Judged) -> None:
+    """Turn the curve round, flatten it, and let one step go against it."""
+    count = len(one.places)
+    steps = [0.2 + 0.6 * i / (count - 1) for i in range(count)]
+    along, against = (steps, steps[::-1]) if one.claim.rises else (steps[::-1], steps)
+    # Of a ratio the second goes the other way, in case the first is one and the same point.
+    wanted, turned = ([along, against], [against, along])
+    flat = [[0.5] * count] * 2
+    curves = len(one.claim.of)
+    assert one.holds(*wanted[:curves]) is True
+    assert one.holds(*turned[:curves]) is False
+    assert one.holds(*flat[:curves]) is False
+    for i in range(1, count - 1):
+        bent = [list(curve) for curve in wanted[:curves]]
+        bent[0][i] = bent[0][-1] * 1.5 if one.claim.rises else bent[0][-1] * 0.5
+        if curves == 2:
+            bent[1][i] = bent[1][-1]
+        assert one.holds(*bent) is False, f"a step back at {i}"
+
+
+def check_bound(one: Judged) -> None:
+    """Move the value past the bound, at one place and at all, as far as its measure goes."""
+    claim, count = one.claim, len(one.places)
+    at_least = claim.at_least is not None
+    bound = claim.at_least if claim.at_least is not None else claim.at_most
+    assert bound is not None
+    low, high = one.limits
+    if len(claim.of) == 1:
+        within = bound
+        beyond = max(low, 0.4 * bound) if at_least else min(high, 2 * bound + 1)
+        second: list[list[float]] = []
+    else:
+        second = [[0.25 / max(1, bound)] * count]
+        within = bound * second[0][0]
+        beyond = within * (0.4 if at_least else 2) + (0 if at_least else 1e-3)
+    assert one.holds([within] * count, *second) is True
+    assert one.holds([beyond] * count, *second) is False, f"{beyond} of {low} to {high} breaks it"
+    for i in range(count):
+        if not one.is_base(i):
+            moved = [beyond if alike else within for alike in one.alike(i)]
+            assert one.holds(moved, *second) is False, f"past the bound at {i}"
