@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from joinsim._calibration import Calibration, calibrate
     from joinsim._catalog import TopologyInfo, scenario, scenarios, show, topologies
     from joinsim._joining import compare, plan, run
-    from joinsim._outcomes import Comparison, EngineComparison, Run, StudyRun
+    from joinsim._outcomes import Comparison, EngineComparison, Reproduction, Run, StudyRun
+    from joinsim._reproduction import reproduce
     from joinsim._scenario import Scenario
     from joinsim._streams import prepare, synthetic
     from netsim.network import NetworkError
@@ -52,7 +53,8 @@ _HOMES = {
     "scenarios.scenario_files": ("ConfigError",),
     "scenarios.run_directory": ("OutputError",),
     "joinsim._catalog": ("TopologyInfo", "scenario", "scenarios", "show", "topologies"),
-    "joinsim._outcomes": ("Comparison", "EngineComparison", "Run", "StudyRun"),
+    "joinsim._outcomes": ("Comparison", "EngineComparison", "Reproduction", "Run", "StudyRun"),
+    "joinsim._reproduction": ("reproduce",),
     "joinsim._joining": ("compare", "plan", "run"),
     "joinsim._scenario": ("Scenario",),
     "joinsim._calibration": ("Calibration", "calibrate"),
@@ -72,6 +74,7 @@ __all__ = [
     "OutputError",
     "QueryError",
     "RayUnavailableError",
+    "Reproduction",
     "Run",
     "Scenario",
     "StudyRun",
@@ -83,6 +86,7 @@ __all__ = [
     "compare",
     "plan",
     "prepare",
+    "reproduce",
     "run",
     "scenario",
     "scenarios",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Generic, Protocol, TypeVar
@@ -12,12 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from scenarios.formatting import VERDICT_WORDS
+from scenarios.report.result_tables import reproduction_table
 from scenarios.report.summary import summary_html, summary_text
 from scenarios.results import late_path, pairs_path, summary_path
 from scenarios.run import Report
 from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
+from scenarios.study.reproduction import Reproduction as _Reproduction
+from scenarios.study.reproduction import count_claims
 from scenarios.system_comparison import Comparison as _Compared
 from scenarios.tables import TableStream
 from scenarios.verdict import Verdict
@@ -205,6 +209,46 @@ class StudyRun(_Several[Findings]):
         claims, runs = self.summary["claims"], len(self.summary["points"])
         hold = sum(claim["holds"] is True for claim in claims)
         return f"{self.summary['study']}: {runs} runs, {hold} of {len(claims)} claims hold"
+
+
+class Reproduction(_Several[_Reproduction]):
+    """All figures and tables of a paper: the claims about them, and what came of each.
+
+    Its folder has ``reproduce.json``, ``reproduce.html``, ``reproduction.md``, and a folder for
+    each study; see `_Several` for its attributes.
+    """
+
+    @property
+    def claims(self) -> pa.Table:
+        """The claims: ``study``, ``text``, ``stated``, ``measured``, ``holds``, ``why`` and so on.
+
+        ``holds`` is null where there is nothing to compare.
+        """
+        keys = ["study", "figure", "panel", "text", "stated", "measured", "holds", "why"]
+        return _table(self.summary["claims"], keys)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Claims that were tested, hold, fail with and without a reason, cannot be compared."""
+        counts: dict[str, int] = self.summary["counts"]
+        return counts
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether every claim holds or has a reason not to, and every run passed its checks.
+
+        None where no claim was tested.
+        """
+        return self.result.passed
+
+    def __repr__(self) -> str:
+        words = count_claims(self.result.claims)
+        mistakes = [f"{one.name}: {why}" for one in self.result.studies for why in one.mistakes]
+        return "\n".join([f"{self.result.title}, {self.result.scale} scale", str(words), *mistakes])
+
+    def _repr_html_(self) -> str:
+        text = "<br>".join(map(escape, repr(self).splitlines()))
+        return f"<p>{text}</p>\n{reproduction_table(self.result).html()}"
 
 
 class Comparison(_Several[_Compared]):

@@ -48,6 +48,9 @@ data_app = typer.Typer(help="Raw files in, prepared streams out.", no_args_is_he
 app.add_typer(data_app, name="data")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Scale = Annotated[
+    Literal["smoke", "laptop", "paper"], typer.Option(help="How large scenarios are run.")
+]
 Topologies = Annotated[
     str | None, typer.Option(help="Systems to run, with commas between; by default all.")
 ]
@@ -71,9 +74,7 @@ class QueryOptions:
     rows: Annotated[int | None, typer.Option(help="Tuples taken of each stream.")] = None
     time: Annotated[str | None, typer.Option(help="Event time of the data: a column.")] = None
     seed: Annotated[int | None, typer.Option(help="Seed of the run.")] = None
-    scale: Annotated[
-        Literal["smoke", "laptop", "paper"], typer.Option(help="How large the scenario is run.")
-    ] = "laptop"
+    scale: Scale = "laptop"
     out: Annotated[Path | None, typer.Option(help="Directory to write to.")] = None
     json_output: Json = False
 
@@ -215,6 +216,38 @@ def _run_study(options: RunOptions, chosen: Scenario, terminal: Terminal) -> int
     if options.json_output:
         _print_json(finished.summary)
     return _worst(finished.result.results.values())
+
+
+@app.command(epilog="Example: joinsim reproduce panjoin --scale smoke")
+def reproduce(
+    paper: Annotated[
+        Literal["spo", "pim", "panjoin", "oij", "semijoin"], typer.Argument(help="The paper.")
+    ],
+    scale: Scale = "laptop",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Directory to write to; by default runs/reproduce-PAPER/SCALE."),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Run studies again whose results are there.")
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Run every figure and table of a paper, and judge all that the paper claims of them.
+
+    It goes on where it was interrupted, and leaves one page and one table. The exit code is 1 if a
+    claim fails without a reason that is known.
+    """
+    import joinsim
+    from scenarios.terminal.views import show_reproduction
+
+    terminal = _terminal(json_output)
+    finished = joinsim.reproduce(paper, scale=scale, out=out, fresh=fresh, observer=terminal)
+    show_reproduction(terminal.out, finished.result, finished.directory, finished.replay)
+    if json_output:
+        _print_json(finished.summary)
+    stopped = any(study.stopped for study in finished.result.studies)
+    raise _Finished(EXIT_STOPPED if stopped else _exit_code(finished.passed))
 
 
 @app.command()

@@ -48,6 +48,22 @@ def new_run_directory(scenario: str, seed: int, out: Path | None) -> Path:
     return directory
 
 
+def open_run_directory(directory: Path, mark: str) -> Path:
+    """Make and return a directory that is filled by and by; what an earlier run left there stays.
+
+    Raise :exc:`OutputError` naming a directory that cannot be written, or one that has something
+    in it but no file *mark*.
+    """
+    if directory.is_dir() and any(directory.iterdir()) and not (directory / mark).exists():
+        raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / mark).touch()
+    except OSError as error:
+        raise OutputError(f"cannot write to {directory}: {error.strerror}") from None
+    return directory
+
+
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write *value* to *path*, whole, over what was there before."""
     unfinished = path.with_name(f"{path.name}.unfinished")

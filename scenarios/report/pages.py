@@ -29,6 +29,7 @@ from scenarios.report.result_tables import (
     engines_table,
     offenders_table,
     points_table,
+    reproduction_table,
 )
 from scenarios.report.run_analysis import STAGES
 from scenarios.report.summary import describe_verdict, settings_tables
@@ -36,6 +37,7 @@ from scenarios.run import Report
 from scenarios.run_directory import OutputError
 from scenarios.run_json import summary
 from scenarios.study.findings import Findings
+from scenarios.study.reproduction import Reproduction, count_claims
 from scenarios.system_comparison import Comparison
 
 if TYPE_CHECKING:
@@ -84,18 +86,64 @@ def write_page(result: Any, directory: Path, replay: str) -> Path:
 @write_page.register
 def write_study_page(findings: Findings, directory: Path, replay: str) -> Path:
     """Write ``study.html`` and ``study.png`` into *directory*."""
+    page = directory / "study.html"
+    _write_study(findings, page, replay)
+    return page
+
+
+def _write_study(findings: Findings, path: Path, replay: str) -> Markup:
+    """Write the page of a study to *path* and its picture beside it; return the picture."""
     from scenarios.report.study_figure import study_figure
 
     study = findings.study
-    return _write_page(
-        directory / "study.html",
+    picture = path.with_suffix(".png")
+    svg = _draw(lambda: study_figure(findings), study.base.title, picture)
+    _write_page(
+        path,
         "study.html",
         study=study,
         query=" ".join(study.base.query.split()),
-        svg=_draw(lambda: study_figure(findings), study.base.title, directory / "study.png"),
+        svg=svg,
         charts=[chart_table(findings, chart) for chart in study.charts],
         claims=claims_table(findings),
         points=points_table(findings),
+        replay=replay,
+    )
+    return svg
+
+
+@write_page.register
+def write_reproduction_page(reproduction: Reproduction, directory: Path, replay: str) -> Path:
+    """Write ``reproduce.html``, ``reproduction.md`` and a folder per study into *directory*."""
+    counts = count_claims(reproduction.claims)
+    table = reproduction_table(reproduction)
+    mistakes = [
+        f"- {study.name}: {one}" for study in reproduction.studies for one in study.mistakes
+    ]
+    parts = [
+        f"# {reproduction.title}",
+        f"`{replay}`",
+        table.markdown(),
+        *(["\n".join(["What went wrong:", "", *mistakes])] if mistakes else []),
+        str(counts),
+    ]
+    _write_text(directory / "reproduction.md", "\n\n".join(parts) + "\n")
+    studies = []
+    for study in reproduction.studies:
+        svg, claims = None, None
+        if study.findings is not None:
+            page = directory / study.name / "study.html"
+            page.parent.mkdir(exist_ok=True)
+            svg = _write_study(study.findings, page, study.replay)
+            claims = claims_table(study.findings)
+        studies.append((study, count_claims(study.claims), svg, claims))
+    return _write_page(
+        directory / "reproduce.html",
+        "reproduce.html",
+        reproduction=reproduction,
+        word=VERDICT_WORDS[reproduction.passed],
+        counts=counts,
+        studies=studies,
         replay=replay,
     )
 
@@ -226,8 +274,12 @@ def _write_page(path: Path, template: str, **context: Any) -> Path:
         "table": lambda table: Markup(table.html()),
     }
     page = environment.get_template(template).render(colours=COLOURS, **context)
+    return _write_text(path, page)
+
+
+def _write_text(path: Path, text: str) -> Path:
     try:
-        path.write_text(page, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
     return path

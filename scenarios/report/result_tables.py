@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scenarios.engines.comparison import EngineComparison
     from scenarios.run import Report
     from scenarios.study.findings import Findings
+    from scenarios.study.reproduction import Reproduction
     from scenarios.study.study import Chart
     from scenarios.system_comparison import Comparison
     from scenarios.verdict import Verdict
@@ -68,6 +69,14 @@ class Table:
         body = "\n".join(f"<tr>{''.join(self._html_cells(row))}</tr>" for row in self.rows)
         return f"<table>\n{head}<tbody>\n{body}\n</tbody></table>"
 
+    def markdown(self) -> str:
+        """Return it as a Markdown table, without its title; notes are left out."""
+        rules = ["---" if self.is_text(place) else "--:" for place in range(len(self.columns))]
+        rows = [
+            [cell.text if isinstance(cell, Cell) else cell for cell in row] for row in self.rows
+        ]
+        return "\n".join(map(_markdown_row, [self.columns, rules, *rows]))
+
     def _html_cells(self, row: Sequence[str | Cell]) -> Iterable[str]:
         for place, value in enumerate(row):
             cell = value if isinstance(value, Cell) else Cell(value)
@@ -85,6 +94,11 @@ class Table:
 
     def _align(self, place: int) -> str:
         return "" if self.is_text(place) else ' class="number"'
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    escaped = (" ".join(cell.split()).replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
 
 
 def verdict_cell(passed: bool | None) -> Cell:
@@ -228,6 +242,24 @@ def claims_table(findings: Findings) -> Table:
             ]
         )
     return Table(columns=("", "claim", "here"), rows=rows)
+
+
+def reproduction_table(reproduction: Reproduction) -> Table:
+    """Return each claim of a paper, its number, what was measured, and what came of it."""
+    words = HOLDS_WORDS | {None: "not comparable"}
+    rows = [
+        (
+            claim.figure or claim.study,
+            claim.text + (f" ({claim.panel})" if claim.panel else ""),
+            claim.stated,
+            claim.measured,
+            Cell(words[claim.holds], VERDICT_WORDS[claim.holds]),
+            claim.why,
+        )
+        for claim in reproduction.claims
+    ]
+    columns = ("figure", "claim", "in the paper", "measured", "", "reason")
+    return Table(columns=columns, rows=rows)
 
 
 def points_table(findings: Findings) -> Table:

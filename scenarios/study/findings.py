@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +19,7 @@ from scenarios.plan import Plan, make_plan
 from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError
+from scenarios.study.inputs import digest_inputs
 from scenarios.study.section import Claim, Paper
 from scenarios.study.study import Chart, Point, Study
 from topologies import TopologyError
@@ -46,10 +48,34 @@ class Findings:
         What was run.
     results
         Point number to what came out.
+    inputs
+        Digest of what it was run with, see `scenarios.study.inputs`.
     """
 
     study: Study
     results: Mapping[int, Result]
+    inputs: str = ""
+
+    @classmethod
+    def read(cls, study: Study, directory: Path) -> Findings | None:
+        """Return the findings of ``study.json``, judged by the claims of *study*.
+
+        None where there are none, where a run failed, or where anything differs that results
+        depend on.
+        """
+        try:
+            written = json.loads((directory / "study.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        inputs = digest_inputs(study)
+        if written.get("inputs") != inputs or any(one["failure"] for one in written["points"]):
+            return None
+        results = {}
+        for point, record in zip(study.points, written["points"], strict=True):
+            del record["number"], record["label"]
+            judged = {key: record.pop(key) for key in ("claims_exact", "passed", "failure")}
+            results[point.number] = Result(config=point.config, record=record, **judged)
+        return cls(study=study, results=results, inputs=inputs)
 
     def curves(self, chart: Chart) -> dict[str, Values]:
         """Return variant to measured values, one per x; None where a run failed."""
@@ -118,6 +144,7 @@ class Findings:
                 }
                 for point in self.study.points
             ],
+            "inputs": self.inputs,
             "versions": versions(),
             "replay": replay,
         }
@@ -184,7 +211,7 @@ def run_points(
 
     Raise :exc:`ConfigError` when a point has no number of the name that is to be measured.
     """
-    results = {}
+    results, inputs = {}, digest_inputs(study)
     for point in study.points:
         on_point(point.number - 1, point.label)
         if point.number in plans:
@@ -200,7 +227,7 @@ def run_points(
         results[point.number] = result
         if result.record:
             _check_measures(study, point, result.record)
-    return Findings(study=study, results=results)
+    return Findings(study=study, results=results, inputs=inputs)
 
 
 def _take_survey(config: RunConfig) -> Result:

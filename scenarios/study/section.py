@@ -163,6 +163,17 @@ class Claim(Section):
             raise ValueError("above needs two variants")
         return self
 
+    @property
+    def stated(self) -> str:
+        """What it says of the values, in words."""
+        if self.at_least is not None:
+            return f"at least {self.at_least:g}"
+        if self.at_most is not None:
+            return f"at most {self.at_most:g}"
+        if self.above:
+            return "the first above the second"
+        return "rises" if self.rises else "falls"
+
 
 class StudySection(Section):
     """A figure as many runs.

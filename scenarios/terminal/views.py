@@ -34,6 +34,7 @@ from scenarios.report.summary import summary_rows
 from scenarios.run import Report
 from scenarios.run_json import versions
 from scenarios.study.findings import Findings
+from scenarios.study.reproduction import Reproduction, count_claims
 from scenarios.study.study import Study
 from scenarios.system_comparison import Comparison
 from scenarios.terminal.printing import STYLES, print_table, styled
@@ -187,6 +188,33 @@ def show_findings(out: Console, findings: Findings, directory: Path, replay: str
         elif result.passed is False:
             out.print(f"  point {point.number} ({point.label}) failed its checks")
     _show_files(out, directory / "study.html", replay)
+
+
+def show_reproduction(
+    out: Console, reproduction: Reproduction, directory: Path, replay: str
+) -> None:
+    """Print how many claims of each study hold, those that do not, and what went wrong."""
+    rows = [
+        (study.figure or study.name, study.name, *map(str, count_claims(study.claims)))
+        for study in reproduction.studies
+    ]
+    columns = (
+        "figure", "study", "claims tested", "hold", "fail with a reason", "fail without",
+        "not comparable",
+    )  # fmt: skip
+    print_table(out, Table(title=reproduction.title, columns=columns, rows=rows, text_columns=2))
+    for claim in reproduction.claims:
+        if claim.holds is False:
+            word = f"{HOLDS_WORDS[False]}  "
+            said = f"{claim.figure or claim.study}, {claim.text} ({claim.stated}): {claim.measured}"
+            out.print(Text.assemble((word, STYLES["FAIL"]), said))
+            out.print(Text(f"{'':{len(word)}}{claim.why or 'no reason is known'}", "dim"))
+    for study in reproduction.studies:
+        for mistake in study.mistakes:
+            out.print(Text(f"{study.name}: {mistake}", STYLES["FAIL"]))
+    out.print(str(count_claims(reproduction.claims)))
+    out.print(f"{directory / 'reproduction.md'}")
+    _show_files(out, directory / "reproduce.html", replay)
 
 
 def show_proposal(out: Console, proposal: Proposal) -> None:

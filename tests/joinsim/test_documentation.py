@@ -20,6 +20,7 @@ MODULES = (
     "joinsim._catalog",
     "joinsim._joining",
     "joinsim._outcomes",
+    "joinsim._reproduction",
     "joinsim._scenario",
     "joinsim._streams",
 )

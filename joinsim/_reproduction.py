@@ -1,0 +1,115 @@
+"""All figures and tables of a paper, run one after the other and reported together."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from joins.errors import JoinsimError
+from joinsim._outcomes import Reproduction, StudyRun
+from joinsim._scenario import Scenario
+from scenarios.observer import SILENT, Observer
+from scenarios.run_directory import RUNS, open_run_directory
+from scenarios.study.findings import Findings
+from scenarios.study.reproduction import Reproduced, find_studies
+from scenarios.study.reproduction import Reproduction as _Reproduction
+
+_MARK = "reproduce.json"
+
+
+def reproduce(
+    paper: str,
+    *,
+    scale: str = "laptop",
+    out: str | Path | None = None,
+    fresh: bool = False,
+    observer: Observer = SILENT,
+) -> Reproduction:
+    """Run every figure and table of a paper, and judge all that the paper claims of them.
+
+    Each study has a folder of its own, and is run only where that has no complete results of the
+    same configuration, data and code: so a call that was interrupted goes on where it stopped.
+
+    Parameters
+    ----------
+    paper
+        ``spo``, ``pim``, ``panjoin``, ``oij`` or ``semijoin``.
+    scale
+        ``smoke`` (about a minute a paper), ``laptop`` or ``paper``.
+    out
+        Folder for what it writes; by default ``runs/reproduce-PAPER/SCALE``.
+    fresh
+        Whether to run all studies again.
+    observer
+        Shows progress; by default nothing is shown.
+
+    Raises
+    ------
+    ConfigError
+        There is no such paper.
+    OutputError
+        The folder cannot be written to, or has something else in it.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> done = js.reproduce("panjoin", scale="smoke")  # doctest: +SKIP
+    >>> done.counts["fail_without_reason"]  # doctest: +SKIP
+    0
+    """
+    names = find_studies(paper)
+    directory = Path(out) if out else RUNS / f"reproduce-{paper}" / scale
+    open_run_directory(directory, _MARK)
+    replay = f"joinsim reproduce {paper} --scale {scale}" + (f" --out {out}" if out else "")
+    studies: list[Reproduced] = []
+    for study in _run_studies(names, scale, directory, fresh, observer):
+        studies.append(study)
+        result = _Reproduction(paper=paper, scale=scale, studies=tuple(studies))
+        result.write_json(directory, replay)
+    finished = Reproduction(result, directory, replay)
+    finished.write()
+    return finished
+
+
+def _run_studies(
+    names: list[str], scale: str, directory: Path, fresh: bool, observer: Observer
+) -> Iterator[Reproduced]:
+    """Run, or read, one study after the other; one that fails does not stop the others."""
+    for name in names:
+        scenario = Scenario(name, scale=scale, observer=observer)
+        replay = f"joinsim run {name} --scale {scale} --seed {scenario.base.seed}"
+        title, figure = scenario.base.title, scenario.base.figure or ""
+        findings, failure = None, ""
+        try:
+            findings = _run_study(scenario, directory / name, replay, fresh)
+        except JoinsimError as error:
+            failure = str(error)
+        except Exception as error:  # a fault of ours
+            path = directory / f"{name}-failure.txt"
+            path.write_text(traceback.format_exc(), encoding="utf-8")
+            failure = f"{type(error).__name__}: {error}; see {path}"
+        if failure:
+            observer.note(f"{name} failed: {failure}")
+        yield Reproduced(
+            name=name,
+            title=title,
+            figure=figure,
+            replay=replay,
+            findings=findings,
+            failure=failure,
+        )
+
+
+def _run_study(scenario: Scenario, directory: Path, replay: str, fresh: bool) -> Findings:
+    """Return what a study came to: as *directory* has it, or as it is run now."""
+    study = scenario.study
+    assert study is not None  # by its name
+    findings = None if fresh else Findings.read(study, directory)
+    if findings is None:
+        run = scenario.run(out=directory)
+        assert isinstance(run, StudyRun)
+        return run.result
+    findings.write_json(directory, replay)  # its claims may be others by now
+    scenario.observer.note(f"{study.base.name}: its results are in {directory}")
+    return findings

@@ -1,0 +1,213 @@
+"""A paper as its studies: every claim with its number, what was measured, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from math import isnan
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scenarios import scenario_files
+from scenarios.formatting import format_value
+from scenarios.run_directory import write_json
+from scenarios.run_json import versions
+from scenarios.scenario_files import STUDY, ConfigError
+from scenarios.study.findings import Finding, Findings
+
+PAPERS = {
+    "spo": "SPO-Join: Efficient Stream Inequality Join",
+    "pim": "Parallel Index-based Stream Join on a Multicore CPU",
+    "panjoin": "PanJoin: A Partition-based Adaptive Stream Join",
+    "oij": "PPOIJ: Shared-Nothing Parallel Patterns for Efficient Online Interval Joins",
+    "semijoin": "Distributed stream join query processing with semijoins",
+}
+"""What the names of a paper's scenarios begin with, to the paper's title."""
+
+
+def find_studies(paper: str) -> list[str]:
+    """Return the names of the studies of *paper*, one of `PAPERS`.
+
+    Raise :exc:`ConfigError` naming the papers there are.
+    """
+    if paper not in PAPERS:
+        near = get_close_matches(paper, PAPERS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ConfigError(f"no paper is called {paper!r}: {hint}there are {', '.join(PAPERS)}")
+    names = [name for name in scenario_files.catalog() if name.startswith(f"{paper}-")]
+    return [name for name in names if STUDY in scenario_files.read(name)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduced:
+    """One study of a paper: what came out, or why nothing did; *replay* repeats it alone."""
+
+    name: str
+    title: str
+    figure: str
+    replay: str
+    findings: Findings | None = None
+    failure: str = ""
+
+    @property
+    def claims(self) -> list[Reported]:
+        """Every claim in every panel that it is about."""
+        findings = self.findings
+        return [self._report(one, findings) for one in findings.claims] if findings else []
+
+    @property
+    def mistakes(self) -> list[str]:
+        """What went wrong: why the study failed, or those of its runs that did."""
+        if self.findings is None:
+            return [self.failure]
+        return [
+            f"point {point.number} ({point.label}): {result.failure or 'failed its checks'}"
+            for point in self.findings.study.points
+            if (result := self.findings.results[point.number]).failure or result.passed is False
+        ]
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it, or one of its runs, ended without a verdict."""
+        findings = self.findings
+        return findings is None or any(one.failure for one in findings.results.values())
+
+    def _report(self, finding: Finding, findings: Findings) -> Reported:
+        claim = finding.claim
+        (chart,) = (one for one in findings.study.charts if one.panel.name == finding.panel)
+        reported = [
+            value
+            for paper, values, _ in findings.paper(chart)
+            if paper.of == claim.of
+            for place, value in zip(chart.axis.places, values, strict=True)
+            if not isnan(value) and (not claim.at or place in claim.at)
+        ]
+        theirs = f"; {', '.join(map(format_value, reported))} reported" if reported else ""
+        return Reported(
+            study=self.name,
+            figure=self.figure,
+            panel=finding.panel,
+            text=claim.text,
+            stated=claim.stated + theirs,
+            measured=f"{' / '.join(claim.of)}: {finding.detail}",
+            holds=finding.holds,
+            why=claim.why if finding.holds is False else "",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """A claim of a paper beside what was measured.
+
+    Attributes
+    ----------
+    study, figure, panel
+        Where it belongs.
+    text, stated
+        The claim in words; what it says of the values, with the paper's own where it has some.
+    measured, holds
+        The values here; None where there are none to compare.
+    why
+        Why it does not hold, where it does not and the reason is known.
+    """
+
+    study: str
+    figure: str
+    panel: str
+    text: str
+    stated: str
+    measured: str
+    holds: bool | None
+    why: str
+
+
+class Counts(NamedTuple):
+    """How many claims were tested, and what came of them."""
+
+    tested: int
+    hold: int
+    fail_with_reason: int
+    fail_without_reason: int
+    not_comparable: int
+
+    def __str__(self) -> str:
+        fails, is_ = (
+            "fails" if self.fail_with_reason == 1 else "fail",
+            "is" if self.not_comparable == 1 else "are",
+        )
+        return (
+            f"{self.tested} claims tested: {self.hold} hold, {self.fail_with_reason} {fails} with "
+            f"a reason, {self.fail_without_reason} fail without; {self.not_comparable} {is_} not "
+            "comparable."
+        )
+
+
+def count_claims(claims: Sequence[Reported]) -> Counts:
+    """Return how many of *claims* hold, fail and cannot be compared."""
+    fail = [claim for claim in claims if claim.holds is False]
+    unknown = sum(claim.holds is None for claim in claims)
+    with_reason = sum(bool(claim.why) for claim in fail)
+    return Counts(
+        tested=len(claims) - unknown,
+        hold=len(claims) - unknown - len(fail),
+        fail_with_reason=with_reason,
+        fail_without_reason=len(fail) - with_reason,
+        not_comparable=unknown,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """All studies of a paper at a scale."""
+
+    paper: str
+    scale: str
+    studies: tuple[Reproduced, ...]
+
+    @property
+    def title(self) -> str:
+        """The paper's."""
+        return PAPERS[self.paper]
+
+    @property
+    def claims(self) -> list[Reported]:
+        """The claims of all studies."""
+        return [claim for study in self.studies for claim in study.claims]
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether every claim holds or has a reason not to, and every run passed its checks.
+
+        None where no claim was tested.
+        """
+        counts = count_claims(self.claims)
+        if counts.fail_without_reason or any(study.mistakes for study in self.studies):
+            return False
+        return True if counts.tested else None
+
+    def as_json(self, replay: str) -> dict[str, Any]:
+        """Return it as one JSON object with stable keys."""
+        claims = self.claims
+        return {
+            "paper": self.paper,
+            "title": self.title,
+            "scale": self.scale,
+            "counts": count_claims(claims)._asdict(),
+            "studies": [
+                {
+                    "name": study.name,
+                    "title": study.title,
+                    "figure": study.figure,
+                    "mistakes": study.mistakes,
+                }
+                for study in self.studies
+            ],
+            "claims": [asdict(claim) for claim in claims],
+            "versions": versions(),
+            "replay": replay,
+        }
+
+    def write_json(self, directory: Path, replay: str) -> None:
+        """Write ``reproduce.json``."""
+        write_json(directory / "reproduce.json", self.as_json(replay))

@@ -1,0 +1,214 @@
+"""``joinsim reproduce``: every study of a paper on one page, from a person's side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import joinsim as js
+from scenarios import scenario_files
+from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
+
+PLAIN = """
+title = "Few | many PEs"
+figure = "Figure {figure}"
+query = \"\"\"{query}\"\"\"
+[[streams]]
+files = ["{data}"]
+"""
+STUDY = """
+[study]
+measure = "capacity_tps.immutable"
+label = "tuples/s"
+parts = {{ immutable = ["po_join"] }}
+[study.axis]
+label = "PEs"
+keys = ["po_join_pes"]
+values = [1, 3]
+[study.variants]
+"PO-Join" = {{}}
+"all" = {{ measure = "verdict.produced" }}
+"""
+REPORTED = """
+[[study.paper]]
+of = ["PO-Join"]
+values = [10, 30]
+[[study.claims]]
+text = "more PEs take more"
+of = ["PO-Join"]
+rises = true
+[[study.claims]]
+text = "at most a | b"
+of = ["all"]
+at_most = 1.0
+why = "the answer is one and the same"
+[[study.claims]]
+text = "one point is no trend"
+of = ["all"]
+at = [0]
+rises = true
+"""
+HOLDS = """
+[[study.claims]]
+text = "there is an answer"
+of = ["all"]
+at_least = 1
+"""
+FAILS = HOLDS.replace("at_least = 1", "at_most = 0")
+
+Catalog = Callable[..., None]
+
+
+@pytest.fixture
+def catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, prepared: Path) -> Catalog:
+    """Write a catalog of two studies of a paper, one of another, and a scenario that is none."""
+    folder = tmp_path / "catalog"
+    folder.mkdir()
+
+    def write(**changed: str) -> None:
+        texts = {
+            "panjoin-one": PLAIN + STUDY + REPORTED,
+            "panjoin-two": PLAIN + STUDY + HOLDS,
+            "panjoin-plain": PLAIN,
+            "pim-other": PLAIN + STUDY,
+        } | {name.replace("_", "-"): PLAIN + text for name, text in changed.items()}
+        query = SELF_JOIN.format(window=WINDOW)
+        for figure, (name, text) in enumerate(texts.items(), 1):
+            made = text.format(query=query, data=prepared, figure=figure)
+            (folder / f"{name}.toml").write_text(made)
+        scenario_files._read_own.cache_clear()
+
+    paths = {
+        name: folder / f"{name}.toml"
+        for name in ("panjoin-one", "panjoin-plain", "panjoin-two", "pim-other")
+    }
+    monkeypatch.setattr(scenario_files, "catalog", lambda: paths)
+    write()
+    return write
+
+
+def test_all_studies_of_a_paper_are_run_and_come_to_one_page_and_one_table(
+    joinsim: Command, catalog: Catalog, tmp_path: Path
+) -> None:
+    said = joinsim("reproduce", "panjoin", "--out", "out", "--json")
+    assert said.code == 0
+    assert [study["name"] for study in said.json["studies"]] == ["panjoin-one", "panjoin-two"]
+    assert said.json["counts"] == {
+        "tested": 3,
+        "hold": 2,
+        "fail_with_reason": 1,
+        "fail_without_reason": 0,
+        "not_comparable": 1,
+    }
+    assert json.loads((tmp_path / "out" / "reproduce.json").read_text()) == said.json
+    assert (tmp_path / "out" / "panjoin-one" / "study.html").exists()
+
+    page = (tmp_path / "out" / "reproduce.html").read_text()
+    assert page.count("<svg ") == 2
+    assert "the answer is one and the same" in page
+    assert 'href="panjoin-two/study.html"' in page
+
+    lines = (tmp_path / "out" / "reproduction.md").read_text().splitlines()
+    rows = [line.split(" | ") for line in lines if line.startswith("| Figure")]
+    assert [row[0] for row in rows] == ["| Figure 1", *["| Figure 1"] * 2, "| Figure 2"]
+    assert [row[4] for row in rows] == ["holds", "does not hold", "not comparable", "holds"]
+    assert rows[0][2] == "rises; 10, 30 reported"
+    assert rows[1][1] == r"at most a \| b"
+    assert rows[1][2] == "at most 1"
+    assert rows[1][5] == "the answer is one and the same |"
+    assert rows[3][3].startswith("all: ")
+    assert lines[-1] == (
+        "3 claims tested: 2 hold, 1 fails with a reason, 0 fail without; 1 is not comparable."
+    )
+
+
+def test_a_study_that_is_complete_is_not_run_again(
+    joinsim: Command, catalog: Catalog, tmp_path: Path, prepared: Path
+) -> None:
+    def finished() -> list[int]:
+        return [
+            (tmp_path / "out" / f"panjoin-{name}" / "points" / "001" / "run.json")
+            .stat()
+            .st_mtime_ns
+            for name in ("one", "two")
+        ]
+
+    def again(*more: str) -> list[bool]:
+        before = finished()
+        assert joinsim("reproduce", "panjoin", "--out", "out", *more, "--json").json == first.json
+        return [old != new for old, new in zip(before, finished(), strict=True)]
+
+    first = joinsim("reproduce", "panjoin", "--out", "out", "--json")
+    assert again() == [False, False]
+    assert again("--fresh") == [True, True]
+    (tmp_path / "out" / "panjoin-two" / "study.json").unlink()
+    assert again() == [False, True]
+
+    catalog(panjoin_one=STUDY.replace("[1, 3]", "[1, 2]") + HOLDS)
+    before = finished()
+    changed = joinsim("reproduce", "panjoin", "--out", "out", "--json")
+    assert [old != new for old, new in zip(before, finished(), strict=True)] == [True, False]
+    assert changed.json["counts"]["tested"] == 2
+
+
+def test_a_claim_that_is_reworded_is_judged_anew_without_a_run(
+    joinsim: Command, catalog: Catalog, tmp_path: Path
+) -> None:
+    joinsim("reproduce", "panjoin", "--out", "out")
+    run = tmp_path / "out" / "panjoin-two" / "points" / "001" / "run.json"
+    before = run.stat().st_mtime_ns
+    catalog(panjoin_two=STUDY + FAILS)
+    said = joinsim("reproduce", "panjoin", "--out", "out", "--json")
+    assert run.stat().st_mtime_ns == before
+    assert said.code == 1
+    assert said.json["counts"]["fail_without_reason"] == 1
+    assert "does not hold" in (tmp_path / "out" / "panjoin-two" / "study.html").read_text()
+    written = json.loads((tmp_path / "out" / "panjoin-two" / "study.json").read_text())
+    assert [claim["holds"] for claim in written["claims"]] == [False]
+
+
+def test_a_study_that_fails_does_not_stop_the_others(
+    joinsim: Command, catalog: Catalog, tmp_path: Path
+) -> None:
+    catalog(panjoin_one=STUDY.replace("po_join_pes", "no_such_key"))
+    said = joinsim("reproduce", "panjoin", "--out", "out")
+    assert said.code == 3
+    assert "panjoin-one" in said.out
+    assert "no_such_key" in said.out
+    assert "no_such_key" in (tmp_path / "out" / "reproduce.html").read_text()
+    assert "no_such_key" in (tmp_path / "out" / "reproduction.md").read_text()
+    assert (tmp_path / "out" / "panjoin-two" / "study.json").exists()
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(
+    joinsim: Command, catalog: Catalog, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    said = joinsim("reproduce", "panjoin", "--out", "out")
+    assert said.code == 3
+    assert "something that is not a run" in said.err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_the_help_ends_with_an_example(joinsim: Command) -> None:
+    last = joinsim("reproduce", "--help").out.strip().splitlines()[-1]
+    assert "joinsim reproduce panjoin --scale smoke" in last
+
+
+def test_a_reproduction_is_an_object(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = js.reproduce("panjoin", scale="smoke")
+    assert done.directory == Path("runs/reproduce-panjoin/smoke")
+    assert done.claims["holds"].to_pylist() == [True, False, None, True]
+    assert done.claims["study"].to_pylist()[-1] == "panjoin-two"
+    assert done.passed
+    assert "3 claims tested: 2 hold" in repr(done)
+    assert "<table>" in done._repr_html_()
+    with pytest.raises(js.ConfigError, match="no paper is called 'panjon': did you mean 'panjoin'"):
+        js.reproduce("panjon")
