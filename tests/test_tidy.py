@@ -14,12 +14,13 @@ SIMULATED = ("joins", "actors", "netsim", "topologies")
 """Packages that run inside virtual time."""
 
 HOSTS_OWN = {
-    ROOT / "actors" / "hosting" / "live" / "journal.py",
+    ROOT / "actors" / "hosting" / "inline.py",
+    ROOT / "actors" / "hosting" / "live" / "post.py",
     ROOT / "actors" / "hosting" / "ray_cluster.py",
     ROOT / "actors" / "hosting" / "ray_processes.py",
 }
-"""What actors never see: a live run's time, how long a cluster has been silent, and the secret by
-which processes know each other."""
+"""What actors never see: how long each of them took, a live run's time, how long a cluster has been
+silent, and the secret by which processes know each other."""
 
 BANNED = {
     "time": "context.now",

@@ -210,10 +210,7 @@ def _text(values: np.ndarray) -> pa.Array:
     """Return a column as Java reads it, without negative zeros: keys are compared bit by bit."""
     if values.dtype != np.float64:
         return pa.array(values)
-    text = pc.cast(pa.array(values + 0.0), pa.string())
-    for ours, java in (("nan", "NaN"), ("inf", "Infinity")):
-        text = pc.replace_substring(text, ours, java)
-    return text
+    return pc.cast(pa.array(values + 0.0), pa.string())
 
 
 def _run_job(job: dict[str, Any], log: Path) -> tuple[dict[str, Any], int]:

@@ -55,9 +55,9 @@ QUERIES = (
 
 
 def stream(rng: np.random.Generator) -> RandomStream:
-    """Draw tuples with ties everywhere, NaN, both zeros, and the ends of int64."""
+    """Draw tuples with ties everywhere, both zeros, a huge float, and the ends of int64."""
     rows = int(rng.integers(60, 90))
-    some_x = [0.1 * i for i in range(-3, 8)] + [-0.0, 0.30000000000000004, float("nan"), 1e300]
+    some_x = [0.1 * i for i in range(-3, 8)] + [-0.0, 0.30000000000000004, 1e300]
     some_y = [*range(-3, 5), -(2**63), 2**63 - 1]
     ts = np.cumsum(rng.integers(0, 4, rows)) - 20
     return RandomStream(
