@@ -27,7 +27,6 @@ from typing import Any
 from zlib import crc32
 
 import networkx as nx
-import numpy as np
 import simpy
 
 from actors.protocol import FEEDBACK, NO_SPAN, START, TIMER, Host, Reply, Sent, Wiring
@@ -262,8 +261,8 @@ class Kernel:
                 link = link_between(network, placement[sender], placement[receiver])
                 channel = _Channel()
                 if link is not None:
-                    rng = np.random.default_rng([seed, crc32(f"{sender}>{receiver}".encode())])
-                    channel = _Channel(link.bandwidth_bps, link.latency.sampler(rng))
+                    draws = [seed, crc32(f"{sender}>{receiver}".encode())]
+                    channel = _Channel(link.bandwidth_bps, link.latency.sampler(draws))
                 self._channels[self._nodes[sender].rank, self._nodes[receiver].rank] = channel
         self._port_code = {
             name: code for code, name in enumerate(trace_names(wiring)) if code >= len(wiring)

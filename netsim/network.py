@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise, product, repeat
+from itertools import pairwise, product, repeat
+from typing import cast
 
 import networkx as nx
 import numpy as np
@@ -54,10 +55,11 @@ class Latency:
         """Whether every message takes the same time."""
         return self.kind == "constant" or self.spread_ns == 0
 
-    def sampler(self, rng: np.random.Generator) -> Callable[[], int]:
+    def sampler(self, seed: int | Sequence[int]) -> Callable[[], int]:
         """Return a function that draws the next latency in nanoseconds."""
         if self.is_constant:
             return repeat(self.mean_ns).__next__
+        rng = np.random.default_rng(seed)
         draw = _DRAWS[self.kind]
         return lambda: max(0, int(draw(rng, self.mean_ns, self.spread_ns)))
 
@@ -108,32 +110,57 @@ PRESETS: dict[str, Link] = {
 def full_mesh(sites: Iterable[str], link: Link, *, cores: int = 1) -> nx.Graph:
     """Return a network in which *link* joins every two of *sites*, each with *cores* cores.
 
-    Change an edge's ``link`` or a node's ``cores`` to make one link or site different. Raise
-    :exc:`NetworkError` when a site would have no core.
+    The graph has *link* once, as its attribute ``link``, and no edges: with n sites there would be
+    n² / 2. Add an edge with another ``link``, or change a node's ``cores``, to make one link or
+    site different. Raise :exc:`NetworkError` when a site would have no core.
+    """
+    network = sites_without_links(sites, cores=cores)
+    network.graph["link"] = link
+    return network
+
+
+def sites_without_links(sites: Iterable[str], *, cores: int = 1) -> nx.Graph:
+    """Return a network of *sites* that only the edges added to it join, each with a ``link``.
+
+    Raise :exc:`NetworkError` when a site would have no core.
     """
     if cores < 1:
         raise NetworkError(f"{cores} cores a site: must be at least 1")
     network = nx.Graph()
     network.add_nodes_from(sites, cores=cores)
-    network.add_edges_from(combinations(list(network), 2), link=link)
     return network
+
+
+def is_full_mesh(network: nx.Graph) -> bool:
+    """Whether a link joins every two sites, with or without an edge of its own."""
+    return "link" in network.graph
 
 
 def link_between(network: nx.Graph, a: str, b: str) -> Link | None:
     """Return the link that carries messages from site *a* to *b*; None within one site.
 
     Sites that are not neighbours send along the path of the fewest links: latencies add up, and the
-    narrowest bandwidth counts. Raise :exc:`NetworkError` when there is no path.
+    narrowest bandwidth counts. Raise :exc:`NetworkError` when there is no path, or no such site.
     """
     if a == b:
         return None
+    for site in (a, b):
+        if site not in network:
+            raise NetworkError(f"there is no site {site!r} in this network")
+    neighbours = network.adj[a]
+    if b in neighbours:
+        return cast(Link, neighbours[b]["link"])
+    if is_full_mesh(network):
+        return cast(Link, network.graph["link"])
+    return _link_along_path(network, a, b)
+
+
+def _link_along_path(network: nx.Graph, a: str, b: str) -> Link:
     try:
         path = nx.shortest_path(network, a, b)
     except nx.NetworkXNoPath:
         raise NetworkError(f"no link leads from site {a!r} to site {b!r}") from None
     links: list[Link] = [network.edges[edge]["link"] for edge in pairwise(path)]
-    if len(links) == 1:
-        return links[0]
     kinds = {link.latency.kind for link in links if not link.latency.is_constant}
     if len(kinds) > 1:
         raise NetworkError(

@@ -11,7 +11,14 @@ import networkx as nx
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from netsim.kernel import INBOX_MESSAGES
-from netsim.network import PRESETS, Link, NetworkError, full_mesh
+from netsim.network import (
+    PRESETS,
+    Link,
+    NetworkError,
+    full_mesh,
+    is_full_mesh,
+    sites_without_links,
+)
 from scenarios.quantities import BitsPerSecond, Nanoseconds
 from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import SyntheticStream
@@ -265,12 +272,17 @@ def build_network(config: NetworkConfig, sites: Iterable[str]) -> nx.Graph:
         config.jitter,
         config.bandwidth,
     )
-    network = full_mesh(sites, base, cores=config.cores)
+    if config.mesh:
+        network = full_mesh(sites, base, cores=config.cores)
+    else:
+        network = sites_without_links(sites, cores=config.cores)
     for link in config.links:
         _check_sites(link, network)
-    if not config.mesh:
-        named = nx.Graph([(link.a, link.b) for link in config.links])
-        network.remove_edges_from([ends for ends in network.edges if not named.has_edge(*ends)])
+    place = {site: at for at, site in enumerate(network)}
+    # In the order of the sites, which decides between two paths of as many links.
+    ends = sorted({tuple(sorted((place[link.a], place[link.b]))) for link in config.links})
+    names = list(network)
+    network.add_edges_from(((names[a], names[b]) for a, b in ends), link=base)
     for link in config.links:
         edge = network.edges[link.a, link.b]
         edge["link"] = _changed(edge["link"], link.latency, link.jitter, link.bandwidth)
@@ -279,6 +291,8 @@ def build_network(config: NetworkConfig, sites: Iterable[str]) -> nx.Graph:
 
 def check_links(network: nx.Graph, graph: ActorGraph) -> None:
     """Raise :exc:`NetworkError` where an actor would send to a site that no links lead to."""
+    if is_full_mesh(network):
+        return
     parts = list(nx.connected_components(network))
     part_of = {site: place for place, part in enumerate(parts) for site in part}
     placement = graph.placement

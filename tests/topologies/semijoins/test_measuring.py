@@ -42,7 +42,7 @@ def job(folder: Path, query: str = QUERY, rate_tps: int | None = None, rows: int
 
 def measured(what: Job) -> JoinStatistics:
     network = full_mesh("ABC", PRESETS["wan"])
-    network.edges["A", "C"]["link"] = Link(latency=Latency(mean_ns=5_000_000), bandwidth_bps=999)
+    network.add_edge("A", "C", link=Link(latency=Latency(mean_ns=5_000_000), bandwidth_bps=999))
     measuring = Measuring.of_job(
         what, network, interval_ns=100_000_000, delay_ns=80_000_000, punctuated=False
     )
