@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
 import networkx as nx
@@ -34,7 +34,7 @@ from joins.work import NO_WORK
 from netsim.cost import CostProfile
 from netsim.network import NetworkError, link_between
 from netsim.outcome import EndlessRunError, Outcome, Progress
-from netsim.trace import Trace, trace_names
+from netsim.trace import Trace, pack_row, trace_names
 
 INBOX_MESSAGES = 16
 """Default room of an inbox, as deep as an engine's exchange buffers; 1 is the least."""
@@ -77,6 +77,7 @@ class _Node:
     profile: CostProfile
     is_source: bool
     only_emits: bool
+    channels: dict[str, _Channel] = field(default_factory=dict)
     inbox: deque[_Letter] = field(default_factory=deque)
     waiting: deque[_Letter] = field(default_factory=deque)
     delayed_timers: list[tuple[int, str]] = field(default_factory=list)
@@ -86,20 +87,13 @@ class _Node:
 
 
 class _Letter:
-    """A message or a timer on its way through the kernel: an event of the clock, again and again.
-
-    To simpy it is an event that is sure to happen, with no more of one than its clock looks at.
-    """
+    """A message or a timer on its way through the kernel: an event of the clock, many times."""
 
     __slots__ = (
-        "arrived_ns", "at_ns", "callbacks", "handle", "left_ns", "nbytes", "port", "priority",
-        "receiver", "reply", "rows", "sender", "sent_ns", "seq", "span", "started_ns", "ticket",
-        "tx_ns",
+        "arrived_ns", "handle", "left_ns", "nbytes", "port", "priority", "receiver", "reply",
+        "rows", "sender", "sent_ns", "seq", "span", "started_ns", "ticket", "tx_ns",
     )  # fmt: skip
 
-    _ok = True
-    at_ns: int
-    callbacks: tuple[Callable[[_Letter], None]]
     arrived_ns: int
     started_ns: int
     tx_ns: int
@@ -133,38 +127,41 @@ class _Letter:
 class _Resumption:
     """The event in which a sender that was blocked goes on; *letter* was the last to have room."""
 
-    __slots__ = ("at_ns", "callbacks", "priority", "sender")
-
-    _ok = True
-    at_ns: int
-    callbacks: tuple[Callable[[_Resumption], None]]
+    __slots__ = ("priority", "sender")
 
     def __init__(self, letter: _Letter) -> None:
         self.sender = letter.sender
         self.priority = letter.priority
 
 
+_Action = Callable[[Any, int], None]
+"""What happens to an event, at a virtual time."""
+
+
 class _Clock(simpy.Environment):
-    """Virtual time from 0 on, in nanoseconds."""
+    """Virtual time from 0 on, in nanoseconds: simpy's, with its queue in its order.
+
+    Every event happens, and has one action: so the queue has the action itself, and none of what
+    `simpy.Event` has for failures, conditions and processes.
+    """
 
     def __init__(self) -> None:
         super().__init__(initial_time=0)
+        self._events = cast(list[tuple[int, int, int, _Action, Any]], self._queue)
 
-    def at(self, at_ns: int, action: Callable[[Any], None], event: Any) -> None:
+    def at(self, at_ns: int, action: _Action, event: Any) -> None:
         """Have *action* happen to *event* at *at_ns*; of one time, the least priority is first."""
-        event.at_ns = at_ns
-        event.callbacks = (action,)
         # As `schedule` does, whose priorities are two, urgent and normal; any number serves.
-        heappush(self._queue, (at_ns, event.priority, next(self._eid), event))
+        heappush(self._events, (at_ns, event.priority, next(self._eid), action, event))
 
     def advance(self, events: int) -> bool:
         """Process the next *events*; return whether there were as many."""
-        step = self.step
-        try:
-            for _ in range(events):
-                step()
-        except simpy.core.EmptySchedule:
-            return False
+        queue = self._events
+        for _ in range(events):
+            if not queue:
+                return False
+            self._now, _, _, action, event = heappop(queue)
+            action(event, self._now)
         return True
 
 
@@ -228,8 +225,7 @@ class Kernel:
             raise NetworkError(f"inboxes of {inbox_messages} messages: must be at least 1")
         self._clock = _Clock()
         self._at = self._clock.at
-        self._now = 0  # of the event that is happening
-        self._host = host
+        self._submit, self._reply = host.submit, host.reply
         self._trace = trace
         self._record = trace.record
         self._collect = collect
@@ -253,7 +249,6 @@ class Kernel:
             )
             for rank, name in enumerate(wiring)
         }
-        self._channels: dict[tuple[int, int], _Channel] = {}
         for sender, ports in wiring.items():
             for receiver in dict.fromkeys(name for to in ports.values() for name in to):
                 if sender == receiver:
@@ -263,7 +258,7 @@ class Kernel:
                 if link is not None:
                     draws = [seed, crc32(f"{sender}>{receiver}".encode())]
                     channel = _Channel(link.bandwidth_bps, link.latency.sampler(draws))
-                self._channels[self._nodes[sender].rank, self._nodes[receiver].rank] = channel
+                self._nodes[sender].channels[receiver] = channel
         self._port_code = {
             name: code for code, name in enumerate(trace_names(wiring)) if code >= len(wiring)
         }
@@ -287,7 +282,7 @@ class Kernel:
             self._trace.flush_if_full()
             if progress:
                 progress(self._progress())
-            if until_ns is not None and self._now > until_ns:
+            if until_ns is not None and self._clock.now > until_ns:
                 raise EndlessRunError(
                     f"the run has not ended after {until_ns / 1e9:g} virtual seconds"
                 )
@@ -304,28 +299,29 @@ class Kernel:
         )
 
     def _progress(self) -> Progress:
-        return Progress(virtual_ns=self._now, tuples=self._tuples, messages=self._messages)
+        return Progress(
+            virtual_ns=int(self._clock.now), tuples=self._tuples, messages=self._messages
+        )
 
     # A message's life, in order: post, (credit), transmit, reach, arrive, start, sync, complete.
 
-    def _post(self, letter: _Letter) -> None:
+    def _post(self, letter: _Letter, now: int) -> None:
         self._messages += 1
         receiver = letter.receiver
         if letter.sender.site is not receiver.site:
             self._nbytes += letter.nbytes
         if letter.port == FEEDBACK:
-            self._transmit(letter)
+            self._transmit(letter, now)
         elif receiver.credits:
             receiver.credits -= 1
-            self._transmit(letter)
+            self._transmit(letter, now)
         else:
             receiver.waiting.append(letter)
             letter.sender.unsent += 1
 
-    def _transmit(self, letter: _Letter) -> None:
+    def _transmit(self, letter: _Letter, now: int) -> None:
         """Send *letter* off as soon as its sender's port is free (see `netsim.network`)."""
-        now = self._now
-        channel = self._channels[letter.sender.rank, letter.receiver.rank]
+        channel = letter.sender.channels[letter.receiver.name]
         draw_ns = channel.draw_ns
         if draw_ns is None:
             letter.left_ns = now
@@ -344,32 +340,28 @@ class Kernel:
         channel.last_first_bit_ns = first_bit_ns
         self._at(first_bit_ns, self._reach, letter)
 
-    def _reach(self, letter: _Letter) -> None:
+    def _reach(self, letter: _Letter, now: int) -> None:
         """Receive the first bit at the receiver's port; the message arrives with the last one."""
         site = letter.receiver.site
         free_ns = site.ingress_free_ns
-        now = letter.at_ns
         in_ns = (free_ns if free_ns > now else now) + letter.tx_ns
         site.ingress_free_ns = in_ns
         self._at(in_ns, self._arrive, letter)
 
-    def _arrive(self, letter: _Letter) -> None:
-        self._now = letter.arrived_ns = now = letter.at_ns
+    def _arrive(self, letter: _Letter, now: int) -> None:
+        letter.arrived_ns = now
         node = letter.receiver
         letter.ticket = self._tickets
         self._tickets += 1
-        self._host.submit(
-            letter.ticket, node.name, letter.sender.name, letter.port, letter.handle, now
-        )
+        self._submit(letter.ticket, node.name, letter.sender.name, letter.port, letter.handle, now)
         letter.handle = None
         node.inbox.append(letter)
         if not node.busy and not node.unsent:
-            self._start(node)
+            self._start(node, now)
 
-    def _start(self, node: _Node) -> None:
+    def _start(self, node: _Node, now: int) -> None:
         """Serve the first message in the inbox of *node*, now or when its site has a core."""
         node.busy = True
-        now = self._now
         site = node.site
         if not site.free_cores:
             heappush(site.ready, (now, node.rank, node))
@@ -379,32 +371,31 @@ class Kernel:
         letter.started_ns = now
         if letter.sender is not node and letter.port != FEEDBACK:
             if node.waiting:
-                self._admit(node.waiting.popleft())
+                self._admit(node.waiting.popleft(), now)
             else:
                 node.credits += 1
         profile = node.profile
         floor = profile.local_ns if letter.sender.site is site else profile.floor_ns
         self._at(now + floor(letter.rows, letter.nbytes), self._sync, letter)
 
-    def _admit(self, letter: _Letter) -> None:
+    def _admit(self, letter: _Letter, now: int) -> None:
         """Transmit a message that waited for room; its sender goes on if none of its others do."""
-        self._transmit(letter)
+        self._transmit(letter, now)
         sender = letter.sender
         sender.unsent -= 1
         if not sender.unsent:
-            self._set_timers(sender, sender.delayed_timers)
+            self._set_timers(sender, sender.delayed_timers, now)
             sender.delayed_timers = []
-            # As an event of its own: a chain of blocked senders would otherwise recurse.
-            self._at(self._now, self._resume, _Resumption(letter))
+            if sender.inbox:
+                # As an event of its own: a chain of blocked senders would otherwise recurse.
+                self._at(now, self._resume, _Resumption(letter))
 
-    def _resume(self, resumption: _Resumption) -> None:
-        self._now = resumption.at_ns
+    def _resume(self, resumption: _Resumption, now: int) -> None:
         sender = resumption.sender
         if sender.inbox and not sender.busy and not sender.unsent:
-            self._start(sender)
+            self._start(sender, now)
 
-    def _sync(self, letter: _Letter) -> None:
-        self._now = letter.at_ns
+    def _sync(self, letter: _Letter, now: int) -> None:
         node = letter.receiver
         if node.only_emits:
             letter.reply = _NO_REPLY
@@ -415,17 +406,17 @@ class Kernel:
                 or self._unfetched_bytes > _UNFETCHED_BYTES
             ):
                 self._fetch()
-            self._complete(letter)
+            self._complete(letter, now)
             return
-        letter.reply = reply = self._host.reply(letter.ticket)
+        letter.reply = reply = self._reply(letter.ticket)
         profile = node.profile
-        extra_ns = profile.work_ns(reply.work)
+        extra_ns = 0 if reply.work is NO_WORK else profile.work_ns(reply.work)
         if profile.charges_senders:
             extra_ns += self._sending_ns(node, reply.sends)
         if extra_ns:
-            self._at(self._now + extra_ns, self._complete, letter)
+            self._at(now + extra_ns, self._complete, letter)
         else:
-            self._complete(letter)
+            self._complete(letter, now)
 
     def _fetch(self) -> None:
         """Collect what actors that only emit have emitted meanwhile, in virtual order.
@@ -433,7 +424,7 @@ class Kernel:
         Raise :exc:`ValueError` when one asked for something else.
         """
         while self._unfetched:
-            reply = self._host.reply(self._unfetched.popleft())
+            reply = self._reply(self._unfetched.popleft())
             if reply.sends or reply.timers or reply.work != NO_WORK:
                 raise ValueError("an actor declared to only emit asked for something else")
             self._collect(reply.emitted)
@@ -449,12 +440,12 @@ class Kernel:
         ]
         return node.profile.sent_ns(rows, len(leaving), sum(leaving))
 
-    def _complete(self, letter: _Letter) -> None:
+    def _complete(self, letter: _Letter, now: int) -> None:
         node, sender, reply = letter.receiver, letter.sender, letter.reply
-        self._now = self._end_ns = now = letter.at_ns
+        self._end_ns = now
         if sender is not node:
             self._served += 1
-        self._record((
+        self._record(pack_row(
             sender.rank, node.rank,
             # A timer's port ends in its name, and so has no code of its own.
             self._port_code.get(letter.port, self._timer_code),
@@ -466,24 +457,23 @@ class Kernel:
         for sent in reply.sends:
             content = (sent.port, now, sent.handle, sent.nbytes, sent.rows, sent.span)
             for name in sent.receivers:
-                self._post(_Letter(node, self._nodes[name], *content))
+                self._post(_Letter(node, self._nodes[name], *content), now)
             if node.is_source:
                 self._tuples += sent.rows
         if node.unsent:
             # A blocked source must not run on: its clock waits with it.
             node.delayed_timers += reply.timers
         elif reply.timers:
-            self._set_timers(node, reply.timers)
+            self._set_timers(node, reply.timers, now)
         node.busy = False
         site = node.site
         site.free_cores += 1
         if site.ready:
-            self._start(heappop(site.ready)[2])
+            self._start(heappop(site.ready)[2], now)
         if node.inbox and not node.unsent:
-            self._start(node)
+            self._start(node, now)
 
-    def _set_timers(self, node: _Node, timers: list[tuple[int, str]]) -> None:
-        now = self._now
+    def _set_timers(self, node: _Node, timers: list[tuple[int, str]], now: int) -> None:
         for at_ns, name in timers:
             letter = _Letter(node, node, TIMER + name, now)
             self._at(at_ns if at_ns > now else now, self._arrive, letter)

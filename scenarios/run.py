@@ -27,7 +27,7 @@ from netsim.cost import load_profile, operator_profiles
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
 from netsim.outcome import Outcome, Progress
-from netsim.trace import Trace, trace_names
+from netsim.trace import Trace, pack_row, trace_names
 from scenarios.config import build_network
 from scenarios.plan import Plan
 from scenarios.results import Histogram, ResultWriter
@@ -230,7 +230,7 @@ def _write_down(
         for entry in run.entries():
             if isinstance(entry, np.ndarray):
                 for row in entry.tolist():
-                    trace.record(tuple(row))
+                    trace.record(pack_row(*row))
                 trace.flush_if_full()
             else:
                 results.collect(entry)

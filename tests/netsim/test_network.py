@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.protocol import ActorSpec
+from actors.protocol import ActorSpec, Wiring
 from netsim.network import (
     PRESETS,
     Latency,
@@ -150,8 +150,9 @@ def test_a_full_mesh_gives_the_run_of_a_graph_with_every_edge(
         "e": ActorSpec(actor=Recorder),
         "f": ActorSpec(actor=Recorder),
     }
-    to_workers, to_recorders = {"out": ("c", "d")}, {"on": ("e", "f")}
-    wiring: dict[str, dict[str, tuple[str, ...]]] = {
+    to_workers: dict[str, tuple[str, ...]] = {"out": ("c", "d")}
+    to_recorders: dict[str, tuple[str, ...]] = {"on": ("e", "f")}
+    wiring: Wiring = {
         "a": to_workers, "b": to_workers, "c": to_recorders, "d": to_recorders, "e": {}, "f": {},
     }  # fmt: skip
     path = tmp_path_factory.mktemp("mesh") / "trace.parquet"

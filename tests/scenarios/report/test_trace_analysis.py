@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsim.trace import COLUMNS, Trace
+from netsim.trace import COLUMNS, Trace, pack_row
 from scenarios.report import run_analysis
 from scenarios.report.run_analysis import TimeBins, analyse_trace
 
@@ -48,7 +48,9 @@ def write_trace(path: Path, journal: list[Row]) -> None:
     for seq, row in enumerate(journal):
         port = len(ACTORS) + row.port
         trace.record(
-            (row.sender, row.receiver, port, seq, row.nbytes, 1, row.last, row.last, *row.times)
+            pack_row(
+                row.sender, row.receiver, port, seq, row.nbytes, 1, row.last, row.last, *row.times
+            )
         )
     trace.close()
 
