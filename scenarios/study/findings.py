@@ -286,7 +286,7 @@ def _ratio(a: float | None, b: float | None) -> float | None:
 def _holds(claim: Claim, values: Sequence[float]) -> bool:
     slack = claim.slack
     if claim.above:
-        return all(value > 1 - slack for value in values) and any(value > 1 for value in values)
+        return min(values) > 1 - slack and max(values) > 1 + slack
     if claim.at_least is not None:
         return min(values) >= _below(claim.at_least, slack)
     if claim.at_most is not None:

@@ -136,8 +136,8 @@ class Claim(Section):
     at_least, at_most
         Every value is.
     slack
-        Share that counts as no difference: a step may go against the trend by so much, the whole
-        trend must be more.
+        Share that counts as no difference: a step may go against the trend by so much, or one value
+        of the first lie below the second's; the whole trend, or the largest lead, must be more.
     why
         Why it does not hold here, where that is known.
     """

@@ -151,12 +151,14 @@ def test_a_claim_holds_of_some_results_and_is_broken_by_others(
 
 
 def check_above(one: Judged) -> None:
-    """Swap the two curves, at one place and at all; let them coincide."""
+    """Swap the two curves, at one place and at all; let them coincide, or hardly differ."""
     count = len(one.places)
     high, low, same = [0.9] * count, [0.3] * count, [0.6] * count
     assert one.holds(high, low) is True
     assert one.holds(low, high) is False
     assert one.holds(same, same) is False
+    hardly = [0.6 * (1 + 0.9 * one.claim.slack)] * count
+    assert one.holds(hardly, same) is False, "a difference within the slack is none"
     for i in range(count):
         crossed = [high.copy(), low.copy()]
         crossed[0][i] = 0.5 * low[i]
