@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from joins.errors import JoinsimError
@@ -62,10 +63,10 @@ def reproduce(
     directory = Path(out) if out else RUNS / f"reproduce-{paper}" / scale
     open_run_directory(directory, _MARK)
     replay = f"joinsim reproduce {paper} --scale {scale}" + (f" --out {out}" if out else "")
-    studies: list[Reproduced] = []
+    result = _Reproduction(paper=paper, scale=scale, studies=())
+    result.write_json(directory, replay)
     for study in _run_studies(names, scale, directory, fresh, observer):
-        studies.append(study)
-        result = _Reproduction(paper=paper, scale=scale, studies=tuple(studies))
+        result = replace(result, studies=(*result.studies, study))
         result.write_json(directory, replay)
     finished = Reproduction(result, directory, replay)
     finished.write()

@@ -38,9 +38,7 @@ def new_run_directory(scenario: str, seed: int, out: Path | None) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         _clear(directory)
-        probe = directory / ".writable"
-        probe.touch()
-        probe.unlink()
+        _check_writable(directory)
         if out is None:
             _link_latest(directory)
     except OSError as error:
@@ -58,7 +56,7 @@ def open_run_directory(directory: Path, mark: str) -> Path:
         raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / mark).touch()
+        _check_writable(directory)
     except OSError as error:
         raise OutputError(f"cannot write to {directory}: {error.strerror}") from None
     return directory
@@ -70,6 +68,13 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False)
     unfinished.write_text(f"{text}\n", encoding="utf-8")
     unfinished.replace(path)
+
+
+def _check_writable(directory: Path) -> None:
+    """Raise :exc:`OSError` where no file can be made."""
+    probe = directory / ".writable"
+    probe.touch()
+    probe.unlink()
 
 
 def _is_run(directory: Path) -> bool:

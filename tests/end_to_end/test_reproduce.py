@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import joinsim as js
+from joinsim import Scenario
 from scenarios import scenario_files
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
@@ -152,6 +154,29 @@ def test_a_study_that_is_complete_is_not_run_again(
     changed = joinsim("reproduce", "panjoin", "--out", "out", "--json")
     assert [old != new for old, new in zip(before, finished(), strict=True)] == [True, False]
     assert changed.json["counts"]["tested"] == 2
+
+
+def test_an_interrupted_reproduction_goes_on_where_it_stopped(
+    joinsim: Command, catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Scenario.run
+
+    def interrupted(scenario: Scenario, **options: Any) -> Any:
+        if scenario.source == "panjoin-two":
+            raise KeyboardInterrupt
+        return run(scenario, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Scenario, "run", interrupted)
+        assert joinsim("reproduce", "panjoin", "--out", "out").code == 3
+    so_far = json.loads((tmp_path / "out" / "reproduce.json").read_text())
+    assert [study["name"] for study in so_far["studies"]] == ["panjoin-one"]
+    first = tmp_path / "out" / "panjoin-one" / "points" / "001" / "run.json"
+    before = first.stat().st_mtime_ns
+    said = joinsim("reproduce", "panjoin", "--out", "out", "--json")
+    assert said.code == 0
+    assert said.json["counts"]["tested"] == 3
+    assert first.stat().st_mtime_ns == before
 
 
 def test_a_claim_that_is_reworded_is_judged_anew_without_a_run(
