@@ -51,6 +51,8 @@ _SEQ_BITS = 40
 """An event's priority is (rank << 40) + seq: so a sender's first 10^12 messages stay in order."""
 
 _NO_REPLY = Reply()
+_NOTHING = Sent("", (), None, 0, 0, NO_SPAN)
+"""What a timer carries."""
 
 
 class _Site:
@@ -106,10 +108,7 @@ class _Letter:
         receiver: _Node,
         port: str,
         now: int,
-        handle: Any = None,
-        nbytes: int = 0,
-        rows: int = 0,
-        span: tuple[int, int] = NO_SPAN,
+        sent: Sent = _NOTHING,
     ) -> None:
         self.sender = sender
         self.receiver = receiver
@@ -117,42 +116,32 @@ class _Letter:
         self.seq = sender.seq
         sender.seq += 1
         self.priority = (sender.rank << _SEQ_BITS) + self.seq
-        self.handle = handle
-        self.nbytes = nbytes
-        self.rows = rows
-        self.span = span
+        self.handle = sent.handle
+        self.nbytes = sent.nbytes
+        self.rows = sent.rows
+        self.span = sent.span
         self.sent_ns = self.left_ns = now
 
 
-class _Resumption:
-    """The event in which a sender that was blocked goes on; *letter* was the last to have room."""
-
-    __slots__ = ("priority", "sender")
-
-    def __init__(self, letter: _Letter) -> None:
-        self.sender = letter.sender
-        self.priority = letter.priority
-
-
-_Action = Callable[[Any, int], None]
-"""What happens to an event, at a virtual time."""
+_Action = Callable[[_Letter, int], None]
+"""What happens to a message at a virtual time."""
 
 
 class _Clock(simpy.Environment):
     """Virtual time from 0 on, in nanoseconds: simpy's, with its queue in its order.
 
-    Every event happens, and has one action: so the queue has the action itself, and none of what
-    `simpy.Event` has for failures, conditions and processes.
+    Every event happens, and is one action on one message: so the queue has these themselves, and
+    none of what `simpy.Event` has for failures, conditions and processes.
     """
 
     def __init__(self) -> None:
         super().__init__(initial_time=0)
-        self._events = cast(list[tuple[int, int, int, _Action, Any]], self._queue)
+        self._events = cast(list[tuple[int, int, int, _Action, _Letter]], self._queue)
 
-    def at(self, at_ns: int, action: _Action, event: Any) -> None:
-        """Have *action* happen to *event* at *at_ns*; of one time, the least priority is first."""
+    def at(self, at_ns: int, action: _Action, letter: _Letter) -> None:
+        """Have *action* happen to *letter* at *at_ns*; of one time, the least priority is first."""
         # As `schedule` does, whose priorities are two, urgent and normal; any number serves.
-        heappush(self._events, (at_ns, event.priority, next(self._eid), action, event))
+        heappush(self._events, (at_ns, letter.priority, next(self._eid), action, letter))
 
     def advance(self, events: int) -> bool:
         """Process the next *events*; return whether there were as many."""
@@ -160,8 +149,8 @@ class _Clock(simpy.Environment):
         for _ in range(events):
             if not queue:
                 return False
-            self._now, _, _, action, event = heappop(queue)
-            action(event, self._now)
+            self._now, _, _, action, letter = heappop(queue)
+            action(letter, self._now)
         return True
 
 
@@ -388,10 +377,11 @@ class Kernel:
             sender.delayed_timers = []
             if sender.inbox:
                 # As an event of its own: a chain of blocked senders would otherwise recurse.
-                self._at(now, self._resume, _Resumption(letter))
+                self._at(now, self._resume, letter)
 
-    def _resume(self, resumption: _Resumption, now: int) -> None:
-        sender = resumption.sender
+    def _resume(self, letter: _Letter, now: int) -> None:
+        """Let the sender of *letter*, the last of its messages that waited for room, go on."""
+        sender = letter.sender
         if sender.inbox and not sender.busy and not sender.unsent:
             self._start(sender, now)
 
@@ -455,9 +445,8 @@ class Kernel:
         if reply.emitted:
             self._collect(reply.emitted)
         for sent in reply.sends:
-            content = (sent.port, now, sent.handle, sent.nbytes, sent.rows, sent.span)
             for name in sent.receivers:
-                self._post(_Letter(node, self._nodes[name], *content), now)
+                self._post(_Letter(node, self._nodes[name], sent.port, now, sent), now)
             if node.is_source:
                 self._tuples += sent.rows
         if node.unsent:

@@ -72,7 +72,7 @@ class Trace:
                 for name in COLUMNS
             ]
         )
-        # Sequence numbers and times differ little from row to row: an eighth of the bytes.
+        # Sequence numbers and times differ little from row to row: their differences are short.
         self._writer = path and pq.ParquetWriter(
             path,
             self._schema,
