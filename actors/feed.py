@@ -64,8 +64,8 @@ class StreamFile:
         segments = sorted(self.directory.glob("*.parquet"))
         if not segments:
             raise DataError(
-                f"stream {self.schema.stream!r}: no Parquet segment in {self.directory}; on a "
-                "cluster the folder must be reachable from every node"
+                f"stream {self.schema.stream!r}: no Parquet segment in {self.directory}; if it "
+                "was deleted, prepare it again; on a cluster every node must reach the folder"
             )
         for path in segments:
             with _opened(path) as file:

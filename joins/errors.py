@@ -1,4 +1,4 @@
-"""The base of every error that a person can mend, and that of data."""
+"""The base of every error that a person can mend, and those of data and of output."""
 
 from __future__ import annotations
 
@@ -12,3 +12,7 @@ class JoinsimError(Exception):
 
 class DataError(JoinsimError):
     """The data, or a request about it, is not usable; the message names file and remedy."""
+
+
+class OutputError(JoinsimError):
+    """A file or folder that cannot be written to; the message names it and the remedy."""

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from actors.hosting.processes import RayUnavailableError
-    from joins.errors import JoinsimError
+    from joins.errors import JoinsimError, OutputError
     from joins.queries.query import QueryError
     from joinsim import checks
     from joinsim._calibration import Calibration, calibrate
@@ -38,20 +38,18 @@ if TYPE_CHECKING:
     from joinsim._scenario import Scenario
     from joinsim._streams import prepare, synthetic
     from netsim.network import NetworkError
-    from scenarios.run_directory import OutputError
     from scenarios.scenario_files import ConfigError
     from spark_bridge.errors import DataError, EngineUnavailable
     from topologies.topology import Topology, TopologyError
 
 _HOMES = {
-    "joins.errors": ("JoinsimError",),
+    "joins.errors": ("JoinsimError", "OutputError"),
     "joins.queries.query": ("QueryError",),
     "actors.hosting.processes": ("RayUnavailableError",),
     "netsim.network": ("NetworkError",),
     "topologies.topology": ("Topology", "TopologyError"),
     "spark_bridge.errors": ("DataError", "EngineUnavailable"),
     "scenarios.scenario_files": ("ConfigError",),
-    "scenarios.run_directory": ("OutputError",),
     "joinsim._catalog": ("TopologyInfo", "scenario", "scenarios", "show", "topologies"),
     "joinsim._outcomes": ("Comparison", "EngineComparison", "Reproduction", "Run", "StudyRun"),
     "joinsim._reproduction": ("reproduce",),

@@ -1,7 +1,8 @@
 """The console command, also as ``python -m joinsim``.
 
-Ctrl-C may come in the seconds before everything is imported. SIGTERM is treated like it: otherwise
-whoever ends the command would have to end what it has started.
+Ctrl-C may come in the seconds before everything is imported. SIGTERM, and SIGHUP of a terminal that
+closes, are treated like it: otherwise whoever ends the command would have to end what it has
+started.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ _EXIT_STOPPED = 3  # `joinsim.cli.EXIT_STOPPED`, which must not be imported yet
 def main() -> None:
     """Run the command line, see `joinsim.cli.main`."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which is how nohup has it
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         from joinsim.cli import main as run
     except KeyboardInterrupt:

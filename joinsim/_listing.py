@@ -14,6 +14,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from joins.errors import OutputError
+from joins.whole_files import write_text
+
 _ROOT = Path(__file__).resolve().parents[1]
 _PACKAGES = ("joinsim", "scenarios", "spark_bridge", "topologies", "netsim", "actors", "joins")
 _STORED = 4
@@ -30,11 +33,9 @@ def listing() -> dict[str, Any]:
     from joinsim._catalog import describe_all
 
     listed = describe_all()
-    with suppress(OSError):  # no folder to write to: it is made anew each time
+    with suppress(OSError, OutputError):  # no folder to write to: it is made anew each time
         folder.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps(listed), encoding="utf-8")
-        unfinished.replace(path)
+        write_text(path, json.dumps(listed))
         for old in sorted(folder.glob("list-*.json"), key=os.path.getmtime)[:-_STORED]:
             old.unlink()
     return listed

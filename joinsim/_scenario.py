@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from scenarios.many_runs import Preparation, Prepare
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import Plan, make_plan
 from scenarios.run import execute
-from scenarios.run_directory import new_run_directory
+from scenarios.run_directory import run_directory
 from scenarios.run_json import write_run_json
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import prepare_streams
@@ -167,18 +168,18 @@ class Scenario:
         chosen = candidates(self.base, topologies, self.settings)
         with self.observer.preparing() as progress:
             plans, refused = plan_all(chosen, self._preparation or Preparation(progress))
-        folder, directory = self._directory(out, "compare-")
         replay = self._replay()
-        with self.observer.points(len(plans)) as line:
-            compared = run_all(
-                plans,
-                refused,
-                directory,
-                on_point=line.on_point,
-                replay=replay_alone or (lambda config: replay),
-            )
-        finished = Comparison(compared, directory, replay, folder)
-        finished.write()
+        with self._directory(out, "compare-") as (folder, directory):
+            with self.observer.points(len(plans)) as line:
+                compared = run_all(
+                    plans,
+                    refused,
+                    directory,
+                    on_point=line.on_point,
+                    replay=replay_alone or (lambda config: replay),
+                )
+            finished = Comparison(compared, directory, replay, folder)
+            finished.write()
         return finished
 
     def compare_engines(
@@ -212,20 +213,20 @@ class Scenario:
 
         chosen = find_engines(engines)
         plan = self.prepare()
-        folder, directory = self._directory(out, "engines-")
         finished: EngineComparison | None = None
-        try:
-            with self.observer.points(len(chosen)) as line:
-                for compared in compare_engines(
-                    plan, chosen, directory, limit_s=limit_s, on_engine=line.on_point
-                ):
-                    finished = EngineComparison(compared, directory, self._replay(), folder)
-                    compared.write_json(directory, finished.replay)
-        finally:  # Ctrl-C loses none of the engines that have run
-            if finished is not None:
-                finished.report(directory)
-                if on_result is not None:
-                    on_result(finished)
+        with self._directory(out, "engines-") as (folder, directory):
+            try:
+                with self.observer.points(len(chosen)) as line:
+                    for compared in compare_engines(
+                        plan, chosen, directory, limit_s=limit_s, on_engine=line.on_point
+                    ):
+                        finished = EngineComparison(compared, directory, self._replay(), folder)
+                        compared.write_json(directory, finished.replay)
+            finally:  # Ctrl-C loses none of the engines that have run
+                if finished is not None:
+                    finished.report(directory)
+                    if on_result is not None:
+                        on_result(finished)
         assert finished is not None
         return finished
 
@@ -280,41 +281,44 @@ class Scenario:
             return f"joinsim run {self.source} --scale {self.scale} --seed {seed}"
         return f"joinsim.run(query, streams, topology={self.config.topology!r}, seed={seed})"
 
+    @contextmanager
     def _directory(
         self, out: str | Path | None, kind: str = ""
-    ) -> tuple[TemporaryDirectory[str] | None, Path]:
-        """Return the folder of a run; where it is temporary, also what removes it."""
+    ) -> Iterator[tuple[TemporaryDirectory[str] | None, Path]]:
+        """Yield the folder of a run; where it is temporary, also what removes it."""
         if out is not None or self.keep:
-            name = kind + self.config.name
-            return None, new_run_directory(name, self.config.seed, Path(out) if out else None)
-        folder = TemporaryDirectory(prefix="joinsim-")
-        return folder, Path(folder.name)
+            place = Path(out) if out else None
+            with run_directory(kind + self.config.name, self.config.seed, place) as directory:
+                yield None, directory
+        else:
+            folder = TemporaryDirectory(prefix="joinsim-")
+            yield folder, Path(folder.name)
 
     def _run(self, plan: Plan, out: str | Path | None) -> Run:
         """Run what was prepared, write ``run.json`` and the report, and return the run."""
-        folder, directory = self._directory(out)
         replay = self._replay()
-        self.observer.planned(plan)
-        with self.observer.running(plan) as line:
-            report = execute(plan, directory, on_run=line.on_run, on_judge=line.on_judge)
-        write_run_json(report, replay)
-        if folder is None:
-            from scenarios.report.pages import write_report
+        with self._directory(out) as (folder, directory):
+            self.observer.planned(plan)
+            with self.observer.running(plan) as line:
+                report = execute(plan, directory, on_run=line.on_run, on_judge=line.on_judge)
+            write_run_json(report, replay)
+            if folder is None:
+                from scenarios.report.pages import write_report
 
-            write_report(report, directory / "report.html", replay)
+                write_report(report, directory / "report.html", replay)
         return Run(report, replay, folder)
 
     def _run_study(self, study: Study, out: str | Path | None) -> StudyRun:
         with self.observer.preparing() as progress:
             plans = plan_points(study, Preparation(progress))
-        folder, directory = self._directory(out)
-        self.observer.study(study)
-        with self.observer.points(len(study.points)) as line:
-            findings = run_points(
-                study, plans, directory, on_point=line.on_point, replay=self._replay_point
-            )
-        finished = StudyRun(findings, directory, self._replay(), folder)
-        finished.write()
+        with self._directory(out) as (folder, directory):
+            self.observer.study(study)
+            with self.observer.points(len(study.points)) as line:
+                findings = run_points(
+                    study, plans, directory, on_point=line.on_point, replay=self._replay_point
+                )
+            finished = StudyRun(findings, directory, self._replay(), folder)
+            finished.write()
         return finished
 
     def _replay_point(self, point: Point) -> str:

@@ -480,6 +480,7 @@ def _guarded() -> Iterator[None]:
     goes to a file.
     """
     from joins.errors import JoinsimError
+    from joins.whole_files import FULL, output_error
 
     try:
         yield
@@ -488,12 +489,23 @@ def _guarded() -> Iterator[None]:
     except KeyboardInterrupt:
         _complain("stopped")
     except Exception as error:  # the last net: a person never sees a traceback
+        if isinstance(error, OSError) and error.errno in FULL:
+            _complain(str(output_error(error)))
+        else:
+            _complain(f"{type(error).__name__}: {error}\n{_save_traceback()}")
+    sys.exit(EXIT_STOPPED)
+
+
+def _save_traceback() -> str:
+    """Write the traceback of the current exception to a file, and return where it is."""
+    try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="joinsim-", suffix=".txt", delete=False
         ) as file:
             traceback.print_exc(file=file)
-        _complain(f"{type(error).__name__}: {error}\nThe traceback is in {file.name}")
-    sys.exit(EXIT_STOPPED)
+    except OSError as error:
+        return f"The traceback could not be saved: {error.strerror}"
+    return f"The traceback is in {file.name}"
 
 
 def _complain(message: str) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from actors.protocol import START, TIMER, Wiring
+from joins.whole_files import WholeTable
 
 COLUMNS = (
     "sender",
@@ -73,7 +73,7 @@ class Trace:
             ]
         )
         # Sequence numbers and times differ little from row to row: their differences are short.
-        self._writer = path and pq.ParquetWriter(
+        self._file = path and WholeTable(
             path,
             self._schema,
             compression="zstd",
@@ -83,6 +83,15 @@ class Trace:
         self.record = self._rows.append
         """Add one row, as `pack_row` has it."""
 
+    def __enter__(self) -> Trace:
+        """Return the trace itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Discard the file of a trace that was not closed."""
+        if self._file:
+            self._file.discard()
+
     def flush_if_full(self) -> None:
         """Move rows to disk when enough have gathered; call now and then."""
         if len(self._rows) >= _FLUSH_ROWS:
@@ -91,8 +100,8 @@ class Trace:
     def close(self) -> str:
         """Write what is left and return the digest (hexadecimal, 16 digits)."""
         self._flush()
-        if self._writer:
-            self._writer.close()
+        if self._file:
+            self._file.close()
         return self._hash.hexdigest()[:16]
 
     def _flush(self) -> None:
@@ -101,7 +110,7 @@ class Trace:
         packed = b"".join(self._rows)
         self._rows.clear()
         self._hash.update(packed)
-        if self._writer:
+        if self._file:
             rows = np.frombuffer(packed, "<i8").reshape(-1, len(COLUMNS))
             columns = [
                 pa.DictionaryArray.from_arrays(pa.array(rows[:, i], pa.int32()), self._names)
@@ -109,4 +118,4 @@ class Trace:
                 else pa.array(rows[:, i])
                 for i, name in enumerate(COLUMNS)
             ]
-            self._writer.write_table(pa.table(columns, schema=self._schema))
+            self._file.write(pa.table(columns, schema=self._schema))

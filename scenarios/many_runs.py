@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from joins.errors import OutputError
 from joins.queries.query import JoinQuery
+from joins.whole_files import write_text
 from scenarios.config import RunConfig
 from scenarios.measures import Parts, record
 from scenarios.plan import Plan
@@ -84,8 +86,10 @@ def run_one_of_many(
             passed=report.verdict.passed,
             claims_exact=report.verdict.claims_exact,
         )
+    except OutputError:  # the others have no room either
+        raise
     except Exception as error:  # one system's fault must not lose the others
-        (directory / "failure.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        write_text(directory / "failure.txt", traceback.format_exc())
         print(f"failed: {error}; see {directory / 'failure.txt'}", file=sys.stderr)
         result = Result(config=plan.config, failure=f"{type(error).__name__}: {error}")
     if not keep:

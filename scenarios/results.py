@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.results import Collected, Late, Output
+from joins.whole_files import WholeTable
 
 SUMMARY_SCHEMA = pa.schema(
     [
@@ -97,7 +99,7 @@ class _Columns:
         self._writing: Future[None] | None = None
         self._schema = schema
         # Ids hardly repeat within a group: a dictionary of them would only cost.
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=False)
+        self._file = WholeTable(path, schema, compression="zstd", use_dictionary=False)
         self._buffers, self._spare = (
             [np.empty(_GROUP_ROWS, f.type.to_pandas_dtype()) for f in schema] for _ in range(2)
         )
@@ -117,15 +119,19 @@ class _Columns:
     def close(self) -> None:
         self._flush()
         self._wait()
+        self._file.close()
+
+    def discard(self) -> None:
+        """Remove the file, unless it was closed."""
         self._thread.shutdown()
-        self._writer.close()
+        self._file.discard()
 
     def _flush(self) -> None:
         if self._rows:
             self._wait()
             columns = [buffer[: self._rows] for buffer in self._buffers]
             table = pa.table(columns, schema=self._schema)
-            self._writing = self._thread.submit(self._writer.write_table, table)
+            self._writing = self._thread.submit(self._file.write, table)
             self._buffers, self._spare = self._spare, self._buffers
         self._rows = 0
 
@@ -136,7 +142,7 @@ class _Columns:
 
 
 class ResultWriter:
-    """Takes what sinks emit; a context manager that closes its files.
+    """Takes what sinks emit; a context manager, whose files appear when it ends without an error.
 
     Parameters
     ----------
@@ -153,24 +159,34 @@ class ResultWriter:
     def __init__(self, directory: Path, *, streams: Sequence[str], pairs: bool) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._streams = streams
-        self._summaries = [
-            _Columns(summary_path(directory, stream), SUMMARY_SCHEMA)
-            for stream in range(len(streams))
-        ]
-        self._pairs = _Columns(pairs_path(directory), pairs_schema(streams)) if pairs else None
-        self._late = _Columns(late_path(directory), LATE_SCHEMA)
-        self._collectors = _Columns(collectors_path(directory), COLLECTORS_SCHEMA)
+        self._files: list[_Columns] = []
+        with ExitStack() as opened:
+
+            def columns(path: Path, schema: pa.Schema) -> _Columns:
+                self._files.append(_Columns(path, schema))
+                opened.callback(self._files[-1].discard)
+                return self._files[-1]
+
+            self._summaries = [
+                columns(summary_path(directory, stream), SUMMARY_SCHEMA)
+                for stream in range(len(streams))
+            ]
+            self._pairs = columns(pairs_path(directory), pairs_schema(streams)) if pairs else None
+            self._late = columns(late_path(directory), LATE_SCHEMA)
+            self._collectors = columns(collectors_path(directory), COLLECTORS_SCHEMA)
+            self._opened = opened.pop_all()
         self.produced = 0
 
     def __enter__(self) -> ResultWriter:
         """Return the writer itself."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Write what is left."""
-        for columns in [*self._summaries, self._pairs, self._late, self._collectors]:
-            if columns:
-                columns.close()
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        """Write what is left; after a *failure* discard every file."""
+        with self._opened:
+            if failure is None:
+                for columns in self._files:
+                    columns.close()
 
     def collect(self, outputs: list[Output | Late | Collected]) -> None:
         """Write *outputs*."""

@@ -102,8 +102,8 @@ def simulate(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None =
     wiring = graph.wiring
     sites = dict.fromkeys(graph.placement.values())
     profiles = operator_profiles(config.profile, plan.topology.name)
-    trace = Trace(trace_names(wiring), directory / "trace.parquet")
     with (
+        Trace(trace_names(wiring), directory / "trace.parquet") as trace,
         _host(plan, graph) as (host, memory),
         ResultWriter(directory, streams=plan.query.streams, pairs=pairs) as results,
     ):
@@ -225,8 +225,10 @@ def _write_down(
     run: LiveRun, names: list[str], directory: Path, *, streams: tuple[str, ...], pairs: bool
 ) -> None:
     """Fetch what the processes wrote down: results, and the trace process by process."""
-    trace = Trace(names, directory / "trace.parquet")
-    with ResultWriter(directory, streams=streams, pairs=pairs) as results:
+    with (
+        Trace(names, directory / "trace.parquet") as trace,
+        ResultWriter(directory, streams=streams, pairs=pairs) as results,
+    ):
         for entry in run.entries():
             if isinstance(entry, np.ndarray):
                 for row in entry.tolist():
@@ -234,7 +236,7 @@ def _write_down(
                 trace.flush_if_full()
             else:
                 results.collect(entry)
-    trace.close()
+        trace.close()
 
 
 def _outcome(measured: Measured) -> Outcome:

@@ -1,49 +1,62 @@
-"""Where a run leaves what it wrote."""
+"""Where a run leaves what it wrote, and how it says there that it has not finished."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from joins.errors import JoinsimError
+from joins.errors import OutputError
+from joins.whole_files import remove_unfinished, write_text, writing
 
 RUNS = Path("runs")
+UNFINISHED = "unfinished.txt"
+"""File in the directory of a run that goes on, or that was interrupted."""
 POINTS = "points"
 """Folder, in the directory of several runs, with a folder for each."""
 
 _REPLACED = (
     "run.json", "report.html", "results.parquet", "compare.json", "compare.html", "compare.png",
-    "study.json", "study.html", "study.png",
+    "study.json", "study.html", "study.png", "failure.txt",
+    "trace.parquet", "probes-*.parquet", "late.parquet", "collectors.parquet",
 )  # fmt: skip
 
 
-class OutputError(JoinsimError):
-    """A place that cannot be written to; names it."""
+@contextmanager
+def run_directory(scenario: str, seed: int, out: Path | None) -> Iterator[Path]:
+    """Make and yield the directory of a new run, linked as ``runs/latest`` unless *out* is given.
 
+    While the run lasts, the directory has a file `UNFINISHED` that says so. It goes when the block
+    ends without an error: where it is found, the run goes on or was interrupted. The process also
+    has a lock on it, so that no other run writes into the same directory. The system releases a
+    lock when its owner dies, however that happens, which no file with a process id can promise.
 
-def new_run_directory(scenario: str, seed: int, out: Path | None) -> Path:
-    """Make and return the directory of a new run, linked as ``runs/latest`` unless *out* is given.
-
-    Raise :exc:`OutputError` naming a directory that cannot be written, or one that holds
-    something that is not a run.
+    Raise :exc:`OutputError` naming a directory that cannot be written to, that holds something that
+    is not a run, or that another run is writing to.
     """
     directory = out or RUNS / scenario / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-s{seed}"
-    if directory.is_dir() and any(directory.iterdir()) and not _is_run(directory):
-        raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
-    try:
+    with writing(directory):
+        if directory.is_dir() and any(directory.iterdir()) and not _is_run(directory):
+            raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
         directory.mkdir(parents=True, exist_ok=True)
-        _clear(directory)
-        _check_writable(directory)
-        if out is None:
-            _link_latest(directory)
-    except OSError as error:
-        raise OutputError(f"cannot write to {directory}: {error.strerror}") from None
-    return directory
+        mark = _lock(directory)
+    with mark:
+        with writing(directory / UNFINISHED):
+            mark.truncate(0)
+            mark.write(_says_unfinished())
+        with writing(directory):
+            _clear(directory)
+            if out is None:
+                _link_latest(directory)
+        yield directory
+        (directory / UNFINISHED).unlink(missing_ok=True)
 
 
 def open_run_directory(directory: Path, mark: str) -> Path:
@@ -54,39 +67,60 @@ def open_run_directory(directory: Path, mark: str) -> Path:
     """
     if directory.is_dir() and any(directory.iterdir()) and not (directory / mark).exists():
         raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
-    try:
+    with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
-        _check_writable(directory)
-    except OSError as error:
-        raise OutputError(f"cannot write to {directory}: {error.strerror}") from None
     return directory
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write *value* to *path*, whole, over what was there before."""
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    unfinished.write_text(f"{text}\n", encoding="utf-8")
-    unfinished.replace(path)
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def _check_writable(directory: Path) -> None:
-    """Raise :exc:`OSError` where no file can be made."""
-    probe = directory / ".writable"
-    probe.touch()
-    probe.unlink()
+def _lock(directory: Path) -> FileIO:
+    """Return the file `UNFINISHED`, made if it is not there, and locked until it is closed.
+
+    Raise :exc:`OutputError` naming the process that has locked it.
+    """
+    mark = (directory / UNFINISHED).open("ab+", buffering=0)
+    try:
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with mark:
+            mark.seek(0)
+            owner = mark.readline().decode().strip()
+        raise OutputError(
+            f"another run is writing to {directory} ({owner}): give another --out, or wait until "
+            "it is done"
+        ) from None
+    except OSError:
+        pass  # a disk without locks: nothing protects one run from another there
+    if os.fstat(mark.fileno()).st_nlink == 0:  # its owner finished after we had opened it
+        mark.close()
+        return _lock(directory)
+    return mark
+
+
+def _says_unfinished() -> bytes:
+    return (
+        f"process {os.getpid()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n"
+        "This run has not finished. If there is no such process any more, it was interrupted:\n"
+        "what is here is not complete; run it again.\n"
+    ).encode()
 
 
 def _is_run(directory: Path) -> bool:
     """Whether *directory* holds a run, finished or broken off."""
-    marks = ("run.json", "trace.parquet", "compare.json", "study.json", POINTS)
+    marks = (UNFINISHED, "run.json", "trace.parquet", "compare.json", "study.json", POINTS)
     return any((directory / mark).exists() for mark in marks)
 
 
 def _clear(directory: Path) -> None:
     """Take away what an earlier run left that this one might not replace."""
-    for name in _REPLACED:
-        (directory / name).unlink(missing_ok=True)
+    for pattern in _REPLACED:
+        for path in directory.glob(pattern):
+            path.unlink()
+    remove_unfinished(directory)
     if (directory / POINTS).is_dir():
         shutil.rmtree(directory / POINTS)
 

@@ -8,7 +8,6 @@ seed s + k.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Callable
 from inspect import signature
@@ -17,10 +16,10 @@ from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from joins.hashing import mix
+from joins.whole_files import WholeTable, writing
 from scenarios.quantities import Nanoseconds
 
 _CALL = re.compile(r"\s*(\w+)\s*\(([^()]*)\)\s*")
@@ -245,11 +244,10 @@ class SyntheticStream(BaseModel):
         digest = hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
         path = folder / f"synthetic-{digest}.parquet"
         if not path.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            fresh = path.with_suffix(f".{os.getpid()}")
+            with writing(folder):
+                folder.mkdir(parents=True, exist_ok=True)
             schema = pa.table(self.columns(rows=1)).schema
-            with pq.ParquetWriter(fresh, schema, compression="zstd") as writer:
+            with WholeTable(path, schema, compression="zstd") as file:
                 for first in range(0, self.rows, _BLOCK_ROWS):
-                    writer.write_table(pa.table(self.columns(first, _BLOCK_ROWS)))
-            fresh.replace(path)
+                    file.write(pa.table(self.columns(first, _BLOCK_ROWS)))
         return path

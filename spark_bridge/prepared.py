@@ -35,6 +35,7 @@ import pyarrow.parquet as pq
 
 from actors.feed import StreamFile
 from joins.batch import Schema
+from joins.whole_files import force_to_disk, write_text, writing
 from spark_bridge.errors import DataError
 
 FORMAT = 1
@@ -130,7 +131,7 @@ def save_summary(stream: PreparedStream, folder: Path, **origin: Any) -> None:
         **origin,
         "fingerprint": stream.fingerprint,
     }
-    (folder / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n")
+    write_text(folder / SUMMARY, json.dumps(summary, indent=2) + "\n")
 
 
 def load_stream(folder: str | Path) -> PreparedStream:
@@ -268,7 +269,16 @@ def building(out: Path, name: str) -> Iterator[Path]:
 
 
 def publish(built: Path, final: Path) -> None:
-    """Move the folder *built* to *final*, replacing what is there, in one step where possible."""
+    """Move the folder *built* to *final*, replacing what is there, in one step where possible.
+
+    Raise :exc:`OutputError` if that cannot be done.
+    """
+    with writing(final):
+        force_to_disk(built)
+        _replace(built, final)
+
+
+def _replace(built: Path, final: Path) -> None:
     if not final.exists():
         built.rename(final)
         return

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from actors.hosting.live.post import Served
+from joins.whole_files import write_text
 from netsim.cost import (
     GROUPS,
     OPERATORS,
@@ -165,4 +166,4 @@ def write_profile(profile: Calibrated, path: Path, comment: str) -> None:
     }
     for table, costs in tables.items():
         lines += ["", f"[{table}]", *(f"{key} = {value}" for key, value in vars(costs).items())]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_text(path, "\n".join(lines) + "\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from joins.hashing import mix
+from joins.whole_files import write_text
 from joins.window_join.cost_model import CALIBRATED_WINDOWS, MODELLED, MachineTimes, predict
 from joins.window_join.registry import IndexName, Making
 from joins.window_join.rows import Rows, make_rows
@@ -167,13 +168,13 @@ def calibrate_window_joins() -> dict[IndexName, MachineTimes]:
 
 
 def append_times(times: dict[IndexName, MachineTimes], path: Path) -> None:
-    """Write *times* into the profile *path*."""
+    """Add *times* to the profile *path*."""
     lines: list[str] = []
     for index, constants in times.items():
         values = (f"{key} = {list(value)}" for key, value in vars(constants).items())
         lines += ["", f"[{WINDOW_JOINS}.{index}]", *values]
-    with path.open("a", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    write_text(path, before + "\n".join(lines) + "\n")
 
 
 def read_times(name_or_path: str | Path) -> dict[str, MachineTimes]:

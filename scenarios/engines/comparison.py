@@ -11,7 +11,9 @@ from typing import Any
 
 from actors.feed import Feed
 from joins.arrivals import Arrivals
+from joins.errors import OutputError
 from joins.oracle.expected import expected
+from joins.whole_files import write_text
 from scenarios.engines.engine import Engine, Measured
 from scenarios.engines.processes import within
 from scenarios.engines.streams import with_own_streams
@@ -164,9 +166,10 @@ def compare_engines(
                     comparison.add(engine.name, _run(engine, plan, folder / engine.name, limit_s))
                 except (EngineFailed, DataError) as error:
                     comparison.failed[engine.name] = str(error)
+                except OutputError:
+                    raise
                 except Exception as error:  # a fault of one engine does not affect the others
-                    log = directory / f"{engine.name}.txt"
-                    log.write_text(traceback.format_exc(), encoding="utf-8")
+                    write_text(directory / f"{engine.name}.txt", traceback.format_exc())
                     comparison.failed[engine.name] = f"{type(error).__name__}: {error}"
             comparison.waiting.remove(engine.name)
             yield comparison

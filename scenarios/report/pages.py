@@ -12,6 +12,7 @@ from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from joins.whole_files import whole_file, write_text
 from scenarios.engines.comparison import EngineComparison
 from scenarios.formatting import (
     VERDICT_WORDS,
@@ -34,7 +35,6 @@ from scenarios.report.result_tables import (
 from scenarios.report.run_analysis import STAGES
 from scenarios.report.summary import describe_verdict, settings_tables
 from scenarios.run import Report
-from scenarios.run_directory import OutputError
 from scenarios.run_json import summary
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import Reproduction, count_claims
@@ -127,7 +127,7 @@ def write_reproduction_page(reproduction: Reproduction, directory: Path, replay:
         *(["\n".join(["What went wrong:", "", *mistakes])] if mistakes else []),
         str(counts),
     ]
-    _write_text(directory / "reproduction.md", "\n\n".join(parts) + "\n")
+    write_text(directory / "reproduction.md", "\n\n".join(parts) + "\n")
     studies = []
     for study in reproduction.studies:
         svg, claims = None, None
@@ -246,7 +246,8 @@ def _draw(draw: Callable[[], Figure], description: str, png: Path) -> Markup:
 
     with style():
         figure = draw()
-        figure.savefig(png, dpi=PNG_DPI, facecolor="white", metadata={})
+        with whole_file(png) as unfinished:
+            figure.savefig(unfinished, format="png", dpi=PNG_DPI, facecolor="white", metadata={})
         return Markup(svg_markup(figure, png.stem, description))
 
 
@@ -274,12 +275,5 @@ def _write_page(path: Path, template: str, **context: Any) -> Path:
         "table": lambda table: Markup(table.html()),
     }
     page = environment.get_template(template).render(colours=COLOURS, **context)
-    return _write_text(path, page)
-
-
-def _write_text(path: Path, text: str) -> Path:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+    write_text(path, page)
     return path

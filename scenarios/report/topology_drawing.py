@@ -17,6 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path as Curve
 
+from joins.whole_files import whole_file
 from scenarios.report.style import LIGHT, PNG_DPI, SERIES, style
 from scenarios.report.topology_layout import (
     BOX_HEIGHT,
@@ -28,7 +29,6 @@ from scenarios.report.topology_layout import (
     Wire,
     lay_out,
 )
-from scenarios.run_directory import OutputError
 from scenarios.scenario_files import ConfigError
 from topologies.actor_graph import ActorGraph
 
@@ -101,16 +101,14 @@ def draw_topology(graph: ActorGraph, title: str, path: Path) -> None:
     )
     with style():
         figure = _figure(lay_out(graph), title, looks)
-        try:
+        with whole_file(path) as unfinished:
             figure.savefig(
-                path,
+                unfinished,
                 format=suffix[1:],
                 dpi=PNG_DPI,
                 facecolor="white",
                 metadata=_UNDATED.get(suffix, {}),
             )
-        except OSError as error:
-            raise OutputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def load_figure(

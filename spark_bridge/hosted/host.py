@@ -30,9 +30,9 @@ from actors.feed import StreamFile
 from actors.source import ARRIVALS, Arriving, Feeding, TakesArrivals
 from actors.state import to_bytes
 from joins.arrivals import Arrivals
+from joins.whole_files import remove_unfinished, write_text
 from spark_bridge.errors import DataError, EngineUnavailable
 from spark_bridge.hosted.processor import Hosted, HostedQuery, StageProcessor
-from spark_bridge.hosted.results import remove_unfinished, whole_file
 from spark_bridge.hosted.shard import ROW, Letter, cut_into_stages, pack_letters
 from spark_bridge.runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
 
@@ -241,8 +241,7 @@ def claim_checkpoint(checkpoint: Path, description: Mapping[str, Any]) -> bool:
                 "another folder"
             )
         checkpoint.mkdir(parents=True, exist_ok=True)
-        with whole_file(about) as unfinished:
-            unfinished.write_text(json.dumps(wanted, indent=1))
+        write_text(about, json.dumps(wanted, indent=1))
         return False
     before = json.loads(about.read_text())
     if wanted != before:

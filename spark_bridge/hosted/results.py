@@ -9,9 +9,7 @@ is there twice.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.results import Late, Output
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Yield where to write; when all is written, it replaces *path*."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    yield unfinished
-    unfinished.replace(path)
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Delete what killed writers left in *folder*; call it while none is writing."""
-    for path in folder.glob(".*.[0-9]*"):
-        path.unlink()
+from joins.whole_files import whole_file
 
 
 def write_results(emitted: Sequence[Any], path: Path, *, pairs: bool) -> None:

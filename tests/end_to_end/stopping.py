@@ -37,7 +37,7 @@ def ray_coming_up(_: Path, run: psutil.Process) -> bool:
 
 def running(folder: Path, _: psutil.Process) -> bool:
     """Tell whether results are written, as they are from when the processes of Ray are up."""
-    return (folder / "run" / "probes-0.parquet").exists()
+    return any((folder / "run").glob(".probes-0.parquet.*"))
 
 
 def running_live(_: Path, run: psutil.Process) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from joins.errors import OutputError
 from joins.work import Work
 from netsim.cost import load_profile
 from netsim.network import PRESETS
@@ -18,7 +19,6 @@ from scenarios.report.pages import write_report
 from scenarios.report.style import COLOURS
 from scenarios.report.summary import describe_verdict, settings_tables
 from scenarios.run import Report
-from scenarios.run_directory import OutputError
 from scenarios.verdict import Check, Verdict
 from tests.scenarios.toy_run import (
     ToyParameters,
@@ -281,7 +281,7 @@ def test_a_run_without_files_of_results_has_a_page(good: Report, tmp_path: Path)
 def test_a_place_that_cannot_be_written_is_named(good: Report, tmp_path: Path) -> None:
     (tmp_path / "trace.parquet").write_bytes((good.directory / "trace.parquet").read_bytes())
     (tmp_path / "report.html").mkdir()
-    with pytest.raises(OutputError, match=r"cannot write .*report\.html: Is a directory"):
+    with pytest.raises(OutputError, match=r"cannot write to .*report\.html: Is a directory"):
         write_report(replace(good, directory=tmp_path), tmp_path / "report.html", REPLAY)
 
 

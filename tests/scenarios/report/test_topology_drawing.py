@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.errors import OutputError
 from scenarios.report.topology_drawing import draw_topology
 from scenarios.report.topology_layout import (
     BOX_HEIGHT,
@@ -18,7 +19,6 @@ from scenarios.report.topology_layout import (
     lay_out,
     operator_depths,
 )
-from scenarios.run_directory import OutputError
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES
 from topologies.actor_graph import ActorGraph
@@ -205,5 +205,5 @@ def test_another_suffix_is_refused_with_those_allowed(name: str, tmp_path: Path)
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "drawing.png"
-    with pytest.raises(OutputError, match=re.escape(f"cannot write {path}: No such file")):
+    with pytest.raises(OutputError, match=re.escape(f"cannot write to {path}: No such file")):
         draw_topology(small(), "", path)

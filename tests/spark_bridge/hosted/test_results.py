@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from actors.results import Late, Output
 from joins.matches import Matches
-from spark_bridge.hosted.results import remove_unfinished, whole_file, write_results
+from spark_bridge.hosted.results import write_results
 
 MATCHES = Matches(
     stream=1,
@@ -46,15 +45,3 @@ def test_a_trigger_that_runs_again_leaves_its_results_once(
 def test_a_trigger_that_finds_nothing_leaves_no_file(tmp_path: Path) -> None:
     write_results(["what an actor tells of itself"], tmp_path / "000001-0-0.parquet", pairs=True)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("name", ["000001-0-0", "000001-0-0.parquet"])
-def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.touch()
-    with suppress(InterruptedError), whole_file(path) as unfinished:
-        unfinished.touch()
-        raise InterruptedError
-    assert set(tmp_path.iterdir()) == {path, unfinished}
-    remove_unfinished(tmp_path)
-    assert list(tmp_path.iterdir()) == [path]

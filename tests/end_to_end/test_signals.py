@@ -1,12 +1,17 @@
-"""SIGTERM, by which others end a command: the same as Ctrl-C."""
+"""Ctrl-C, SIGTERM by which others end a command, and SIGHUP of a terminal that closes.
+
+At any moment: one word, exit code 3, nothing that was started is left, and no half file.
+"""
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
 import pytest
 
+from scenarios.run_directory import UNFINISHED
 from tests.end_to_end.conftest import write_csv
 from tests.end_to_end.stopping import (
     ROWS,
@@ -23,9 +28,31 @@ from tests.end_to_end.stopping import (
 )
 
 
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("moment", [importing, ray_coming_up, running])
-def test_sigterm_stops_a_run_and_leaves_no_process_behind(moment: Moment, tmp_path: Path) -> None:
-    assert_stopped(signal.SIGTERM, on_ray(tmp_path), moment, tmp_path)
+def test_a_signal_stops_a_run_and_leaves_no_process_behind(
+    by: signal.Signals, moment: Moment, tmp_path: Path
+) -> None:
+    assert_stopped(by, on_ray(tmp_path), moment, tmp_path)
+    if (tmp_path / "run").exists():
+        assert [path.name for path in (tmp_path / "run").iterdir()] == [UNFINISHED]
+
+
+def test_a_run_under_nohup_survives_its_terminal(tmp_path: Path) -> None:
+    before = """
+import os, signal
+import joinsim.cli
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+run = joinsim.cli.main
+def hung_up():
+    os.kill(os.getpid(), signal.SIGHUP)
+    run()
+joinsim.cli.main = hung_up
+"""
+    with command(["list", "--json"], tmp_path, before=before) as run:
+        out, err = run.communicate(timeout=60)
+    assert (run.returncode, err) == (0, "")
+    assert json.loads(out)["scenarios"]
 
 
 def test_sigterm_stops_a_live_run(tmp_path: Path) -> None:

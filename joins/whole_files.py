@@ -1,0 +1,174 @@
+"""Files that appear whole or not at all, and one message where they cannot be written.
+
+A file is written under a hidden name next to its place, forced to the disk and then renamed, so
+whoever finds it under its own name finds all of it, also after a crash or a power failure. When
+writing fails, nothing is left, and what was there before stays.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from joins.errors import OutputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_REMEDIES = {
+    errno.ENOSPC: "make room on that disk, or write to another place",
+    errno.EDQUOT: "make room in your quota, or write to another place",
+    errno.EFBIG: "raise the limit on the size of files (`ulimit -f unlimited`)",
+    errno.EACCES: "write to a folder of your own",
+    errno.EPERM: "write to a folder of your own",
+    errno.EROFS: "write to a folder that is not read-only",
+    errno.ENOENT: "make its folder first",
+    errno.ENOTDIR: "a folder on the way to it is a file; write to another place",
+    errno.EISDIR: "a folder has this name; write to another place",
+    errno.EEXIST: "a file has this name; write to another place",
+}
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Error numbers that only writing has, wherever in a program it happens."""
+
+
+def output_error(error: OSError, path: Path | str | None = None) -> OutputError:
+    """Return *error* as a message that names the file, by default the error's own, and a remedy."""
+    # Arrow's errors carry the number, but a text of their own.
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    where = path or error.filename or "a file"
+    remedy = _REMEDIES.get(error.errno or 0, "write to another place")
+    return OutputError(f"cannot write to {where}: {reason}; {remedy}")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn errors of a block that does nothing but write *path* into :exc:`OutputError`."""
+    try:
+        yield
+    except OSError as error:
+        raise output_error(error, path) from None
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield where to write, in a block that does nothing else; at its end that replaces *path*.
+
+    Raise :exc:`OutputError` naming *path* if it cannot be written.
+    """
+    place = path.resolve()  # not a link: what it points to is replaced
+    unfinished = _unfinished(place)
+    try:
+        with writing(path):
+            yield unfinished
+            _publish(unfinished, place)
+    except BaseException:
+        _remove(unfinished)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write *text* to *path*, whole, over what was there before; raise as `whole_file` does."""
+    with whole_file(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Delete what killed writers left in *folder*; call it while none is writing."""
+    for path in folder.glob(".*.[0-9]*"):
+        path.unlink()
+
+
+def force_to_disk(folder: Path) -> None:
+    """Force everything in *folder* to the disk, before it is renamed as a whole."""
+    for path in [*folder.rglob("*"), folder]:
+        _force(path)
+
+
+class WholeTable:
+    """A Parquet file written in pieces over a long time, like `whole_file`.
+
+    A context manager: leaving it by an exception discards the file.
+
+    Parameters
+    ----------
+    path
+        Where the file appears when it is closed.
+    schema
+        Of the tables to write.
+    options
+        As `pyarrow.parquet.ParquetWriter` takes them.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, **options: Any) -> None:
+        # Only here: most of what writes whole files needs no Arrow.
+        from pyarrow.parquet import ParquetWriter
+
+        self._path, self._unfinished, self._open = path, _unfinished(path), False
+        try:
+            with writing(path):
+                self._writer = ParquetWriter(self._unfinished, schema, **options)
+        except OutputError:
+            _remove(self._unfinished)
+            raise
+        self._open = True
+
+    def __enter__(self) -> WholeTable:
+        """Return the file itself."""
+        return self
+
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        """Close the file, or discard it after a *failure*."""
+        try:
+            if failure is None:
+                self.close()
+        finally:
+            self.discard()
+
+    def write(self, table: pa.Table) -> None:
+        """Append *table* as a row group or several. Raise as `whole_file` does."""
+        with writing(self._path):
+            self._writer.write_table(table)
+
+    def close(self) -> None:
+        """Let the file appear, unless it has already. Raise as `whole_file` does."""
+        if self._open:
+            with writing(self._path):
+                self._writer.close()
+                _publish(self._unfinished, self._path)
+            self._open = False
+
+    def discard(self) -> None:
+        """Remove the file, unless it was closed."""
+        if self._open:
+            self._open = False
+            with suppress(OSError):  # its last words have no room either
+                self._writer.close()
+            _remove(self._unfinished)
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
+def _publish(unfinished: Path, path: Path) -> None:
+    _force(unfinished)
+    unfinished.replace(path)
+    with suppress(OSError):  # some network disks cannot force a folder
+        _force(path.parent)
+
+
+def _force(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(unfinished: Path) -> None:
+    with suppress(OSError):
+        unfinished.unlink(missing_ok=True)

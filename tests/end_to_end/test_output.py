@@ -1,0 +1,109 @@
+"""Output that cannot be written, or that two runs write at once: one message, and no half file."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scenarios.run
+from scenarios.run_directory import UNFINISHED, run_directory
+from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, Said
+from tests.limits import file_size_limit
+
+RUN = ("run", "--query", SELF_JOIN.format(window=WINDOW), "--out", "run", "--json")
+
+
+def refused(said: Said, *told: str) -> None:
+    """Check that *said* ends in one line with each text of *told*, and in exit code 3."""
+    assert (said.code, said.out) == (3, "")
+    *progress, line = said.err.splitlines()
+    assert line.startswith("joinsim: ")
+    assert not any("joinsim: " in before or "Traceback" in before for before in progress)
+    for text in told:
+        assert text in line
+
+
+@pytest.mark.parametrize(("nbytes", "file"), [(2_000, "trace.parquet"), (50_000, "report.html")])
+def test_a_file_that_grows_too_large_is_one_message_and_the_run_says_it_has_not_finished(
+    nbytes: int, file: str, joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    assert joinsim(*RUN, "--data", prepared).code == 0  # compiles what is not yet
+    with file_size_limit(nbytes):
+        said = joinsim(*RUN, "--data", prepared)
+    refused(said, f"cannot write to run/{file}: File too large", "ulimit -f")
+    left = {path.name for path in (tmp_path / "run").iterdir()}
+    assert UNFINISHED in left
+    assert file not in left
+    assert not [name for name in left if name.startswith(".")]
+    assert joinsim(*RUN, "--data", prepared).code == 0
+    assert not (tmp_path / "run" / UNFINISHED).exists()
+
+
+def test_a_second_run_into_one_folder_is_refused_and_leaves_the_first_alone(
+    joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    with run_directory("first", 0, tmp_path / "run") as directory:
+        (directory / "run.json").write_text("{}")
+        refused(joinsim(*RUN, "--data", prepared), "another run is writing to run (process ")
+        assert (directory / "run.json").read_text() == "{}"
+
+
+@pytest.mark.parametrize("step", ["simulate", "judge"])
+def test_a_prepared_stream_that_is_deleted_during_a_run_is_one_message(
+    step: str, joinsim: Command, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(prepared, tmp_path / "s")
+    then = getattr(scenarios.run, step)
+
+    def deleted(*arguments: Any, **options: Any) -> Any:
+        shutil.rmtree(tmp_path / "s")
+        return then(*arguments, **options)
+
+    monkeypatch.setattr(scenarios.run, step, deleted)
+    refused(joinsim(*RUN, "--data", "s"), "no Parquet segment in ", "if it was deleted")
+
+
+def test_a_full_disk_anywhere_is_one_message(
+    joinsim: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/cache/kernel.nbc")
+
+    monkeypatch.setattr("joinsim._listing.listing", full)
+    refused(joinsim("list"), "cannot write to /cache/kernel.nbc: No space left", "make room")
+
+
+def test_a_fault_of_ours_is_one_message_even_where_its_traceback_cannot_be_saved(
+    joinsim: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault() -> None:
+        raise RuntimeError("odd")
+
+    def full(*_: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("joinsim._listing.listing", fault)
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
+    said = joinsim("list")
+    assert said.code == 3
+    assert said.err.splitlines()[0] == "joinsim: RuntimeError: odd"
+    assert said.err.splitlines()[1] == "The traceback could not be saved: No space left on device"
+
+
+@pytest.mark.parametrize("out", ["file", "file/below"])
+@pytest.mark.parametrize("name", ["out.svg", ""])
+def test_an_output_that_is_a_file_or_below_one_is_one_message(
+    out: str, name: str, joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("kept")
+    if name:
+        said = joinsim("show", "split_join", "--out", f"{out}/{name}")
+    else:
+        said = joinsim("run", "--query", RUN[2], "--data", prepared, "--out", out)
+    refused(said, f"cannot write to {out}", "write to another place")
+    assert (tmp_path / "file").read_text() == "kept"
