@@ -39,7 +39,7 @@ def output_error(error: OSError, path: Path | str | None = None) -> OutputError:
     """Return *error* as a message that names the file, by default the error's own, and a remedy."""
     # Arrow's errors carry the number, but a text of their own.
     reason = os.strerror(error.errno) if error.errno else str(error)
-    where = path or error.filename or "a file"
+    where = path or error.filename or "standard output or a file"
     remedy = _REMEDIES.get(error.errno or 0, "write to another place")
     return OutputError(f"cannot write to {where}: {reason}; {remedy}")
 
@@ -72,8 +72,13 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Write *text* to *path*, whole, over what was there before; raise as `whole_file` does."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write *content* to *path*, whole, over what was there; raise as `whole_file` does."""
     with whole_file(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8")
+        unfinished.write_bytes(content)
 
 
 def remove_unfinished(folder: Path) -> None:

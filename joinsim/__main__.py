@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 
 _EXIT_STOPPED = 3  # `joinsim.cli.EXIT_STOPPED`, which must not be imported yet
 
@@ -30,8 +31,9 @@ def main() -> None:
         if ended.code != _EXIT_STOPPED:
             raise
         # Interrupted while it connects, Ray leaves threads that the interpreter's end crashes on.
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # it may be what could not be written to
+                stream.flush()
         os._exit(_EXIT_STOPPED)
 
 

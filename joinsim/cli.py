@@ -457,12 +457,14 @@ def main() -> None:
         try:
             app()
         except _Finished as finished:
-            sys.exit(finished.code)
+            code = finished.code
         except SystemExit as stopped:
             if stopped.code == _INTERRUPTED:
                 raise KeyboardInterrupt from None
             # The parser's own code for a wrong option is 2, which means something else here.
-            sys.exit(EXIT_STOPPED if stopped.code else 0)
+            code = EXIT_STOPPED if stopped.code else 0
+        sys.stdout.flush()  # in time for a message where that fails
+        sys.exit(code)
 
 
 class _Finished(Exception):  # noqa: N818  (nothing went wrong)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import singledispatch
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from joins.whole_files import whole_file, write_text
+from joins.whole_files import write_bytes, write_text
 from scenarios.engines.comparison import EngineComparison
 from scenarios.formatting import (
     VERDICT_WORDS,
@@ -246,8 +247,9 @@ def _draw(draw: Callable[[], Figure], description: str, png: Path) -> Markup:
 
     with style():
         figure = draw()
-        with whole_file(png) as unfinished:
-            figure.savefig(unfinished, format="png", dpi=PNG_DPI, facecolor="white", metadata={})
+        drawing = BytesIO()
+        figure.savefig(drawing, format="png", dpi=PNG_DPI, facecolor="white", metadata={})
+        write_bytes(png, drawing.getvalue())
         return Markup(svg_markup(figure, png.stem, description))
 
 

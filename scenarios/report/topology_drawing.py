@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import pairwise
 from math import sqrt
 from pathlib import Path
@@ -17,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path as Curve
 
-from joins.whole_files import whole_file
+from joins.whole_files import write_bytes
 from scenarios.report.style import LIGHT, PNG_DPI, SERIES, style
 from scenarios.report.topology_layout import (
     BOX_HEIGHT,
@@ -101,14 +102,15 @@ def draw_topology(graph: ActorGraph, title: str, path: Path) -> None:
     )
     with style():
         figure = _figure(lay_out(graph), title, looks)
-        with whole_file(path) as unfinished:
-            figure.savefig(
-                unfinished,
-                format=suffix[1:],
-                dpi=PNG_DPI,
-                facecolor="white",
-                metadata=_UNDATED.get(suffix, {}),
-            )
+        drawing = BytesIO()
+        figure.savefig(
+            drawing,
+            format=suffix[1:],
+            dpi=PNG_DPI,
+            facecolor="white",
+            metadata=_UNDATED.get(suffix, {}),
+        )
+    write_bytes(path, drawing.getvalue())
 
 
 def load_figure(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 import scenarios.run
 from scenarios.run_directory import UNFINISHED, run_directory
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, Said
+from tests.end_to_end.stopping import REPOSITORY
 from tests.limits import file_size_limit
 
 RUN = ("run", "--query", SELF_JOIN.format(window=WINDOW), "--out", "run", "--json")
@@ -42,6 +45,18 @@ def test_a_file_that_grows_too_large_is_one_message_and_the_run_says_it_has_not_
     assert not [name for name in left if name.startswith(".")]
     assert joinsim(*RUN, "--data", prepared).code == 0
     assert not (tmp_path / "run" / UNFINISHED).exists()
+
+
+def test_a_comparison_stops_where_nothing_more_can_be_written(
+    joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    arguments = ("compare", RUN[2], "--data", prepared, "--topologies", "spo_join,split_join")
+    with file_size_limit(2_000):
+        said = joinsim(*arguments, "--out", "run", "--json")
+    refused(said, "cannot write to run/points/", "File too large")
+    assert (tmp_path / "run" / UNFINISHED).exists()
+    assert not list((tmp_path / "run").glob("compare.*"))
+    assert not list((tmp_path / "run").rglob(".*"))
 
 
 def test_a_second_run_into_one_folder_is_refused_and_leaves_the_first_alone(
@@ -76,6 +91,32 @@ def test_a_full_disk_anywhere_is_one_message(
 
     monkeypatch.setattr("joinsim._listing.listing", full)
     refused(joinsim("list"), "cannot write to /cache/kernel.nbc: No space left", "make room")
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("--help",)])
+def test_standard_output_that_is_full_is_one_message(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "joinsim", *arguments],
+            cwd=REPOSITORY,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    said = Said(code=done.returncode, out="", err=done.stderr)
+    refused(said, "cannot write to standard output or a file: No space left")
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_drawing_that_grows_too_large_is_one_message(
+    suffix: str, joinsim: Command, tmp_path: Path
+) -> None:
+    with file_size_limit(4_000):
+        said = joinsim("show", "split_join", "--out", f"drawing.{suffix}")
+    refused(said, f"cannot write to drawing.{suffix}: File too large")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_fault_of_ours_is_one_message_even_where_its_traceback_cannot_be_saved(
