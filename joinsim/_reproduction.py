@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from joins.errors import JoinsimError
+from joins.whole_files import write_text
 from joinsim._outcomes import Reproduction, StudyRun
 from joinsim._scenario import Scenario
 from scenarios.observer import SILENT, Observer
@@ -88,7 +89,7 @@ def _run_studies(
             failure = str(error)
         except Exception as error:  # a fault of ours
             path = directory / f"{name}-failure.txt"
-            path.write_text(traceback.format_exc(), encoding="utf-8")
+            write_text(path, traceback.format_exc())
             failure = f"{type(error).__name__}: {error}; see {path}"
         if failure:
             observer.note(f"{name} failed: {failure}")
