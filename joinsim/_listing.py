@@ -14,8 +14,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from actors.whole_files import write_text
 from joins.errors import OutputError
-from joins.whole_files import write_text
 
 _ROOT = Path(__file__).resolve().parents[1]
 _PACKAGES = ("joinsim", "scenarios", "spark_bridge", "topologies", "netsim", "actors", "joins")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from actors.whole_files import write_text
 from joins.errors import JoinsimError
-from joins.whole_files import write_text
 from joinsim._outcomes import Reproduction, StudyRun
 from joinsim._scenario import Scenario
 from scenarios.observer import SILENT, Observer

@@ -481,8 +481,8 @@ def _guarded() -> Iterator[None]:
     What a person can mend is printed as it is; anything else is a fault of ours, and its traceback
     goes to a file.
     """
+    from actors.whole_files import FULL, output_error
     from joins.errors import JoinsimError
-    from joins.whole_files import FULL, output_error
 
     try:
         yield

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from actors.protocol import START, TIMER, Wiring
-from joins.whole_files import WholeTable
+from actors.whole_files import WholeTable
 
 COLUMNS = (
     "sender",

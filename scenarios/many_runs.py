@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from actors.whole_files import write_text
 from joins.errors import OutputError
 from joins.queries.query import JoinQuery
-from joins.whole_files import write_text
 from scenarios.config import RunConfig
 from scenarios.measures import Parts, record
 from scenarios.plan import Plan

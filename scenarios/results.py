@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.results import Collected, Late, Output
-from joins.whole_files import WholeTable
+from actors.whole_files import WholeTable
 
 SUMMARY_SCHEMA = pa.schema(
     [

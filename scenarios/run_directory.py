@@ -13,8 +13,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from actors.whole_files import remove_unfinished, write_text, writing
 from joins.errors import OutputError
-from joins.whole_files import remove_unfinished, write_text, writing
 
 RUNS = Path("runs")
 UNFINISHED = "unfinished.txt"

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from actors.whole_files import WholeTable, writing
 from joins.hashing import mix
-from joins.whole_files import WholeTable, writing
 from scenarios.quantities import Nanoseconds
 
 _CALL = re.compile(r"\s*(\w+)\s*\(([^()]*)\)\s*")

@@ -34,8 +34,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.feed import StreamFile
+from actors.whole_files import force_to_disk, write_text, writing
 from joins.batch import Schema
-from joins.whole_files import force_to_disk, write_text, writing
 from spark_bridge.errors import DataError
 
 FORMAT = 1

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from actors.hosting.live.post import Served
-from joins.whole_files import write_text
+from actors.whole_files import write_text
 from netsim.cost import (
     GROUPS,
     OPERATORS,

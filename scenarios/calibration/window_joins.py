@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from actors.whole_files import write_text
 from joins.hashing import mix
-from joins.whole_files import write_text
 from joins.window_join.cost_model import CALIBRATED_WINDOWS, MODELLED, MachineTimes, predict
 from joins.window_join.registry import IndexName, Making
 from joins.window_join.rows import Rows, make_rows

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from actors.feed import Feed
+from actors.whole_files import write_text
 from joins.arrivals import Arrivals
 from joins.errors import OutputError
 from joins.oracle.expected import expected
-from joins.whole_files import write_text
 from scenarios.engines.engine import Engine, Measured
 from scenarios.engines.processes import within
 from scenarios.engines.streams import with_own_streams

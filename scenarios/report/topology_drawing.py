@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path as Curve
 
-from joins.whole_files import write_bytes
+from actors.whole_files import write_bytes
 from scenarios.report.style import LIGHT, PNG_DPI, SERIES, style
 from scenarios.report.topology_layout import (
     BOX_HEIGHT,

@@ -29,8 +29,8 @@ from actors.disorder import open_feed
 from actors.feed import StreamFile
 from actors.source import ARRIVALS, Arriving, Feeding, TakesArrivals
 from actors.state import to_bytes
+from actors.whole_files import remove_unfinished, write_text
 from joins.arrivals import Arrivals
-from joins.whole_files import remove_unfinished, write_text
 from spark_bridge.errors import DataError, EngineUnavailable
 from spark_bridge.hosted.processor import Hosted, HostedQuery, StageProcessor
 from spark_bridge.hosted.shard import ROW, Letter, cut_into_stages, pack_letters

@@ -27,9 +27,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from actors.protocol import ActorSpec, Wiring
 from actors.state import from_bytes, to_bytes
+from actors.whole_files import whole_file
 from joins.batch import Schema
 from joins.machine.memory import keep_freed_memory
-from joins.whole_files import whole_file
 from spark_bridge.errors import DataError
 from spark_bridge.hosted.results import write_results
 from spark_bridge.hosted.shard import (

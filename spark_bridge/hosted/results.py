@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.results import Late, Output
-from joins.whole_files import whole_file
+from actors.whole_files import whole_file
 
 
 def write_results(emitted: Sequence[Any], path: Path, *, pairs: bool) -> None:

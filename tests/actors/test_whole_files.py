@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from actors.whole_files import WholeTable, remove_unfinished, whole_file, write_text
 from joins.errors import OutputError
-from joins.whole_files import WholeTable, remove_unfinished, whole_file, write_text
 from tests.limits import file_size_limit
 
 TABLE = pa.table({"id": list(range(1000))})
