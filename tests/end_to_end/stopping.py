@@ -79,6 +79,12 @@ def started_at(moment: Moment, run: Command, folder: Path) -> list[psutil.Proces
     return told.children(recursive=True)
 
 
+def _heed_signals() -> None:
+    """Undo what a shell has its background jobs ignore, and ``nohup`` what it starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @contextmanager
 def command(arguments: list[str], folder: Path, *, before: str = "") -> Iterator[Command]:
     """Start the command line in a *folder*, and *before* it more code."""
@@ -89,8 +95,7 @@ def command(arguments: list[str], folder: Path, *, before: str = "") -> Iterator
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A shell that puts its jobs into the background has them ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=_heed_signals,
     )
     try:
         yield run
