@@ -1,8 +1,8 @@
 """Files that appear whole or not at all, and one message where they cannot be written.
 
-A file is written under a hidden name next to its place, forced to the disk and then renamed, so
-whoever finds it under its own name finds all of it, also after a crash or a power failure. When
-writing fails, nothing is left, and what was there before stays.
+A file is written under a hidden name next to its place, forced to the disk and then renamed, so a
+file that has its own name is whole, also after a crash or a power failure. When writing fails,
+nothing is left, and what was there before stays.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Compare virtual with real time, operation by operation of every structure.
 
 Every structure that a system is made of works at sizes of 2^11 to 2^21 tuples, by 8 and 256 tuples
-at a time (`benchmarks.structure_work`); what its operations counted is priced, and held against
-processor time. Two kinds of prices:
+at a time (`benchmarks.structure_work`); what its operations counted is priced, and compared
+with processor time. Two kinds of prices:
 
 default
     Those of the default profile, one for each unit of work, whatever the structure.
 fitted
     For each operation of each structure a price for a call and a factor for all else, both by the
     structure's size, and prices for a tuple and for each unit of work. They are fitted at other
-    sizes, batches and numbers of matches than they are held against.
+    sizes, batches and numbers of matches than they are compared with.
 
 A figure is the share of measurements that prices predict within 0.75 to 1.33: the fitted ones; the
 note has the same for the default ones, and the least and the greatest ratio for both. The last

@@ -328,7 +328,7 @@ class Cached(Counted):
 
 
 class Cache(Actor):
-    """The distributed cache: stores the last published count and sends it to whoever asks.
+    """The distributed cache: stores the last published count, and sends it to a PE that asks.
 
     Port: ``window`` (the PO-Join PEs).
     """

@@ -1,4 +1,4 @@
-"""PanJoin's manager and workers: who is told what, and what comes back."""
+"""PanJoin's manager and workers: who gets which command, and what comes back."""
 
 from __future__ import annotations
 
@@ -135,12 +135,12 @@ def test_probes_go_only_to_workers_with_tuples_of_the_other_stream() -> None:
     assert all(not len(part) for part in system.waiting[0][1].probe)
     system.deliver()
     system.tell_manager("out", fed(4, ([], [1, 2, 9, 9]), (4, 0)))
-    told = dict(system.waiting)
-    assert sorted(told) == [0, 1]  # probed is R at 0; S's first subwindow begins at 1
-    assert len(told[0].probe[1]) == 4
-    assert not told[0].insert
-    assert not len(told[1].probe[1])
-    assert len(told[1].insert[0].batch) == 4
+    sent = dict(system.waiting)
+    assert sorted(sent) == [0, 1]  # probed is R at 0; S's first subwindow begins at 1
+    assert len(sent[0].probe[1]) == 4
+    assert not sent[0].insert
+    assert not len(sent[1].probe[1])
+    assert len(sent[1].insert[0].batch) == 4
 
 
 def test_subwindows_go_round_the_workers_and_expire_as_a_whole() -> None:
@@ -148,9 +148,9 @@ def test_subwindows_go_round_the_workers_and_expire_as_a_whole() -> None:
     for begin in range(0, 64, 4):
         system.tell_manager("out", fed(begin, ([5, 1, 5, 2], []), (begin, 0)))
         system.deliver()
-    created = [(w, i.number) for w, told in system.commanded for i in told.insert if i.create]
+    created = [(w, i.number) for w, sent in system.commanded for i in sent.insert if i.create]
     assert created == [(number % WORKERS, number) for number in range(8)]
-    expired = [e.number for _, told in system.commanded for e in told.expire]
+    expired = [e.number for _, sent in system.commanded for e in sent.expire]
     assert expired == [0, 1, 2, 3, 4, 5]  # after 64 tuples the window begins at 48
 
 
@@ -161,13 +161,13 @@ def test_a_batch_goes_out_when_it_is_full_or_its_time_is_over() -> None:
     assert system.timers == [(1_050, "batch0")]
     system.tell_manager("out", fed(5, ([4, 5], [3]), (3, 2)), now=60)  # R's fourth fills it
     assert system.waiting[0][1].number == 0
-    assert sum(len(i.batch) for _, told in system.waiting for i in told.insert) == 6
+    assert sum(len(i.batch) for _, sent in system.waiting for i in sent.insert) == 6
     assert system.timers[1:] == [(1_060, "batch1")]
     system.waiting.clear()
     system.tell_manager("timer:batch0", None, now=1_050)  # left behind: nothing happens
     assert not system.waiting
     system.tell_manager("timer:batch1", None, now=1_060)
-    assert sum(len(i.batch) for _, told in system.waiting for i in told.insert) == 2
+    assert sum(len(i.batch) for _, sent in system.waiting for i in sent.insert) == 2
 
 
 @pytest.mark.parametrize("structure", ["bi_sort", "rap_table", "wib_tree", None])
@@ -211,7 +211,7 @@ def test_a_table_gets_the_splitters_of_the_last_one_that_was_filled() -> None:
     for begin in range(0, 16, 4):
         system.tell_manager("out", fed(begin, ([1, 2, 3, 40 + begin], []), (begin, 0)))
         system.deliver()
-    inserts = (insert for _, told in system.commanded for insert in told.insert)
+    inserts = (insert for _, sent in system.commanded for insert in sent.insert)
     first, second = (insert.create for insert in inserts if insert.create is not None)
     assert first.splitters is None
     sampled = [f.status[0].splitters for f in system.heard if f.status[0].splitters is not None]
@@ -255,14 +255,14 @@ def test_a_tuple_older_than_a_closed_subwindow_goes_into_its_buffer() -> None:
     ):
         chain = Chain(0, rule)
         every = fed(0, (list(range(12)), []), (0, 0)).arrivals.parts[0]  # ten ns apart
-        told = []
+        sent = []
         for ids in ([0, 1, 3, 2], [4, 9, 7], [6, 5], [10, 8]):
             batch = every.take(np.array(ids))
             for worker, insert in chain.store(batch, np.sort(batch.fields["v"])):
-                told.append((worker, insert.number, sorted(insert.batch.id), insert.late))
-        assert told[0] == (0, 0, [0, 1, 2, 3], False)
+                sent.append((worker, insert.number, sorted(insert.batch.id), insert.late))
+        assert sent[0] == (0, 0, [0, 1, 2, 3], False)
         if rule.stretch_ns is None:
-            assert told[1:] == [
+            assert sent[1:] == [
                 (1, 1, [4, 7, 9], False),
                 (1, 1, [5], False),
                 (1, 1, [6], True),
@@ -270,7 +270,7 @@ def test_a_tuple_older_than_a_closed_subwindow_goes_into_its_buffer() -> None:
                 (0, 2, [10], False),
             ]
         else:
-            assert told[1:] == [
+            assert sent[1:] == [
                 (1, 1, [4, 7], False),
                 (0, 2, [9], False),
                 (1, 1, [5, 6], True),

@@ -55,8 +55,8 @@ def test_a_file_that_grows_too_large_is_named_and_the_old_one_stays(
 ) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    told = f"cannot write to {path}: File too large; raise the limit"
-    with file_size_limit(nbytes), pytest.raises(OutputError, match=re.escape(told)):
+    message = f"cannot write to {path}: File too large; raise the limit"
+    with file_size_limit(nbytes), pytest.raises(OutputError, match=re.escape(message)):
         write(path)
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text() == "old"
@@ -73,8 +73,8 @@ def test_a_disk_that_is_full_only_when_it_is_forced_leaves_the_old_file(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    told = f"cannot write to {path}: No space left on device; make room"
-    with pytest.raises(OutputError, match=re.escape(told)):
+    message = f"cannot write to {path}: No space left on device; make room"
+    with pytest.raises(OutputError, match=re.escape(message)):
         write(path)
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text() == "old"
@@ -82,7 +82,7 @@ def test_a_disk_that_is_full_only_when_it_is_forced_leaves_the_old_file(
 
 @pytest.mark.parametrize("write", WRITERS)
 @pytest.mark.parametrize(
-    ("place", "told"),
+    ("place", "reason"),
     [
         ("none/file", "No such file or directory; make its folder first"),
         ("taken/file", "Not a directory; a folder on the way to it is a file"),
@@ -90,11 +90,13 @@ def test_a_disk_that_is_full_only_when_it_is_forced_leaves_the_old_file(
     ],
 )
 def test_a_place_that_cannot_be_written_to_is_named_with_a_remedy(
-    write: Write, place: str, told: str, tmp_path: Path
+    write: Write, place: str, reason: str, tmp_path: Path
 ) -> None:
     (tmp_path / "taken").write_text("")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(OutputError, match=re.escape(f"cannot write to {tmp_path / place}: {told}")):
+    with pytest.raises(
+        OutputError, match=re.escape(f"cannot write to {tmp_path / place}: {reason}")
+    ):
         write(tmp_path / place)
     assert {path.name for path in tmp_path.iterdir()} == {"taken", "folder"}
 

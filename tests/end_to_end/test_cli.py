@@ -58,11 +58,11 @@ def smoke(data: Path) -> tuple[object, ...]:
 def test_json_of_a_run_is_one_object_with_the_stable_keys(joinsim: Command, prepared: Path) -> None:
     said = joinsim("run", "--query", QUERY, "--data", prepared, "--json")
     assert said.code == 0
-    told = said.json
-    assert told.keys() >= KEYS
+    answer = said.json
+    assert answer.keys() >= KEYS
     for key, within in KEYS_WITHIN.items():
-        assert told[key].keys() >= within
-    (stream,) = told["streams"]
+        assert answer[key].keys() >= within
+    (stream,) = answer["streams"]
     assert stream == {
         "name": "s",
         "path": str(prepared / "segments"),
@@ -72,11 +72,11 @@ def test_json_of_a_run_is_one_object_with_the_stable_keys(joinsim: Command, prep
 
 
 def test_json_of_the_list_names_scenarios_and_topologies(joinsim: Command) -> None:
-    told = joinsim("list", "--json").json
-    assert told.keys() == {"scenarios", "topologies"}
-    scenarios = {scenario["name"]: scenario for scenario in told["scenarios"]}
+    answer = joinsim("list", "--json").json
+    assert answer.keys() == {"scenarios", "topologies"}
+    scenarios = {scenario["name"]: scenario for scenario in answer["scenarios"]}
     assert scenarios.keys() >= {"spo-q1", "spo-q2", "spo-q3"}
-    topologies = {topology["name"]: topology for topology in told["topologies"]}
+    topologies = {topology["name"]: topology for topology in answer["topologies"]}
     assert topologies["spo_join"]["exact"] is True
     assert "SPO-Join" in topologies["spo_join"]["paper"]
     for scenario in scenarios.values():
@@ -88,9 +88,9 @@ def test_json_of_data_prepare_says_where_the_stream_is(
     spark: object, joinsim: Command, tmp_path: Path
 ) -> None:
     write_csv(tmp_path / "raw.csv", ["2024-01-01,1,2.5", "2024-01-02,,1.0"])
-    told = joinsim("data", "prepare", "raw.csv", "--field", "a", "--json").json
-    assert (told["name"], told["rows"], told["rejected"]) == ("raw", 1, 1)
-    assert len(pq.read_table(tmp_path / told["path"])) == 1
+    answer = joinsim("data", "prepare", "raw.csv", "--field", "a", "--json").json
+    assert (answer["name"], answer["rows"], answer["rejected"]) == ("raw", 1, 1)
+    assert len(pq.read_table(tmp_path / answer["path"])) == 1
 
 
 def test_the_demo_runs_on_ray_and_inline_with_equal_digests(
@@ -105,10 +105,10 @@ def test_the_demo_runs_on_ray_and_inline_with_equal_digests(
     monkeypatch.setattr(scenario_files, "load", small)
     said = joinsim("demo", "--json")
     assert said.code == 0
-    told = said.json
-    assert told["digests_equal"] is True
-    assert [run["backend"] for run in told["runs"]] == ["ray", "inline"]
-    ray, inline = told["runs"]
+    answer = said.json
+    assert answer["digests_equal"] is True
+    assert [run["backend"] for run in answer["runs"]] == ["ray", "inline"]
+    ray, inline = answer["runs"]
     assert ray["digest"] == inline["digest"]
     assert ray["verdict"] == inline["verdict"]
     assert inline["verdict"]["exact"] is True
@@ -230,14 +230,14 @@ def test_a_run_directory_holds_the_run_and_latest_links_it(
     arguments = ("run", "--query", QUERY, "--data", prepared)
     joinsim(*arguments)
     first = (tmp_path / "runs" / "latest").resolve()
-    told = joinsim(*arguments, "--seed", 3, "--json").json
+    answer = joinsim(*arguments, "--seed", 3, "--json").json
     latest = (tmp_path / "runs" / "latest").resolve()
     assert latest != first
-    assert latest.parent == tmp_path / "runs" / told["scenario"]
+    assert latest.parent == tmp_path / "runs" / answer["scenario"]
     assert latest.name.endswith("-s3")
     assert {path.name for path in latest.iterdir()} >= {"run.json", "trace.parquet", "report.html"}
     written = json.loads((latest / "run.json").read_text())
-    assert {key: written[key] for key in told} == told
+    assert {key: written[key] for key in answer} == answer
     assert not (latest / "results.parquet").exists()
 
 

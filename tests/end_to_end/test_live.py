@@ -20,13 +20,13 @@ def test_a_live_run_says_what_it_measured_and_promises_no_digest(
     out = tmp_path / "run"
     said = joinsim(*RUN, prepared, "--clock", "live", "--out", out, "--json")
     assert said.code == 0, said.err
-    told = said.json
-    assert (told["clock"], told["backend"], told["digest"]) == ("live", "ray", None)
-    assert told["virtual_seconds"] is None
-    assert told["tuples"] == 300
-    assert told["throughput_tps"] > 0
-    assert 0 < told["latency_ms"]["p50"] <= told["latency_ms"]["max"]
-    assert told["verdict"]["exact"]
+    answer = said.json
+    assert (answer["clock"], answer["backend"], answer["digest"]) == ("live", "ray", None)
+    assert answer["virtual_seconds"] is None
+    assert answer["tuples"] == 300
+    assert answer["throughput_tps"] > 0
+    assert 0 < answer["latency_ms"]["p50"] <= answer["latency_ms"]["max"]
+    assert answer["verdict"]["exact"]
     whole = json.loads((out / "run.json").read_text())
     assert {check["name"]: check["passed"] for check in whole["checks"]}["fifo"]
     assert whole["actors"]["router"]["seconds"] > 0

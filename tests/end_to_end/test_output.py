@@ -21,13 +21,13 @@ from tests.limits import file_size_limit
 RUN = ("run", "--query", SELF_JOIN.format(window=WINDOW), "--out", "run", "--json")
 
 
-def refused(said: Said, *told: str) -> None:
-    """Check that *said* ends in one line with each text of *told*, and in exit code 3."""
+def refused(said: Said, *texts: str) -> None:
+    """Check that *said* ends in one line with each of *texts*, and in exit code 3."""
     assert (said.code, said.out) == (3, "")
     *progress, line = said.err.splitlines()
     assert line.startswith("joinsim: ")
     assert not any("joinsim: " in before or "Traceback" in before for before in progress)
-    for text in told:
+    for text in texts:
         assert text in line
 
 

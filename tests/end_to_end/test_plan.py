@@ -38,12 +38,12 @@ def test_a_plan_is_searched_for_explained_and_run(joinsim: Command, data: list[s
         "--set", "execution=delayed", "--json",
     )  # fmt: skip
     assert said.code == 0, said.err
-    told = said.json
-    assert [line[:2] for line in told["plan"]] == ["A:", "B:", "C:"]
-    steps = told["tables"][1]
+    answer = said.json
+    assert [line[:2] for line in answer["plan"]] == ["A:", "B:", "C:"]
+    steps = answer["tables"][1]
     assert len(steps["rows"]) == 6  # two for each head
     assert steps["columns"][-6:] == ["SP-S", "SP-D", "SM-S1", "SM-S2", "SM-D1", "SM-D2"]
-    for cost in told["costs"]:
+    for cost in answer["costs"]:
         assert cost["estimated"] == pytest.approx(cost["measured"], rel=0.1)
 
 
@@ -62,16 +62,16 @@ def test_a_tree_is_searched_for_and_explained(joinsim: Command, data: list[str])
         "plan", "--query", QUERY, *data, *SETTINGS, "--set", "plan=exhaustive-tree", "--json"
     )
     assert said.code == 0, said.err
-    told = said.json
-    (tree,) = told["plan"]
+    answer = said.json
+    (tree,) = answer["plan"]
     assert tree.startswith("(")
-    _, joins, searches = told["tables"]
+    _, joins, searches = answer["tables"]
     assert [len(row[0].split(" ⋈ ")) for row in joins["rows"]] in ([1, 1, 1, 2], [1, 1, 2, 1])
     assert [row[0] for row in searches["rows"]] == [
         "this plan", "greedy", "greedy-tree", "exhaustive", "exhaustive-tree",
     ]  # fmt: skip
     assert searches["rows"][0][1:] == searches["rows"][-1][1:]
-    for cost in told["costs"]:
+    for cost in answer["costs"]:
         assert cost["estimated"] == pytest.approx(cost["measured"], rel=0.1)
 
 
@@ -119,13 +119,13 @@ def test_window_joins_are_timed_and_estimated_for_this_machine(
     assert said.json["plan"][1] == "cheapest: --set index=b_chain --set chain_length=2"
     model, machine = said.json["tables"]
     predicted = {row[0]: float(row[-1]) for row in model["rows"]}
-    told = {row[0]: row[1:] for row in machine["rows"]}
+    answer = {row[0]: row[1:] for row in machine["rows"]}
     assert machine["columns"] == ["index", "estimated", "measured"]
-    assert list(told) == list(predicted)
-    assert float(told["b_chain"][0]) == round(predicted["b_chain"] / 100)
-    assert told["pim_tree"][0] == "-"
-    for name in told:
-        assert float(told[name][1].replace(",", "")) > 0
+    assert list(answer) == list(predicted)
+    assert float(answer["b_chain"][0]) == round(predicted["b_chain"] / 100)
+    assert answer["pim_tree"][0] == "-"
+    for name in answer:
+        assert float(answer[name][1].replace(",", "")) > 0
 
 
 def test_without_a_run_nothing_is_timed(joinsim: Command, data: list[str]) -> None:

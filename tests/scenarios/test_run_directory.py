@@ -51,10 +51,10 @@ def test_a_second_run_into_the_same_directory_is_refused_while_the_first_lasts(
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "run"
-    told = f"another run is writing to {out} (process {os.getpid()} since "
+    message = f"another run is writing to {out} (process {os.getpid()} since "
     with run_directory("any", 0, out):
         (out / "study.json").write_text("the first run's")
-        with pytest.raises(OutputError, match=re.escape(told)), run_directory("any", 1, out):
+        with pytest.raises(OutputError, match=re.escape(message)), run_directory("any", 1, out):
             pass
         assert (out / "study.json").exists()
         assert (out / UNFINISHED).exists()
