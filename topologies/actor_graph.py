@@ -64,10 +64,6 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
         for index, receiver in enumerate(receivers):
             self.add_edge(sender, receiver, port=port, index=index)
 
-    def of_role(self, role: str) -> list[str]:
-        """Return the actors of *role*, in the order of rank."""
-        return [name for name, of in self.nodes(data="role") if of == role]
-
     @property
     def specs(self) -> dict[str, ActorSpec]:
         """Actor name to how it is built, in the order of rank."""
