@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +31,15 @@ def write_table(path: Path) -> None:
 def write_long_text(path: Path) -> None:
     write_text(path, "Grüße " * 1000)
 
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from actors.whole_files import whole_file
+with whole_file(Path(sys.argv[1])) as unfinished:
+    unfinished.touch()
+    os._exit(0)
+"""
 
 Write = Callable[[Path], None]
 WRITERS: list[Write] = [write_long_text, write_table]
@@ -123,11 +134,8 @@ def test_a_link_stays_one_and_what_it_points_to_is_replaced(tmp_path: Path) -> N
 def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.touch()
-    if (writer := os.fork()) == 0:
-        with whole_file(path) as unfinished:
-            unfinished.touch()
-            os._exit(0)
-    os.waitpid(writer, 0)
+    # A process of its own, and no fork of this one, which has threads.
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=True, timeout=60)
     assert len(list(tmp_path.iterdir())) == 2
     remove_unfinished(tmp_path)
     assert list(tmp_path.iterdir()) == [path]
