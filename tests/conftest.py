@@ -25,6 +25,7 @@ def ray_running() -> Iterator[None]:
         yield
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests that share one Spark, or one Ray, in one process where several run tests."""
     for item in items:

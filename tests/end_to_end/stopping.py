@@ -20,6 +20,17 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 ROWS = 200_000
 _LONGEST_S, _LOOK_S = 120, 0.02
 
+# A shell has its background jobs ignore Ctrl-C, and ``nohup`` what it starts ignore SIGHUP.
+_HEED_SIGNALS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+_MAIN = """
+from joinsim.__main__ import main
+main()
+"""
+
 Command = subprocess.Popen[str]
 
 Moment = Callable[[Path, psutil.Process], bool]
@@ -79,23 +90,16 @@ def started_at(moment: Moment, run: Command, folder: Path) -> list[psutil.Proces
     return told.children(recursive=True)
 
 
-def _heed_signals() -> None:
-    """Undo what a shell has its background jobs ignore, and ``nohup`` what it starts."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
 @contextmanager
 def command(arguments: list[str], folder: Path, *, before: str = "") -> Iterator[Command]:
     """Start the command line in a *folder*, and *before* it more code."""
     run = subprocess.Popen(
-        [sys.executable, "-c", f"{before}\nfrom joinsim.__main__ import main\nmain()", *arguments],
+        [sys.executable, "-c", f"{_HEED_SIGNALS}{before}{_MAIN}", *arguments],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=_heed_signals,
     )
     try:
         yield run
