@@ -22,7 +22,6 @@ import numpy as np
 
 from benchmarks.b_plus_tree_join import band_of, make_keys
 from benchmarks.measure import Result, report
-from joins.hashing import mix
 from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, ImTree, PimTree
 from joins.machine.memory import keep_freed_memory
@@ -33,6 +32,7 @@ from joins.window_join.rows import Rows
 from joins.window_join.shared_join import ThreadsJoin
 from joins.window_join.sorted_runs.join import SortedRunsJoin
 from scenarios.calibration.window_joins import band_join
+from scenarios.surveys.window_workload import expected_matches
 
 PARTS = 8
 """Of the arrivals that replace both windows."""
@@ -48,26 +48,6 @@ def make_work(tuples: int, window: int) -> Rows:
     return band_join(make_keys(2 * window + tuples), band_of(window), window)
 
 
-def expected(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Return every row's count and fingerprint, from one sorted column per stream."""
-    count = np.zeros(len(rows.side), np.int64)
-    fingerprint = np.zeros(len(rows.side), np.uint64)
-    for probing in (0, 1):
-        stored = rows.key[rows.side != probing]
-        order = np.argsort(stored, kind="stable")
-        ordered = stored[order]
-        for part in np.array_split(np.flatnonzero(rows.side == probing), 16):
-            begin = np.searchsorted(ordered, rows.low[part], "left")
-            found = np.searchsorted(ordered, rows.high[part], "right") - begin
-            row = np.repeat(part, found)
-            place = np.arange(found.sum()) + np.repeat(begin - (np.cumsum(found) - found), found)
-            match = order[place]
-            seen = (match >= rows.start[row]) & (match < rows.stop[row])
-            np.add.at(count, row[seen], 1)
-            np.add.at(fingerprint, row[seen], mix(match[seen]))
-    return count, fingerprint
-
-
 def measure(
     rows: Rows, window: int, joins: dict[str, tuple[object, int]]
 ) -> tuple[dict[str, list[float]], int]:
@@ -76,7 +56,7 @@ def measure(
     Stop when one of them finds something else than numpy does.
     """
     n = len(rows.side)
-    right = expected(rows)
+    right = expected_matches(rows)
     rates: dict[str, list[float]] = {name: [] for name in joins}
 
     def run(name: str, begin: int, end: int, batch: int) -> float:

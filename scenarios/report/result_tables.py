@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scenarios.engines.comparison import EngineComparison
     from scenarios.run import Report
     from scenarios.study.findings import Findings
+    from scenarios.study.kinds import Kind
     from scenarios.study.reproduction import Reproduction
     from scenarios.study.study import Chart
     from scenarios.system_comparison import Comparison
@@ -208,10 +209,15 @@ def engine_notes(comparison: EngineComparison) -> Table:
     return Table(columns=(), rows=rows)
 
 
+def mark_kind(kind: Kind) -> str:
+    """Return what follows a name whose values were not simulated."""
+    return "" if kind == "simulated" else f" [{kind}]"
+
+
 def chart_table(findings: Findings, chart: Chart) -> Table:
     """Return a study's chart: a row per x, a column per variant and per figure of the paper."""
     values = {
-        name: [format_value(value) for value in curve]
+        name + mark_kind(chart.curve(name).kind): [format_value(value) for value in curve]
         for name, curve in findings.curves(chart).items()
     }
     for paper, theirs, ours in findings.paper(chart):
@@ -234,7 +240,7 @@ def claims_table(findings: Findings) -> Table:
         rows.append(
             [
                 Cell(HOLDS_WORDS[finding.holds], VERDICT_WORDS[finding.holds]),
-                claim.text + where,
+                claim.text + where + mark_kind(finding.kind),
                 Cell(
                     f"{' / '.join(claim.of)}: {finding.detail}",
                     note=claim.why if finding.holds is False else "",
@@ -250,7 +256,7 @@ def reproduction_table(reproduction: Reproduction) -> Table:
     rows = [
         (
             claim.figure or claim.study,
-            claim.text + (f" ({claim.panel})" if claim.panel else ""),
+            claim.text + (f" ({claim.panel})" if claim.panel else "") + mark_kind(claim.kind),
             claim.stated,
             claim.measured,
             Cell(words[claim.holds], VERDICT_WORDS[claim.holds]),

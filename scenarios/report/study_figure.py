@@ -1,23 +1,28 @@
 """A study drawn: a panel each, a line per variant, or bars where x has categories.
 
 Lines that coincide are dashed in turn and their markers put inside each other, so that none is
-hidden behind another.
+hidden behind another. What was measured on this machine is dotted, with hollow markers, and what is
+derived is dashed and dotted; bars are hatched. The key has a line about each kind that is drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import NullFormatter
 
 from scenarios.report.style import LIGHT, SERIES, WIDTH, use_short_numbers
 from scenarios.study.findings import Findings
-from scenarios.study.study import Chart
+from scenarios.study.kinds import KIND_WORDS, Kind
+from scenarios.study.study import Chart, Study
 
 _PANEL_HEIGHT, _MOST_COLUMNS = 3.1, 3
 _MARKERS = "osD^vP*X"
@@ -31,13 +36,25 @@ _LOG_FROM_RATIO = 30
 """Values further apart than this cannot be distinguished on one linear axis."""
 _APART = 0.012
 """Share of a panel's height from which two lines can be distinguished: the width of a line."""
+_LINES: dict[Kind, Any] = {
+    "simulated": "solid",
+    "measured": (0, (1.0, 1.4)),
+    "derived": (0, (5.0, 1.5, 1.0, 1.5)),
+}
+_HATCHES: dict[Kind, str] = {"simulated": "", "measured": "////", "derived": "...."}
 
 
 class _Look(NamedTuple):
-    """How a variant is drawn, the same in all panels."""
+    """How a variant is drawn: the same in all panels, but for where its values come from."""
 
     colour: str
     marker: str
+    kind: Kind = "simulated"
+
+    @property
+    def face(self) -> str:
+        """The colour inside its markers."""
+        return LIGHT["paper"] if self.kind == "measured" else self.colour
 
 
 def study_figure(findings: Findings) -> Figure:
@@ -56,7 +73,10 @@ def study_figure(findings: Findings) -> Figure:
             variant: np.array(values, np.float64)  # None becomes NaN
             for variant, values in findings.curves(chart).items()
         }
-        _draw_panel(axes, chart, curves, looks)
+        kinds = {curve.variant: curve.kind for curve in chart.curves}
+        _draw_panel(
+            axes, chart, curves, {name: looks[name]._replace(kind=kinds[name]) for name in curves}
+        )
     for unused in grid[len(study.charts) :]:
         unused.set_visible(False)
     handles = {
@@ -64,9 +84,25 @@ def study_figure(findings: Findings) -> Figure:
         for axes in grid
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
+    handles |= _kinds_key(study)
     key = (list(handles.values()), list(handles))
     figure.legend(*key, loc="outside upper left", ncols=4, handlelength=1.8)
     return figure
+
+
+def _kinds_key(study: Study) -> dict[str, Artist]:
+    """Return a line of the key for each kind of values, where not all are simulated."""
+    drawn = {curve.kind: chart.axis.categories for chart in study.charts for curve in chart.curves}
+    if set(drawn) <= {"simulated"}:
+        return {}
+    ink = LIGHT["muted"]
+    return {
+        KIND_WORDS[kind]: Patch(facecolor="none", edgecolor=ink, hatch=_HATCHES[kind])
+        if drawn[kind]
+        else Line2D([], [], color=ink, linewidth=_LINE, linestyle=_LINES[kind])
+        for kind in KIND_WORDS
+        if kind in drawn
+    }
 
 
 def _draw_panel(
@@ -114,7 +150,17 @@ def _draw_bars(
     width = _BARS / len(curves)
     for place, (variant, values) in enumerate(curves.items()):
         x = np.array(at) + width * (place - (len(curves) - 1) / 2)
-        axes.bar(x, np.nan_to_num(values), width, color=looks[variant].colour, label=variant)
+        look = looks[variant]
+        axes.bar(
+            x,
+            np.nan_to_num(values),
+            width,
+            color=look.colour,
+            label=variant,
+            hatch=_HATCHES[look.kind],
+            edgecolor=LIGHT["paper"] if look.kind != "simulated" else look.colour,
+            linewidth=0,
+        )
         for missing in x[np.isnan(values)]:
             axes.text(missing, 0, "–", ha="center", va="bottom", size=8)
 
@@ -129,23 +175,42 @@ def _draw_lines(
     """Draw the curves as lines; *heights*, lines by points, are shares of the panel's height."""
     points, stretches = find_coinciding(heights)
     for line, (variant, y) in enumerate(curves.items()):
-        colour, marker = looks[variant]
+        look = looks[variant]
         for i, together in enumerate(stretches.together[line]):
             if together:
                 dash, place = (_DASH, (together - 1) * _DASH), stretches.place[line, i]
                 axes.plot(
                     at[i : i + 2],
                     y[i : i + 2],
-                    color=colour,
+                    color=look.colour,
                     linewidth=_LINE,
-                    linestyle="solid" if together == 1 else (-place * _DASH, dash),
+                    linestyle=_LINES[look.kind] if together == 1 else (-place * _DASH, dash),
                     dash_capstyle="butt",
                 )
         size = _MARKER + _RING * (points.together[line] - 1 - points.place[line])
-        axes.scatter(at, y, size**2, color=colour, marker=marker, linewidths=0, zorder=2.5)
+        hollow = look.kind == "measured"
+        axes.scatter(
+            at,
+            y,
+            size**2,
+            facecolors=look.face,
+            edgecolors=look.colour,
+            marker=look.marker,
+            linewidths=1 if hollow else 0,
+            zorder=2.5,
+        )
     for variant in curves:
-        colour, marker = looks[variant]
-        axes.plot([], [], color=colour, marker=marker, markersize=_MARKER, label=variant)
+        look = looks[variant]
+        axes.plot(
+            [],
+            [],
+            color=look.colour,
+            linestyle=_LINES[look.kind],
+            marker=look.marker,
+            markersize=_MARKER,
+            markerfacecolor=look.face,
+            label=variant,
+        )
 
 
 class Turns(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, isfinite, isnan
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Any
 
 from netsim.cost import load_profile
 from scenarios.config import RunConfig
-from scenarios.formatting import format_value
+from scenarios.formatting import format_bytes, format_value
+from scenarios.machine_record import describe_machine, free_memory_bytes
 from scenarios.many_runs import Preparation, Result, run_one_of_many
 from scenarios.measures import look_up
 from scenarios.plan import Plan, make_plan
@@ -20,6 +21,7 @@ from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError
 from scenarios.study.inputs import digest_inputs
+from scenarios.study.kinds import Kind
 from scenarios.study.section import Claim, Paper
 from scenarios.study.study import Chart, Point, Study
 from topologies import TopologyError
@@ -30,12 +32,23 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A claim judged in a panel; *holds* is None where numbers are missing, *detail* has them."""
+    """A claim judged in a panel.
+
+    Attributes
+    ----------
+    claim, panel
+        Which, and where.
+    holds, detail
+        None where numbers are missing; the numbers.
+    kind
+        Where the numbers come from.
+    """
 
     claim: Claim
     panel: str
     holds: bool | None
     detail: str
+    kind: Kind = "simulated"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +94,9 @@ class Findings:
         """Return variant to measured values, one per x; None where a run failed."""
         return {
             curve.variant: [
-                look_up(record, measure) if (record := self.results[number].record) else None
+                look_up(record, measure)
+                if number is not None and (record := self.results[number].record)
+                else None
                 for number, measure in zip(curve.points, curve.measures, strict=True)
             ]
             for curve in chart.curves
@@ -104,11 +119,19 @@ class Findings:
     def claims(self) -> list[Finding]:
         """Every claim, judged in every panel that it is about."""
         return [
-            judge_claim(claim, chart.panel.name, self.curves(chart), chart.axis.places)
+            self._judge(claim, chart)
             for claim in self.study.section.claims
             for chart in self.study.charts
             if self.study.section.is_about(claim, chart.panel)
         ]
+
+    def _judge(self, claim: Claim, chart: Chart) -> Finding:
+        """Judge a claim in a panel, at the positions that all of its variants are run at."""
+        curves, run = self.curves(chart), chart.positions_run(claim.of)
+        places = [chart.axis.places[i] for i in run]
+        values = {name: [curves[name][i] for i in run] for name in claim.of}
+        finding = judge_claim(claim, chart.panel.name, values, places)
+        return replace(finding, kind=chart.curve(claim.of[0]).kind)
 
     def as_json(self, replay: str) -> dict[str, Any]:
         """Return it as one JSON object with stable keys."""
@@ -121,12 +144,15 @@ class Findings:
             "seed": base.seed,
             "query": " ".join(base.query.split()),
             "note": self.study.section.note,
+            "paper_parameters": self.study.section.parameters,
+            "reduced": self.study.section.reduced or None,
             "charts": [self._chart(chart) for chart in self.study.charts],
             "claims": [
                 {
                     "text": finding.claim.text,
                     "panel": finding.panel,
                     "of": finding.claim.of,
+                    "kind": finding.kind,
                     "holds": finding.holds,
                     "values": finding.detail,
                     "why": finding.claim.why,
@@ -145,6 +171,7 @@ class Findings:
                 for point in self.study.points
             ],
             "inputs": self.inputs,
+            "machine": describe_machine() if self.study.is_measured else None,
             "versions": versions(),
             "replay": replay,
         }
@@ -163,6 +190,8 @@ class Findings:
             "variants": [
                 {
                     "name": curve.variant,
+                    "kind": curve.kind,
+                    "unit": curve.label,
                     "measures": curve.measures,
                     "values": curves[curve.variant],
                     "points": curve.points,
@@ -184,11 +213,12 @@ def _finite(values: Values) -> list[float | None]:
 def plan_points(study: Study, preparation: Preparation) -> dict[int, Plan]:
     """Return a plan for each point, so that what is wrong with any is known before the first runs.
 
-    A survey needs none. Raise :exc:`ConfigError` naming the point.
+    A survey needs none, but memory. Raise :exc:`ConfigError` naming the point.
     """
     plans = {}
     for point in study.points:
         if point.config.survey:
+            check_memory(study, point)
             continue
         try:
             plans[point.number] = make_plan(point.config, prepare=preparation)
@@ -197,6 +227,18 @@ def plan_points(study: Study, preparation: Preparation) -> dict[int, Plan]:
                 f"{study.base.name}, point {point.number} ({point.label}): {error}"
             ) from None
     return plans
+
+
+def check_memory(study: Study, point: Point) -> None:
+    """Raise :exc:`ConfigError` where the survey of a point needs more memory than there is."""
+    assert point.config.survey is not None
+    needed, free = point.config.survey.memory_bytes, free_memory_bytes()
+    if needed > free:
+        raise ConfigError(
+            f"{study.base.name}, point {point.number} ({point.label}): it needs about "
+            f"{format_bytes(needed)} of memory and {format_bytes(free)} are free; take a smaller "
+            "scale, or a file of your own that extends the scenario and runs fewer points (only)"
+        )
 
 
 def run_points(

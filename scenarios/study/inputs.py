@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from scenarios.machine_record import describe_machine
 from scenarios.run_json import versions
 from scenarios.streams import REPOSITORY, find_file
 from scenarios.study.study import Study
@@ -17,10 +18,13 @@ _PACKAGES = ("actors", "joins", "netsim", "scenarios", "spark_bridge", "topologi
 def digest_inputs(study: Study) -> str:
     """Return a digest of the runs' configurations, their data, our code and its libraries.
 
+    Where anything is measured, so is the machine: what another one measured is not taken over.
     Claims and labels are no part of it: results are judged and drawn anew. Raise
     :exc:`ConfigError` where there is no data.
     """
     digest = hashlib.sha256(repr((versions(), _digest_code(), study.section.parts)).encode())
+    if study.is_measured:
+        digest.update(repr(describe_machine()).encode())
     for point in study.points:
         digest.update(point.config.model_dump_json().encode())
     for path in _data(study):

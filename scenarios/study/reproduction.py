@@ -15,6 +15,7 @@ from scenarios.run_directory import write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.findings import Finding, Findings
+from scenarios.study.kinds import Kind
 
 PAPERS = {
     "spo": "SPO-Join: Efficient Stream Inequality Join",
@@ -92,6 +93,7 @@ class Reproduced:
             stated=claim.stated + theirs,
             measured=f"{' / '.join(claim.of)}: {finding.detail}",
             holds=finding.holds,
+            kind=finding.kind,
             why=claim.why if finding.holds is False else "",
         )
 
@@ -108,6 +110,8 @@ class Reported:
         The claim in words; what it says of the values, with the paper's own where it has some.
     measured, holds
         The values here; None where there are none to compare.
+    kind
+        Where the values come from.
     why
         Why it does not hold, where it does not and the reason is known.
     """
@@ -119,6 +123,7 @@ class Reported:
     stated: str
     measured: str
     holds: bool | None
+    kind: Kind
     why: str
 
 

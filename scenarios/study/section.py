@@ -69,10 +69,6 @@ class Axis(Section):
         """Positions of the values that are run."""
         return self.only or tuple(range(len(self.values)))
 
-    def settings(self, place: int, keys: tuple[str, ...]) -> dict[str, Any]:
-        """Return what is set at position *place*, under *keys*."""
-        return dict(zip(keys, _as_list(self.values[place]), strict=False))
-
     def name(self, place: int) -> str:
         """Return what the point at position *place* is called."""
         if self.names:
@@ -89,13 +85,28 @@ class Variant(Section):
         What it changes, keys as for ``--set``.
     measure
         Instead of the panel's.
+    label
+        What is measured, where it is not the panel's: a measured variant has another unit.
     keys
         Instead of the axis's, where its system calls a parameter by another name.
+    values
+        Instead of the axis's, one per position, where it calls them otherwise too.
+    only
+        Positions of the axis at which it is run, of those that the axis runs; by default all.
     """
 
     set: dict[str, Any] = Field(default_factory=dict)
     measure: str | None = None
+    label: str | None = None
     keys: tuple[str, ...] | None = None
+    values: tuple[Any, ...] = ()
+    only: tuple[Annotated[int, Field(ge=0)], ...] = ()
+
+    def settings(self, axis: Axis, place: int) -> dict[str, Any]:
+        """Return what position *place* of *axis* sets of it."""
+        keys = axis.keys if self.keys is None else self.keys
+        value = self.values[place] if self.values else axis.values[place]
+        return dict(zip(keys, _as_list(value), strict=False))
 
 
 class Panel(Section):
@@ -178,6 +189,9 @@ class Claim(Section):
 class StudySection(Section):
     """A figure as many runs.
 
+    In a file the section may also have ``words``, texts by name: ``{name}`` stands for them in all
+    its other names and texts. So a variant is called after the window that a scale gives it.
+
     Attributes
     ----------
     axis, variants, panels
@@ -188,6 +202,10 @@ class StudySection(Section):
         Parts of the system to measure as a whole: name to operators, or to single PEs.
     paper, note
         The paper's figures, and remarks on the comparison.
+    parameters
+        What the paper ran: a name in words to its value, as text.
+    reduced
+        What runs instead at this scale where that is less, and which ratio is as in the paper.
     claims
         The paper's statements.
     """
@@ -200,6 +218,8 @@ class StudySection(Section):
     parts: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     paper: tuple[Paper, ...] = ()
     note: str = ""
+    parameters: dict[str, str] = Field(default_factory=dict)
+    reduced: str = ""
     claims: tuple[Claim, ...] = ()
 
     @model_validator(mode="after")
@@ -239,6 +259,24 @@ class StudySection(Section):
                     raise ValueError(
                         f"paper, {' / '.join(paper.of)}: {len(paper.values)} figures for "
                         f"{len(axis.values)} values of the axis; nan where there is none"
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _a_value_for_each_position(self) -> StudySection:
+        for panel in self.panels:
+            axis = panel.axis or self.axis
+            for name in panel.variants or tuple(self.variants):
+                variant = self.variants[name]
+                if variant.values and len(variant.values) != len(axis.values):
+                    raise ValueError(
+                        f"variant {name!r}: {len(variant.values)} values for "
+                        f"{len(axis.values)} of the axis"
+                    )
+                if not set(variant.only) <= set(range(len(axis.values))):
+                    raise ValueError(
+                        f"variant {name!r}: only: the axis has positions 0 to "
+                        f"{len(axis.values) - 1}"
                     )
         return self
 

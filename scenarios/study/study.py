@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,13 @@ from pydantic import ValidationError
 
 from scenarios import scenario_files
 from scenarios.config import RunConfig
+from scenarios.formatting import format_bytes
+from scenarios.machine_record import describe_machine
 from scenarios.scenario_files import STUDY, ConfigError
+from scenarios.study.kinds import Kind, kind_of
 from scenarios.study.section import Axis, Panel, StudySection, Variant
+
+_MEMORY_WORTH_A_WORD = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +30,20 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """One variant in one panel: per x the number of its point, and the measure looked up there."""
+    """One variant in one panel.
+
+    Attributes
+    ----------
+    variant, kind, label
+        Its name, where its values come from, and what they are.
+    points, measures
+        Per x the number of its point, None where it is not run, and the measure looked up there.
+    """
 
     variant: str
-    points: tuple[int, ...]
+    kind: Kind
+    label: str
+    points: tuple[int | None, ...]
     measures: tuple[str, ...]
 
 
@@ -38,8 +53,23 @@ class Chart:
 
     panel: Panel
     axis: Axis
-    label: str
     curves: tuple[Curve, ...]
+
+    @property
+    def label(self) -> str:
+        """What its curves are of, each unit once."""
+        return "; ".join(dict.fromkeys(curve.label for curve in self.curves))
+
+    def curve(self, variant: str) -> Curve:
+        """Return the curve of a variant that the panel shows."""
+        return next(curve for curve in self.curves if curve.variant == variant)
+
+    def positions_run(self, variants: Sequence[str]) -> list[int]:
+        """Return at which of the axis's positions, counted along x, all *variants* are run."""
+        points = [self.curve(variant).points for variant in variants]
+        return [
+            i for i, at in enumerate(zip(*points, strict=True)) if all(p is not None for p in at)
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +87,30 @@ class Study:
         """The systems it runs."""
         return list(dict.fromkeys(point.config.topology for point in self.points))
 
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader should know of its sizes and its values, a sentence each."""
+        remarks = []
+        if self.section.reduced:
+            remarks.append(f"Reduced, beside the paper: {self.section.reduced}.")
+        if self.is_measured:
+            machine = describe_machine()
+            remarks.append(
+                f"Measured values are of this machine: {machine['processor']}, {machine['cores']} "
+                f"cores, {machine['system']}."
+            )
+        memory = max(
+            (one.config.survey.memory_bytes for one in self.points if one.config.survey), default=0
+        )
+        if memory > _MEMORY_WORTH_A_WORD:
+            remarks.append(f"The largest of its surveys takes about {format_bytes(memory)}.")
+        return remarks
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether any of its values is of this machine."""
+        return any(curve.kind == "measured" for chart in self.charts for curve in chart.curves)
+
 
 def load_study(
     name_or_path: str, *, scale: str = "laptop", settings: Mapping[str, Any] | None = None
@@ -69,6 +123,8 @@ def load_study(
     written = values.pop(STUDY, None)
     if written is None:
         return None
+    written = dict(written)
+    written = _put_words(written, written.pop("words", {}))
     base = scenario_files.change(scenario_files.build(values, where=name_or_path), settings or {})
     try:
         section = StudySection.model_validate(written)
@@ -76,6 +132,21 @@ def load_study(
         mistakes = scenario_files.explain(error, StudySection)
         raise ConfigError(f"{name_or_path}, [study]: {mistakes}") from None
     return build_study(base, section, scale)
+
+
+def _put_words(written: Any, words: Mapping[str, str]) -> Any:
+    """Return a section with ``{word}`` replaced in all its names and texts.
+
+    So a name can carry the size that ran, which a scale changes.
+    """
+    if isinstance(written, dict):
+        return {_put_words(k, words): _put_words(v, words) for k, v in written.items()}
+    if isinstance(written, (list, tuple)):
+        return [_put_words(one, words) for one in written]
+    if isinstance(written, str):
+        for word, text in words.items():
+            written = written.replace(f"{{{word}}}", str(text))
+    return written
 
 
 def build_study(base: RunConfig, section: StudySection, scale: str) -> Study:
@@ -88,17 +159,35 @@ def build_study(base: RunConfig, section: StudySection, scale: str) -> Study:
         for name in panel.variants or tuple(section.variants):
             variant = section.variants[name]
             measure = variant.measure or panel.measure or section.measure
-            numbers, measures = [], []
+            numbers: list[int | None] = []
+            measures, kinds = [], set()
             for place in axis.places:
                 x = axis.name(place)
+                measures.append(measure.replace("{x}", x))
+                if variant.only and place not in variant.only:
+                    numbers.append(None)
+                    continue
                 config = _configure(base, panel, variant, axis, place)
                 label = ", ".join(part for part in (panel.name, name, x) if part)
                 new = Point(number=len(points) + 1, label=label, config=config)
                 numbers.append(points.setdefault(config.model_dump_json(), new).number)
-                measures.append(measure.replace("{x}", x))
-            curves.append(Curve(variant=name, points=tuple(numbers), measures=tuple(measures)))
-        label = panel.label or section.label
-        charts.append(Chart(panel=panel, axis=axis, label=label, curves=tuple(curves)))
+                kinds.add(kind_of(config, measures[-1]))
+            if len(kinds) > 1:
+                raise ConfigError(
+                    f"{base.name}, variant {name!r}: some of its points are "
+                    f"{' and some '.join(sorted(kinds))}: make them variants of their own"
+                )
+            curves.append(
+                Curve(
+                    variant=name,
+                    kind=kinds.pop() if kinds else "simulated",
+                    label=variant.label or panel.label or section.label,
+                    points=tuple(numbers),
+                    measures=tuple(measures),
+                )
+            )
+        charts.append(Chart(panel=panel, axis=axis, curves=tuple(curves)))
+    _check_claims(base.name, section, charts)
     return Study(
         base=base,
         scale=scale,
@@ -108,9 +197,21 @@ def build_study(base: RunConfig, section: StudySection, scale: str) -> Study:
     )
 
 
+def _check_claims(name: str, section: StudySection, charts: Sequence[Chart]) -> None:
+    """Refuse a claim that sets a measured variant against one that is not: seconds differ."""
+    for claim in section.claims:
+        for chart in charts:
+            if section.is_about(claim, chart.panel):
+                kinds = [curve.kind for curve in chart.curves if curve.variant in claim.of]
+                if "measured" in kinds and set(kinds) != {"measured"}:
+                    raise ConfigError(
+                        f"{name}, claim {claim.text!r}: one of {' and '.join(claim.of)} is "
+                        "measured and the other is not"
+                    )
+
+
 def _configure(
     base: RunConfig, panel: Panel, variant: Variant, axis: Axis, place: int
 ) -> RunConfig:
-    keys = axis.keys if variant.keys is None else variant.keys
-    settings = {**panel.set, **variant.set, **axis.settings(place, keys)}
+    settings = {**panel.set, **variant.set, **variant.settings(axis, place)}
     return scenario_files.change(base, settings)

@@ -6,12 +6,13 @@ What takes a survey is imported when it is taken: it loads the indexes, which ot
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 if TYPE_CHECKING:
     from netsim.cost import CostProfile
+    from scenarios.surveys.window_workload import WindowWorkload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +33,32 @@ class Surveyed:
 
 
 class Survey(BaseModel):
-    """What to measure without a run; the field ``of`` names the kind."""
+    """What to measure without a run; the field ``of`` names the kind.
+
+    Attributes
+    ----------
+    clocked
+        Which figures of its record are read from this machine's clock: their names, or the first
+        parts of those.
+    estimated
+        Whether the others are computed from a model, and nothing was executed.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    clocked: ClassVar[tuple[str, ...]] = ()
+    estimated: ClassVar[bool] = False
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much memory it takes, where that is so much that it may not be there."""
+        return 0
+
+    def kind_of(self, measure: str) -> Literal["simulated", "measured", "derived"]:
+        """Return where a figure of the record comes from."""
+        if any(f"{measure}.".startswith(f"{name}.") for name in self.clocked):
+            return "measured"
+        return "derived" if self.estimated else "simulated"
 
 
 def _several(value: Any) -> Any:
@@ -61,6 +85,8 @@ class PlanSurvey(Survey):
         What every stream draws from, several values or one; None takes Table 2's (see
         `topologies.semijoins.random_queries.QueryValues`).
     """
+
+    estimated: ClassVar[bool] = True
 
     of: Literal["plans"] = "plans"
     join_graph: Literal["chain", "star", "cycle", "fully connected"] = "chain"
@@ -93,6 +119,13 @@ class IndexStepsSurvey(Survey):
     index, window_bits
         Of what, and its window: 2^*window_bits* tuples.
     """
+
+    clocked: ClassVar[tuple[str, ...]] = (
+        "processor_ns",
+        "merges.processor_ms",
+        "merges.processor_ns",
+        "merges.processor_percent",
+    )
 
     of: Literal["index steps"] = "index steps"
     index: Literal["b_plus_tree", "im_tree", "pim_tree"] = "pim_tree"
@@ -158,7 +191,102 @@ class MemoryTrafficSurvey(Survey):
         return take_memory_traffic(self, seed, profile)
 
 
+class WindowJoinSpeedSurvey(Survey):
+    """How fast a window join is on this machine, its windows full.
+
+    ``tuples_s`` are the tuples that it takes a second, ``median``, ``least`` and ``most`` of the
+    passes; ``tuple_ns.median`` is the time of one. ``match_rate`` is how many matches a tuple has,
+    ``matches`` all of them; ``window``, ``tuples``, ``passes``, ``threads`` and ``clock`` say what
+    was run: processor time of one thread, or wall time of several.
+
+    Attributes
+    ----------
+    index, merge_ratio, insertion_depth, chain_length, merge, threads, task_rows
+        Which join, as parameters of `ibwj`; threads are real ones, and 0 is one without locks.
+    window_bits, other_bits
+        The windows hold 2^*window_bits* tuples; that of S 2^*other_bits*, where that is given.
+    match_rate, self_join, share_percent, values
+        What is joined, see `scenarios.surveys.window_workload.WindowWorkload`.
+    batch_rows
+        Arrivals of a call.
+    passes
+        How often the windows are replaced and timed.
+    """
+
+    clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns")
+
+    of: Literal["window join speed"] = "window join speed"
+    index: Literal[
+        "pim_tree",
+        "im_tree",
+        "b_plus_tree",
+        "bw_tree",
+        "ib_chain",
+        "b_chain",
+        "nested_loop",
+        "sorted_runs",
+    ] = "pim_tree"
+    merge_ratio: Annotated[float, Field(gt=0, le=1)] = 0.5
+    insertion_depth: Annotated[int, Field(ge=0, le=8)] = 2
+    chain_length: Annotated[int, Field(ge=2, le=64)] = 2
+    merge: Literal["nonblocking", "blocking"] = "nonblocking"
+    threads: Annotated[int, Field(ge=0, le=64)] = 0
+    task_rows: Annotated[int, Field(ge=1)] | None = None
+    window_bits: Annotated[int, Field(ge=6, le=26)] = 16
+    other_bits: Annotated[int, Field(ge=6, le=26)] | None = None
+    match_rate: Annotated[float, Field(gt=0)] = 2.0
+    self_join: bool = False
+    share_percent: Annotated[int, Field(ge=1, le=99)] = 50
+    values: Literal["uniform", "normal", "gamma(3, 3)", "gamma(1, 5)"] = "uniform"
+    batch_rows: Annotated[int, Field(ge=1)] = 8192
+    passes: Annotated[int, Field(ge=1, le=100)] = 3
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much memory the indexes of its windows take, and what checks the matches."""
+        windows = self.workload.windows[: 1 if self.self_join else 2]
+        return sum(windows) * (_ENTRY_BYTES[self.index] + _CHECKING_BYTES)
+
+    @property
+    def workload(self) -> WindowWorkload:
+        """What is joined."""
+        from scenarios.surveys.window_workload import WindowWorkload
+
+        other = self.window_bits if self.other_bits is None else self.other_bits
+        return WindowWorkload(
+            windows=(1 << self.window_bits, 1 << other),
+            match_rate=self.match_rate,
+            self_join=self.self_join,
+            share_percent=self.share_percent,
+            values=self.values,
+        )
+
+    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
+        """Return the figures; the keys are the same for every seed."""
+        from scenarios.surveys.window_join_speed import take
+
+        return take(self)
+
+
+_ENTRY_BYTES = {
+    "pim_tree": 96,
+    "im_tree": 96,
+    "b_plus_tree": 64,
+    "bw_tree": 136,
+    "ib_chain": 72,
+    "b_chain": 104,
+    "nested_loop": 32,
+    "sorted_runs": 40,
+}
+"""Bytes of memory that a tuple of a window takes, as processes grow by with windows of 2^20."""
+_CHECKING_BYTES = 96
+"""Bytes that it takes beside that while the last matches are checked: its columns, and sorted."""
+
 AnySurvey = Annotated[
-    PlanSurvey | IndexStepsSurvey | MemoryTrafficSurvey | InsertSpreadSurvey,
+    PlanSurvey
+    | IndexStepsSurvey
+    | MemoryTrafficSurvey
+    | InsertSpreadSurvey
+    | WindowJoinSpeedSurvey,
     Field(discriminator="of"),
 ]

@@ -27,6 +27,7 @@ from scenarios.report.result_tables import (
     comparison_table,
     engine_notes,
     engines_table,
+    mark_kind,
     offenders_table,
     verdict_cell,
 )
@@ -163,6 +164,8 @@ def show_study(out: Console, study: Study) -> None:
         )
     )
     out.print(f"  {base.title}", style="dim")
+    for remark in study.remarks:
+        out.print(Text(f"  {remark}", "dim"))
 
 
 def show_findings(out: Console, findings: Findings, directory: Path, replay: str) -> None:
@@ -172,7 +175,7 @@ def show_findings(out: Console, findings: Findings, directory: Path, replay: str
     for finding in findings.claims:
         style = STYLES[VERDICT_WORDS[finding.holds]]
         where = f" [{finding.panel}]" if finding.panel else ""
-        claim = f"{finding.claim.text}{where}: {finding.detail}"
+        claim = f"{finding.claim.text}{where}{mark_kind(finding.kind)}: {finding.detail}"
         out.print(Text.assemble((f"{HOLDS_WORDS[finding.holds]:<14}", style), claim))
         if finding.claim.why and finding.holds is False:
             out.print(Text(f"{'':<14}{finding.claim.why}", "dim"))

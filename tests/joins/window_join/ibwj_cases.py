@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from benchmarks.pim_tree import expected, make_work
+from benchmarks.pim_tree import make_work
 from joins.hashing import mix, splitmix64
 from joins.machine.atomics import offer_core
 from joins.machine.memory import own_lines
@@ -16,6 +16,7 @@ from joins.window_join.rows import make_rows
 from joins.window_join.schedulers import FIRST_BLOCKED, IDLE, Threads, next_worker
 from joins.window_join.shared_join import ThreadsJoin
 from joins.work import COUNTERS
+from scenarios.surveys.window_workload import expected_matches
 
 EXTREME = [np.iinfo(np.int64).min, -1, 0, 1, np.iinfo(np.int64).max]
 
@@ -130,7 +131,7 @@ def assert_threads_lose_repeat_and_misplace_nothing(join):
     """Join so many tuples over a small window that threads meet in every node, all the time."""
     rows = make_work(1 << 15, 1 << 9)
     found = join.join(rows, enumerate=True)
-    count, fingerprint = expected(rows)
+    count, fingerprint = expected_matches(rows)
     assert np.array_equal(found.count, count)
     assert np.array_equal(found.fingerprint, fingerprint)
     listed = np.zeros_like(fingerprint)

@@ -59,8 +59,9 @@ class Judged:
     @property
     def places(self) -> list[int]:
         """Indexes into the curves of what the claim is about."""
-        at = self.claim.at
-        return [i for i, place in enumerate(self.chart.axis.places) if not at or place in at]
+        at, places = self.claim.at, self.chart.axis.places
+        run = self.chart.positions_run(self.claim.of)
+        return [i for i in run if not at or places[i] in at]
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -73,7 +74,7 @@ class Judged:
 
         Where both variants are one number, it is the second's.
         """
-        made: dict[tuple[int, str], float] = {}
+        made: dict[tuple[int | None, str], float] = {}
         for name, values in zip(self.claim.of, curves, strict=True):
             for i, value in zip(self.places, values, strict=True):
                 made[self.keys(name)[i]] = value
@@ -82,13 +83,13 @@ class Judged:
             record: dict[str, Any] = {}
             for curve in self.chart.curves:
                 for number, measure in zip(curve.points, curve.measures, strict=True):
-                    if number == point.number != failed:
+                    if number is not None and number == point.number != failed:
                         _put(record, measure, made.get((number, measure)))
             results[point.number] = Result(config=point.config, record=record)
         (finding,) = Findings(study=self.study, results=results).claims
         return finding.holds
 
-    def keys(self, variant: str) -> list[tuple[int, str]]:
+    def keys(self, variant: str) -> list[tuple[int | None, str]]:
         """Return what a variant looks up along x: a point's number and a measure."""
         curve = next(curve for curve in self.chart.curves if curve.variant == variant)
         return list(zip(curve.points, curve.measures, strict=True))
@@ -147,6 +148,7 @@ def test_a_claim_holds_of_some_results_and_is_broken_by_others(
         else:
             check_bound(one)
         failed, _ = one.keys(claim.of[0])[one.places[0]]
+        assert failed is not None  # it is run there
         assert one.holds(*[[1.0] * len(one.places)] * len(claim.of), failed=failed) is None
 
 

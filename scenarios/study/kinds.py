@@ -1,0 +1,47 @@
+"""Where a study's values come from: a simulation, this machine's clock, or an estimate.
+
+The kind follows from what is run and what is looked up of it, so that no file can call a simulated
+value a measured one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from scenarios.config import RunConfig
+
+Kind = Literal["simulated", "measured", "derived"]
+
+KIND_WORDS: dict[Kind, str] = {
+    "simulated": "simulated: virtual time and counted work",
+    "measured": "measured: this machine's clock",
+    "derived": "derived: estimated, not run",
+}
+"""What a legend says of each."""
+
+_REAL_TIMES = ("kernel_seconds", "wall_seconds")
+"""Measures of a run that are real seconds whatever its clock."""
+_TIMES = (
+    *_REAL_TIMES,
+    "throughput_tps",
+    "latency_ms",
+    "answer_ms",
+    "pace_tps",
+    "busy_seconds",
+    "merge_ms",
+)
+"""Measures that are times, or per time: of a live run they are this machine's."""
+_ESTIMATES = ("capacity_tps",)
+"""Measures that are computed from what a run spent, as if something else had been run."""
+
+
+def kind_of(config: RunConfig, measure: str) -> Kind:
+    """Return where the value called *measure* of a point comes from."""
+    first = measure.split(".")[0]
+    if config.survey is not None:
+        return config.survey.kind_of(measure)
+    if first in _ESTIMATES:
+        return "derived"
+    return (
+        "measured" if first in (_TIMES if config.clock == "live" else _REAL_TIMES) else "simulated"
+    )

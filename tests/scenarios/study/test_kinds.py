@@ -1,0 +1,233 @@
+"""What was simulated, measured and derived is told apart, in the study and wherever it is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from matplotlib.colors import to_hex
+
+from scenarios import scenario_files
+from scenarios.config import RunConfig
+from scenarios.many_runs import Preparation, Result
+from scenarios.report.result_tables import chart_table, claims_table
+from scenarios.report.study_figure import study_figure
+from scenarios.report.style import LIGHT
+from scenarios.scenario_files import ConfigError
+from scenarios.study import findings, inputs
+from scenarios.study.findings import Findings, plan_points, run_points
+from scenarios.study.kinds import KIND_WORDS, kind_of
+from scenarios.study.study import Study, load_study
+
+STUDY = """
+query = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '10' ON '20')"
+[[streams]]
+files = ["s.parquet"]
+[study]
+measure = "throughput_tps"
+label = "tuples/s (virtual)"
+[study.words]
+size = "2^6"
+[study.axis]
+label = "arrivals a message"
+keys = ["feeding.batch_rows"]
+values = [1, 2, 3]
+[study.variants]
+"run" = { only = [0, 1] }
+"estimated" = { measure = "capacity_tps.total" }
+[study.variants."window of {size}"]
+set = { survey = { of = "window join speed", window_bits = 6, passes = 1 } }
+measure = "tuples_s.median"
+label = "tuples/s (processor time)"
+keys = ["survey.batch_rows"]
+values = [16, 64, 256]
+[[study.claims]]
+text = "larger batches in {size} are faster"
+of = ["window of {size}"]
+rises = true
+"""
+
+
+def load(tmp_path: Path, text: str = STUDY) -> Study:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    study = load_study(str(path))
+    assert study is not None
+    return study
+
+
+def made(study: Study) -> Findings:
+    """Return findings of records that are made up: a point's number times 100 for all measures."""
+    results = {
+        point.number: Result(
+            config=point.config,
+            record={
+                "throughput_tps": 100.0 * point.number,
+                "capacity_tps": {"total": 100.0 * point.number},
+                "tuples_s": {"median": 100.0 * point.number},
+            },
+        )
+        for point in study.points
+    }
+    return Findings(study=study, results=results)
+
+
+def test_a_curve_knows_where_its_values_come_from(tmp_path: Path) -> None:
+    (chart,) = load(tmp_path).charts
+    assert [(curve.variant, curve.kind) for curve in chart.curves] == [
+        ("run", "simulated"),
+        ("estimated", "derived"),
+        ("window of 2^6", "measured"),
+    ]
+    assert chart.label == "tuples/s (virtual); tuples/s (processor time)"
+    assert chart.curve("run").points == (1, 2, None)
+
+
+@pytest.mark.parametrize(
+    ("clock", "measure", "kind"),
+    [
+        ("virtual", "throughput_tps", "simulated"),
+        ("virtual", "kernel_seconds.total", "measured"),
+        ("virtual", "capacity_tps.total", "derived"),
+        ("virtual", "state_bytes.total", "simulated"),
+        ("live", "throughput_tps", "measured"),
+        ("live", "latency_ms.p99", "measured"),
+        ("live", "network.bytes", "simulated"),
+    ],
+)
+def test_the_kind_of_a_run_follows_from_its_clock(clock: str, measure: str, kind: str) -> None:
+    config = RunConfig.model_validate(
+        {"query": "", "streams": (), "clock": clock, "backend": "ray"}
+    )
+    assert kind_of(config, measure) == kind
+
+
+def test_tables_mark_what_was_not_simulated(tmp_path: Path) -> None:
+    study = load(tmp_path)
+    table = chart_table(made(study), study.charts[0])
+    assert table.columns[1:] == ("run", "estimated [derived]", "window of 2^6 [measured]")
+    assert [row[1] for row in table.rows] == ["100", "200", "–"]
+    ((_, claim, _),) = claims_table(made(study)).rows
+    assert claim == "larger batches in 2^6 are faster [measured]"
+
+
+def test_json_has_kind_unit_and_machine(tmp_path: Path) -> None:
+    written = made(load(tmp_path)).as_json("")
+    (chart,) = written["charts"]
+    assert [(one["kind"], one["unit"]) for one in chart["variants"]] == [
+        ("simulated", "tuples/s (virtual)"),
+        ("derived", "tuples/s (virtual)"),
+        ("measured", "tuples/s (processor time)"),
+    ]
+    assert written["claims"][0]["kind"] == "measured"
+    assert set(written["machine"]) == {"processor", "cores", "system"}
+    json.dumps(written)
+
+
+def test_a_study_of_simulations_alone_names_no_machine(tmp_path: Path) -> None:
+    study = load(tmp_path, STUDY[: STUDY.index("[study.variants.")])
+    assert made(study).as_json("")["machine"] is None
+    assert study.remarks == []
+
+
+def test_the_picture_draws_kinds_apart_and_explains_them(tmp_path: Path) -> None:
+    figure = study_figure(made(load(tmp_path)))
+    key = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert key[3:] == list(KIND_WORDS.values())
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    styles = {name: lines[name]._dash_pattern for name in ("run", "estimated", "window of 2^6")}  # type: ignore[attr-defined]
+    assert len(set(map(str, styles.values()))) == 3
+    assert to_hex(lines["window of 2^6"].get_markerfacecolor()) == LIGHT["paper"]
+
+
+def test_the_unit_of_every_curve_is_on_the_axis(tmp_path: Path) -> None:
+    figure = study_figure(made(load(tmp_path)))
+    assert "virtual" in figure.axes[0].get_ylabel()
+    assert "processor time" in figure.axes[0].get_ylabel()
+
+
+def test_a_claim_is_judged_where_its_variants_are_run(tmp_path: Path) -> None:
+    claim = '\n[[study.claims]]\ntext = "up"\nof = ["run"]\nrises = true\n'
+    judged = made(load(tmp_path, STUDY + claim)).claims[1]
+    assert (judged.holds, judged.detail, judged.kind) == (True, "100, 200", "simulated")
+
+
+def test_a_measured_variant_is_not_set_against_a_simulated_one(tmp_path: Path) -> None:
+    claim = '\n[[study.claims]]\ntext = "x"\nof = ["window of {size}", "run"]\nabove = true\n'
+    with pytest.raises(ConfigError, match="one of window of 2\\^6 and run is measured"):
+        load(tmp_path, STUDY + claim)
+
+
+def test_points_of_one_curve_are_of_one_kind(tmp_path: Path) -> None:
+    mixed = STUDY.replace(
+        'keys = ["feeding.batch_rows"]\nvalues = [1, 2, 3]',
+        'keys = ["clock", "backend"]\n'
+        'values = [["virtual", "ray"], ["live", "ray"], ["live", "ray"]]',
+    )
+    with pytest.raises(ConfigError, match="some of its points are measured and some simulated"):
+        load(tmp_path, mixed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("values = [16, 64, 256]", "values = [16, 64]", "2 values for 3 of the axis"),
+        ("only = [0, 1]", "only = [0, 9]", "the axis has positions 0 to 2"),
+    ],
+)
+def test_a_variant_that_does_not_fit_the_axis_is_refused(
+    tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        load(tmp_path, STUDY.replace(old, new))
+
+
+RUNS = """"run" = { only = [0, 1] }
+"estimated" = { measure = "capacity_tps.total" }
+"""
+ALONE = STUDY.replace(RUNS, "").replace(
+    'files = ["s.parquet"]', 'synthetic = { rows = 9, fields = { a = "uniform(0, 9)" } }'
+)
+"""The measured variant and nothing else."""
+
+
+def test_results_of_another_machine_are_not_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = load(tmp_path, ALONE)
+    run_points(
+        study, {}, tmp_path, on_point=lambda number, label: None, replay=lambda point: ""
+    ).write_json(tmp_path, "")
+    assert Findings.read(study, tmp_path) is not None
+    other = {"processor": "another one", "cores": 2, "system": "Linux x86_64"}
+    monkeypatch.setattr(inputs, "describe_machine", lambda: other)
+    assert Findings.read(study, tmp_path) is None
+
+
+def test_a_survey_that_needs_more_memory_than_is_free_is_refused_before_any_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = load(tmp_path, ALONE.replace("window_bits = 6", "window_bits = 25"))
+    monkeypatch.setattr(findings, "free_memory_bytes", lambda: 1 << 30)
+    with pytest.raises(ConfigError, match=r"point 1 .*: it needs about 12.* GB of memory and 1"):
+        plan_points(study, Preparation())
+    assert any("takes about 12" in remark for remark in study.remarks)
+
+
+def test_what_runs_instead_of_the_papers_sizes_is_said(tmp_path: Path) -> None:
+    text = ALONE.replace("[study]\n", '[study]\nreduced = "windows of {size} instead of 2^25"\n')
+    study = load(tmp_path, text)
+    assert study.remarks[0] == "Reduced, beside the paper: windows of 2^6 instead of 2^25."
+    assert made(study).as_json("")["reduced"] == "windows of 2^6 instead of 2^25"
+
+
+def test_every_figure_of_pim_tree_about_speed_has_a_measured_variant() -> None:
+    speed = ["8a", "8b", "8c", "8d", "9a", "9c", "9d", "10a", "10b", "10c", "11b", "11c"]
+    for part in [*speed, "9b", "12a", "12b", "12c", "13c", "14"]:
+        figure = part if len(part.rstrip("abcd")) == 2 else f"0{part}"
+        name = f"pim-fig{figure}"
+        assert name in scenario_files.catalog()
+        study = load_study(name, scale="smoke")
+        assert study is not None
+        assert study.is_measured, name

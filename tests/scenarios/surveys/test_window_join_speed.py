@@ -1,0 +1,145 @@
+"""The measured window join: what it joins, and that a wrong join is seen. Never how fast it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from joins.window_join.registry import INDEXES, IndexName
+from joins.window_join.window_join import WindowJoin
+from netsim.cost import load_profile
+from scenarios.surveys import window_join_speed
+from scenarios.surveys.survey import Surveyed, WindowJoinSpeedSurvey
+from scenarios.surveys.window_workload import WindowWorkload, expected_matches
+
+
+def survey_of(**keys: Any) -> WindowJoinSpeedSurvey:
+    return WindowJoinSpeedSurvey.model_validate({"window_bits": 7, "passes": 1} | keys)
+
+
+def take(**keys: Any) -> Surveyed:
+    return survey_of(**keys).take(seed=1, profile=load_profile())
+
+
+def test_every_index_of_the_registry_can_be_measured() -> None:
+    names = get_args(WindowJoinSpeedSurvey.model_fields["index"].annotation)
+    assert set(names) == set(get_args(IndexName)) == set(INDEXES)
+    assert all(survey_of(index=name).memory_bytes > 0 for name in names)
+
+
+@pytest.fixture(scope="module")
+def matches() -> dict[str, int]:
+    """Return how many matches each index finds in the same arrivals."""
+    return {name: take(index=name).record["matches"] for name in INDEXES if name != "nested_loop"}
+
+
+def test_all_indexes_find_the_same_matches(matches: dict[str, int]) -> None:
+    assert len(set(matches.values())) == 1
+
+
+def test_the_matches_counted_are_those_of_sorted_columns(matches: dict[str, int]) -> None:
+    workload, tuples = survey_of().workload, 1 << 16
+    count, _ = workload.expected(2 * workload.arrivals, 2 * workload.arrivals + tuples)
+    assert matches["pim_tree"] == count.sum()
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"self_join": True},
+        {"other_bits": 9},
+        {"share_percent": 90},
+        {"values": "normal"},
+        {"values": "gamma(3, 3)"},
+        {"values": "gamma(1, 5)"},
+        {"match_rate": 8.0},
+        {"threads": 2, "merge_ratio": 1.0},
+        {"index": "nested_loop"},
+    ],
+    ids=str,
+)
+def test_a_tuple_has_as_many_matches_as_asked_for(keys: dict[str, Any]) -> None:
+    """A tuple of R that sees the smaller window of S has fewer, and there are nine in ten."""
+    found = take(**keys)
+    assert found.passed
+    wanted = keys.get("match_rate", 2.0)
+    if keys.get("other_bits"):  # tuples of S see a quarter of the larger window
+        wanted *= (1 + 1 / 4) / 2
+    assert found.record["match_rate"] == pytest.approx(wanted, rel=0.06)
+
+
+@pytest.mark.parametrize(
+    ("threads", "clock"), [(0, "processor time"), (1, "wall time"), (2, "wall time")]
+)
+def test_the_record_says_what_was_run(threads: int, clock: str) -> None:
+    record = take(threads=threads, passes=2).record
+    assert (record["clock"], record["threads"]) == (clock, max(1, threads))
+    assert (record["window"], record["passes"]) == (128, 2)
+    rates = record["tuples_s"]
+    assert 0 < rates["least"] <= rates["median"] <= rates["most"]
+
+
+class Forgetful:
+    """A join that loses the first match of every batch."""
+
+    def __init__(self, join: WindowJoin) -> None:
+        self._join = join
+
+    def join(self, rows: Any) -> Any:
+        found = self._join.join(rows)
+        count = found.count.copy()
+        count[np.argmax(count > 0)] -= 1
+        return replace(found, count=count)
+
+
+def test_a_join_that_loses_a_match_fails_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = window_join_speed.make_join
+    monkeypatch.setattr(window_join_speed, "make_join", lambda survey: Forgetful(right(survey)))
+    assert not take().passed
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        WindowWorkload(windows=(50, 50)),
+        WindowWorkload(windows=(50, 20), share_percent=70),
+        WindowWorkload(windows=(40, 40), self_join=True, values="normal"),
+    ],
+    ids=str,
+)
+def test_a_part_of_the_arrivals_is_the_same_alone(workload: WindowWorkload) -> None:
+    whole, part = workload.rows(0, 1000), workload.rows(400, 700)
+    assert all(map(np.array_equal, whole.part(400, 700), part))
+    everything = expected_matches(whole, self_join=workload.self_join)
+    for of_whole, alone in zip(everything, workload.expected(400, 700), strict=True):
+        assert np.array_equal(of_whole[400:700], alone)
+
+
+def test_matches_are_those_of_comparing_everything() -> None:
+    workload = WindowWorkload(windows=(30, 30), match_rate=5)
+    rows = workload.rows(0, 300)
+    count, _ = expected_matches(rows)
+    for row in range(300):
+        seen = [
+            other
+            for other in range(300)
+            if rows.side[other] != rows.side[row]
+            and rows.start[row] <= rows.position[other] < rows.stop[row]
+            and abs(int(rows.key[other]) - int(rows.key[row])) <= int(workload.band)
+        ]
+        assert count[row] == len(seen)
+
+
+def test_shares_of_the_streams_are_as_asked_for() -> None:
+    rows = WindowWorkload(windows=(50, 50), share_percent=90).rows(0, 1000)
+    assert (rows.side == 0).sum() == 900
+
+
+@pytest.mark.parametrize("keys", [{"index": "b_tree"}, {"window_bits": 40}, {"passes": 0}])
+def test_what_cannot_be_measured_is_refused(keys: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        survey_of(**keys)
