@@ -139,7 +139,7 @@ def _draw_panel(
     room = _CHARACTERS * axes.get_position().width
     crowded = len(names) * (max(map(len, names)) + 2) > room
     axes.set_xticks(at, names, rotation=20 if crowded else 0)
-    axes.set(xlabel=axis.label, ylabel=chart.label, title=chart.panel.name)
+    axes.set(xlabel=axis.label, ylabel=chart.label.replace("; ", "\n"), title=chart.panel.name)
     axes.grid(axis="y")
 
 
