@@ -12,7 +12,7 @@ from joins.errors import JoinsimError
 from joinsim._outcomes import Reproduction, StudyRun
 from joinsim._scenario import Scenario
 from scenarios.observer import SILENT, Observer
-from scenarios.run_directory import RUNS, open_run_directory
+from scenarios.run_directory import RUNS, shared_directory
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import Reproduced, find_studies
 from scenarios.study.reproduction import Reproduction as _Reproduction
@@ -25,6 +25,7 @@ def reproduce(
     *,
     scale: str = "laptop",
     out: str | Path | None = None,
+    repeat: int | None = None,
     fresh: bool = False,
     observer: Observer = SILENT,
 ) -> Reproduction:
@@ -41,6 +42,8 @@ def reproduce(
         ``smoke`` (about a minute a paper), ``laptop`` or ``paper``.
     out
         Folder for what it writes; by default ``runs/reproduce-PAPER/SCALE``.
+    repeat
+        With how many seeds every point is run; by default as each study says.
     fresh
         Whether to run all studies again.
     observer
@@ -62,25 +65,30 @@ def reproduce(
     """
     names = find_studies(paper)
     directory = Path(out) if out else RUNS / f"reproduce-{paper}" / scale
-    open_run_directory(directory, _MARK)
     replay = f"joinsim reproduce {paper} --scale {scale}" + (f" --out {out}" if out else "")
-    result = _Reproduction(paper=paper, scale=scale, studies=())
-    result.write_json(directory, replay)
-    for study in _run_studies(names, scale, directory, fresh, observer):
-        result = replace(result, studies=(*result.studies, study))
+    replay += f" --repeat {repeat}" if repeat else ""
+    settings = {} if repeat is None else {"repeat": repeat}
+    scenarios = [
+        Scenario(name, scale=scale, settings=settings, observer=observer) for name in names
+    ]
+    with shared_directory(directory, _MARK):
+        result = _Reproduction(paper=paper, scale=scale, studies=())
         result.write_json(directory, replay)
-    finished = Reproduction(result, directory, replay)
-    finished.write()
+        for study in _run_studies(scenarios, directory, fresh):
+            result = replace(result, studies=(*result.studies, study))
+            result.write_json(directory, replay)
+        finished = Reproduction(result, directory, replay)
+        finished.write()
     return finished
 
 
-def _run_studies(
-    names: list[str], scale: str, directory: Path, fresh: bool, observer: Observer
-) -> Iterator[Reproduced]:
+def _run_studies(scenarios: list[Scenario], directory: Path, fresh: bool) -> Iterator[Reproduced]:
     """Run, or read, one study after the other; one that fails does not stop the others."""
-    for name in names:
-        scenario = Scenario(name, scale=scale, observer=observer)
-        replay = f"joinsim run {name} --scale {scale} --seed {scenario.base.seed}"
+    for scenario in scenarios:
+        name, observer = str(scenario.source), scenario.observer
+        replay = f"joinsim run {name} --scale {scenario.scale} --seed {scenario.base.seed}"
+        if "repeat" in scenario.settings:
+            replay += f" --repeat {scenario.settings['repeat']}"
         title, figure = scenario.base.title, scenario.base.figure or ""
         findings, failure = None, ""
         try:

@@ -24,7 +24,7 @@ from scenarios.run_json import write_run_json
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import prepare_streams
 from scenarios.study.findings import plan_points, run_points
-from scenarios.study.study import Point, Study, load_study
+from scenarios.study.study import REPEAT, Point, Study, is_study, load_study
 from scenarios.system_comparison import candidates, plan_all, run_all
 from spark_bridge.prepared import PreparedStream
 from topologies import Topology
@@ -97,7 +97,14 @@ class Scenario:
     @cached_property
     def config(self) -> RunConfig:
         """The whole configuration. Raise :exc:`ConfigError` naming a key that is wrong."""
-        return scenario_files.change(self.base, self.settings)
+        return scenario_files.change(self.base, self._of_each_run)
+
+    @property
+    def _of_each_run(self) -> Mapping[str, Any]:
+        """The settings without the one that is a study's own."""
+        if not isinstance(self.source, str) or not is_study(self.source):
+            return self.settings
+        return {key: value for key, value in self.settings.items() if key not in REPEAT}
 
     @cached_property
     def study(self) -> Study | None:
@@ -118,7 +125,8 @@ class Scenario:
         address
             A running Ray cluster, as ``HOST:PORT`` or ``auto``.
         settings
-            Changed for this run, as in `with_settings`.
+            Changed for this run, as in `with_settings`. ``repeat=N`` runs every point of a study
+            with N seeds, and gives its figures with their 95 % intervals.
 
         Raises
         ------
@@ -147,7 +155,7 @@ class Scenario:
         if config.survey:
             raise ConfigError(f"point {number}: it is a survey, which is not run; run all points")
         # What was set wins over what the study sets.
-        return replace(self, source=config.model_dump())
+        return replace(self, source=config.model_dump(), settings=self._of_each_run)
 
     def compare(
         self,
@@ -278,7 +286,9 @@ class Scenario:
         if self.replay is not None:
             return self.replay(seed)
         if isinstance(self.source, str):
-            return f"joinsim run {self.source} --scale {self.scale} --seed {seed}"
+            repeat = self.study.section.repeat if self.study else 1
+            more = f" --repeat {repeat}" if repeat > 1 else ""
+            return f"joinsim run {self.source} --scale {self.scale} --seed {seed}{more}"
         return f"joinsim.run(query, streams, topology={self.config.topology!r}, seed={seed})"
 
     @contextmanager
@@ -324,7 +334,9 @@ class Scenario:
     def _replay_point(self, point: Point) -> str:
         words = ["joinsim", "run", str(self.source), "--scale", self.scale]
         words += ["--point", str(point.number), "--seed", str(point.config.seed)]
-        return " ".join(words)
+        assert self.study is not None  # it has points
+        repeat = self.study.section.repeat
+        return " ".join([*words, *(["--repeat", str(repeat)] if repeat > 1 else [])])
 
 
 def _planner(topology: str) -> Planner:

@@ -100,6 +100,10 @@ class RunOptions(QueryOptions):
     point: Annotated[
         int | None, typer.Option(help="Of a study, run this point alone, by its number.")
     ] = None
+    repeat: Annotated[
+        int | None,
+        typer.Option(help="Of a study, run every point with so many seeds, for 95 % intervals."),
+    ] = None
 
 
 ScenarioName = Annotated[
@@ -196,6 +200,8 @@ def run(options: RunOptions, scenario: ScenarioName = None) -> int:
         return _run_study(options, chosen, terminal)
     if options.point is not None:
         chosen = chosen.point(options.point)
+    elif options.repeat is not None:
+        raise ConfigError(f"--repeat {options.repeat}: it is for a study, and this is one run")
     finished = chosen.run(out=options.out, address=options.address)
     assert isinstance(finished, Run)
     from scenarios.terminal.views import show_report
@@ -228,6 +234,10 @@ def reproduce(
         Path | None,
         typer.Option(help="Directory to write to; by default runs/reproduce-PAPER/SCALE."),
     ] = None,
+    repeat: Annotated[
+        int | None,
+        typer.Option(help="Run every point with so many seeds; by default as each study says."),
+    ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Run studies again whose results are there.")
     ] = False,
@@ -242,7 +252,9 @@ def reproduce(
     from scenarios.terminal.views import show_reproduction
 
     terminal = _terminal(json_output)
-    finished = joinsim.reproduce(paper, scale=scale, out=out, fresh=fresh, observer=terminal)
+    finished = joinsim.reproduce(
+        paper, scale=scale, out=out, repeat=repeat, fresh=fresh, observer=terminal
+    )
     show_reproduction(terminal.out, finished.result, finished.directory, finished.replay)
     if json_output:
         _print_json(finished.summary)
@@ -576,6 +588,7 @@ def _run_settings(options: QueryOptions) -> dict[str, Any]:
             "clock": options.clock,
             "processes": _number(options.processes),
             "pairs": options.pairs or None,
+            "repeat": options.repeat,
         }
     return settings
 

@@ -59,17 +59,28 @@ def run_directory(scenario: str, seed: int, out: Path | None) -> Iterator[Path]:
         (directory / UNFINISHED).unlink(missing_ok=True)
 
 
-def open_run_directory(directory: Path, mark: str) -> Path:
-    """Make and return a directory that is filled by and by; what an earlier run left there stays.
+@contextmanager
+def shared_directory(directory: Path, mark: str) -> Iterator[None]:
+    """Make a directory of many runs' own ones; what earlier ones left there stays.
 
-    Raise :exc:`OutputError` naming a directory that cannot be written, or one that has something
-    in it but no file *mark*.
+    It is locked while the block lasts, as that of a run is.
+
+    Raise :exc:`OutputError` naming a directory that cannot be written, one that has something in
+    it but no file *mark*, or one that another process is writing to.
     """
-    if directory.is_dir() and any(directory.iterdir()) and not (directory / mark).exists():
-        raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
+    if directory.is_dir():
+        there = {path.name for path in directory.iterdir()} - {UNFINISHED}
+        if there and mark not in there:
+            raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
     with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
-    return directory
+        lock = _lock(directory)
+    with lock:
+        with writing(directory / UNFINISHED):
+            lock.truncate(0)
+            lock.write(_says_unfinished())
+        yield
+        (directory / UNFINISHED).unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

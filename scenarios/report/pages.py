@@ -108,6 +108,7 @@ def _write_study(findings: Findings, path: Path, replay: str) -> Markup:
         charts=[chart_table(findings, chart) for chart in study.charts],
         claims=claims_table(findings),
         points=points_table(findings),
+        remarks=findings.remarks,
         replay=replay,
     )
     return svg

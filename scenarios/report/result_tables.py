@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenarios.formatting import (
+    NO_VALUE,
     VERDICT_WORDS,
     format_bytes,
     format_count,
@@ -19,14 +20,17 @@ if TYPE_CHECKING:
     from scenarios.engines.comparison import EngineComparison
     from scenarios.run import Report
     from scenarios.study.findings import Findings
+    from scenarios.study.judging import Finding
     from scenarios.study.kinds import Kind
-    from scenarios.study.reproduction import Reproduction
+    from scenarios.study.reproduction import Reported, Reproduction
     from scenarios.study.study import Chart
     from scenarios.system_comparison import Comparison
     from scenarios.verdict import Verdict
 
 HOLDS_WORDS: dict[bool | None, str] = {True: "holds", False: "does not hold", None: "unknown"}
 """Words for whether a claim holds; None where numbers are missing."""
+UNDECIDED = "undecided"
+"""Word for a claim of which some of the values within an interval would hold, and some not."""
 
 _PERCENTILES = ("p50", "p95", "p99")
 
@@ -217,12 +221,15 @@ def mark_kind(kind: Kind) -> str:
 def chart_table(findings: Findings, chart: Chart) -> Table:
     """Return a study's chart: a row per x, a column per variant and per figure of the paper."""
     values = {
-        name + mark_kind(chart.curve(name).kind): [format_value(value) for value in curve]
+        name + mark_kind(chart.curve(name).kind): [
+            NO_VALUE if value is None else str(value) for value in curve
+        ]
         for name, curve in findings.curves(chart).items()
     }
     for paper, theirs, ours in findings.paper(chart):
         values[" / ".join(paper.of)] = [
-            format_value(our) + ("" if their != their else f" (paper {format_value(their)})")
+            (NO_VALUE if our is None else str(our))
+            + ("" if their != their else f" (paper {format_value(their)})")
             for our, their in zip(ours, theirs, strict=True)
         ]
     names = [chart.axis.name(place) for place in chart.axis.places]
@@ -239,27 +246,31 @@ def claims_table(findings: Findings) -> Table:
         where = f" ({finding.panel})" if finding.panel else ""
         rows.append(
             [
-                Cell(HOLDS_WORDS[finding.holds], VERDICT_WORDS[finding.holds]),
+                Cell(holds_word(finding), VERDICT_WORDS[finding.holds]),
                 claim.text + where + mark_kind(finding.kind),
-                Cell(
-                    f"{' / '.join(claim.of)}: {finding.detail}",
-                    note=claim.why if finding.holds is False else "",
-                ),
+                claim.stated,
+                Cell(f"{' / '.join(claim.of)}: {finding.detail}", note=finding.why),
             ]
         )
-    return Table(columns=("", "claim", "here"), rows=rows)
+    return Table(columns=("", "claim", "which says", "here"), rows=rows)
+
+
+def holds_word(judged: Finding | Reported, unknown: str = HOLDS_WORDS[None]) -> str:
+    """Return the word for whether a claim holds, *unknown* where there is nothing to compare."""
+    if judged.undecided:
+        return UNDECIDED
+    return unknown if judged.holds is None else HOLDS_WORDS[judged.holds]
 
 
 def reproduction_table(reproduction: Reproduction) -> Table:
     """Return each claim of a paper, its number, what was measured, and what came of it."""
-    words = HOLDS_WORDS | {None: "not comparable"}
     rows = [
         (
             claim.figure or claim.study,
             claim.text + (f" ({claim.panel})" if claim.panel else "") + mark_kind(claim.kind),
             claim.stated,
             claim.measured,
-            Cell(words[claim.holds], VERDICT_WORDS[claim.holds]),
+            Cell(holds_word(claim, "not comparable"), VERDICT_WORDS[claim.holds]),
             claim.why,
         )
         for claim in reproduction.claims

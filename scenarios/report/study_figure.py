@@ -21,6 +21,7 @@ from matplotlib.ticker import NullFormatter
 
 from scenarios.report.style import LIGHT, SERIES, WIDTH, use_short_numbers
 from scenarios.study.findings import Findings
+from scenarios.study.judging import Estimates
 from scenarios.study.kinds import KIND_WORDS, Kind
 from scenarios.study.study import Chart, Study
 
@@ -69,10 +70,7 @@ def study_figure(findings: Findings) -> Figure:
         for place, name in enumerate(study.section.variants)
     }
     for axes, chart in zip(grid, study.charts, strict=False):
-        curves = {
-            variant: np.array(values, np.float64)  # None becomes NaN
-            for variant, values in findings.curves(chart).items()
-        }
+        curves = {variant: _as_line(values) for variant, values in findings.curves(chart).items()}
         kinds = {curve.variant: curve.kind for curve in chart.curves}
         _draw_panel(
             axes, chart, curves, {name: looks[name]._replace(kind=kinds[name]) for name in curves}
@@ -105,8 +103,23 @@ def _kinds_key(study: Study) -> dict[str, Artist]:
     }
 
 
+class Line(NamedTuple):
+    """A variant's values along x, and how far their intervals reach below and above; NaN: none."""
+
+    values: np.ndarray
+    reach: np.ndarray
+
+
+def _as_line(values: Estimates) -> Line:
+    means = np.array([np.nan if one is None else one.mean for one in values])
+    ends = np.array([(np.nan, np.nan) if one is None else one.interval for one in values]).T
+    with np.errstate(invalid="ignore"):  # infinity from infinity
+        reach = np.abs(ends - means)
+    return Line(means, np.where(np.isfinite(reach), reach, 0))
+
+
 def _draw_panel(
-    axes: Axes, chart: Chart, curves: Mapping[str, np.ndarray], looks: Mapping[str, _Look]
+    axes: Axes, chart: Chart, curves: Mapping[str, Line], looks: Mapping[str, _Look]
 ) -> None:
     axis = chart.axis
     names = [axis.name(place) for place in axis.places]
@@ -116,8 +129,9 @@ def _draw_panel(
     numeric &= all(isinstance(value, (int, float)) for value in values_at)
     if numeric:
         at = [float(value) for value in values_at]
-    values = np.array(list(curves.values()))
-    known = values[np.isfinite(values)]
+    values = np.array([line.values for line in curves.values()])
+    reached = np.concatenate([values, *([line.values + line.reach[1]] for line in curves.values())])
+    known, highest = values[np.isfinite(values)], reached[np.isfinite(reached)].max(initial=0.0)
     far = len(known) and known.min() > 0 and known.max() > _LOG_FROM_RATIO * known.min()
     if far and not axis.categories:  # a bar's length is its value
         axes.set_yscale("log")
@@ -125,7 +139,7 @@ def _draw_panel(
         use_short_numbers(axes.yaxis)
         heights = np.log(values / known.min()) / np.log(known.max() / known.min())
     else:
-        top = known.max(initial=0.0) or 1.0
+        top = highest or 1.0
         axes.set_ylim(0, 1.08 * top)
         use_short_numbers(axes.yaxis, ticks=5)
         heights = values / top
@@ -144,11 +158,11 @@ def _draw_panel(
 
 
 def _draw_bars(
-    axes: Axes, at: Sequence[float], curves: Mapping[str, np.ndarray], looks: Mapping[str, _Look]
+    axes: Axes, at: Sequence[float], curves: Mapping[str, Line], looks: Mapping[str, _Look]
 ) -> None:
     """Draw a bar per variant in each category, side by side; a dash for a missing value."""
     width = _BARS / len(curves)
-    for place, (variant, values) in enumerate(curves.items()):
+    for place, (variant, (values, reach)) in enumerate(curves.items()):
         x = np.array(at) + width * (place - (len(curves) - 1) / 2)
         look = looks[variant]
         axes.bar(
@@ -161,6 +175,7 @@ def _draw_bars(
             edgecolor=LIGHT["paper"] if look.kind != "simulated" else look.colour,
             linewidth=0,
         )
+        _draw_intervals(axes, x, values, reach, LIGHT["ink"])
         for missing in x[np.isnan(values)]:
             axes.text(missing, 0, "–", ha="center", va="bottom", size=8)
 
@@ -168,14 +183,15 @@ def _draw_bars(
 def _draw_lines(
     axes: Axes,
     at: Sequence[float],
-    curves: Mapping[str, np.ndarray],
+    curves: Mapping[str, Line],
     heights: np.ndarray,
     looks: Mapping[str, _Look],
 ) -> None:
     """Draw the curves as lines; *heights*, lines by points, are shares of the panel's height."""
     points, stretches = find_coinciding(heights)
-    for line, (variant, y) in enumerate(curves.items()):
+    for line, (variant, (y, reach)) in enumerate(curves.items()):
         look = looks[variant]
+        _draw_intervals(axes, at, y, reach, look.colour)
         for i, together in enumerate(stretches.together[line]):
             if together:
                 dash, place = (_DASH, (together - 1) * _DASH), stretches.place[line, i]
@@ -211,6 +227,14 @@ def _draw_lines(
             markerfacecolor=look.face,
             label=variant,
         )
+
+
+def _draw_intervals(
+    axes: Axes, at: Sequence[float] | np.ndarray, y: np.ndarray, reach: np.ndarray, colour: str
+) -> None:
+    """Draw the intervals of values, where they have any, as bars with caps."""
+    if reach.any():
+        axes.errorbar(at, y, reach, fmt="none", ecolor=colour, elinewidth=0.9, capsize=2.5)
 
 
 class Turns(NamedTuple):

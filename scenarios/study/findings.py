@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from math import inf, isfinite, isnan
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from netsim.cost import load_profile
 from scenarios.config import RunConfig
-from scenarios.formatting import format_bytes, format_value
+from scenarios.formatting import format_bytes
 from scenarios.machine_record import describe_machine, free_memory_bytes
 from scenarios.many_runs import Preparation, Result, run_one_of_many
 from scenarios.measures import look_up
@@ -20,35 +19,15 @@ from scenarios.plan import Plan, make_plan
 from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError
+from scenarios.study.estimates import Estimate
 from scenarios.study.inputs import digest_inputs
-from scenarios.study.kinds import Kind
+from scenarios.study.judging import Estimates, Finding, judge_claim, values_of
 from scenarios.study.section import Claim, Paper
 from scenarios.study.study import Chart, Point, Study
 from topologies import TopologyError
 
-Values = Sequence[float | None]
-"""One per x; None where there is no number."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A claim judged in a panel.
-
-    Attributes
-    ----------
-    claim, panel
-        Which, and where.
-    holds, detail
-        None where numbers are missing; the numbers.
-    kind
-        Where the numbers come from.
-    """
-
-    claim: Claim
-    panel: str
-    holds: bool | None
-    detail: str
-    kind: Kind = "simulated"
+COUNTED = {"correctness": "tuples", "approximation.recall": "verdict.expected"}
+"""Measures that are shares, to how many things they are a share of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,19 +69,66 @@ class Findings:
             results[point.number] = Result(config=point.config, record=record, **judged)
         return cls(study=study, results=results, inputs=inputs)
 
-    def curves(self, chart: Chart) -> dict[str, Values]:
-        """Return variant to measured values, one per x; None where a run failed."""
+    def curves(self, chart: Chart) -> dict[str, Estimates]:
+        """Return variant to what was measured, one per x; None where a run failed."""
         return {
             curve.variant: [
-                look_up(record, measure)
-                if number is not None and (record := self.results[number].record)
-                else None
-                for number, measure in zip(curve.points, curve.measures, strict=True)
+                self._estimate(numbers, measure)
+                for numbers, measure in zip(curve.points, curve.measures, strict=True)
             ]
             for curve in chart.curves
         }
 
-    def paper(self, chart: Chart) -> list[tuple[Paper, list[float], list[float | None]]]:
+    def _estimate(self, numbers: Sequence[int], measure: str) -> Estimate | None:
+        records = [self.results[number].record for number in numbers]
+        if not all(records) or not records:
+            return None
+        values = [look_up(record, measure) for record in records]
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return None
+        trials = COUNTED.get(measure) if len(numbers) > 1 else None
+        counted = sum(int(look_up(record, trials) or 0) for record in records) if trials else 0
+        return Estimate(tuple(known), counted=counted)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader should know of its values, a sentence each."""
+        return [*self.study.remarks, *([self.seeds_remark] if self.seeds_remark else [])]
+
+    @property
+    def seeds_remark(self) -> str:
+        """How figures of several seeds are to be read; nothing where there is one."""
+        repeat = self.study.section.repeat
+        if repeat == 1:
+            return ""
+        estimates = [
+            one
+            for chart in self.study.charts
+            for curve in self.curves(chart).values()
+            for one in curve
+            if one is not None
+        ]
+        same = [one.interval[0] == one.interval[1] for one in estimates]
+        if same and all(same):
+            return (
+                f"All {repeat} seeds came to the same figures: nothing random enters them, so that "
+                "there is no interval to give."
+            )
+        remark = f"Means of {repeat} seeds, with 95 % intervals (Student's t"
+        remark += "; of shares Wilson's where that is wider)." if self._has_shares else ")."
+        return remark + (" = marks what all seeds came to alike." if any(same) else "")
+
+    @property
+    def _has_shares(self) -> bool:
+        return any(
+            measure in COUNTED
+            for chart in self.study.charts
+            for curve in chart.curves
+            for measure in curve.measures
+        )
+
+    def paper(self, chart: Chart) -> list[tuple[Paper, list[float], list[Estimate | None]]]:
         """Return what the paper reports for *chart*: its values, and ours of the same."""
         curves, section = self.curves(chart), self.study.section
         return [
@@ -130,7 +156,8 @@ class Findings:
         curves, run = self.curves(chart), chart.positions_run(claim.of)
         places = [chart.axis.places[i] for i in run]
         values = {name: [curves[name][i] for i in run] for name in claim.of}
-        finding = judge_claim(claim, chart.panel.name, values, places)
+        scale = "" if self.study.changed else self.study.scale
+        finding = judge_claim(claim, chart.panel.name, values, places, scale)
         return replace(finding, kind=chart.curve(claim.of[0]).kind)
 
     def as_json(self, replay: str) -> dict[str, Any]:
@@ -142,6 +169,7 @@ class Findings:
             "figure": base.figure,
             "scale": self.study.scale,
             "seed": base.seed,
+            "repeat": self.study.section.repeat,
             "query": " ".join(base.query.split()),
             "note": self.study.section.note,
             "paper_parameters": self.study.section.parameters,
@@ -153,9 +181,12 @@ class Findings:
                     "panel": finding.panel,
                     "of": finding.claim.of,
                     "kind": finding.kind,
+                    "stated": finding.claim.stated,
+                    "paper": finding.claim.paper,
                     "holds": finding.holds,
+                    "undecided": finding.undecided,
                     "values": finding.detail,
-                    "why": finding.claim.why,
+                    "why": finding.why,
                 }
                 for finding in self.claims
             ],
@@ -181,7 +212,7 @@ class Findings:
         write_json(directory / "study.json", self.as_json(replay))
 
     def _chart(self, chart: Chart) -> dict[str, Any]:
-        curves = self.curves(chart)
+        curves, repeat = self.curves(chart), self.study.section.repeat
         return {
             "panel": chart.panel.name,
             "axis": chart.axis.label,
@@ -193,21 +224,38 @@ class Findings:
                     "kind": curve.kind,
                     "unit": curve.label,
                     "measures": curve.measures,
-                    "values": curves[curve.variant],
-                    "points": curve.points,
+                    "values": _means(curves[curve.variant]),
+                    "intervals": _intervals(curves[curve.variant]) if repeat > 1 else None,
+                    "points": curve.points
+                    if repeat > 1
+                    else [one[0] if one else None for one in curve.points],
                 }
                 for curve in chart.curves
             ],
             "paper": [
-                {"of": paper.of, "values": _finite(theirs), "ours": _finite(ours)}
+                {"of": paper.of, "values": list(map(_finite, theirs)), "ours": _means(ours)}
                 for paper, theirs, ours in self.paper(chart)
             ],
         }
 
 
-def _finite(values: Values) -> list[float | None]:
-    """Return *values* with None for what JSON has no number for."""
-    return [value if value is not None and isfinite(value) else None for value in values]
+def _finite(value: float) -> float | None:
+    """Return *value*, or None where JSON has no number for it."""
+    return value if isfinite(value) else None
+
+
+def _means(curve: Estimates) -> list[float | None]:
+    return [None if one is None else _finite(one.mean) for one in curve]
+
+
+def _intervals(curve: Estimates) -> list[list[float | None] | None]:
+    """Return the 95 % intervals; None where there is no value, or all seeds came to one."""
+    return [
+        None
+        if one is None or one.interval[0] == one.interval[1]
+        else [_finite(end) for end in one.interval]
+        for one in curve
+    ]
 
 
 def plan_points(study: Study, preparation: Preparation) -> dict[int, Plan]:
@@ -282,66 +330,9 @@ def _take_survey(config: RunConfig) -> Result:
 def _check_measures(study: Study, point: Point, record: dict[str, object]) -> None:
     for chart in study.charts:
         for curve in chart.curves:
-            for number, measure in zip(curve.points, curve.measures, strict=True):
-                if number == point.number:
+            for numbers, measure in zip(curve.points, curve.measures, strict=True):
+                if point.number in numbers:
                     try:
                         look_up(record, measure)
                     except KeyError as error:
                         raise ConfigError(f"{study.base.name}: {error.args[0]}") from None
-
-
-def judge_claim(
-    claim: Claim, panel: str, curves: Mapping[str, Values], places: Sequence[int]
-) -> Finding:
-    """Return whether *claim* holds in a panel, with the numbers.
-
-    *curves* have a value for each of the axis's positions *places*.
-    """
-    values = [
-        value
-        for place, value in zip(places, values_of(claim.of, curves), strict=True)
-        if not claim.at or place in claim.at
-    ]
-    known = [value for value in values if value is not None and not isnan(value)]
-    needed = 2 if claim.rises or claim.falls else 1
-    holds = None if len(known) < max(needed, len(values)) else _holds(claim, known)
-    detail = ", ".join(format_value(value) for value in values)
-    return Finding(claim=claim, panel=panel, holds=holds, detail=detail)
-
-
-def values_of(of: Sequence[str], curves: Mapping[str, Values]) -> list[float | None]:
-    """Return the values of a variant, or of the ratio of two."""
-    first = curves[of[0]]
-    if len(of) == 1:
-        return list(first)
-    return [_ratio(a, b) for a, b in zip(first, curves[of[1]], strict=True)]
-
-
-def _ratio(a: float | None, b: float | None) -> float | None:
-    if a is None or b is None:
-        return None
-    if b == 0:
-        return 1.0 if a == 0 else inf
-    return a / b
-
-
-def _holds(claim: Claim, values: Sequence[float]) -> bool:
-    slack = claim.slack
-    if claim.above:
-        return min(values) > 1 - slack and max(values) > 1 + slack
-    if claim.at_least is not None:
-        return min(values) >= _below(claim.at_least, slack)
-    if claim.at_most is not None:
-        return max(values) <= _above(claim.at_most, slack)
-    steps, first, last = list(pairwise(values)), values[0], values[-1]
-    if claim.rises:
-        return last > _above(first, slack) and all(b >= _below(a, slack) for a, b in steps)
-    return last < _below(first, slack) and all(b <= _above(a, slack) for a, b in steps)
-
-
-def _below(value: float, slack: float) -> float:
-    return value - slack * abs(value)
-
-
-def _above(value: float, slack: float) -> float:
-    return value + slack * abs(value)

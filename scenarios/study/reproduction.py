@@ -14,7 +14,8 @@ from scenarios.formatting import format_value
 from scenarios.run_directory import write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import STUDY, ConfigError
-from scenarios.study.findings import Finding, Findings
+from scenarios.study.findings import Findings
+from scenarios.study.judging import Finding
 from scenarios.study.kinds import Kind
 
 PAPERS = {
@@ -92,9 +93,11 @@ class Reproduced:
             text=claim.text,
             stated=claim.stated + theirs,
             measured=f"{' / '.join(claim.of)}: {finding.detail}",
+            paper=claim.paper,
             holds=finding.holds,
+            undecided=finding.undecided,
             kind=finding.kind,
-            why=claim.why if finding.holds is False else "",
+            why=finding.why,
         )
 
 
@@ -108,8 +111,11 @@ class Reported:
         Where it belongs.
     text, stated
         The claim in words; what it says of the values, with the paper's own where it has some.
-    measured, holds
-        The values here; None where there are none to compare.
+    paper
+        The paper's number, where it has one for the claim.
+    measured, holds, undecided
+        The values here; whether it holds of them; where that is None, whether seeds disagree (else
+        there are no values to compare).
     kind
         Where the values come from.
     why
@@ -121,8 +127,10 @@ class Reported:
     panel: str
     text: str
     stated: str
+    paper: float | None
     measured: str
     holds: bool | None
+    undecided: bool
     kind: Kind
     why: str
 
@@ -134,6 +142,7 @@ class Counts(NamedTuple):
     hold: int
     fail_with_reason: int
     fail_without_reason: int
+    undecided: int
     not_comparable: int
 
     def __str__(self) -> str:
@@ -141,23 +150,26 @@ class Counts(NamedTuple):
             "fails" if self.fail_with_reason == 1 else "fail",
             "is" if self.not_comparable == 1 else "are",
         )
+        undecided = f", {self.undecided} undecided" if self.undecided else ""
         return (
             f"{self.tested} claims tested: {self.hold} hold, {self.fail_with_reason} {fails} with "
-            f"a reason, {self.fail_without_reason} fail without; {self.not_comparable} {is_} not "
-            "comparable."
+            f"a reason, {self.fail_without_reason} fail without{undecided}; {self.not_comparable} "
+            f"{is_} not comparable."
         )
 
 
 def count_claims(claims: Sequence[Reported]) -> Counts:
-    """Return how many of *claims* hold, fail and cannot be compared."""
+    """Return how many of *claims* hold, fail, are undecided and cannot be compared."""
     fail = [claim for claim in claims if claim.holds is False]
-    unknown = sum(claim.holds is None for claim in claims)
+    undecided = sum(claim.undecided for claim in claims)
+    unknown = sum(claim.holds is None for claim in claims) - undecided
     with_reason = sum(bool(claim.why) for claim in fail)
     return Counts(
         tested=len(claims) - unknown,
-        hold=len(claims) - unknown - len(fail),
+        hold=len(claims) - unknown - undecided - len(fail),
         fail_with_reason=with_reason,
         fail_without_reason=len(fail) - with_reason,
+        undecided=undecided,
         not_comparable=unknown,
     )
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from scenarios.config import Section
+from scenarios.config import SCALES, Section
+from scenarios.formatting import format_value
+
+_REPEATS_MAX = 100
+"""Synthetic streams have seeds of their own for so many (`scenarios.study.study`)."""
 
 Subject = Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
 """A variant, or two of them: the first over the second."""
@@ -131,6 +135,26 @@ class Paper(Section):
     panel: PanelNames = ()
 
 
+class Trial(Section):
+    """What was run to find out why a claim does not hold, and where its result is valid.
+
+    Attributes
+    ----------
+    scale, panel
+        Scales and panels it was tried at; no panel stands for all that the claim is about.
+    command
+        What was run.
+    """
+
+    scale: Annotated[
+        tuple[Literal[SCALES], ...],  # type: ignore[valid-type]
+        BeforeValidator(_as_list),
+        Field(min_length=1),
+    ]
+    panel: PanelNames = ()
+    command: Annotated[str, Field(min_length=1)]
+
+
 class Claim(Section):
     """A statement of the paper that can be true or false of what was measured.
 
@@ -145,12 +169,15 @@ class Claim(Section):
     above, rises, falls
         The first lies above the second at every x; the values rise or fall along x.
     at_least, at_most
-        Every value is.
+        Every value is; both together are a band.
+    paper
+        The paper's own number, where it has one for the claim.
     slack
         Share that counts as no difference: a step may go against the trend by so much, or one value
         of the first lie below the second's; the whole trend, or the largest lead, must be more.
-    why
-        Why it does not hold here, where that is known.
+    why, tried
+        Why it does not hold here, where that is known, and what was run to find out: a reason is
+        for the scales and panels it was tried at, and for no other.
     """
 
     text: str
@@ -162,28 +189,55 @@ class Claim(Section):
     falls: bool = False
     at_least: float | None = None
     at_most: float | None = None
+    paper: float | None = None
     slack: Annotated[float, Field(ge=0, lt=1)] = 0.02
     why: str = ""
+    tried: Trial | None = None
 
     @model_validator(mode="after")
     def _one_statement(self) -> Claim:
-        stated = [self.above, self.rises, self.falls, self.at_least is not None]
-        if sum([*stated, self.at_most is not None]) != 1:
-            raise ValueError("a claim states one of above, rises, falls, at_least, at_most")
+        bounds = (self.at_least, self.at_most)
+        if sum([self.above, self.rises, self.falls, any(b is not None for b in bounds)]) != 1:
+            raise ValueError(
+                "a claim states one of above, rises, falls, or at_least, at_most or both"
+            )
+        if None not in bounds and self.at_least > self.at_most:  # type: ignore[operator]
+            raise ValueError(f"nothing is at least {self.at_least:g} and at most {self.at_most:g}")
         if self.above and len(self.of) != 2:
             raise ValueError("above needs two variants")
         return self
 
+    @model_validator(mode="after")
+    def _reason_was_tried(self) -> Claim:
+        if bool(self.why) != (self.tried is not None):
+            raise ValueError(
+                f"claim {self.text!r}: why and tried belong together: a reason names the scale it "
+                "is for and the command that was run to find it, tried = { scale = ..., command = "
+                "... }"
+            )
+        return self
+
     @property
     def stated(self) -> str:
-        """What it says of the values, in words."""
-        if self.at_least is not None:
-            return f"at least {self.at_least:g}"
-        if self.at_most is not None:
-            return f"at most {self.at_most:g}"
-        if self.above:
-            return "the first above the second"
-        return "rises" if self.rises else "falls"
+        """What it says of the values, in words, with the paper's number."""
+        if self.at_least is not None and self.at_most is not None:
+            words = f"{self.at_least:g} to {self.at_most:g}"
+        elif self.at_least is not None:
+            words = f"at least {self.at_least:g}"
+        elif self.at_most is not None:
+            words = f"at most {self.at_most:g}"
+        elif self.above:
+            words = "the first above the second"
+        else:
+            words = "rises" if self.rises else "falls"
+        return words + ("" if self.paper is None else f"; {format_value(self.paper)} in the paper")
+
+    def reason(self, scale: str, panel: str) -> str:
+        """Return why it does not hold at *scale* in *panel*, and how that was found; or nothing."""
+        tried = self.tried
+        if tried is None or scale not in tried.scale or (tried.panel and panel not in tried.panel):
+            return ""
+        return f"{self.why} (found by: {tried.command})"
 
 
 class StudySection(Section):
@@ -200,6 +254,9 @@ class StudySection(Section):
         What is measured (see `scenarios.measures`), and how it is called.
     parts
         Parts of the system to measure as a whole: name to operators, or to single PEs.
+    repeat
+        With how many seeds every point is run, from the study's own on. Synthetic streams are drawn
+        anew for each.
     paper, note
         The paper's figures, and remarks on the comparison.
     parameters
@@ -216,6 +273,7 @@ class StudySection(Section):
     measure: str
     label: str
     parts: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    repeat: Annotated[int, Field(ge=1, le=_REPEATS_MAX)] = 1
     paper: tuple[Paper, ...] = ()
     note: str = ""
     parameters: dict[str, str] = Field(default_factory=dict)
@@ -229,7 +287,10 @@ class StudySection(Section):
         statements: list[Paper | Claim] = [*self.paper, *self.claims]
         for statement in statements:
             named += statement.of
-            for name in statement.panel:
+            tried = (
+                statement.tried.panel if isinstance(statement, Claim) and statement.tried else ()
+            )
+            for name in (*statement.panel, *tried):
                 if name not in panels:
                     raise ValueError(f"there is no panel {name!r}; there are {sorted(panels)}")
         for name in named:

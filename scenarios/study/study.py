@@ -18,6 +18,15 @@ from scenarios.study.section import Axis, Panel, StudySection, Variant
 
 _MEMORY_WORTH_A_WORD = 1 << 30
 
+_STREAM_SEEDS = 256
+"""Seeds of synthetic fields from one repetition to the next; a run's streams have fewer fields."""
+
+REPEAT = ("repeat", "study.repeat")
+"""The setting of how many seeds a study is run with, as it may be called."""
+
+_SAME_EXPERIMENT = {"seed", "backend", "processes"}
+"""Settings that leave a study the experiment that its file describes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
@@ -37,13 +46,14 @@ class Curve:
     variant, kind, label
         Its name, where its values come from, and what they are.
     points, measures
-        Per x the number of its point, None where it is not run, and the measure looked up there.
+        Per x the numbers of its points, one for each seed and none where it is not run, and the
+        measure looked up there.
     """
 
     variant: str
     kind: Kind
     label: str
-    points: tuple[int | None, ...]
+    points: tuple[tuple[int, ...], ...]
     measures: tuple[str, ...]
 
 
@@ -67,20 +77,28 @@ class Chart:
     def positions_run(self, variants: Sequence[str]) -> list[int]:
         """Return at which of the axis's positions, counted along x, all *variants* are run."""
         points = [self.curve(variant).points for variant in variants]
-        return [
-            i for i, at in enumerate(zip(*points, strict=True)) if all(p is not None for p in at)
-        ]
+        return [i for i, at in enumerate(zip(*points, strict=True)) if all(at)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A study at a scale: what its runs share, its points, and the charts they make."""
+    """A study at a scale: what its runs share, its points, and the charts they make.
+
+    *changed* says whether settings make it another experiment than its file describes.
+    """
 
     base: RunConfig
     scale: str
     section: StudySection
     points: tuple[Point, ...]
     charts: tuple[Chart, ...]
+    changed: bool = False
+
+    @property
+    def seeds(self) -> str:
+        """The seeds of its runs, in words."""
+        first, last = self.base.seed, self.base.seed + self.section.repeat - 1
+        return f"seed {first}" if first == last else f"seeds {first} to {last}"
 
     @property
     def topologies(self) -> list[str]:
@@ -112,10 +130,17 @@ class Study:
         return any(curve.kind == "measured" for chart in self.charts for curve in chart.curves)
 
 
+def is_study(name_or_path: str) -> bool:
+    """Return whether a scenario is a study of many runs."""
+    return STUDY in scenario_files.read(name_or_path)
+
+
 def load_study(
     name_or_path: str, *, scale: str = "laptop", settings: Mapping[str, Any] | None = None
 ) -> Study | None:
     """Read a study at a scale, with *settings* changed in all runs; None for any other scenario.
+
+    The setting ``repeat`` is the study's own: with how many seeds each point is run.
 
     Raise :exc:`ConfigError` naming the key that is wrong.
     """
@@ -125,13 +150,20 @@ def load_study(
         return None
     written = dict(written)
     written = _put_words(written, written.pop("words", {}))
-    base = scenario_files.change(scenario_files.build(values, where=name_or_path), settings or {})
+    settings = dict(settings or {})
+    repeats = [settings.pop(name) for name in REPEAT if name in settings]
+    if repeats:
+        written = written | {"repeat": repeats[-1]}
+    unchanged = scenario_files.build(values, where=name_or_path)
+    base = scenario_files.change(unchanged, settings)
     try:
         section = StudySection.model_validate(written)
     except ValidationError as error:
         mistakes = scenario_files.explain(error, StudySection)
         raise ConfigError(f"{name_or_path}, [study]: {mistakes}") from None
-    return build_study(base, section, scale)
+    same = base.model_dump(exclude=_SAME_EXPERIMENT)
+    changed = same != unchanged.model_dump(exclude=_SAME_EXPERIMENT)
+    return build_study(base, section, scale, changed=changed)
 
 
 def _put_words(written: Any, words: Mapping[str, str]) -> Any:
@@ -149,7 +181,9 @@ def _put_words(written: Any, words: Mapping[str, str]) -> Any:
     return written
 
 
-def build_study(base: RunConfig, section: StudySection, scale: str) -> Study:
+def build_study(
+    base: RunConfig, section: StudySection, scale: str, *, changed: bool = False
+) -> Study:
     """Return the study; runs of equal configuration are one point."""
     points: dict[str, Point] = {}
     charts = []
@@ -159,19 +193,24 @@ def build_study(base: RunConfig, section: StudySection, scale: str) -> Study:
         for name in panel.variants or tuple(section.variants):
             variant = section.variants[name]
             measure = variant.measure or panel.measure or section.measure
-            numbers: list[int | None] = []
+            numbers: list[tuple[int, ...]] = []
             measures, kinds = [], set()
             for place in axis.places:
                 x = axis.name(place)
                 measures.append(measure.replace("{x}", x))
                 if variant.only and place not in variant.only:
-                    numbers.append(None)
+                    numbers.append(())
                     continue
-                config = _configure(base, panel, variant, axis, place)
+                first = _configure(base, panel, variant, axis, place)
                 label = ", ".join(part for part in (panel.name, name, x) if part)
-                new = Point(number=len(points) + 1, label=label, config=config)
-                numbers.append(points.setdefault(config.model_dump_json(), new).number)
-                kinds.add(kind_of(config, measures[-1]))
+                repeated = []
+                for repetition in range(section.repeat):
+                    config = reseed(first, repetition)
+                    called = label + (f", seed {config.seed}" if section.repeat > 1 else "")
+                    new = Point(number=len(points) + 1, label=called, config=config)
+                    repeated.append(points.setdefault(config.model_dump_json(), new).number)
+                numbers.append(tuple(repeated))
+                kinds.add(kind_of(first, measures[-1]))
             if len(kinds) > 1:
                 raise ConfigError(
                     f"{base.name}, variant {name!r}: some of its points are "
@@ -194,6 +233,7 @@ def build_study(base: RunConfig, section: StudySection, scale: str) -> Study:
         section=section,
         points=tuple(points.values()),
         charts=tuple(charts),
+        changed=changed,
     )
 
 
@@ -208,6 +248,21 @@ def _check_claims(name: str, section: StudySection, charts: Sequence[Chart]) -> 
                         f"{name}, claim {claim.text!r}: one of {' and '.join(claim.of)} is "
                         "measured and the other is not"
                     )
+
+
+def reseed(config: RunConfig, repetition: int) -> RunConfig:
+    """Return *config* with the seed of a repetition, counted from 0, its streams drawn anew.
+
+    Raise :exc:`ConfigError` where there are no more seeds.
+    """
+    if not repetition:
+        return config
+    settings: dict[str, Any] = {"seed": config.seed + repetition}
+    for place, stream in enumerate(config.streams):
+        if stream.synthetic:
+            seed = stream.synthetic.seed + repetition * _STREAM_SEEDS
+            settings[f"streams.{place}.synthetic.seed"] = seed
+    return scenario_files.change(config, settings)
 
 
 def _configure(

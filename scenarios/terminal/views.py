@@ -27,6 +27,7 @@ from scenarios.report.result_tables import (
     comparison_table,
     engine_notes,
     engines_table,
+    holds_word,
     mark_kind,
     offenders_table,
     verdict_cell,
@@ -159,8 +160,8 @@ def show_study(out: Console, study: Study) -> None:
     out.print(
         Text.assemble(
             (base.name, "bold"),
-            f"  {base.figure or ''}  {len(study.points)} runs, {study.scale} scale, seed "
-            f"{base.seed}, {base.backend}",
+            f"  {base.figure or ''}  {len(study.points)} runs, {study.scale} scale, "
+            f"{study.seeds}, {base.backend}",
         )
     )
     out.print(f"  {base.title}", style="dim")
@@ -172,13 +173,16 @@ def show_findings(out: Console, findings: Findings, directory: Path, replay: str
     """Print a table per panel, the claims, and how exact the answers were."""
     for chart in findings.study.charts:
         print_table(out, chart_table(findings, chart))
+    if findings.seeds_remark:
+        out.print(findings.seeds_remark, style="dim")
     for finding in findings.claims:
         style = STYLES[VERDICT_WORDS[finding.holds]]
         where = f" [{finding.panel}]" if finding.panel else ""
-        claim = f"{finding.claim.text}{where}{mark_kind(finding.kind)}: {finding.detail}"
-        out.print(Text.assemble((f"{HOLDS_WORDS[finding.holds]:<14}", style), claim))
-        if finding.claim.why and finding.holds is False:
-            out.print(Text(f"{'':<14}{finding.claim.why}", "dim"))
+        said = f"{finding.claim.text} ({finding.claim.stated}){where}{mark_kind(finding.kind)}"
+        line = f"{said}: {finding.detail}"
+        out.print(Text.assemble((f"{holds_word(finding):<14}", style), line))
+        if finding.why:
+            out.print(Text(f"{'':<14}{finding.why}", "dim"))
     results = findings.results
     claiming = [result for result in results.values() if result.claims_exact and result.record]
     exact = sum(result.record["verdict"]["exact"] for result in claiming)
@@ -203,7 +207,7 @@ def show_reproduction(
     ]
     columns = (
         "figure", "study", "claims tested", "hold", "fail with a reason", "fail without",
-        "not comparable",
+        "undecided", "not comparable",
     )  # fmt: skip
     print_table(out, Table(title=reproduction.title, columns=columns, rows=rows, text_columns=2))
     for claim in reproduction.claims:

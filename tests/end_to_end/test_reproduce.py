@@ -12,6 +12,7 @@ import pytest
 import joinsim as js
 from joinsim import Scenario
 from scenarios import scenario_files
+from scenarios.run_directory import UNFINISHED
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
 PLAIN = """
@@ -47,6 +48,7 @@ text = "at most a | b"
 of = ["all"]
 at_most = 1.0
 why = "the answer is one and the same"
+tried = {{ scale = ["smoke", "laptop"], command = "joinsim run panjoin-one" }}
 [[study.claims]]
 text = "one point is no trend"
 of = ["all"]
@@ -103,6 +105,7 @@ def test_all_studies_of_a_paper_are_run_and_come_to_one_page_and_one_table(
         "hold": 2,
         "fail_with_reason": 1,
         "fail_without_reason": 0,
+        "undecided": 0,
         "not_comparable": 1,
     }
     assert json.loads((tmp_path / "out" / "reproduce.json").read_text()) == said.json
@@ -120,7 +123,8 @@ def test_all_studies_of_a_paper_are_run_and_come_to_one_page_and_one_table(
     assert rows[0][2] == "rises; 10, 30 reported"
     assert rows[1][1] == r"at most a \| b"
     assert rows[1][2] == "at most 1"
-    assert rows[1][5] == "the answer is one and the same |"
+    reason = "the answer is one and the same (found by: joinsim run panjoin-one)"
+    assert rows[1][5] == f"{reason} |"
     assert rows[3][3].startswith("all: ")
     assert lines[-1] == (
         "3 claims tested: 2 hold, 1 fails with a reason, 0 fail without; 1 is not comparable."
@@ -217,6 +221,53 @@ def test_a_folder_with_something_else_in_it_is_left_alone(
     assert said.code == 3
     assert "something that is not a run" in said.err
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_a_second_reproduction_into_the_same_folder_is_refused(
+    joinsim: Command, catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, refused = Scenario.run, []
+
+    def with_a_second_one(scenario: Scenario, **options: Any) -> Any:
+        with pytest.raises(js.OutputError, match="another run is writing to out"):
+            js.reproduce("panjoin", out="out")
+        refused.append(scenario.source)
+        return run(scenario, **options)
+
+    monkeypatch.setattr(Scenario, "run", with_a_second_one)
+    assert joinsim("reproduce", "panjoin", "--out", "out").code == 0
+    assert refused == ["panjoin-one", "panjoin-two"]
+    assert not (tmp_path / "out" / UNFINISHED).exists()
+
+
+def test_a_repeated_reproduction_judges_claims_by_intervals(
+    joinsim: Command, catalog: Catalog, tmp_path: Path
+) -> None:
+    """Taxi trips over a network without jitter: nothing random enters, which is said."""
+    said = joinsim("reproduce", "panjoin", "--out", "out", "--repeat", 2, "--json")
+    assert said.json["counts"]["undecided"] == 0
+    study = json.loads((tmp_path / "out" / "panjoin-one" / "study.json").read_text())
+    assert study["repeat"] == 2
+    assert [point["seed"] for point in study["points"]] == [1, 2, 1, 2]
+    assert study["charts"][0]["variants"][0]["points"] == [[1, 2], [3, 4]]
+    assert study["charts"][0]["variants"][0]["intervals"] == [None, None]
+    assert "nothing random enters them" in (tmp_path / "out" / "panjoin-one/study.html").read_text()
+    assert "--repeat 2" in said.json["replay"]
+
+
+def test_a_changed_study_gives_no_reason_of_the_unchanged_one(
+    joinsim: Command, catalog: Catalog
+) -> None:
+    reason = "the answer is one and the same"
+    assert reason in joinsim("run", "panjoin-one").out
+    assert reason not in joinsim("run", "panjoin-one", "--set", "predicate_pes=3").out
+    assert reason not in joinsim("run", "panjoin-one", "--scale", "paper").out
+
+
+def test_seeds_are_for_studies(joinsim: Command, catalog: Catalog) -> None:
+    said = joinsim("run", "panjoin-plain", "--repeat", 3)
+    assert said.code == 3
+    assert "--repeat 3: it is for a study, and this is one run" in said.err
 
 
 def test_the_help_ends_with_an_example(joinsim: Command) -> None:

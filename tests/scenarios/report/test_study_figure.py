@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -12,11 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 
 from scenarios.report.study_figure import find_coinciding, study_figure
 from scenarios.report.style import LIGHT, SERIES, style
-from scenarios.study.findings import Findings, Values
+from scenarios.study.estimates import Estimate
+from scenarios.study.findings import Findings
+from scenarios.study.judging import Estimates
 from scenarios.study.study import Chart, load_study
 
 STUDY = """
@@ -34,6 +37,9 @@ values = [1, 2, 3]
 """
 NAN = float("nan")
 
+Values = Sequence[float | tuple[float, ...] | None]
+"""Per point what was measured: one value, or one for each of several seeds."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Made(Findings):
@@ -41,8 +47,14 @@ class Made(Findings):
 
     made: Mapping[str, Values]
 
-    def curves(self, chart: Chart) -> dict[str, Values]:
-        return dict(self.made)
+    def curves(self, chart: Chart) -> dict[str, Estimates]:
+        return {name: [_estimate(value) for value in line] for name, line in self.made.items()}
+
+
+def _estimate(value: float | tuple[float, ...] | None) -> Estimate | None:
+    if value is None:
+        return None
+    return Estimate(value if isinstance(value, tuple) else (float(value),))
 
 
 def drawn(tmp_path: Path, lines: list[Values], axis: str = "") -> FigureCanvasAgg:
@@ -85,6 +97,20 @@ def test_of_lines_that_coincide_every_one_is_seen(tmp_path: Path, count: int) ->
 def test_lines_on_a_logarithmic_axis_coincide_by_what_is_seen(tmp_path: Path) -> None:
     lines: list[Values] = [[1, 1, 1000], [1.01, 1.01, 1000], [20, 20, 20]]
     assert colours_between_points(tmp_path, lines) == [set(SERIES[:3])] * 2
+
+
+@pytest.mark.parametrize("axis", ["", "categories = true"])
+def test_intervals_of_several_seeds_are_drawn_whole(tmp_path: Path, axis: str) -> None:
+    """Mean 10 and 20, by Student's t ± 2.484; of the third all seeds came to one value."""
+    seeds: Values = [(9.0, 10.0, 11.0), (19.0, 20.0, 21.0), (30.0, 30.0, 30.0)]
+    (axes,) = drawn(tmp_path, [seeds], axis).figure.axes
+    (bars,) = [one for one in axes.collections if isinstance(one, LineCollection)]
+    ends = [segment[:, 1].tolist() for segment in bars.get_segments()]
+    half = 4.302653 / 3**0.5
+    for end, mean, reach in zip(ends, (10, 20, 30), (half, half, 0), strict=True):
+        assert end == pytest.approx([mean - reach, mean + reach], abs=1e-4)
+    (once,) = drawn(tmp_path, [[10, 20, 30]], axis).figure.axes
+    assert not [one for one in once.collections if isinstance(one, LineCollection)]
 
 
 def test_a_line_that_is_not_there_takes_no_turn(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ class Judged:
         for point in self.study.points:
             record: dict[str, Any] = {}
             for curve in self.chart.curves:
-                for number, measure in zip(curve.points, curve.measures, strict=True):
+                for numbers, measure in zip(curve.points, curve.measures, strict=True):
+                    number = numbers[0] if numbers else None
                     if number is not None and number == point.number != failed:
                         _put(record, measure, made.get((number, measure)))
             results[point.number] = Result(config=point.config, record=record)
@@ -92,7 +93,8 @@ class Judged:
     def keys(self, variant: str) -> list[tuple[int | None, str]]:
         """Return what a variant looks up along x: a point's number and a measure."""
         curve = next(curve for curve in self.chart.curves if curve.variant == variant)
-        return list(zip(curve.points, curve.measures, strict=True))
+        numbers = (numbers[0] if numbers else None for numbers in curve.points)
+        return list(zip(numbers, curve.measures, strict=True))
 
     def alike(self, i: int) -> list[bool]:
         """Return at which places the first variant is the same number as at the claim's *i*-th."""
@@ -146,7 +148,9 @@ def test_a_claim_holds_of_some_results_and_is_broken_by_others(
         elif claim.rises or claim.falls:
             check_trend(one)
         else:
-            check_bound(one)
+            for bound in ("at_least", "at_most"):
+                if getattr(claim, bound) is not None:
+                    check_bound(one, at_least=bound == "at_least")
         failed, _ = one.keys(claim.of[0])[one.places[0]]
         assert failed is not None  # it is run there
         assert one.holds(*[[1.0] * len(one.places)] * len(claim.of), failed=failed) is None
@@ -187,11 +191,10 @@ def check_trend(one: Judged) -> None:
         assert one.holds(*bent) is False, f"a step back at {i}"
 
 
-def check_bound(one: Judged) -> None:
+def check_bound(one: Judged, *, at_least: bool) -> None:
     """Move the value past the bound, at one place and at all, as far as its measure goes."""
     claim, count = one.claim, len(one.places)
-    at_least = claim.at_least is not None
-    bound = claim.at_least if claim.at_least is not None else claim.at_most
+    bound = claim.at_least if at_least else claim.at_most
     assert bound is not None
     low, high = one.limits
     if len(claim.of) == 1:

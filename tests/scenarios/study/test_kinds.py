@@ -81,7 +81,7 @@ def test_a_curve_knows_where_its_values_come_from(tmp_path: Path) -> None:
         ("window of 2^6", "measured"),
     ]
     assert chart.label == "tuples/s (virtual); tuples/s (processor time)"
-    assert chart.curve("run").points == (1, 2, None)
+    assert chart.curve("run").points == ((1,), (2,), ())
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_tables_mark_what_was_not_simulated(tmp_path: Path) -> None:
     table = chart_table(made(study), study.charts[0])
     assert table.columns[1:] == ("run", "estimated [derived]", "window of 2^6 [measured]")
     assert [row[1] for row in table.rows] == ["100", "200", "–"]
-    ((_, claim, _),) = claims_table(made(study)).rows
+    ((_, claim, _, _),) = claims_table(made(study)).rows
     assert claim == "larger batches in 2^6 are faster [measured]"
 
 

@@ -47,8 +47,8 @@ def test_runs_of_equal_configuration_are_one_point(tmp_path: Path) -> None:
     study = load(tmp_path)
     (chart,) = study.charts
     plain, same, other = chart.curves
-    assert plain.points == same.points == (1, 2, 3)
-    assert other.points == (4, 5, 6)
+    assert plain.points == same.points == ((1,), (2,), (3,))
+    assert other.points == ((4,), (5,), (6,))
     assert len(study.points) == 6
     assert study.topologies == ["spo_join", "split_join"]
 
@@ -81,8 +81,46 @@ def test_an_axis_without_keys_chooses_what_is_measured(tmp_path: Path) -> None:
     )
     study = load(tmp_path, text)
     plain = study.charts[0].curves[0]
-    assert plain.points == (1, 1, 1)
+    assert plain.points == ((1,), (1,), (1,))
     assert plain.measures == ("latency_ms.p50", "latency_ms.p75", "latency_ms.p95")
+
+
+def test_a_repeated_study_runs_every_point_with_seeds_of_their_own(tmp_path: Path) -> None:
+    study = load(tmp_path, settings={"repeat": 3})
+    plain, same, other = study.charts[0].curves
+    assert plain.points == same.points == ((1, 2, 3), (4, 5, 6), (7, 8, 9))
+    assert other.points[0] == (10, 11, 12)
+    assert [point.config.seed for point in study.points[:6]] == [1, 2, 3, 1, 2, 3]
+    assert [point.label for point in study.points[:2]] == [
+        "plain, 10 / 20, seed 1",
+        "plain, 10 / 20, seed 2",
+    ]
+    assert load(tmp_path, settings={"study.repeat": "3", "seed": 7}).points[2].config.seed == 9
+    with pytest.raises(ConfigError, match=r"repeat = 0: .* greater than or equal to 1"):
+        load(tmp_path, settings={"repeat": 0})
+
+
+@pytest.mark.parametrize("name", ["oij-fig10", "semijoin-fig07", "panjoin-fig10f"])
+def test_synthetic_streams_are_drawn_anew_for_every_seed_and_are_never_alike(name: str) -> None:
+    study = load_study(name, scale="smoke", settings={"repeat": 100})
+    assert study is not None
+    numbers = study.charts[0].curves[0].points[0]
+    repeated = [study.points[number - 1].config for number in numbers]
+    drawn = [
+        seed
+        for config in repeated
+        for stream in config.streams
+        if stream.synthetic
+        for seed in stream.synthetic.seeds
+    ]
+    assert len(set(drawn)) == len(drawn) >= 200
+
+
+def test_a_study_with_a_changed_parameter_is_another_experiment(tmp_path: Path) -> None:
+    assert not load(tmp_path).changed
+    assert not load(tmp_path, settings={"repeat": 2, "seed": 3, "backend": "ray"}).changed
+    assert load(tmp_path, settings={"feeding.batch_rows": 7}).changed
+    assert load(tmp_path, settings={"po_join_pes": 4}).changed
 
 
 def test_settings_reach_every_point(tmp_path: Path) -> None:

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from scenarios.study.estimates import Estimate
+from scenarios.study.judging import Estimates, judge_claim
+from scenarios.study.section import Claim
+
+NAN = float("nan")
+
+
+def once(*values: float | None) -> Estimates:
+    """Return what was measured with one seed."""
+    return [None if value is None else Estimate((value,)) for value in values]
+
+
+CURVES = {
+    "up": once(1, 2, 4),
+    "down": once(4, 2, 1),
+    "over": once(2, 4, 8),
+    "zero": once(0, 0, 0),
+    "hardly over": once(1.01, 2.02, 3.99),
+    "gap": once(1, None, 2),
+    "no number last": once(4, 5, NAN),
+    "debt": once(-4, -4, -2),
+}
+
+
+def holds(*of: str, places: tuple[int, ...] = (0, 1, 2), **stated: Any) -> bool | None:
+    found = judge_claim(Claim(text="it is so", of=of, **stated), "", CURVES, places, "smoke")
+    assert not found.undecided, "one seed leaves nothing undecided"
+    return found.holds
+
+
+@pytest.mark.parametrize(
+    ("of", "stated", "expected"),
+    [
+        (("over", "up"), {"above": True}, True),
+        (("up", "over"), {"above": True}, False),
+        (("up", "up"), {"above": True}, False),
+        (("up", "down"), {"above": True, "at": (2,)}, True),
+        (("up", "down"), {"above": True}, False),
+        (("up",), {"rises": True}, True),
+        (("down",), {"rises": True}, False),
+        (("down",), {"falls": True}, True),
+        (("zero",), {"rises": True}, False),
+        (("hardly over", "up"), {"above": True}, False),
+        (("hardly over", "up"), {"above": True, "slack": 0.005}, True),
+        (("up", "down"), {"rises": True}, True),
+        (("over", "up"), {"at_least": 2}, True),
+        (("over", "up"), {"at_least": 2.1}, False),
+        (("up",), {"at_most": 4}, True),
+        (("up",), {"at_most": 3}, False),
+        (("zero",), {"at_most": 0}, True),
+        (("over", "up"), {"at_least": 1.9, "at_most": 2.1}, True),
+        (("over", "up"), {"at_least": 2.1, "at_most": 3}, False),
+        (("over", "up"), {"at_least": 1, "at_most": 1.9}, False),
+        (("up", "zero"), {"rises": True}, False),
+        (("up", "zero"), {"at_least": 1000}, True),
+        (("zero", "zero"), {"above": True}, False),
+        (("gap",), {"rises": True}, None),
+        (("gap",), {"rises": True, "at": (0, 2)}, True),
+        (("up",), {"rises": True, "at": (1,)}, None),
+        (("no number last",), {"at_least": 3}, None),
+        (("no number last",), {"rises": True}, None),
+        (("debt",), {"rises": True}, True),
+        (("debt",), {"at_least": -4}, True),
+        (("debt",), {"at_most": -2}, True),
+    ],
+)
+def test_a_claim_is_judged_by_its_numbers(
+    of: tuple[str, ...], stated: dict[str, Any], expected: bool | None
+) -> None:
+    assert holds(*of, **stated) is expected
+
+
+def test_positions_are_those_of_the_whole_axis() -> None:
+    assert holds("up", at_least=4, at=(4,), places=(0, 2, 4)) is True
+    assert holds("up", at_least=4, at=(2,), places=(0, 2, 4)) is False
+
+
+def test_a_step_within_the_slack_is_no_step_back() -> None:
+    curves = {"a": once(100, 99, 110)}
+    claim = Claim(text="rises", of=("a",), rises=True)
+    assert judge_claim(claim, "", curves, (0, 1, 2), "smoke").holds is True
+    strict = Claim(text="rises", of=("a",), rises=True, slack=0)
+    assert judge_claim(strict, "", curves, (0, 1, 2), "smoke").holds is False
+
+
+FEW = (9.0, 10.0, 11.0)
+"""Mean 10, and by Student's t at 95 %, 2 degrees of freedom: 10 ± 4.303 / √3, from 7.5 to 12.5."""
+
+
+@pytest.mark.parametrize(
+    ("seeds", "stated", "expected"),
+    [
+        ([FEW], {"at_least": 7}, True),
+        ([FEW], {"at_least": 10}, None),
+        ([FEW], {"at_least": 13}, False),
+        ([FEW], {"at_most": 13}, True),
+        ([FEW], {"at_most": 9}, None),
+        ([FEW], {"at_most": 7}, False),
+        ([FEW], {"at_least": 5, "at_most": 15}, True),
+        ([FEW], {"at_least": 9, "at_most": 15}, None),
+        ([FEW], {"at_least": 9, "at_most": 7.2, "slack": 0}, ValidationError),
+        ([FEW, (13.0, 14.0, 15.0)], {"rises": True}, True),  # seed by seed it is always 4 more
+        ([FEW, (15.0, 14.0, 13.0)], {"rises": True}, None),
+        ([FEW, (13.0, 14.0, 15.0)], {"falls": True}, False),
+        ([FEW, (9.1, 9.9, 11.0)], {"falls": True}, None),
+        ([(10.0,) * 3, (12.0,) * 3], {"rises": True}, True),
+        ([FEW, FEW, (0.0, 0.1, 0.2)], {"rises": True}, False),
+    ],
+)
+def test_a_claim_is_judged_by_the_intervals_of_several_seeds(
+    seeds: list[tuple[float, ...]], stated: dict[str, Any], expected: Any
+) -> None:
+    curves = {"a": [Estimate(samples) for samples in seeds]}
+    if expected is ValidationError:
+        with pytest.raises(ValidationError, match=r"nothing is at least 9 and at most 7\.2"):
+            Claim(text="it is so", of=("a",), **stated)
+        return
+    claim = Claim(text="it is so", of=("a",), **stated)
+    found = judge_claim(claim, "", curves, range(len(seeds)), "smoke")
+    assert (found.holds, found.undecided) == (expected, expected is None)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((9.0, 10.0, 11.0), (6.0, 7.0, 8.0), True),
+        ((9.0, 10.0, 11.0), (9.1, 9.9, 10.9), None),
+        ((6.0, 7.0, 8.0), (9.0, 10.0, 11.0), False),
+        ((9.0, 20.0, 40.0), (4.5, 10.0, 20.0), True),  # the seeds differ much, the ratio never does
+    ],
+)
+def test_two_variants_are_compared_seed_by_seed(
+    first: tuple[float, ...], second: tuple[float, ...], expected: bool | None
+) -> None:
+    curves = {"a": [Estimate(first)], "b": [Estimate(second)]}
+    claim = Claim(text="it is so", of=("a", "b"), above=True)
+    assert judge_claim(claim, "", curves, (0,), "smoke").holds is expected
+
+
+def test_a_reason_is_given_where_it_was_tried_and_nowhere_else() -> None:
+    tried = {"scale": ["smoke", "laptop"], "panel": "left", "command": "joinsim run spo-fig07"}
+    claim = Claim.model_validate(
+        {"text": "so", "of": ["up"], "falls": True, "why": "it is small", "tried": tried}
+    )
+
+    def why(scale: str, panel: str, claim: Claim = claim) -> str:
+        return judge_claim(claim, panel, CURVES, (0, 1, 2), scale).why
+
+    assert why("smoke", "left") == "it is small (found by: joinsim run spo-fig07)"
+    assert why("paper", "left") == why("smoke", "right") == why("", "left") == ""
+    rises = claim.model_copy(update={"rises": True, "falls": False})
+    assert why("smoke", "left", rises) == "", "it holds"
+
+
+def test_a_reason_names_what_was_run_to_find_it() -> None:
+    with pytest.raises(ValidationError, match="the command that was run to find it"):
+        Claim(text="so", of=("up",), rises=True, why="it is small")
+
+
+def test_a_claim_says_the_papers_number_beside_its_own_band() -> None:
+    claim = Claim(text="so", of=("a",), at_least=2.5, at_most=3.5, paper=2.95)
+    assert claim.stated == "2.5 to 3.5; 2.95 in the paper"
+
+
+@pytest.mark.parametrize("stated", [{}, {"rises": True, "falls": True}, {"above": True}])
+def test_a_claim_states_one_thing(stated: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Claim(text="what?", of=("a",), **stated)
