@@ -249,7 +249,8 @@ class StudySection(Section):
     Attributes
     ----------
     axis, variants, panels
-        What is varied: along x, from line to line, from panel to panel.
+        What is varied: along x, from line to line, from panel to panel. In a file, ``measured``
+        are panels that come after these, which stay as they are where a scale has other panels.
     measure, label
         What is measured (see `scenarios.measures`), and how it is called.
     parts
@@ -279,6 +280,16 @@ class StudySection(Section):
     parameters: dict[str, str] = Field(default_factory=dict)
     reduced: str = ""
     claims: tuple[Claim, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _measured_panels(cls, values: Any) -> Any:
+        if isinstance(values, dict) and "measured" in values:
+            panels = [*values.get("panels", ({},)), *values["measured"]]
+            return {key: value for key, value in values.items() if key != "measured"} | {
+                "panels": panels
+            }
+        return values
 
     @model_validator(mode="after")
     def _known_names(self) -> StudySection:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 if TYPE_CHECKING:
     from netsim.cost import CostProfile
@@ -282,11 +282,65 @@ _ENTRY_BYTES = {
 _CHECKING_BYTES = 96
 """Bytes that it takes beside that while the last matches are checked: its columns, and sorted."""
 
+
+class SubwindowSpeedSurvey(Survey):
+    """How fast a subwindow of PanJoin, or a plain B+-tree in its place, is on this machine.
+
+    ``tuples_s`` are the tuples that it takes a second of one thread's processor time, ``median``,
+    ``least`` and ``most`` of the passes; ``tuple_ns.median`` is the time of one. ``match_rate``,
+    ``tuples``, ``passes``, ``threads`` and ``clock`` say what was run.
+
+    Attributes
+    ----------
+    structure, tuples, partitions, buffer
+        Which, N_Sub, P, and the room of a BI-Sort's insertion buffer.
+    batch
+        N_Bat: sorted tuples that are inserted together.
+    selectivity, join
+        S, the matches of a tuple that probes with a band or a value; None inserts.
+    probes
+        Tuples that probe, or as many as list that many matches.
+    passes
+        How often it is filled, or probed.
+    """
+
+    clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns")
+
+    of: Literal["subwindow speed"] = "subwindow speed"
+    structure: Literal["bi_sort", "rap_table", "wib_tree", "b_plus_tree"] = "bi_sort"
+    tuples: Annotated[int, Field(ge=64, le=1 << 26)] = 1 << 20
+    partitions: Annotated[int, Field(ge=1)] = 1 << 13
+    buffer: Annotated[int, Field(ge=1)] | None = None
+    batch: Annotated[int, Field(ge=1)] = 1 << 16
+    selectivity: Annotated[int, Field(ge=1)] | None = None
+    join: Literal["band", "equi"] = "band"
+    probes: Annotated[int, Field(ge=1)] = 1 << 15
+    passes: Annotated[int, Field(ge=1, le=100)] = 3
+
+    @model_validator(mode="after")
+    def _fits(self) -> SubwindowSpeedSurvey:
+        if self.partitions > self.tuples:
+            raise ValueError(f"partitions = {self.partitions}: at most {self.tuples}, the tuples")
+        return self
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much memory the subwindow and its sorted copy take."""
+        return 100 * self.tuples
+
+    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
+        """Return the figures; the values are the same for every seed."""
+        from scenarios.surveys.subwindow_speed import take
+
+        return take(self)
+
+
 AnySurvey = Annotated[
     PlanSurvey
     | IndexStepsSurvey
     | MemoryTrafficSurvey
     | InsertSpreadSurvey
-    | WindowJoinSpeedSurvey,
+    | WindowJoinSpeedSurvey
+    | SubwindowSpeedSurvey,
     Field(discriminator="of"),
 ]

@@ -8,8 +8,6 @@ replace both windows, so that whatever is merged, archived or rebuilt comes roun
 from __future__ import annotations
 
 import time
-from statistics import median
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +15,7 @@ from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import Making
 from joins.window_join.window_join import WindowJoin
 from scenarios.surveys.survey import Surveyed, WindowJoinSpeedSurvey
+from scenarios.surveys.timing import timed_record
 from scenarios.surveys.window_workload import WindowWorkload
 
 _FILL_BATCH = 65_536
@@ -38,17 +37,10 @@ def take(survey: WindowJoinSpeedSurvey) -> Surveyed:
     stream.fill()
     stream.advance(min(tuples, workload.arrivals), timed=False)  # memory is not new after that
     passes = [stream.advance(tuples, timed=True) for _ in range(survey.passes)]
-    rates = [tuples / seconds for seconds in passes]
-    record: dict[str, Any] = {
-        "tuples_s": {"median": median(rates), "least": min(rates), "most": max(rates)},
-        "tuple_ns": {"median": 1e9 * median(passes) / tuples},
+    record = timed_record(tuples, passes, threads=survey.threads) | {
         "match_rate": stream.matches / (survey.passes * tuples),
         "matches": stream.matches,
         "window": max(workload.windows),
-        "tuples": tuples,
-        "passes": survey.passes,
-        "threads": max(1, survey.threads),
-        "clock": "wall time" if survey.threads else "processor time",
     }
     return Surveyed(
         record=record,

@@ -231,3 +231,16 @@ def test_every_figure_of_pim_tree_about_speed_has_a_measured_variant() -> None:
         study = load_study(name, scale="smoke")
         assert study is not None
         assert study.is_measured, name
+
+
+@pytest.mark.parametrize("number", ["10", "11", "12", "13"])
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
+def test_panjoins_structures_have_measured_panels_at_every_scale(number: str, scale: str) -> None:
+    study = load_study(f"panjoin-fig{number}", scale=scale)
+    assert study is not None
+    panels = {
+        chart.panel.name for chart in study.charts if {c.kind for c in chart.curves} == {"measured"}
+    }
+    assert len(panels) >= 2
+    sizes = {one.config.survey.tuples for one in study.points if one.config.survey}  # type: ignore[union-attr]
+    assert sizes == {{"smoke": 1 << 14, "laptop": 1 << 20, "paper": 1 << 23}[scale]}

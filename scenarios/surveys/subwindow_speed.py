@@ -1,0 +1,134 @@
+"""How many tuples a second a subwindow of PanJoin takes on this machine (its Figures 10 to 13).
+
+Insertion fills an empty subwindow by sorted batches. Probing asks a full one for the values in a
+range: a BI-Sort answers with records, the other structures list their matches. The numbers of
+matches are compared with numpy's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
+from joins.indexes.panjoin.bi_sort import BiSort
+from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape, probe_subwindows
+from scenarios.surveys.survey import SubwindowSpeedSurvey, Surveyed
+from scenarios.surveys.timing import timed_record
+
+_INT = ("int64",)
+_KEY_RANGE = 1 << 30
+_SIGMA = 1.25
+_LEAST_PROBES = 256
+_KEYS_SEED, _PROBES_SEED = 13, 31
+
+
+def take(survey: SubwindowSpeedSurvey) -> Surveyed:
+    """Fill the subwindow in each pass, or fill it once and probe it in each."""
+    if survey.selectivity is None:
+        fills = [_fill(survey) for _ in range(survey.passes + 1)]
+        stored = len(fills[-1][0])
+        return Surveyed(
+            record=timed_record(survey.tuples, [seconds for _, seconds in fills[1:]]),
+            checked=f"{survey.tuples:,} tuples are stored",
+            passed=stored == survey.tuples,  # the first pass compiled
+        )
+    probing = _Probing(survey, survey.selectivity)
+    passes = [probing.probe() for _ in range(survey.passes + 1)]
+    record = timed_record(probing.count, [seconds for _, seconds in passes[1:]])
+    record["match_rate"] = probing.right / probing.count
+    return Surveyed(
+        record=record,
+        checked="as many matches as numpy finds in the sorted values",
+        passed=all(found == probing.right for found, _ in passes),
+    )
+
+
+def _keys(survey: SubwindowSpeedSurvey) -> np.ndarray:
+    distinct = _KEY_RANGE
+    if survey.join == "equi" and survey.selectivity is not None:
+        distinct = max(1, survey.tuples // survey.selectivity)
+    return np.random.default_rng(_KEYS_SEED).integers(0, distinct, survey.tuples)
+
+
+def _fill(survey: SubwindowSpeedSurvey) -> tuple[Subwindow | BPlusTree, float]:
+    """Return a full subwindow, or tree, and the seconds that insertion took."""
+    keys, seconds = _keys(survey), 0.0
+    full = _make(survey)
+    for first in range(0, survey.tuples, survey.batch):
+        batch = keys[first : first + survey.batch]
+        order = np.argsort(batch)
+        values, positions = batch[order], order + first
+        started = time.thread_time()
+        if isinstance(full, BPlusTree):
+            full.insert(values, positions)
+        else:
+            full.insert([values], positions)
+        seconds += time.thread_time() - started
+    return full, seconds
+
+
+def _make(survey: SubwindowSpeedSurvey) -> Subwindow | BPlusTree:
+    if survey.structure == "b_plus_tree":
+        return BPlusTree()
+    shape = SubwindowShape(
+        dtypes=_INT,
+        capacity=survey.tuples,
+        partitions=survey.partitions,
+        sigma=_SIGMA,
+        buffer=survey.buffer,
+    )
+    return Subwindow(shape, survey.structure, first=0)
+
+
+@lru_cache(maxsize=1)
+def _filled(survey: SubwindowSpeedSurvey) -> Subwindow | BPlusTree:
+    full = _fill(survey)[0]
+    if isinstance(full, Subwindow):
+        full.seal()
+    return full
+
+
+class _Probing:
+    """A full subwindow, the ranges that are looked for, and how many matches they have.
+
+    Attributes
+    ----------
+    count, right
+        Tuples that probe, and their matches by numpy.
+    """
+
+    def __init__(self, survey: SubwindowSpeedSurvey, selectivity: int) -> None:
+        self._full = _filled(survey.model_copy(update={"batch": survey.tuples, "passes": 1}))
+        ordered = np.sort(_keys(survey))
+        lists = survey.structure != "bi_sort"
+        self.count = max(_LEAST_PROBES, survey.probes // (selectivity if lists else 1))
+        rng = np.random.default_rng(_PROBES_SEED)
+        values = np.sort(rng.integers(0, ordered[-1] + 1, self.count))
+        # A band of so many values of 2^30; a single one of as few as make each so frequent.
+        reach = selectivity * _KEY_RANGE // (2 * survey.tuples) if survey.join == "band" else 0
+        self._low, self._high = values - reach, values + reach
+        begin = np.searchsorted(ordered, self._low, "left")
+        self.right = int((np.searchsorted(ordered, self._high, "right") - begin).sum())
+        self._probes: EncodedRanges = encode_ranges(
+            Ranges([self._low], [self._high], [False]), _INT
+        )
+
+    def probe(self) -> tuple[int, float]:
+        """Return how many matches are found, and the seconds that took."""
+        answer = self._answer()
+        started = time.thread_time()
+        found = answer()
+        return found, time.thread_time() - started
+
+    def _answer(self) -> Callable[[], int]:
+        full, probes = self._full, self._probes
+        if isinstance(full, BPlusTree):
+            return lambda: int(full.probe(self._low, self._high, enumerate=True).count.sum())
+        if isinstance(full.structure, BiSort):
+            return lambda: full.bi_sort.find_records([probes])[0].lengths
+        return lambda: int(probe_subwindows([full], probes, enumerate=True).count.sum())

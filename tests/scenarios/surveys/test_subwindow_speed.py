@@ -1,0 +1,58 @@
+"""The measured subwindow: what is stored and probed, and that a wrong answer is seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from joins.indexes.panjoin.subwindow import STRUCTURES
+from netsim.cost import load_profile
+from scenarios.surveys import subwindow_speed
+from scenarios.surveys.survey import SubwindowSpeedSurvey, Surveyed
+
+KINDS = (*STRUCTURES, "b_plus_tree")
+
+
+def take(**keys: Any) -> Surveyed:
+    small = {"tuples": 4096, "partitions": 32, "batch": 1024, "passes": 1, "probes": 512}
+    survey = SubwindowSpeedSurvey.model_validate(small | keys)
+    return survey.take(seed=1, profile=load_profile())
+
+
+@pytest.mark.parametrize("structure", KINDS)
+def test_insertion_stores_every_tuple(structure: str) -> None:
+    found = take(structure=structure)
+    assert found.passed
+    assert found.record["tuples"] == 4096
+    assert found.record["tuples_s"]["least"] > 0
+
+
+@pytest.mark.parametrize("structure", KINDS)
+@pytest.mark.parametrize("join", ["band", "equi"])
+@pytest.mark.parametrize("selectivity", [1, 16])
+def test_a_probe_has_as_many_matches_as_asked_for(
+    structure: str, join: str, selectivity: int
+) -> None:
+    found = take(structure=structure, join=join, selectivity=selectivity)
+    assert found.passed
+    assert found.record["match_rate"] == pytest.approx(selectivity, rel=0.2)
+
+
+def test_a_structure_that_loses_tuples_fails_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = subwindow_speed._fill
+
+    def fill_half(survey: SubwindowSpeedSurvey) -> Any:
+        return right(survey.model_copy(update={"tuples": survey.tuples // 2}))
+
+    monkeypatch.setattr(subwindow_speed, "_fill", fill_half)
+    subwindow_speed._filled.cache_clear()
+    assert not take().passed
+    assert not take(selectivity=16).passed
+    subwindow_speed._filled.cache_clear()
+
+
+def test_more_partitions_than_tuples_are_refused() -> None:
+    with pytest.raises(ValidationError, match="partitions = 8192: at most 4096, the tuples"):
+        take(partitions=8192)
