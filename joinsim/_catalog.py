@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from joinsim._scenario import Scenario
 from scenarios import scenario_files
 from scenarios.plan import make_parameters
+from scenarios.scenario_files import ConfigError
 from scenarios.study.study import load_study
 from topologies import TOPOLOGIES, Topology, find_topology
 from topologies.actor_graph import ActorGraph
 from topologies.parameters import Described, describe
+from topologies.topology import SinkPlace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,8 +113,16 @@ def scenario(name: str, *, scale: str = "laptop") -> Scenario:
     return Scenario(name, scale=scale)
 
 
-def show(topology: str | type[Topology[Any]] | Topology[Any], **parameters: Any) -> ActorGraph:
+def show(
+    topology: str | type[Topology[Any]] | Topology[Any],
+    *,
+    sink: SinkPlace = "partitioned",
+    **parameters: Any,
+) -> ActorGraph:
     """Return the actors of a topology and who sends to whom, for its example query.
+
+    With *sink* ``"partitioned"`` each PE that finds results has a sink of its own; with
+    ``"single"`` all share one.
 
     The result is a networkx graph: a node per actor with its ``role`` and ``site``, an edge per
     channel.
@@ -122,17 +132,21 @@ def show(topology: str | type[Topology[Any]] | Topology[Any], **parameters: Any)
     TopologyError
         There is no such topology, or the parameters do not fit.
     ConfigError
-        A parameter does not exist, or its value is not allowed.
+        A parameter does not exist, or its value or *sink* is not allowed.
 
     Examples
     --------
     >>> import joinsim as js
-    >>> graph = js.show("split_join", pes=3)
+    >>> graph = js.show("split_join", pes=3, sink="single")
     >>> sorted(graph)
     ['joiner.0', 'joiner.1', 'joiner.2', 'router', 'sink', 'source']
     """
     system = find_topology(topology)
-    return system.build(system.example(), make_parameters(system, parameters))
+    places = get_args(SinkPlace)
+    if sink not in places:
+        raise ConfigError(f"sink = {sink!r}: it can be {' or '.join(places)}")
+    job = replace(system.example(), sink=sink)
+    return system.build(job, make_parameters(system, parameters))
 
 
 def draw(
@@ -140,7 +154,8 @@ def draw(
 ) -> Path:
     """Draw a topology into a file: ``.svg``, ``.png`` or ``.pdf``; return its path.
 
-    Raise what `show` raises, and :exc:`OutputError` where the file cannot be written.
+    *parameters* are those of `show`. Raise what it raises, and :exc:`OutputError` where the file
+    cannot be written.
     """
     from scenarios.report.topology_drawing import draw_topology
 

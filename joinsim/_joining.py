@@ -15,6 +15,7 @@ from scenarios.scenario_files import ConfigError
 from scenarios.tables import prepare_tables
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
 from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
+from topologies.topology import SinkPlace
 
 _PREFERRED = ("hash_join", "split_join", "hp_oij", "semijoin")
 """Topologies tried first, in this order, for a query without one; then all others."""
@@ -36,6 +37,7 @@ def run(
     processes: int | str = 2,
     address: str | None = None,
     profile: str = "default",
+    sink: SinkPlace = "partitioned",
     bind: Mapping[str, str | int] | None = None,
     out: str | Path | None = None,
     **parameters: Any,
@@ -73,6 +75,9 @@ def run(
         processes; on a running cluster.
     profile
         What work costs: ``default``, or a TOML file that `calibrate` has written.
+    sink
+        ``"partitioned"``: results stay at the PEs that find them. ``"single"``: all are sent to
+        one place.
     bind
         Values of the query's placeholders.
     out
@@ -121,6 +126,7 @@ def run(
         clock=clock,
         processes=processes,
         profile=profile,
+        sink=sink,
         parameters=parameters,
     )
     finished = scenario.run(out=out, address=address)
@@ -138,6 +144,7 @@ def compare(
     time: str | Mapping[str, str] | None = None,
     rows: int | None = None,
     seed: int = 1,
+    sink: SinkPlace = "partitioned",
     bind: Mapping[str, str | int] | None = None,
     out: str | Path | None = None,
     **parameters: Any,
@@ -170,6 +177,7 @@ def compare(
         "feeding": feeding,
         "rows": rows,
         "seed": seed,
+        "sink": sink,
     }
     scenario = _of_query(query, streams, time, chosen, **how)
     return scenario.with_settings(parameters).compare(topologies, out=out)

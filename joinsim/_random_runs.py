@@ -45,6 +45,7 @@ class RandomJob:
     feeding: dict[str, Any]
     segment_rows: int
     seed: int
+    sink: str = "partitioned"
 
     def run(self, directory: Path, **settings: Any) -> Report:
         """Run it into *directory*, with *settings* of the configuration changed."""
@@ -61,6 +62,7 @@ class RandomJob:
                 "network": self.network,
                 "feeding": self.feeding,
                 "seed": self.seed,
+                "sink": self.sink,
                 **settings,
             },
             where="test",
@@ -101,6 +103,7 @@ def jobs(draw: st.DrawFn, topology: Topology[Any], *, exact: bool = False) -> Ra
         feeding=feeding,
         segment_rows=draw(st.integers(1, 50)),
         seed=draw(st.integers(0, 2**32 - 1)),
+        sink=draw(st.sampled_from(["partitioned", "single"])),
     )
 
 

@@ -23,6 +23,7 @@ from scenarios.quantities import BitsPerSecond, Nanoseconds
 from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import SyntheticStream
 from topologies.actor_graph import ActorGraph
+from topologies.topology import SinkPlace
 
 SCALES = ("smoke", "laptop", "paper")
 _MAX_SEED = 2**32 - 1
@@ -185,6 +186,9 @@ class RunConfig(Section):
         Tuples taken of each stream; None takes all.
     feeding, network, profile
         How fast, over what, and what work costs.
+    sink
+        ``partitioned``: results stay at the PEs that find them. ``single``: all are sent to one
+        sink, on a site of its own.
     measured
         First arrival that ``busy_seconds``, ``capacity_tps`` and ``balance`` are of, and the one
         past the last; None: all. So a study can leave out what fills the windows, or measure
@@ -210,6 +214,7 @@ class RunConfig(Section):
     feeding: FeedingConfig = FeedingConfig()
     network: NetworkConfig = NetworkConfig()
     profile: str = "default"
+    sink: SinkPlace = "partitioned"
     measured: tuple[Annotated[int, Field(ge=0)], Count] | None = None
     backend: Literal["inline", "ray"] = "inline"
     clock: Literal["virtual", "live"] = "virtual"

@@ -61,6 +61,7 @@ class Plan:
             profile=self.profile,
             network=partial(build_network, self.config.network),
             live=self.config.clock == "live",
+            sink=self.config.sink,
         )
 
     @property
@@ -151,7 +152,8 @@ def make_plan(
             "grows as long as the streams do; set feeding.unbounded_state = true to have it so"
         )
     # Before the data, because preparing them can take minutes.
-    sketch = topology.build(replace(topology.sketch(query), feeding=_feeding(config)), parameters)
+    job = replace(topology.sketch(query), feeding=_feeding(config), sink=config.sink)
+    sketch = topology.build(job, parameters)
     _check_profile(config.profile)
     network = build_network(config.network, sketch.placement.values())
     check_links(network, sketch)

@@ -161,7 +161,7 @@ def _started(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Iterato
     from actors.hosting.ray_cluster import ray_cluster
     from actors.hosting.ray_processes import RayProcesses
 
-    labels = label_processes(plan.topology.name, graph.specs, homes)
+    labels = label_processes(plan.topology.name, graph.without_partitions().specs, homes)
     # Where each actor has a process most are idle: a core for each would reserve too many.
     cores = 0 if plan.config.processes == EACH else 1
     with (

@@ -18,6 +18,9 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
     machine it lives on); an edge has ``port``. Nodes are ranked in the order they were added, and a
     port's receivers are indexed in the order they were connected. ``ActorGraph(machines=3)`` has
     three machines that actors without a site share in turns; by default each has one of its own.
+
+    A topology adds one sink for all its results (`add_sink`). Whether a run has that one, or
+    results stay at the PEs that find them, is the run's choice (`partition_sinks`).
     """
 
     def add(
@@ -52,9 +55,13 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
             for i in range(count)
         ]
 
-    def add_sink(self, *senders: str) -> str:
-        """Add the sink, on a site of its own, and wire port ``sink`` of *senders* to it."""
+    def add_sink(self, *senders: str, gathers: bool = False) -> str:
+        """Add the sink, on a site of its own, and wire port ``sink`` of *senders* to it.
+
+        One that *gathers* ends a tree of collectors: it stays one, whatever a run chooses.
+        """
         sink = self.add("sink", "sink", Sink, site="sink", only_emits=True)
+        self.nodes[sink]["divisible"] = not gathers
         for sender in senders:
             self.connect(sender, "sink", sink)
         return sink
@@ -63,6 +70,37 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
         """Wire *receivers*, in this order, to a port of *sender*."""
         for index, receiver in enumerate(receivers):
             self.add_edge(sender, receiver, port=port, index=index)
+
+    def partition_sinks(self) -> None:
+        """Replace the sink by one beside each actor that sends to it, on the site of that actor.
+
+        Results then stay partitioned as they were found, and no network carries them. A sink that
+        gathers, one that others are fed from, and one that the topology itself placed, stay.
+        """
+        divisible = [name for name, yes in self.nodes(data="divisible") if yes]
+        for sink in divisible:
+            if self.out_degree(sink):
+                continue
+            channels = list(self.in_edges(sink, data="port"))
+            self.remove_node(sink)
+            for sender, _, port in channels:
+                name = f"{sink}.{sender}"
+                if name not in self:
+                    self.add("sink", name, Sink, site=self.placement[sender], only_emits=True)
+                    self.nodes[name]["partition_of"] = sender
+                self.connect(sender, port, name)
+
+    @property
+    def partitions(self) -> dict[str, str]:
+        """Sink to the actor whose results it takes, of sinks that `partition_sinks` made."""
+        owners: dict[str, str | None] = dict(self.nodes(data="partition_of"))
+        return {sink: owner for sink, owner in owners.items() if owner is not None}
+
+    def without_partitions(self) -> ActorGraph:
+        """Return a copy in which an actor's partition of the results is a part of the actor."""
+        graph: ActorGraph = self.copy()
+        graph.remove_nodes_from(self.partitions)
+        return graph
 
     @property
     def specs(self) -> dict[str, ActorSpec]:
@@ -80,8 +118,13 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
         return dict(self.nodes(data="site"))
 
     def homes(self, processes: ProcessCount) -> dict[str, int]:
-        """Return the process of each actor, as `actors.hosting.processes.pack` spreads them."""
-        return pack(dict(self.nodes(data="role")), self.placement, processes)
+        """Return the process of each actor, as `actors.hosting.processes.pack` spreads them.
+
+        An actor's partition of the results is in the actor's process.
+        """
+        roles = dict(self.without_partitions().nodes(data="role"))
+        homes = pack(roles, self.placement, processes)
+        return homes | {sink: homes[owner] for sink, owner in self.partitions.items()}
 
     @property
     def wiring(self) -> Wiring:

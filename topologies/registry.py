@@ -48,8 +48,8 @@ _OWN = {
 """Name to module and class: a run need not import the kernels of all other systems."""
 
 _RUN_KEYS = """
-name title figure topology parameters query bind streams rows feeding network profile measured
-backend clock processes seed pairs survey scales
+name title figure topology parameters query bind streams rows feeding network profile sink
+measured backend clock processes seed pairs survey scales
 """
 RESERVED = frozenset(_RUN_KEYS.split())
 """Keys of a run's configuration. A parameter of one of these names could not be set: ``--set rows``

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import networkx as nx
 from annotated_types import Interval
@@ -26,6 +26,9 @@ from topologies.actor_graph import ActorGraph
 
 STRICT = ConfigDict(extra="forbid")
 """For ``Parameters``: a key that means nothing is refused, not ignored."""
+
+SinkPlace = Literal["partitioned", "single"]
+"""Where results go: they stay at the PEs that find them, or all meet in one sink."""
 
 Pes = Annotated[int, Interval(ge=1, le=1000)]
 """For ``Parameters``: a number of PEs, or of machines."""
@@ -64,6 +67,8 @@ class Job:
     live
         Whether actors run on a real engine at full speed, where what is simulated of a machine
         inside one of them must be real.
+    sink
+        Where results go.
     """
 
     query: JoinQuery
@@ -73,6 +78,7 @@ class Job:
     profile: CostProfile = field(default_factory=load_profile)
     network: Callable[[Iterable[str]], nx.Graph] = _wide_area
     live: bool = False
+    sink: SinkPlace = "partitioned"
 
     @property
     def schemas(self) -> tuple[Schema, ...]:
@@ -224,11 +230,14 @@ class Topology(ABC, Generic[P]):
         self._refuse_other_joins(job.query)
         if job.feeding.disorder is not None and job.query.window is not None:
             self._refuse_disorder(job.query)
-        return self.assemble(job, parameters)
+        graph = self.assemble(job, parameters)
+        if job.sink == "partitioned":
+            graph.partition_sinks()
+        return graph
 
     @abstractmethod
     def assemble(self, job: Job, parameters: P) -> ActorGraph:
-        """Return the graph for a query that joins as this system does.
+        """Return the graph for a query that joins as this system does, with one sink.
 
         Raise :exc:`TopologyError` for what else is wrong with it.
         """

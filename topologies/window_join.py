@@ -48,7 +48,7 @@ class Layout:
     index, options
         Structure of the local windows, and what is set of it.
     nodes
-        Machines that all but the sink share in turns; None gives each actor a machine of its own.
+        Machines that all but a single sink share in turns; None gives each actor one of its own.
     fanout
         Most receivers of the router, and of each relay in a tree between it and the PEs; the same
         applies to a tree that gathers results on their way to the sink. None connects directly.
@@ -119,7 +119,8 @@ def connect_by_trees(graph: ActorGraph, pes: list[str], fanout: int | None) -> l
     tails, gather = _grow_tree(graph, "collector", pes, fanout)
     for parent, children in spread.items():
         graph.connect(parent, "out", *children)
-    for parent, children in [*gather.items(), (graph.add_sink(), tails)]:
+    sink = graph.add_sink(gathers=bool(gather))
+    for parent, children in [*gather.items(), (sink, tails)]:
         for child in children:
             graph.connect(child, "sink" if child in pes else "out", parent)
     return heads

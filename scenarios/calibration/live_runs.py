@@ -259,7 +259,8 @@ def watch(
             for _ in range(_REPEATS if is_first else 1):
                 if observing:
                     graph = plan.graph(pairs=False)
-                    labels = label_processes(system, graph.specs, graph.homes(processes))
+                    specs = graph.without_partitions().specs
+                    labels = label_processes(system, specs, graph.homes(processes))
                     with RayProcesses(labels) as places:
                         watched._observe(plan, places)
                 if measuring and is_first:

@@ -92,7 +92,7 @@ def draw_topology(graph: ActorGraph, title: str, path: Path) -> None:
         raise ConfigError(
             f"cannot draw into {path}: the file's name must end in {', '.join(SUFFIXES)}"
         )
-    sites = graph.placement
+    sites = graph.without_partitions().placement
     shared = len(set(sites.values())) < len(sites)
     looks = _Looks(
         fill=lambda box: LIGHT["paper"],
@@ -155,6 +155,8 @@ def _points_per_byte(carried: Mapping[Wire, int]) -> float:
 
 def _figure(layout: Layout, title: str, looks: _Looks) -> Figure:
     notes = [f"the PEs of {role} share one box: {looks.why_shared}" for role in layout.collapsed]
+    if layout.partitioned:
+        notes.append(f"results stay at the PEs of {', '.join(layout.partitioned)}")
     left = layout.left - _PAD - _TURN
     right = max(layout.right + _PAD + _TURN, left + 2 * _PAD + _TITLE_CHARACTER * len(title))
     columns = max(1, int((right - left) / _LEGEND_COLUMN))

@@ -1,9 +1,10 @@
 """Where the boxes and wires of a topology go on paper: operators in columns, left to right.
 
 An operator (a role) goes one column right of the last one that feeds it, its PEs below each other.
-A wire that skips columns runs through a lane left free in each of them; one that runs back, in a
-cycle, goes round below. Where many PEs send to many, their wires meet on the way, so that n + m of
-them are drawn and not n times m. Lengths are inches, y grows upwards.
+A partition of the results is a part of its PE and has no box. A wire that skips columns runs
+through a lane left free in each of them; one that runs back, in a cycle, goes round below. Where
+many PEs send to many, their wires meet on the way, so that n + m of them are drawn and not n times
+m. Lengths are inches, y grows upwards.
 """
 
 from __future__ import annotations
@@ -90,7 +91,11 @@ class Wire:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Everything there is to draw, its corners, and the operators whose PEs share one box."""
+    """Everything there is to draw, and its corners.
+
+    *collapsed* are the operators whose PEs share one box, *partitioned* those at whose PEs results
+    stay.
+    """
 
     boxes: tuple[Box, ...]
     groups: tuple[Group, ...]
@@ -101,6 +106,7 @@ class Layout:
     bottom: float
     top: float
     collapsed: tuple[str, ...]
+    partitioned: tuple[str, ...]
 
 
 @dataclass
@@ -121,6 +127,9 @@ class _Slot:
 
 def lay_out(graph: ActorGraph, *, boxes_max: int = BOXES_MAX) -> Layout:
     """Return where everything goes; deterministic, for any graph with at least one actor."""
+    role_of = dict(graph.nodes(data="role"))
+    partitioned = dict.fromkeys(role_of[owner] for owner in graph.partitions.values())
+    graph = graph.without_partitions()
     pes: dict[str, list[str]] = {}
     for name, role in graph.nodes(data="role"):
         pes.setdefault(role, []).append(name)
@@ -142,6 +151,7 @@ def lay_out(graph: ActorGraph, *, boxes_max: int = BOXES_MAX) -> Layout:
         bottom=min([group.bottom for group in groups] + ys),
         top=max([group.top for group in groups] + ys),
         collapsed=tuple(collapsed),
+        partitioned=tuple(partitioned),
     )
 
 

@@ -252,19 +252,26 @@ def _five_digits(value: float) -> str:
 def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> None:
     """Show a topology's operators, their PEs, what each sends to whom, and its parameters."""
     tree = Tree(Text(topology.title, "bold"))
+    partitions = graph.partitions
     pes: dict[str, list[str]] = {}
     for name, role in graph.nodes(data="role"):
-        pes.setdefault(role, []).append(name)
+        if name not in partitions:
+            pes.setdefault(role, []).append(name)
     for role, names in pes.items():
         branch = tree.add(Text.assemble((role, "bold cyan"), f"  {_abbreviated(names)}"))
         targets: dict[str, dict[str, None]] = {}
         for name in names:
             for port, receivers in graph.wiring[name].items():
-                targets.setdefault(port, {}).update(dict.fromkeys(receivers))
+                outside = [one for one in receivers if one not in partitions]
+                if outside:
+                    targets.setdefault(port, {}).update(dict.fromkeys(outside))
+        if any(owner in names for owner in partitions.values()):
+            branch.add("results stay here")
         for port, receivers_ in targets.items():
             branch.add(Text.assemble(f"{port} -> ", (_abbreviated(list(receivers_)), "green")))
     out.print(tree)
-    out.print(f"{len(graph)} actors on {len(set(graph.placement.values()))} sites")
+    actors = len(graph) - len(partitions)
+    out.print(f"{actors} actors on {len(set(graph.placement.values()))} sites")
     out.print(f"from: {topology.paper}")
     rows = [(one.name, one.default, one.allowed, one.meaning) for one in describe(topology)]
     if rows:

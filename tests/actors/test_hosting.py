@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +175,8 @@ def test_packing_spreads_sites_that_hold_a_bit_of_everything() -> None:
 
 def spo_join_graph() -> ActorGraph:
     system = find_topology("spo_join")
-    return system.build(system.example(), SpoJoinParameters())
+    job = replace(system.example(), sink="single")
+    return system.build(job, SpoJoinParameters())
 
 
 def test_ray_lists_processes_by_the_classes_and_the_names_of_their_actors(

@@ -114,7 +114,7 @@ def test_workers_are_wired_to_the_manager_alone_and_results_go_where_they_should
         wiring = build(workers=2, prefilters=3, results=results).wiring
         assert wiring["manager"]["worker"] == ("worker.0", "worker.1")
         assert wiring["worker.1"]["feedback"] == ("manager",)
-        assert wiring[sender]["sink"] == ("sink",)
+        assert wiring[sender]["sink"] == (f"sink.{sender}",)
         assert wiring["spreader"]["prefilter"] == ("prefilter.0", "prefilter.1", "prefilter.2")
         assert wiring["prefilter.2"] == {"manager": ("manager",)}
 

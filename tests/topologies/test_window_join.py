@@ -23,11 +23,15 @@ def test_trees_reach_every_pe_once_with_no_more_branches_than_allowed(
 ) -> None:
     topology = SplitJoin()
     graph = topology.build(topology.example(), SplitJoinParameters(pes=pes, fanout=fanout))
-    joiners = [name for name, role in graph.nodes(data="role") if role == "joiner"]
+    joiners, sinks = (
+        [name for name, role in graph.nodes(data="role") if role == wanted]
+        for wanted in ("joiner", "sink")
+    )
     assert len(joiners) == pes
+    assert len(sinks) == (pes if pes <= fanout else 1)
     for joiner in joiners:
         assert len(list(nx.all_simple_paths(graph, "router", joiner))) == 1
-        assert len(list(nx.all_simple_paths(graph, joiner, "sink"))) == 1
+        assert len(list(nx.all_simple_paths(graph, joiner, sinks))) == 1
     for name, role in graph.nodes(data="role"):
         branches = (
             graph.in_degree(name) if role in ("collector", "sink") else graph.out_degree(name)

@@ -143,6 +143,9 @@ def test_the_drawing_of_a_topology_names_its_pes_operators_ports_and_title(
     draw_topology(graph, topology.title, path)
     told = words(path)
     assert topology.title in told
+    owners = dict.fromkeys(graph.nodes[owner]["role"] for owner in graph.partitions.values())
+    assert (f"results stay at the PEs of {', '.join(owners)}" in told) == bool(owners)
+    graph = graph.without_partitions()
     assert set(graph) <= told
     assert {port for _, _, port in graph.edges(data="port")} <= told
     roles = [role for _, role in graph.nodes(data="role")]
