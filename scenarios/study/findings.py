@@ -162,7 +162,7 @@ class Findings:
 
     def as_json(self, replay: str) -> dict[str, Any]:
         """Return it as one JSON object with stable keys."""
-        base = self.study.base
+        base, ran = self.study.base, self.study.section.ran
         return {
             "study": base.name,
             "title": base.title,
@@ -172,7 +172,7 @@ class Findings:
             "repeat": self.study.section.repeat,
             "query": " ".join(base.query.split()),
             "note": self.study.section.note,
-            "paper_parameters": self.study.section.parameters,
+            "paper_ran": ran.model_dump(exclude_none=True) if ran else None,
             "reduced": self.study.section.reduced or None,
             "charts": [self._chart(chart) for chart in self.study.charts],
             "claims": [

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from scenarios.config import SCALES, Section
 from scenarios.formatting import format_value
+from scenarios.quantities import Nanoseconds
 
 _REPEATS_MAX = 100
 """Synthetic streams have seeds of their own for so many (`scenarios.study.study`)."""
@@ -24,6 +25,18 @@ PanelNames = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
 """Of one panel, or of several; none stands for every panel that has the variants in question."""
 
 
+def _short(value: Any) -> str:
+    """Return a value as a name has it: 1500 and "1500" are 1.5K."""
+    if isinstance(value, str) and value.isdigit():
+        value = int(value)
+    if not isinstance(value, int):
+        return str(value)
+    for unit, letter in ((10**6, "M"), (10**3, "K")):
+        if value >= unit:
+            return f"{value / unit:.4g}{letter}"
+    return str(value)
+
+
 class Axis(Section):
     """What runs along x.
 
@@ -36,8 +49,10 @@ class Axis(Section):
         ``{x}`` it replaces.
     values
         One per point: a value, or a list with one for each of several keys.
-    names
-        Names of the points; by default their values.
+    names, form
+        Names of the points; by default their values. Or how a name is made of its values:
+        ``{0}-{1}`` has the first and the second, thousands and millions with a letter, so that a
+        scale that changes them changes the names.
     only
         Positions that are run, from 0; so a scale can run fewer points beside the paper's figures.
     log
@@ -51,6 +66,7 @@ class Axis(Section):
     keys: tuple[str, ...] = ()
     values: Annotated[tuple[Any, ...], Field(min_length=1)]
     names: tuple[str, ...] = ()
+    form: str = ""
     only: tuple[Annotated[int, Field(ge=0)], ...] = ()
     log: bool = False
     categories: bool = False
@@ -60,6 +76,8 @@ class Axis(Section):
         for value in self.values:
             if len(self.keys) > 1 and len(_as_list(value)) != len(self.keys):
                 raise ValueError(f"{value!r} must have a value for each of {', '.join(self.keys)}")
+        if self.names and self.form:
+            raise ValueError("names or form: points have one name")
         if self.names and len(self.names) != len(self.values):
             raise ValueError(f"{len(self.names)} names for {len(self.values)} values")
         if self.only and max(self.only) >= len(self.values):
@@ -77,6 +95,8 @@ class Axis(Section):
         """Return what the point at position *place* is called."""
         if self.names:
             return self.names[place]
+        if self.form:
+            return self.form.format(*map(_short, _as_list(self.values[place])))
         return " / ".join(str(value) for value in _as_list(self.values[place]))
 
 
@@ -153,6 +173,29 @@ class Trial(Section):
     ]
     panel: PanelNames = ()
     command: Annotated[str, Field(min_length=1)]
+
+
+class PaperParameters(Section):
+    """The sizes of a paper's figure, the largest where it has several.
+
+    Attributes
+    ----------
+    window, subwindow
+        Tuples of a window that goes by count, or of a structure that is filled alone.
+    window_time
+        Of a window, or the bound of an interval, that goes by time.
+    threads, workers
+        Threads that share an index; PEs, workers or replicas.
+    others
+        What the paper says of other sizes, or that it does not say them.
+    """
+
+    window: int | None = Field(default=None, ge=1)
+    subwindow: int | None = Field(default=None, ge=1)
+    window_time: Nanoseconds | None = None
+    threads: int | None = Field(default=None, ge=1)
+    workers: int | None = Field(default=None, ge=1)
+    others: str = ""
 
 
 class Claim(Section):
@@ -260,8 +303,8 @@ class StudySection(Section):
         anew for each.
     paper, note
         The paper's figures, and remarks on the comparison.
-    parameters
-        What the paper ran: a name in words to its value, as text.
+    ran
+        What the paper ran.
     reduced
         What runs instead at this scale where that is less, and which ratio is as in the paper.
     claims
@@ -277,7 +320,7 @@ class StudySection(Section):
     repeat: Annotated[int, Field(ge=1, le=_REPEATS_MAX)] = 1
     paper: tuple[Paper, ...] = ()
     note: str = ""
-    parameters: dict[str, str] = Field(default_factory=dict)
+    ran: PaperParameters | None = None
     reduced: str = ""
     claims: tuple[Claim, ...] = ()
 
