@@ -135,15 +135,15 @@ def test_a_window_never_exceeds_the_rows(name: str, scale: str) -> None:
         assert not known or longest <= max(known), f"{point.label}: {longest} of {max(known)}"
 
 
-def ran_by_kind(study: Study) -> dict[str, dict[str, int]]:
-    """Return the largest sizes of the points that curves of each kind look at."""
+def ran_by_clock(study: Study) -> dict[str, dict[str, int]]:
+    """Return the largest sizes that were run in virtual time, and on this machine's clock."""
     points = {point.number: point.config for point in study.points}
     largest: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for chart in study.charts:
         for curve in chart.curves:
             for number in (number for repeated in curve.points for number in repeated or ()):
                 for size, value in sizes_of(points[number]).items():
-                    sizes = largest[curve.kind]
+                    sizes = largest["real" if curve.kind == "measured" else "virtual"]
                     sizes[size] = max(sizes[size], value)
     return largest
 
@@ -187,8 +187,8 @@ def test_a_study_at_paper_scale_says_where_it_runs_less_than_the_paper(
     }
     assert wanted or paper.others, "neither a size nor a word about it"
     less = {
-        f"{kind} {size}: {ran[size]} of {value}"
-        for kind, ran in ran_by_kind(study).items()
+        f"{clock} {size}: {ran[size]} of {value}"
+        for clock, ran in ran_by_clock(study).items()
         for size, value in wanted.items()
         if 0 < ran.get(size, 0) < value
     }
@@ -204,13 +204,13 @@ def test_less_than_the_paper_at_another_scale_needs_no_word() -> None:
 @pytest.mark.parametrize(
     ("values", "form", "name"),
     [
-        ([[1800, 18000, 6]], "{0}-{1}-{2}", "1.8K-18K-6"),
-        ([["1500"]], "{0}", "1.5K"),
-        ([[2500000, "x"]], "{1} {0}", "x 2.5M"),
-        ([700], "{0}", "700"),
+        (([1800, 18000, 6],), "{0}-{1}-{2}", "1.8K-18K-6"),
+        (("1500",), "{0}", "1.5K"),
+        (([2500000, "x"],), "{1} {0}", "x 2.5M"),
+        ((700,), "{0}", "700"),
     ],
 )
-def test_a_name_is_made_of_the_values(values: list[Any], form: str, name: str) -> None:
+def test_a_name_is_made_of_the_values(values: tuple[Any, ...], form: str, name: str) -> None:
     keys = ("a", "b", "c")[: len(values[0]) if isinstance(values[0], list) else 1]
     assert Axis(label="x", keys=keys, values=values, form=form).name(0) == name
 
