@@ -135,6 +135,20 @@ def test_a_window_never_exceeds_the_rows(name: str, scale: str) -> None:
         assert not known or longest <= max(known), f"{point.label}: {longest} of {max(known)}"
 
 
+@pytest.mark.parametrize(("name", "scale"), studies("smoke"))
+def test_a_line_has_three_points(name: str, scale: str) -> None:
+    """Only as many threads are measured as a machine has cores."""
+    study = study_of(name, scale)
+    assert study is not None
+    few = [
+        (chart.panel.name, curve.variant)
+        for chart in study.charts
+        for curve in chart.curves
+        if curve.kind != "measured" and sum(map(bool, curve.points)) < 3
+    ]
+    assert few == []
+
+
 def ran_by_clock(study: Study) -> dict[str, dict[str, int]]:
     """Return the largest sizes that were run in virtual time, and on this machine's clock."""
     points = {point.number: point.config for point in study.points}
