@@ -262,6 +262,33 @@ def reproduce(
     raise _Finished(EXIT_STOPPED if stopped else _exit_code(finished.passed))
 
 
+@app.command(epilog="Example: joinsim claims --scale smoke --out claims.md")
+def claims(
+    directories: Annotated[
+        list[Path] | None,
+        typer.Argument(help="What `joinsim reproduce` made; by default of all papers."),
+    ] = None,
+    scale: Scale = "laptop",
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("reproduction.md"),
+) -> None:
+    """Write one table of all papers' claims, from the directories of their reproductions."""
+    from actors.whole_files import write_text
+    from scenarios.report.claims_document import claims_document, read_reproductions
+    from scenarios.run_directory import RUNS
+    from scenarios.scenario_files import ConfigError
+
+    chosen = directories or sorted(RUNS.glob(f"reproduce-*/{scale}"))
+    if not chosen:
+        raise ConfigError(
+            f"there is no reproduction at {scale} scale below {RUNS}/: run joinsim reproduce PAPER "
+            f"--scale {scale} first, or name its directory"
+        )
+    records = read_reproductions(chosen)
+    write_text(out, claims_document(records))
+    papers = ", ".join(record["paper"] for record in records)
+    typer.echo(f"{out}: the claims of {papers}")
+
+
 @app.command()
 @_with_options(QueryOptions)
 def compare(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ _LINE, _MARKER, _RING, _DASH = 1.6, 5.0, 3.0, 3.0
 """Width of a line, sizes of a marker and of what shows of one around it, points; line widths."""
 _CHARACTERS = 150
 """Of names below a panel, were it as wide as the page: more are written aslant."""
+_LABEL_CHARACTERS = 32
+"""Of a line beside a panel; a longer one would reach into what is above it."""
 _BARS = 0.8
 """Width of a category's bars together, where categories are 1 apart."""
 _LOG_FROM_RATIO = 30
@@ -153,8 +156,13 @@ def _draw_panel(
     room = _CHARACTERS * axes.get_position().width
     crowded = len(names) * (max(map(len, names)) + 2) > room
     axes.set_xticks(at, names, rotation=20 if crowded else 0)
-    axes.set(xlabel=axis.label, ylabel=chart.label.replace("; ", "\n"), title=chart.panel.name)
+    axes.set(xlabel=axis.label, ylabel=_wrapped(chart.label), title=chart.panel.name)
     axes.grid(axis="y")
+
+
+def _wrapped(label: str) -> str:
+    """Return a label in lines that are no longer than a panel is high, a unit on a line."""
+    return "\n".join(line for unit in label.split("; ") for line in wrap(unit, _LABEL_CHARACTERS))
 
 
 def _draw_bars(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -42,11 +43,14 @@ class Findings:
         Point number to what came out.
     inputs
         Digest of what it was run with, see `scenarios.study.inputs`.
+    date
+        Day of its last run, of UTC.
     """
 
     study: Study
     results: Mapping[int, Result]
     inputs: str = ""
+    date: str = ""
 
     @classmethod
     def read(cls, study: Study, directory: Path) -> Findings | None:
@@ -60,14 +64,16 @@ class Findings:
         except (OSError, ValueError):
             return None
         inputs = digest_inputs(study)
-        if written.get("inputs") != inputs or any(one["failure"] for one in written["points"]):
+        if written.get("inputs") != inputs or "date" not in written:
+            return None
+        if any(one["failure"] for one in written["points"]):
             return None
         results = {}
         for point, record in zip(study.points, written["points"], strict=True):
             del record["number"], record["label"]
             judged = {key: record.pop(key) for key in ("claims_exact", "passed", "failure")}
             results[point.number] = Result(config=point.config, record=record, **judged)
-        return cls(study=study, results=results, inputs=inputs)
+        return cls(study=study, results=results, inputs=inputs, date=written["date"])
 
     def curves(self, chart: Chart) -> dict[str, Estimates]:
         """Return variant to what was measured, one per x; None where a run failed."""
@@ -202,6 +208,7 @@ class Findings:
                 for point in self.study.points
             ],
             "inputs": self.inputs,
+            "date": self.date,
             "machine": describe_machine() if self.study.is_measured else None,
             "versions": versions(),
             "replay": replay,
@@ -317,7 +324,8 @@ def run_points(
         results[point.number] = result
         if result.record:
             _check_measures(study, point, result.record)
-    return Findings(study=study, results=results, inputs=inputs)
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    return Findings(study=study, results=results, inputs=inputs, date=date)
 
 
 def _take_survey(config: RunConfig) -> Result:

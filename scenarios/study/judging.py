@@ -39,7 +39,7 @@ class Finding:
         Where the numbers come from.
     why
         Why it does not hold, where that was tried at this scale, in this panel, and with nothing
-        else changed.
+        else changed; or why there is nothing to compare.
     """
 
     claim: Claim
@@ -74,8 +74,15 @@ def judge_claim(
         holds=holds,
         undecided=is_known and holds is None,
         detail=", ".join(NO_VALUE if value is None else str(value) for value in values),
-        why=claim.reason(scale, panel) if holds is False else "",
+        why=claim.reason(scale, panel) if holds is False else "" if is_known else _missing(values),
     )
+
+
+def _missing(values: Estimates) -> str:
+    """Return why a claim cannot be compared with *values*."""
+    if None in values:
+        return "a run has no such number"
+    return f"{len(values)} of its points {'is' if len(values) == 1 else 'are'} run at this scale"
 
 
 def values_of(of: Sequence[str], curves: Mapping[str, Estimates]) -> list[Estimate | None]:

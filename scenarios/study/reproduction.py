@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from scenarios import scenario_files
 from scenarios.formatting import format_value
+from scenarios.machine_record import describe_machine
 from scenarios.run_directory import write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import STUDY, ConfigError
@@ -217,10 +218,12 @@ class Reproduction:
                     "title": study.title,
                     "figure": study.figure,
                     "mistakes": study.mistakes,
+                    "date": study.findings.date if study.findings else "",
                 }
                 for study in self.studies
             ],
             "claims": [asdict(claim) for claim in claims],
+            "machine": describe_machine(),
             "versions": versions(),
             "replay": replay,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -268,6 +269,29 @@ def test_seeds_are_for_studies(joinsim: Command, catalog: Catalog) -> None:
     said = joinsim("run", "panjoin-plain", "--repeat", 3)
     assert said.code == 3
     assert "--repeat 3: it is for a study, and this is one run" in said.err
+
+
+def test_the_claims_of_reproductions_come_to_one_document(
+    joinsim: Command, catalog: Catalog, tmp_path: Path
+) -> None:
+    joinsim("reproduce", "panjoin")
+    joinsim("reproduce", "pim", "--out", "other")
+    assert joinsim("claims").out.strip() == "reproduction.md: the claims of panjoin"
+    said = joinsim("claims", "runs/reproduce-panjoin/laptop", "other", "--out", "docs.md")
+    assert said.code == 0
+    text = (tmp_path / "docs.md").read_text()
+    lines = text.splitlines()
+    assert "| panjoin | laptop | 4 | 3 | 2 | 1 | 0 | 0 | 1 |" in lines
+    assert "| all |  | 4 | 3 | 2 | 1 | 0 | 0 | 1 |" in lines
+    assert "1 of its points is run at this scale" in text, "why a claim is not comparable"
+    (made,) = (line for line in lines if line.startswith("`joinsim reproduce panjoin"))
+    assert re.search(r", \d{4}-\d\d-\d\d, on .+, \d+ cores, ", made)
+    assert "(found by: joinsim run panjoin-one)" in text
+
+    assert "is no reproduction" in joinsim("claims", "docs").err
+    (tmp_path / "other" / UNFINISHED).touch()
+    assert "other has not finished" in joinsim("claims", "other").err
+    assert "no reproduction at paper scale" in joinsim("claims", "--scale", "paper").err
 
 
 def test_the_help_ends_with_an_example(joinsim: Command) -> None:

@@ -57,11 +57,14 @@ def _estimate(value: float | tuple[float, ...] | None) -> Estimate | None:
     return Estimate(value if isinstance(value, tuple) else (float(value),))
 
 
-def drawn(tmp_path: Path, lines: list[Values], axis: str = "") -> FigureCanvasAgg:
+def drawn(
+    tmp_path: Path, lines: list[Values], axis: str = "", label: str = "tuples/s"
+) -> FigureCanvasAgg:
     """Return a figure of variants named 0, 1 ..., with more said of its axis."""
     names = [str(line) for line in range(len(lines))]
     path = tmp_path / "mine.toml"
     told = STUDY.replace("[study.variants]", f"{axis}\n[study.variants]")
+    told = told.replace('label = "tuples/s"', f'label = "{label}"')
     path.write_text(told + "\n".join(f"{name} = {{}}" for name in names))
     study = load_study(str(path))
     assert study is not None
@@ -111,6 +114,17 @@ def test_intervals_of_several_seeds_are_drawn_whole(tmp_path: Path, axis: str) -
         assert end == pytest.approx([mean - reach, mean + reach], abs=1e-4)
     (once,) = drawn(tmp_path, [[10, 20, 30]], axis).figure.axes
     assert not [one for one in once.collections if isinstance(one, LineCollection)]
+
+
+def test_a_long_label_stays_beside_its_panel(tmp_path: Path) -> None:
+    label = "tuples/s that the worker takes of S (virtual time)"
+    canvas = drawn(tmp_path, [[1, 2, 3]], label=label)
+    (axes,) = canvas.figure.axes
+    text, panel = axes.yaxis.label.get_window_extent(), axes.get_window_extent()
+    assert text.height <= panel.height
+    key = canvas.figure.legends[0].get_window_extent()
+    assert not key.overlaps(text)
+    assert axes.get_ylabel().replace("\n", " ") == label
 
 
 def test_a_line_that_is_not_there_takes_no_turn(tmp_path: Path) -> None:

@@ -1,0 +1,93 @@
+"""The claims of all papers as one Markdown document, from what reproductions left on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scenarios.report.result_tables import Table, holds_word, mark_kind
+from scenarios.run_directory import UNFINISHED
+from scenarios.scenario_files import ConfigError
+from scenarios.study.reproduction import PAPERS, Counts, Reported
+
+RECORD = "reproduce.json"
+
+_COUNTS = ("claims", *(field.replace("_", " ") for field in Counts._fields))
+
+
+def read_reproductions(directories: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return the records of finished reproductions, in the papers' order.
+
+    Raise :exc:`ConfigError` naming a directory that is none, or has not finished, or two of one
+    paper.
+    """
+    records: dict[str, dict[str, Any]] = {}
+    for directory in directories:
+        path = directory / RECORD
+        if not path.is_file():
+            raise ConfigError(f"{directory} is no reproduction: there is no {path}")
+        if (directory / UNFINISHED).exists():
+            raise ConfigError(f"{directory} has not finished: run joinsim reproduce again")
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["paper"] in records:
+            raise ConfigError(f"{directory}: there is another reproduction of {record['paper']}")
+        records[record["paper"]] = record
+    return [records[paper] for paper in PAPERS if paper in records]
+
+
+def claims_document(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return every claim beside what was measured, a table a paper, and the counts first."""
+    parts = [
+        "# Which claims of the papers hold here",
+        "Every claim that is tested, with the paper's own number where it has one, and what came "
+        "out here. Values are simulated (virtual time and counted work) unless they are marked as "
+        "measured (this machine's clock) or derived (estimated from a run). A reason is given "
+        "where something was run to find it, and names that. Written by `joinsim claims`.",
+        _counts_table(records).markdown(),
+    ]
+    for record in records:
+        parts += [f"## {record['title']}", _made(record), _claims_table(record).markdown()]
+        mistakes = [
+            f"- {study['name']}: {one}" for study in record["studies"] for one in study["mistakes"]
+        ]
+        if mistakes:
+            parts.append("\n".join(["What went wrong:", "", *mistakes]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _made(record: Mapping[str, Any]) -> str:
+    machine = record["machine"]
+    days = sorted({study["date"] for study in record["studies"] if study["date"]})
+    when = " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "no study ran"
+    return (
+        f"`{record['replay']}`, {when}, on {machine['processor']}, {machine['cores']} cores, "
+        f"{machine['system']}, joinsim {record['versions']['joinsim']}."
+    )
+
+
+def _counts_table(records: Sequence[Mapping[str, Any]]) -> Table:
+    rows = [
+        (record["paper"], record["scale"], len(record["claims"]), *record["counts"].values())
+        for record in records
+    ]
+    totals = [sum(column) for column in zip(*(row[2:] for row in rows), strict=True)]
+    cells = [[str(cell) for cell in row] for row in [*rows, ("all", "", *totals)]]
+    return Table(columns=("paper", "scale", *_COUNTS), rows=cells, text_columns=2)
+
+
+def _claims_table(record: Mapping[str, Any]) -> Table:
+    claims = [Reported(**claim) for claim in record["claims"]]
+    rows = [
+        (
+            claim.figure or claim.study,
+            claim.text + (f" ({claim.panel})" if claim.panel else "") + mark_kind(claim.kind),
+            claim.stated,
+            claim.measured,
+            holds_word(claim, "not comparable"),
+            claim.why,
+        )
+        for claim in claims
+    ]
+    return Table(columns=("figure", "claim", "in the paper", "here", "", "reason"), rows=rows)
