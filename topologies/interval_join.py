@@ -21,7 +21,7 @@ from actors.interval_join.calibration import CalibratingEmitter, Master
 from actors.interval_join.emitter import ByKey, BySplitKey, Emitter, Homes, KeyHash, ToAll
 from actors.interval_join.replica import Order, Replica
 from actors.interval_join.sequencer import Sequencer
-from actors.interval_join.shared_memory import SharedMemoryJoin
+from actors.interval_join.shared_memory import SharedMemory, SharedMemoryEmitter, Thread
 from actors.interval_join.source import StreamSource
 from actors.protocol import FEEDBACK
 from topologies.actor_graph import ActorGraph
@@ -33,8 +33,7 @@ BatchRows = Annotated[int, Interval(ge=1, le=1_000_000)]
 Threshold = Annotated[float, Interval(ge=1, le=1000)]
 
 _WHOLE_TURN = 1_000_000
-"""Tuples of a batch of Scale-OIJ: emitters pass on what their source brings, and threads take
-tuples one by one."""
+"""Tuples of a batch of Scale-OIJ: emitters write what their source brings into memory as it is."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -366,10 +365,12 @@ class ScaleOijParameters(OijParameters):
 class ScaleOij(IntervalJoinTopology[ScaleOijParameters]):
     """Scale-OIJ: one multicore machine, whose threads share the state buffers.
 
-    Sources and the sink reach the machine as in the other patterns; within it nothing travels::
+    Sources and the sink reach the machine as in the other patterns; within it a tuple goes through
+    memory into the queue of one thread::
 
-        source -> emitter -+
-        source -> emitter -+-> shared memory join (threads) -> sink
+        source -> emitter -+             +-> oij (thread) -+
+        source -> emitter -+-> memory ---+-> oij (thread) -+-> sink
+                                         +-> oij (thread) -+
 
     Where HP-OIJ multicasts the tuples of a split key, here a tuple goes to one thread, and that
     thread looks into the buffers of others; so splitting costs no messages, but the other threads'
@@ -388,12 +389,12 @@ class ScaleOij(IntervalJoinTopology[ScaleOijParameters]):
         """Return sources, emitters and the machine for *job*."""
         p = parameters
         graph = ActorGraph()
-        to_machine = {"distribution": ByKey(Homes(1)), "batch_rows": _WHOLE_TURN, "linger_turns": 0}
-        emitters = add_emitters(graph, job, p, Emitter, **to_machine)
-        machine = graph.add(
-            "oij",
-            "oij",
-            SharedMemoryJoin,
+        to_memory = {"distribution": ByKey(Homes(1)), "batch_rows": _WHOLE_TURN, "linger_turns": 0}
+        emitters = add_emitters(graph, job, p, SharedMemoryEmitter, **to_memory)
+        memory = graph.add(
+            "memory",
+            "memory",
+            SharedMemory,
             **job.join,
             channels=len(emitters),
             threads=p.replicas,
@@ -403,8 +404,10 @@ class ScaleOij(IntervalJoinTopology[ScaleOijParameters]):
             pairs=job.pairs,
         )
         for emitter in emitters:
-            graph.connect(emitter, "replicas", machine)
-        graph.add_sink(machine)
+            graph.connect(emitter, "replicas", memory)
+        threads = graph.add_each("oij", p.replicas, Thread)
+        graph.connect(memory, "threads", *threads)
+        graph.add_sink(memory, *threads)
         return graph
 
 

@@ -256,6 +256,8 @@ class Emitter(Actor):
     """
 
     state: ClassVar[tuple[str, ...]] = ("_turn", "_waiting", "_waiting_since")
+    payload: ClassVar[type[Tuples]] = Tuples
+    """What it sends."""
 
     def __init__(
         self,
@@ -296,7 +298,7 @@ class Emitter(Actor):
         ready += [_Batch(Route((i,), 1), nothing, None) for i in range(replicas) if i not in last]
         for place, batch in enumerate(ready):
             targets, storing = batch.route
-            payload = Tuples(
+            payload = self.payload(
                 channel=self._channel,
                 stream=self._stream,
                 data=batch.data,

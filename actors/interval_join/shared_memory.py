@@ -1,35 +1,87 @@
-"""Scale-OIJ's operator: threads of one multicore machine over state buffers that they share."""
+"""Scale-OIJ: threads of one multicore machine, and the state buffers that they share."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from actors.interval_join.emitter import Assignment, Homes, Tuples
+from actors.interval_join.emitter import Assignment, Emitter, Homes, Tuples
 from actors.interval_join.replica import Watermarks, drop_late
 from actors.interval_join.source import Rows
-from actors.protocol import Actor, Context, Message
+from actors.protocol import HEADER_BYTES, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
 from joins.batch import Schema
 from joins.hashing import partition
 from joins.interval_join import IntervalJoin
 from joins.key_splitting import add_counts, split_keys
 from joins.queries.query import JoinQuery
-from joins.work import COUNTERS, NO_WORK, Work
+from joins.work import Work
 
 
-class SharedMemoryJoin(Actor):
-    """All threads of Scale-OIJ (Zhang et al., ICDE 2023; PPOIJ, sections 5.3 and 6).
+class ShownTuples(Tuples):
+    """Tuples as shared memory has them: that they are there costs nobody anything by the tuple."""
+
+    __slots__ = ()
+    rows_of = ()
+
+
+class SharedMemoryEmitter(Emitter):
+    """An emitter that writes tuples into memory, where threads take them from."""
+
+    state = ()
+    payload = ShownTuples
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadShare(Payload):
+    """What a thread does for a message of tuples (shared memory to thread).
+
+    Attributes
+    ----------
+    found
+        The pairs of its tuples.
+    tuples
+        How many it takes from its queue.
+    work
+        Probing and storing them, and looking into the parts of other threads.
+    span
+        First and last arrival number.
+    """
+
+    found: Found
+    tuples: int
+    work: Work
+    span: tuple[int, int]
+
+    @property
+    def rows(self) -> int:
+        """Tuples that the thread takes."""
+        return self.tuples
+
+    @property
+    def nbytes(self) -> int:
+        """Size on the wire in bytes: a pointer for each tuple."""
+        return HEADER_BYTES + _POINTER_BYTES * self.tuples
+
+
+_POINTER_BYTES = 8
+
+
+class SharedMemory(Actor):
+    """The state buffers of Scale-OIJ's threads (Zhang et al., ICDE 2023; PPOIJ, 5.3 and 6).
 
     A tuple is assigned to one thread of its key's team, which stores it in its own part of the
-    key's buffer and searches the parts of the whole team for partners. Threads share memory, so
-    they are no actors: a message is their common work, which they do side by side, and it takes as
-    long as the busiest of them does. The pairs do not depend on the teams, so these change from one
-    message to the next without moving a tuple (dynamic scheduling), by Algorithm 1 of PPOIJ.
+    key's buffer and searches the parts of the whole team for partners. Memory is what all threads
+    see, so it is one actor: it knows what each thread finds for the tuples of a message, and puts
+    that share into the thread's queue. Memory itself takes no time; a thread takes the time of its
+    own shares, and waits for no other. The pairs do not depend on the teams, so these change from
+    one message to the next without moving a tuple (dynamic scheduling), by Algorithm 1 of PPOIJ.
 
     Assigning a tuple costs one atomic operation, on a lock-free queue; every part of another thread
     that is searched costs a search and *contention* atomic operations.
 
-    Port: ``sink``.
+    Ports: ``threads``, ``sink``.
 
     Parameters
     ----------
@@ -73,7 +125,7 @@ class SharedMemoryJoin(Actor):
         self._messages = 0
 
     def receive(self, message: Message, context: Context) -> None:
-        """Join one message of tuples, each thread its share."""
+        """Put the tuples of a message into the queues of their threads."""
         tuples: Tuples = message.payload
         data = drop_late(tuples.stream, tuples.data, self._watermarks.low, context)
         if len(data):
@@ -85,20 +137,17 @@ class SharedMemoryJoin(Actor):
             self._schedule()
 
     def _share_out(self, stream: int, data: Rows, context: Context) -> None:
-        """Let each thread probe and store its share, and charge what the busiest did."""
+        """Send each thread its share of *data*."""
         thread, others = self._threads_of(data)
-        shares = [np.flatnonzero(thread == number) for number in range(self._threads)]
-        works: list[Work] = [NO_WORK]
-        found: list[Found] = []
         low = self._watermarks.low
-        for rows in filter(len, shares):
+        for number in np.unique(thread).tolist():
+            rows = np.flatnonzero(thread == number)
             share = data.take(rows)
             joined = self._join.probe(stream, share.batch, enumerate=self._pairs)
             stored = self._join.store(stream, share.batch, watermark=low, low_watermark=low)
-            works.append(joined.work + stored + self._sharing(len(rows), int(others[rows].sum())))
-            found.append(Found(joined.matches, share.born_ns[joined.row], share.span))
-        context.charge(_most(works))
-        send_answers(found, context)
+            work = joined.work + stored + self._sharing(len(rows), int(others[rows].sum()))
+            found = Found(joined.matches, share.born_ns[joined.row], share.span)
+            context.send("threads", ThreadShare(found, len(rows), work, share.span), to=number)
 
     def _threads_of(self, data: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return per tuple the thread that takes it, and how many others its team has."""
@@ -131,6 +180,16 @@ class SharedMemoryJoin(Actor):
         self._counts.clear()
 
 
-def _most(works: list[Work]) -> Work:
-    """Return counter by counter what the busiest thread did."""
-    return Work(**{name: max(getattr(work, name) for work in works) for name in COUNTERS})
+class Thread(Actor):
+    """A thread of Scale-OIJ: takes the time of its shares, and reports what it found.
+
+    Port: ``sink``.
+    """
+
+    state = ()
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Do the thread's share of one message."""
+        share: ThreadShare = message.payload
+        context.charge(share.work)
+        send_answers([share.found], context)

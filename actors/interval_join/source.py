@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -78,7 +79,7 @@ class RowsPayload(Payload):
     data: Rows
 
     bytes_of = ("data",)
-    rows_of = ("data",)
+    rows_of: ClassVar[tuple[str, ...]] = ("data",)
 
     @property
     def span(self) -> tuple[int, int]:
