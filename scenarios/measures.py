@@ -3,7 +3,10 @@
 Beside the stable keys of `run_json.summary` a record has, per operator and per part of the system:
 
 ``kernel_seconds``
-    real time spent in its PEs (``total``: in all but source and sink); empty on Ray
+    processor time spent in its PEs (``total``: in all but source and sink); empty on Ray
+``kernel_tps``
+    tuples per second of processor time it could take: all of them over the seconds of its busiest
+    PE; empty on Ray
 ``state_bytes``
     arrays that its PEs held at the end of the run (``total`` likewise)
 ``busy_seconds``
@@ -84,6 +87,10 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
     execution = measured_cost(report.directory / "trace.parquet", graph, network, operators)
     return summary(report) | {
         "kernel_seconds": _sums(report.kernel_seconds, every) if report.kernel_seconds else {},
+        "kernel_tps": {
+            part: _ratio(tuples, max((report.kernel_seconds[pe] for pe in pes), default=0))
+            for part, pes in (every if report.kernel_seconds else {}).items()
+        },
         "state_bytes": _sums(report.state_bytes, every) if report.state_bytes else {},
         "busy_seconds": _sums(busy_s, every),
         "capacity_tps": {

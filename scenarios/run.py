@@ -84,8 +84,8 @@ class Simulated:
     memory_bytes
         Peak resident memory of all processes that ran actors.
     kernel_seconds, state_bytes
-        Actor name to the real time spent in it (live, the processor's), and to the bytes of the
-        arrays it held at the end; empty where they lived in other processes in virtual time.
+        Actor name to the processor time spent in it, and to the bytes of the arrays it held at the
+        end; empty where they lived in other processes in virtual time.
     """
 
     outcome: Outcome

@@ -21,7 +21,7 @@ _SYSTEM_PANELS = {
     "latency p95, ms": "latency_ms.p95",
     "network, bytes": "network.bytes",
     "state at the end, bytes": "state_bytes.total",
-    "kernel time, s (real)": "kernel_seconds.total",
+    "kernel time, s (processor)": "kernel_seconds.total",
 }
 _SYSTEM_COLOURS = {
     "blue": "exact",

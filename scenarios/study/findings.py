@@ -153,6 +153,7 @@ class Findings:
         return [
             self._judge(claim, chart)
             for claim in self.study.section.claims
+            if not claim.scales or self.study.scale in claim.scales
             for chart in self.study.charts
             if self.study.section.is_about(claim, chart.panel)
         ]

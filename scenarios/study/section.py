@@ -209,6 +209,9 @@ class Claim(Section):
         A variant, or two: then their ratio is meant.
     panel, at
         Where: by default in every panel that has them, at every x; else at positions of the axis.
+    scales
+        Those at which it is judged; by default all. Times of a few milliseconds, as at smoke scale,
+        say nothing about an algorithm.
     above, rises, falls
         The first lies above the second at every x; the values rise or fall along x.
     at_least, at_most
@@ -227,6 +230,7 @@ class Claim(Section):
     of: Subject
     panel: PanelNames = ()
     at: tuple[int, ...] = ()
+    scales: tuple[Literal[SCALES], ...] = ()  # type: ignore[valid-type]
     above: bool = False
     rises: bool = False
     falls: bool = False

@@ -335,12 +335,51 @@ class SubwindowSpeedSurvey(Survey):
         return take(self)
 
 
+class SegmentSpeedSurvey(Survey):
+    """How fast a sealed segment of SPO-Join is probed on this machine.
+
+    ``tuples_s`` are the tuples that it answers a second of one thread's processor time, ``median``,
+    ``least`` and ``most`` of the passes; ``tuple_ns.median`` is the time of one. ``match_rate``,
+    ``tuples``, ``passes``, ``threads`` and ``clock`` say what was run.
+
+    Attributes
+    ----------
+    structure, tuples
+        Which immutable structure, and how many tuples are sealed in it: a slide.
+    match_share
+        Of all pairs, how many match.
+    probes, passes
+        Tuples that probe, and how often.
+    """
+
+    clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns")
+
+    of: Literal["segment speed"] = "segment speed"
+    structure: Literal["po_join", "css_bits", "css_hash", "prefix_grid"] = "po_join"
+    tuples: Annotated[int, Field(ge=1, le=10**7)] = 100_000
+    match_share: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    probes: Annotated[int, Field(ge=1)] = 500
+    passes: Annotated[int, Field(ge=1, le=100)] = 3
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much memory the segment and its columns take; a prefix grid has most."""
+        return 200 * self.tuples
+
+    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
+        """Return the figures; the tuples are the same for every seed."""
+        from scenarios.surveys.segment_speed import take
+
+        return take(self)
+
+
 AnySurvey = Annotated[
     PlanSurvey
     | IndexStepsSurvey
     | MemoryTrafficSurvey
     | InsertSpreadSurvey
     | WindowJoinSpeedSurvey
-    | SubwindowSpeedSurvey,
+    | SubwindowSpeedSurvey
+    | SegmentSpeedSurvey,
     Field(discriminator="of"),
 ]

@@ -44,7 +44,9 @@ def claims_of_the_catalog() -> Iterator[Any]:
     for name in scenario_files.catalog():
         for scale in ("smoke", "laptop", "paper"):
             claims = scenario_files.read(name, scale=scale).get("study", {}).get("claims", ())
-            for number in range(len(claims)):
+            for number, claim in enumerate(claims):
+                if scale not in claim.get("scales", scale):
+                    continue
                 yield pytest.param(name, scale, number, id=f"{name}-{scale}-{number}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,7 @@ def test_a_curve_knows_where_its_values_come_from(tmp_path: Path) -> None:
     [
         ("virtual", "throughput_tps", "simulated"),
         ("virtual", "kernel_seconds.total", "measured"),
+        ("virtual", "kernel_tps.total", "measured"),
         ("virtual", "capacity_tps.total", "derived"),
         ("virtual", "state_bytes.total", "simulated"),
         ("live", "throughput_tps", "measured"),
@@ -244,3 +246,25 @@ def test_panjoins_structures_have_measured_panels_at_every_scale(number: str, sc
     assert len(panels) >= 2
     sizes = {one.config.survey.tuples for one in study.points if one.config.survey}  # type: ignore[union-attr]
     assert sizes == {{"smoke": 1 << 14, "laptop": 1 << 20, "paper": 1 << 23}[scale]}
+
+
+def test_a_claim_is_judged_at_its_scales_alone(tmp_path: Path) -> None:
+    claim = '\n[[study.claims]]\ntext = "up"\nof = ["run"]\nscales = ["paper"]\nrises = true\n'
+    study = load(tmp_path, STUDY + claim)
+    assert [one.claim.text for one in made(study).claims] == ["larger batches in 2^6 are faster"]
+    assert len(made(replace(study, scale="paper")).claims) == 2
+
+
+@pytest.mark.parametrize("name", ["spo-fig07", "spo-fig08", "spo-fig09", "spo-fig12", "oij-fig10"])
+def test_figures_of_systems_have_measured_variants_of_the_same_runs(name: str) -> None:
+    study = load_study(name, scale="smoke")
+    assert study is not None
+    curves = [curve for chart in study.charts for curve in chart.curves]
+    simulated = {at for curve in curves if curve.kind != "measured" for at in curve.points}
+    clocked = [
+        curve
+        for curve in curves
+        if curve.kind == "measured" and curve.measures[0].startswith("kernel_")
+    ]
+    assert clocked
+    assert {at for curve in clocked for at in curve.points} <= simulated
