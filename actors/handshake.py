@@ -31,7 +31,7 @@ from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window, WindowBounds
-from joins.state import Stateful
+from joins.state import Stateful, storable
 from joins.work import Work
 
 RIGHTWARD, LEFTWARD = 0, 1
@@ -111,6 +111,7 @@ class Driver(Actor):
             context.send(port, flow)
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """Tuples of one stream that see at least one other each, and what they see: a row for each."""

@@ -11,8 +11,10 @@ from actors.source import Fed
 from joins.batch import Batch
 from joins.event_time import EventTimeBounds
 from joins.queries.windows import WindowBounds
+from joins.state import storable
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class Probes:
     """Tuples of one stream, each with the window it sees in the stream it probes.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from joins.state import Stateful
+from joins.state import Stateful, storable
 from joins.work import NO_WORK, Work
 
 START = "start"
@@ -69,6 +69,7 @@ class Payload:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        storable(cls)
         # Not set in the base, where a dataclass would see the default of a field of this name.
         if not hasattr(cls, "span") and "span" not in cls.__annotations__:
             cls.span = NO_SPAN  # type: ignore[method-assign, assignment]

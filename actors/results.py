@@ -11,6 +11,7 @@ import numpy as np
 from actors.protocol import Actor, Context, Message, Payload
 from joins.batch import Batch
 from joins.matches import Matches
+from joins.state import storable
 
 _PROBE_BYTES = 16
 _ID_BYTES = 8
@@ -48,6 +49,7 @@ class Answers(Payload):
         return nbytes
 
 
+@storable
 class Found(NamedTuple):
     """The matches of some probes of one message.
 
@@ -73,6 +75,7 @@ def send_answers(found: Iterable[Found], context: Context) -> None:
         context.send("sink", Answers(matches, born_ns, (min(firsts), max(lasts))))
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class Output:
     """Some matches as they left the system, with the latency of each probing tuple in ns."""

@@ -13,6 +13,7 @@ from actors.disorder import Disorder, open_feed
 from actors.feed import StreamData
 from actors.protocol import START, Actor, Context, Message, Payload
 from joins.arrivals import Arrivals
+from joins.state import storable
 
 NS_PER_S = 1_000_000_000
 
@@ -62,6 +63,7 @@ class Feeding:
         return self.disorder.delay_ns if self.disorder else 0
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class Arriving:
     """Arrivals that an engine feeds in, which reads the streams itself.

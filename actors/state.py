@@ -1,88 +1,253 @@
-"""Plain data (`joins.state`) on disk and as bytes.
+"""Values as bytes: states on disk, payloads and all else that processes send each other.
 
-On disk a state is one npz file, never pickle; in an engine's own storage, and on its way through
-one, it is bytes.
+A value is made of None, numbers, strings, bytes, arrays, lists, tuples, deques, sets, dicts, and
+objects of the classes that `joins.state` has registered, at any depth. Its bytes are data: a
+msgpack head, in which an object is the name of its class and the values of its fields, and beside
+it the bytes of the arrays. Reading them looks names up among the registered classes, imports
+nothing, and runs no code but the constructors of those.
+
+Whatever bytes are read, the outcome is a value or a :exc:`FormatError`; nothing is allocated for
+more than there is in them.
 """
 
 from __future__ import annotations
 
-import json
 import math
+import struct
+import zipfile
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, lru_cache
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgpack
 import numpy as np
 
-from joins.state import State, plain
+from joins.state import Stateful, build_record, class_name, record_fields, registered
 
-_LAYOUT = "layout"
-_ALIGNMENT = 16
-"""In bytes, of arrays: numba compiles another kernel for those that are not aligned."""
+_COUNT = struct.Struct("<Q")
+_ALIGNED = 64
+"""Arrays begin at multiples of this many bytes, as numpy's own do: kernels expect it, and numba
+compiles another kernel for those that are not aligned."""
+
+# What an object is, as the key of a map with one entry; the entry is its content.
+_CLASS_CODE, _BUILTIN_CODE = 1, 2
+_ARRAY, _SCALAR, _INTEGER = b"a", b"s", b"i"
+_SETS = (set, frozenset)
+_SEQUENCES: dict[bytes, type] = {b"t": tuple, b"q": deque, b"e": set, b"f": frozenset}
+_KEYS = {kind: msgpack.ExtType(_BUILTIN_CODE, code) for code, kind in _SEQUENCES.items()}
+_ARRAY_KEY, _SCALAR_KEY, _INTEGER_KEY = (
+    msgpack.ExtType(_BUILTIN_CODE, code) for code in (_ARRAY, _SCALAR, _INTEGER)
+)
 
 
-def save(state: State, path: Path) -> None:
-    """Write a state as one npz file."""
-    arrays: dict[str, np.ndarray] = {}
-    layout = _flatten(plain(state), arrays)
-    with path.open("wb") as file:
-        np.savez(file, allow_pickle=False, **{_LAYOUT: np.array(json.dumps(layout))}, **arrays)
+class FormatError(ValueError):
+    """Bytes that `to_bytes` did not write; says what is wrong with them."""
 
 
-def load(path: Path) -> State:
-    """Read a state that `save` wrote."""
-    with np.load(path, allow_pickle=False) as arrays:
-        layout = json.loads(str(arrays[_LAYOUT]))
-        state: State = _unflatten(layout, arrays)
-        return state
+class _Builtin(bytes):
+    """The code of what is neither of a registered class nor known to msgpack."""
+
+
+class _Form(NamedTuple):
+    """How the objects of a registered class are written and read."""
+
+    key: msgpack.ExtType
+    take_apart: Callable[[Any], Any]
+    build: Callable[[Any], Any]
+
+
+@cache
+def _form(cls: Any) -> _Form:
+    name = class_name(cls)
+    try:
+        registered(name)
+    except ValueError:
+        raise TypeError(
+            f"a {cls.__name__} is not plain data: no class {name} is registered "
+            "(joins.state.storable)"
+        ) from None
+    key = msgpack.ExtType(_CLASS_CODE, name.encode())
+    if issubclass(cls, Stateful):
+        return _Form(key, lambda value: value.snapshot(), cls.from_snapshot)
+    names = record_fields(cls)
+    if names is None:
+        restoring: Any = cls
+        return _Form(key, lambda value: value.snapshot(), restoring.restore)
+    if issubclass(cls, tuple):
+        making: Any = cls
+        return _Form(key, list, making._make)
+    return _Form(
+        key,
+        lambda value: [getattr(value, name) for name in names],
+        lambda values: build_record(cls, dict(zip(names, values, strict=True))),
+    )
+
+
+def _pack(value: Any) -> tuple[bytes, list[np.ndarray]]:
+    arrays: list[np.ndarray] = []
+    places: dict[int, int] = {}  # an array that is in the value twice is in its bytes once
+
+    def other(item: Any) -> dict[Any, Any]:
+        kind = type(item)
+        if kind is np.ndarray:
+            if id(item) not in places:
+                if item.dtype.hasobject:
+                    raise TypeError("an array of objects is not plain data")
+                places[id(item)] = len(arrays)
+                arrays.append(item)
+            return {_ARRAY_KEY: places[id(item)]}
+        if kind in _KEYS:
+            return {_KEYS[kind]: sorted(item) if issubclass(kind, _SETS) else list(item)}
+        if isinstance(item, np.generic):
+            return {_SCALAR_KEY: np.asarray(item)}
+        if kind is int:  # more than 64 bits: the state of a generator
+            return {_INTEGER_KEY: hex(item)}
+        if isinstance(item, dict):
+            return dict(item)
+        hashable: Any = kind
+        form = _form(hashable)
+        return {form.key: form.take_apart(item)}
+
+    return msgpack.packb(value, default=other, strict_types=True), arrays
+
+
+def _unpack(head: bytes | memoryview, arrays: Sequence[np.ndarray]) -> Any:
+    def build(pairs: list[tuple[Any, Any]]) -> Any:
+        if len(pairs) != 1 or type(pairs[0][0]) not in (_Form, _Builtin):
+            return dict(pairs)
+        ((kind, content),) = pairs
+        if type(kind) is _Form:
+            return kind.build(content)
+        if kind == _ARRAY:
+            return arrays[content]
+        if kind == _SCALAR:
+            return content[()]
+        if kind == _INTEGER:
+            return int(content, 16)
+        return _SEQUENCES[kind](content)
+
+    return msgpack.unpackb(head, ext_hook=_kind, object_pairs_hook=build, strict_map_key=False)
+
+
+def to_parts(value: Any) -> list[Any]:
+    """Return *value* as buffers whose bytes, end to end, are its bytes; arrays are not copied.
+
+    Raise :exc:`TypeError` naming what a value cannot have in it.
+    """
+    head, arrays = _pack(value)
+    shapes = msgpack.packb([[_describe(array.dtype), array.shape] for array in arrays])
+    flat = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays]
+    buffers = [shapes, head, *flat]
+    lengths = [len(buffer) for buffer in buffers]
+    sizes = struct.pack(f"<{len(lengths) + 1}Q", len(lengths), *lengths)
+    parts: list[Any] = []
+    for buffer in (sizes, *buffers):
+        parts.append(buffer)
+        if padding := -len(buffer) % _ALIGNED:
+            parts.append(bytes(padding))
+    return parts
 
 
 def to_bytes(value: Any) -> bytes:
-    """Return plain data, or what `plain` makes plain, as bytes: its layout, then its arrays."""
-    arrays: dict[str, np.ndarray] = {}
-    layout = _flatten(plain(value), arrays)
-    describe = np.lib.format.dtype_to_descr
-    shapes = {name: [describe(a.dtype), list(a.shape)] for name, a in arrays.items()}
-    head = json.dumps([layout, shapes]).encode()
-    parts: list[bytes | memoryview] = [len(head).to_bytes(_ALIGNMENT, "little"), head]
-    for array in arrays.values():
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        parts += [bytes(-len(parts[-1]) % _ALIGNMENT), data]
-    return b"".join(parts)
+    """Return *value* as bytes; raise :exc:`TypeError` naming what it cannot have in it."""
+    return b"".join(to_parts(value))
 
 
-def from_bytes(data: bytes | bytearray) -> Any:
-    """Return the plain data in *data*, arrays as views; they can be written to in a bytearray."""
-    begin = _ALIGNMENT + int.from_bytes(data[:_ALIGNMENT], "little")
-    layout, shapes = json.loads(bytes(data[_ALIGNMENT:begin]))
-    arrays = {}
-    for name, (described, shape) in shapes.items():
-        begin += -begin % _ALIGNMENT
-        count = math.prod(shape)
-        dtype = np.lib.format.descr_to_dtype(described)
-        arrays[name] = np.frombuffer(data, dtype, count, begin).reshape(shape)
-        begin += arrays[name].nbytes
-    return _unflatten(layout, arrays)
+def from_bytes(data: bytes | bytearray | memoryview) -> Any:
+    """Return the value in *data*, arrays as views; they can be written to if *data* can be.
+
+    Raise :exc:`FormatError` when it is not what `to_bytes` writes.
+    """
+    with _reading():
+        shapes, head, *buffers = _split(memoryview(data))
+        described = msgpack.unpackb(shapes)
+        pairs = zip(described, buffers, strict=True)
+        return _unpack(head, [_view(dtype, shape, part) for (dtype, shape), part in pairs])
 
 
-def _flatten(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Move the arrays of *value* into *arrays* and return what is left, with their names."""
-    if isinstance(value, np.ndarray):
-        name = f"array{len(arrays)}"
-        arrays[name] = value
-        return {"array": name}
-    if isinstance(value, dict):
-        return {"dict": [[key, _flatten(item, arrays)] for key, item in value.items()]}
-    if isinstance(value, list):
-        return {"list": [_flatten(item, arrays) for item in value]}
-    return {"scalar": value}
+def save(value: Any, path: Path) -> None:
+    """Write *value* as one npz file; raise :exc:`TypeError` as `to_bytes` does."""
+    head, arrays = _pack(value)
+    with path.open("wb") as file:
+        named = {f"array{place}": array for place, array in enumerate(arrays)}
+        np.savez(file, allow_pickle=False, head=np.frombuffer(head, np.uint8), **named)
 
 
-def _unflatten(layout: Any, arrays: Any) -> Any:
-    ((kind, value),) = layout.items()
-    if kind == "array":
-        return arrays[value]
-    if kind == "dict":
-        return {key: _unflatten(item, arrays) for key, item in value}
-    if kind == "list":
-        return [_unflatten(item, arrays) for item in value]
-    return value
+def load(path: Path) -> Any:
+    """Read a value that `save` wrote; raise :exc:`FormatError` naming the file if it is damaged."""
+    data = path.read_bytes()  # what is wrong from here on is wrong with the bytes
+    with _reading(f"{path}: "), zipfile.ZipFile(BytesIO(data)) as archive:
+        if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+            raise FormatError("its parts are compressed")  # and may be of any size
+        with np.load(BytesIO(data), allow_pickle=False) as parts:
+            arrays = [parts[f"array{place}"] for place in range(len(parts.files) - 1)]
+            return _unpack(parts["head"].tobytes(), arrays)
+
+
+@contextmanager
+def _reading(where: str = "") -> Iterator[None]:
+    """Raise :exc:`FormatError` in place of whatever reading damaged bytes led to."""
+    try:
+        yield
+    except Exception as error:  # of msgpack, numpy, or the constructor of a record
+        kind = "" if isinstance(error, FormatError) else f"{type(error).__name__}: "
+        raise FormatError(f"{where}not a value that joinsim wrote: {kind}{error}") from None
+
+
+def _split(data: memoryview) -> list[memoryview]:
+    if len(data) < _COUNT.size:
+        raise FormatError(f"{len(data)} bytes are too few")
+    (count,) = _COUNT.unpack_from(data)
+    if count > len(data) // _COUNT.size - 1:
+        raise FormatError(f"{count} parts do not fit into {len(data)} bytes")
+    parts, begin = [], (count + 1) * _COUNT.size
+    for length in struct.unpack_from(f"<{count}Q", data, _COUNT.size):
+        begin += -begin % _ALIGNED
+        if length > len(data) - begin:
+            raise FormatError(f"a part of {length} bytes is not in the {len(data)} that there are")
+        parts.append(data[begin : begin + length])
+        begin += length
+    if begin + -begin % _ALIGNED != len(data):
+        raise FormatError(f"{len(data)} bytes, and its parts end at {begin}")
+    return parts
+
+
+def _view(described: Any, shape: list[int], data: memoryview) -> np.ndarray:
+    dtype = _dtype(described) if type(described) is str else _read_dtype(described)
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data):
+        raise FormatError(f"an array of {shape} {dtype} does not have {len(data)} bytes")
+    return np.ndarray(shape, dtype, data)
+
+
+def _kind(code: int, data: bytes) -> Any:
+    if code == _CLASS_CODE:
+        return _named_form(data)
+    if code == _BUILTIN_CODE:
+        return _Builtin(data)
+    raise FormatError(f"{code} is no kind of object")
+
+
+@lru_cache(maxsize=1024)
+def _named_form(name: bytes) -> _Form:
+    return _form(registered(name.decode()))
+
+
+@lru_cache(maxsize=1024)
+def _describe(dtype: np.dtype) -> Any:
+    return np.lib.format.dtype_to_descr(dtype)
+
+
+def _read_dtype(described: Any) -> np.dtype:
+    if isinstance(described, list):  # of the columns of a structured array
+        described = [tuple(column) for column in described]
+    dtype = np.lib.format.descr_to_dtype(described)
+    if dtype.hasobject or not dtype.itemsize:
+        raise FormatError(f"arrays of {dtype} are not plain data")
+    return dtype
+
+
+_dtype = lru_cache(maxsize=1024)(_read_dtype)

@@ -9,8 +9,10 @@ import numpy as np
 
 from joins.batch import Batch
 from joins.machine.compiling import kernel
+from joins.state import storable
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class Arrivals:
     """A run of consecutive arrivals.

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from joins.state import storable
+
 FIELD_DTYPES = ("int64", "float64")
 """Every join field is one of these: smaller types widen without loss, and kernels stay few."""
 
@@ -44,6 +46,7 @@ class Schema:
                 )
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class Batch:
     """Some tuples of one stream, one row each, columns of equal length.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joins.state import Stateful
+from joins.state import Stateful, storable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,7 @@ class MergeThreshold:
         return stretch
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class EpochCut:
     """A run of arrivals of one epoch.

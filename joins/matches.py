@@ -47,6 +47,7 @@ import numpy as np
 from joins.hashing import splitmix64
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import own_lines
+from joins.state import storable
 from joins.work import COUNTERS, MATCHES, NO_WORK, Work
 
 _FIRST_CHUNK = 1024  # Ids; every further chunk has room for twice as many.
@@ -54,6 +55,7 @@ _LARGEST_CHUNK = 1 << 25  # Ids: 256 MiB of address space, paged in by use.
 _NO_IDS = np.empty(0, np.int64)
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class Matches:
     """The matches of some probing tuples of one stream, a row per probing tuple.
@@ -131,6 +133,7 @@ class Matches:
         return np.repeat(self.probe_id, self.count), self.match_id
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class ProbeResult:
     """What a batch of probes of one index returns, a row per probe.

@@ -27,26 +27,56 @@ state derives from `Stateful` and declares once which of its attributes are stat
   the base's declaration needs a type: ``state: ClassVar[tuple[str, ...]] = (...)``.
 - A class may write `snapshot` and `restore` by hand, or extend `restore` where something follows
   from the state, such as the position of an open file.
+
+A snapshot names classes, and nothing is imported for it: a name stands for a class that was
+registered when its module was read. Classes that derive from `Stateful` are registered by that, all
+others by `storable`.
 """
 
 from __future__ import annotations
 
-import sys
 from abc import ABC
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
-from importlib import import_module
 from itertools import chain, repeat
 from types import FunctionType, ModuleType
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
 State = dict[str, Any]
 """Plain data by the name of the attribute."""
 
-_OUR_PACKAGES = ("actors", "joins")
+Class = TypeVar("Class", bound=type)
+
+_registered: dict[str, type] = {}
+
+
+def storable(cls: Class) -> Class:
+    """Register a class, as its decorator: its objects may be in a state, and in a message.
+
+    It is a dataclass or a NamedTuple, or has ``snapshot()`` and a class method ``restore`` that
+    builds an object.
+    """
+    _registered[class_name(cls)] = cls
+    return cls
+
+
+def class_name(cls: type) -> str:
+    """Return what a registered class is called in a snapshot."""
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def registered(name: str) -> Any:
+    """Return a registered class by its name; raise :exc:`ValueError` when there is none."""
+    try:
+        return _registered[name]
+    except (KeyError, TypeError):  # it may be anything
+        raise ValueError(
+            f"{name!r} in a snapshot is not a record or an object with a state"
+        ) from None
+
 
 # How `plain` spells what is not plain: a dict with the kind of thing, its class, and its content.
 _KIND, _CLASS, _CONTENT = "$kind", "class", "content"
@@ -66,6 +96,7 @@ class Stateful:
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
+        storable(cls)
         body = vars(cls)
         if isinstance(body.get("state"), str):
             raise TypeError(f"{cls.__name__}.state is a string: write a tuple of names")
@@ -139,18 +170,17 @@ def _plain_object(value: Any, array: Callable[[np.ndarray], np.ndarray]) -> Stat
     kind = _OBJECT
     if isinstance(value, Stateful):
         content = value.snapshot()
-    elif (names := _record_fields(type(value))) is not None:
+    elif (names := record_fields(type(value))) is not None:
         kind = _RECORD
         content = {name: plain(getattr(value, name), array) for name in names}
     elif hasattr(value, "snapshot"):
         content = plain(value.snapshot(), array)
     else:
         raise TypeError(f"a {type(value).__name__} is not plain data")
-    return {
-        _KIND: kind,
-        _CLASS: f"{type(value).__module__}:{type(value).__qualname__}",
-        _CONTENT: content,
-    }
+    name = class_name(type(value))
+    if name not in _registered:
+        raise TypeError(f"{name} is not registered: decorate it with joins.state.storable")
+    return {_KIND: kind, _CLASS: name, _CONTENT: content}
 
 
 def revive(
@@ -177,7 +207,7 @@ def revive(
         made = _SEQUENCES[kind]
         items = current if isinstance(current, tuple | deque) else ()
         return made(_revive_items(content, array, items))
-    cls = _class(saved[_CLASS])
+    cls = registered(saved[_CLASS])
     if kind == _RECORD:
         return _revive_record(cls, content, array, current)
     if not issubclass(cls, Stateful):
@@ -215,6 +245,11 @@ def _revive_record(
         name: revive(item, array, current=getattr(current, name, None) if same else None)
         for name, item in content.items()
     }
+    return build_record(cls, values)
+
+
+def build_record(cls: type, values: dict[str, Any]) -> Any:
+    """Return the record of class *cls* that has these *values*, all of its fields."""
     later = {}
     if is_dataclass(cls):
         later = {field.name: values.pop(field.name) for field in fields(cls) if not field.init}
@@ -224,27 +259,11 @@ def _revive_record(
     return made
 
 
-def _record_fields(kind: type) -> tuple[str, ...] | None:
+def record_fields(kind: type) -> tuple[str, ...] | None:
     """Return the fields of a dataclass or a NamedTuple, None for any other class."""
     if is_dataclass(kind):
         return tuple(field.name for field in fields(kind))
     return getattr(kind, "_fields", None) if issubclass(kind, tuple) else None
-
-
-def _class(name: str) -> Any:
-    """Return a class that may be in a state: of our packages, or of a module already imported."""
-    module, _, qualname = name.partition(":")
-    ours = module.split(".")[0] in _OUR_PACKAGES
-    cls: Any = import_module(module) if ours else sys.modules.get(module)
-    for part in qualname.split("."):
-        cls = getattr(cls, part, None)
-    if not isinstance(cls, type) or (
-        not issubclass(cls, Stateful)
-        and _record_fields(cls) is None
-        and not hasattr(cls, "restore")
-    ):
-        raise ValueError(f"{name!r} in a snapshot is not a record or an object with a state")
-    return cls
 
 
 def array_bytes(root: object) -> int:

@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.state import storable
 
+
+@storable
 class Work(NamedTuple):
     """Counters of one or more index operations; a cost profile turns them into nanoseconds.
 

@@ -196,6 +196,9 @@ class RunConfig(Section):
     backend, clock, processes, seed, pairs
         Where actors live, in virtual time or live (on Ray alone), in how many processes, the run's
         seed, whether pairs are written.
+    silence, encrypt
+        For how long a process of Ray may give no sign of life before the run stops; whether what
+        such processes send each other from machine to machine is encrypted.
     survey
         What to find out instead of running a query; of a study's points alone.
     scales
@@ -221,6 +224,8 @@ class RunConfig(Section):
     processes: Processes = 2
     seed: int = Field(default=1, ge=0, le=_MAX_SEED)
     pairs: bool = False
+    silence: Nanoseconds = Field(default=60_000_000_000, ge=3_000_000_000)
+    encrypt: bool = False
     survey: AnySurvey | None = None
     scales: dict[Literal[SCALES], dict[str, Any]] = {}  # type: ignore[valid-type]
 

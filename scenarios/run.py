@@ -163,10 +163,17 @@ def _started(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Iterato
 
     labels = label_processes(plan.topology.name, graph.without_partitions().specs, homes)
     # Where each actor has a process most are idle: a core for each would reserve too many.
-    cores = 0 if plan.config.processes == EACH else 1
+    config = plan.config
+    cores = 0 if config.processes == EACH else 1
     with (
         ray_cluster(plan.address, processes=len(labels)),
-        RayProcesses(labels, run=plan.config.name, cores=cores) as processes,
+        RayProcesses(
+            labels,
+            run=config.name,
+            cores=cores,
+            silence_s=config.silence / 1e9,
+            encrypt=config.encrypt,
+        ) as processes,
     ):
         yield processes
 

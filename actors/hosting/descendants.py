@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import secrets
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import psutil
+
+from actors.hosting import watcher
 
 _PR_SET_CHILD_SUBREAPER = 36  # of Linux's prctl: see its manual page
 _LEAVE_S = 2  # for processes to end by themselves
@@ -19,21 +24,64 @@ def ending_with(stop: Callable[[], object], start: Callable[[], object]) -> Iter
 
     Ray, interrupted while it comes up, forgets some of its processes, and its agents go on for a
     minute without the others. Processes that somebody else starts here are left alone.
+
+    If this process is killed, they end as well, within seconds (`watcher`).
     """
-    before = psutil.Process().children()
-    started: list[psutil.Process] = []
-    try:
+    with _watched() as mark:
+        before = psutil.Process().children()
+        started: list[psutil.Process] = []
         try:
-            with _adopting_orphans():
-                start()
+            try:
+                with _adopting_orphans(), _environment(mark):
+                    start()
+            finally:
+                started = [child for child in psutil.Process().children() if child not in before]
+            yield
         finally:
-            started = [child for child in psutil.Process().children() if child not in before]
+            others = [child for child in psutil.Process().children() if child not in started]
+            with _adopting_orphans():
+                stop()
+                _end_all_but(others)
+
+
+@contextmanager
+def _watched() -> Iterator[str]:
+    """Have a process of its own end all that has the yielded mark, if this one is killed."""
+    mark = secrets.token_hex(8)
+    # In a session of its own, and not marked itself: what ends a group of processes, or what this
+    # one is part of, leaves it alone.
+    with subprocess.Popen(
+        [sys.executable, "-I", watcher.__file__, mark],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={name: value for name, value in os.environ.items() if name != watcher.MARK},
+        start_new_session=True,
+    ) as process:
+        try:
+            yield mark
+        finally:
+            assert process.stdin
+            with suppress(BrokenPipeError):
+                process.stdin.write(b".")
+                process.stdin.close()
+
+
+@contextmanager
+def _environment(mark: str) -> Iterator[None]:
+    """Mark what is started, for the watcher."""
+    # The other has Ray's processes leave their environment as it is when they change their title.
+    changed = {watcher.MARK: mark, "SPT_NOENV": "1"}
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
+    try:
         yield
     finally:
-        others = [child for child in psutil.Process().children() if child not in started]
-        with _adopting_orphans():
-            stop()
-            _end_all_but(others)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from actors.protocol import ActorError, ActorSpec, Message, Payload, Reply, Sent, Wiring
+from actors.state import from_bytes, to_bytes
 from joins.errors import JoinsimError
 from joins.state import array_bytes
 from joins.work import NO_WORK, Work
@@ -145,7 +145,5 @@ class InlineHost:
 
 
 def _as_if_shipped(payload: Any) -> Any:
-    """Return a copy made by pickling out of band, whose arrays are read-only as Ray's are."""
-    buffers: list[pickle.PickleBuffer] = []
-    data = pickle.dumps(payload, protocol=5, buffer_callback=buffers.append)
-    return pickle.loads(data, buffers=[buffer.raw().tobytes() for buffer in buffers])
+    """Return a copy made by way of bytes, with arrays that are read-only."""
+    return from_bytes(to_bytes(payload))

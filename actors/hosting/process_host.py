@@ -20,15 +20,20 @@ from actors.hosting.inline import Cell
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes
 from actors.protocol import ActorSpec, Reply, Sent, Wiring
+from joins.work import NO_WORK, Work
 
-Handle = tuple[int, int]
-"""How a payload is named: the process that made it, and its serial there."""
+Handle = int
+"""How a payload is named: its serial in the process that made it, and above that the process."""
 
-Letter = tuple[int, str, str, str, Handle | None, int]
-"""Ticket, actor, sender, port, payload, virtual time."""
+_SERIAL_BITS = 44
 
-Answer = tuple[int, Reply, int]
-"""Ticket, what followed from the letter, and the peak memory of the process in bytes."""
+Letter = list[Any]
+"""Ticket, actor, sender, port, payload (a `Handle` or None), virtual time. Letters and answers are
+lists of plain values: so many of them travel that the records they stand for would take longer."""
+
+Answer = list[Any]
+"""Ticket, then what followed from the letter: work, sends, timers, results; and the peak memory of
+the process in bytes."""
 
 
 @dataclass(slots=True)
@@ -74,7 +79,7 @@ class ProcessHost:
         """Send the message to its actor's process if that is idle, else with the next frame."""
         home = self._homes[actor]
         state = self._states[home]
-        state.pending.append((ticket, actor, sender, port, handle, now))
+        state.pending.append([ticket, actor, sender, port, handle, now])
         if not state.owed:
             self._flush(home)
 
@@ -105,11 +110,30 @@ class ProcessHost:
     def _collect(self) -> None:
         received = self._processes.receive()
         assert received is not None
-        home, (ticket, reply, peak_bytes) = received
+        home, answer = received
         state = self._states[home]
         state.owed -= 1
-        state.peak_bytes = peak_bytes
-        self._replies[ticket] = reply
+        ticket, self._replies[ticket], state.peak_bytes = read_answer(answer)
+
+
+def read_answer(answer: Answer) -> tuple[int, Reply, int]:
+    """Return the ticket, what followed from the letter, and the peak memory."""
+    ticket, work, sends, timers, emitted, peak = answer
+    sent = [
+        Sent(port, tuple(receivers), handle, nbytes, rows, (first, last))
+        for port, receivers, handle, nbytes, rows, first, last in sends
+    ]
+    timed = [(at, name) for at, name in timers]
+    return ticket, Reply(Work(*work) if work else NO_WORK, sent, timed, emitted), peak
+
+
+def _write_answer(ticket: int, reply: Reply) -> Answer:
+    work = None if reply.work is NO_WORK else list(reply.work)
+    sends = [
+        [sent.port, list(sent.receivers), sent.handle, sent.nbytes, sent.rows, *sent.span]
+        for sent in reply.sends
+    ]
+    return [ticket, work, sends, list(map(list, reply.timers)), reply.emitted, peak_bytes()]
 
 
 def serve(
@@ -161,16 +185,15 @@ class Shard:
             self._letters.append(value)
             return
         for serial, payload, readers in value:
-            self._unread[peer, serial] = [payload, readers]
+            self._unread[_handle(peer, serial)] = [payload, readers]
 
     def _deliver(self, letter: Letter) -> None:
         ticket, actor, sender, port, handle, now = letter
         reply = self._cells[actor].deliver(sender, port, self._open(handle), now)
-        parcels: dict[int, list[tuple[int, Any, int]]] = {}
+        parcels: dict[int, list[list[Any]]] = {}
         for sent in reply.sends:
             self._pack(sent, parcels)
-        answer: Answer = (ticket, reply, peak_bytes())
-        self._mesh.send(self._mesh.driver, answer)
+        self._mesh.send(self._mesh.driver, _write_answer(ticket, reply))
         for home, parcel in parcels.items():
             self._mesh.send(home, parcel)
 
@@ -185,17 +208,21 @@ class Shard:
             del self._unread[handle]
         return unread[0]
 
-    def _pack(self, sent: Sent, parcels: dict[int, list[tuple[int, Any, int]]]) -> None:
+    def _pack(self, sent: Sent, parcels: dict[int, list[list[Any]]]) -> None:
         """Put what is *sent* where it will be read, and its name in its place."""
         self._serial += 1
         homes = [self._homes[receiver] for receiver in sent.receivers]
         here = self._mesh.member
         for home in dict.fromkeys(homes):
             if home == here:
-                self._unread[here, self._serial] = [sent.handle, homes.count(home)]
+                self._unread[_handle(here, self._serial)] = [sent.handle, homes.count(home)]
             else:
-                parcels.setdefault(home, []).append((self._serial, sent.handle, homes.count(home)))
-        sent.handle = (here, self._serial)
+                parcels.setdefault(home, []).append([self._serial, sent.handle, homes.count(home)])
+        sent.handle = _handle(here, self._serial)
+
+
+def _handle(process: int, serial: int) -> Handle:
+    return process << _SERIAL_BITS | serial
 
 
 def peak_bytes() -> int:

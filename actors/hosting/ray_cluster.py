@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 # Read by Ray when it is imported: nothing is reported to anybody, and no warning hides our output.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -84,10 +86,29 @@ def _sigterm_as_it_is() -> Iterator[None]:
         utils.set_sigterm_handler = theirs
 
 
+def private_token() -> None:
+    """Have the token of Ray's clusters, in a file of the user's, be for the user alone.
+
+    Ray makes it, if there is none, for everybody on the machine to read.
+    """
+    if any(name.startswith("RAY_AUTH_") for name in os.environ):
+        return  # it is somewhere else, or not wanted
+    with suppress(OSError, RuntimeError):  # no home, or one to read: Ray says so if it matters
+        path = Path.home() / ".ray" / "auth_token"
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists():
+            with NamedTemporaryFile("w", dir=path.parent) as made:  # for its owner alone
+                made.write(secrets.token_hex(32))
+                made.flush()
+                os.link(made.name, path)  # whole or not at all, and never in place of another's
+        path.chmod(0o600)
+
+
 @_sigterm_as_it_is()
 def _start(address: str | None, processes: int) -> None:
     try:
         if address is None:
+            private_token()
             ray.init(
                 address="local",  # without it Ray joins whatever cluster it finds on the machine
                 num_cpus=processes,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,8 +20,10 @@ from typing import Any
 
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util import get_node_ip_address
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.hosting.mesh import Address, Door, MemberLostError, Mesh, join_last
+from actors.hosting.links import Address, Secrets
+from actors.hosting.mesh import Door, MemberLostError, Mesh, join_last
 from actors.hosting.processes import Label, RayUnavailableError
 from actors.hosting.ray_cluster import Head, ray
 from actors.protocol import ActorError
@@ -31,8 +34,12 @@ _START_S = 60.0
 _LOOK_S = 2.0
 """How long Ray may take to report what became of a process; a cluster that is gone reports nothing.
 Also how often to look for the head while nothing arrives."""
-_TOKEN_BYTES = 16
 _NAMESPACE_BYTES = 4
+SILENCE_S = 60.0
+"""For so long a process may give no sign of life, unless a run says otherwise."""
+
+Place = tuple[str, int]
+"""A node of the cluster, and the number of a process there."""
 
 Server = Callable[..., None]
 """An importable function that serves as a member of a mesh, its first argument."""
@@ -47,9 +54,9 @@ class _RayProcess:
         head = Head(ray.get_runtime_context().gcs_address)
         threading.Thread(target=self._leave_when_alone, args=(head,), daemon=True).start()
 
-    def listen(self) -> Address:
+    def listen(self) -> tuple[Address, Place]:
         self._door = Door(get_node_ip_address())
-        return self._door.address
+        return self._door.address, (ray.get_runtime_context().get_node_id(), os.getpid())
 
     def join(self, *arguments: Any) -> None:
         self._mesh = self._door.join(*arguments)
@@ -89,6 +96,11 @@ class RayProcesses:
         Begins the namespace that they are listed in, which no other run has.
     cores
         Of the cluster, reserved for each.
+    silence_s
+        For so long a process may give no sign of life. It gives one every second, also while it
+        compiles; not while it is stopped, or in a kernel that lets no other thread run.
+    encrypt
+        Encrypt what processes on different machines send each other.
 
     Attributes
     ----------
@@ -106,10 +118,16 @@ class RayProcesses:
         here.
     """
 
-    def __init__(self, labels: Sequence[Label], *, run: str = "joinsim", cores: float = 1) -> None:
+    def __init__(
+        self, labels: Sequence[Label], *, run: str = "joinsim", cores: float = 1,
+        silence_s: float = SILENCE_S, encrypt: bool = False,
+    ) -> None:  # fmt: skip
         self.count = len(labels)
         self.namespace = f"{run}-{secrets.token_hex(_NAMESPACE_BYTES)}"
         self._serving: list[Any] = []
+        self._labels, self._silence_s, self._encrypt = labels, silence_s, encrypt
+        self._looked_s = time.monotonic()
+        self._silent: int | None = None
         self._head = Head(ray.get_runtime_context().gcs_address)
         if not ray.util.client.ray.is_connected():
             self._head.wait()  # without it Ray would end this process after a minute
@@ -130,14 +148,16 @@ class RayProcesses:
         ]
 
     def _join(self) -> Mesh:
-        token = secrets.token_bytes(_TOKEN_BYTES)
+        shared = Secrets.new(encrypt=self._encrypt)
         try:
-            addresses = self._get([p.listen.remote() for p in self._processes])
+            listening = self._get([p.listen.remote() for p in self._processes])
+            addresses = [address for address, _ in listening]
+            self._places = [place for _, place in listening]
             joined = [
-                process.join.remote(member, addresses, self.count + 1, token)
+                process.join.remote(member, addresses, self.count + 1, shared)
                 for member, process in enumerate(self._processes)
             ]
-            mesh = join_last(addresses, token)
+            mesh = join_last(addresses, shared)
             self._get(joined)
         except GetTimeoutError:
             cores = int(ray.cluster_resources().get("CPU", 0))
@@ -185,7 +205,7 @@ class RayProcesses:
         """
         calls = [process.call.remote(function, *arguments) for process in self._processes]
         while len(ray.wait(calls, num_returns=self.count, timeout=_LOOK_S)[0]) < self.count:
-            self._head.look()
+            self._look()
             if self.mesh.waiting:
                 self.receive()  # raises: before they serve, they only send that they are gone
         try:
@@ -208,7 +228,7 @@ class RayProcesses:
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            self._head.look()
+            self._look()
             left_s = _LOOK_S if until is None else until - time.monotonic()
             try:
                 received = self.mesh.receive(max(0.0, min(left_s, _LOOK_S)))
@@ -223,6 +243,26 @@ class RayProcesses:
             self.mesh.send(process, value)
         except MemberLostError as lost:
             raise self._reason(lost) from None
+
+    def _look(self) -> None:
+        """Look whether the head and all processes are alive, unless that was just done.
+
+        Raise :exc:`RayUnavailableError` naming the one that is not.
+        """
+        self._head.look()
+        now = time.monotonic()
+        since_s, self._looked_s = now - self._looked_s, now
+        if since_s > 2 * _LOOK_S:
+            return  # this process was away itself, and what came meanwhile has not been read
+        for member, silent_s in self.mesh.silent_s().items():
+            if silent_s > self._silence_s:
+                self._silent = member
+                raise RayUnavailableError(
+                    f"process {member} of the Ray backend, {self._labels[member].name}, has given "
+                    f"no sign of life for {silent_s:.0f} s: it is stopped, or its machine hangs. "
+                    "Nothing of this run is left; start it again, and if it is only slow, with a "
+                    "longer --set silence"
+                )
 
     def _reason(self, lost: MemberLostError) -> Exception:
         """Return why a process is gone: the fault of an actor, there or where it depended on."""
@@ -243,6 +283,17 @@ class RayProcesses:
         for process in self._processes:
             with suppress(RayError):  # gone with its node, or the whole cluster
                 ray.kill(process)
+        if self._silent is not None:
+            # It does not heed Ray, which leaves it: what ends it is a signal from its own node.
+            node, number = self._places[self._silent]
+            there = NodeAffinitySchedulingStrategy(node, soft=False)
+            with suppress(RayError):
+                end = ray.remote(num_cpus=0, scheduling_strategy=there)(_kill)
+                ray.wait([end.remote(number)], timeout=_START_S)
+
+
+def _kill(number: int) -> None:
+    os.kill(number, signal.SIGKILL)
 
 
 def _cause(error: RayTaskError) -> Exception:

@@ -43,7 +43,7 @@ from actors.interval_join.emitter import (
 from actors.interval_join.source import BEGINNING, Share
 from actors.protocol import FEEDBACK, HEADER_BYTES, Actor, Context, Message, Payload
 from joins.key_splitting import HEURISTICS, Split, add_counts, copies, loads
-from joins.state import State
+from joins.state import State, storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +216,7 @@ class CalibratingEmitter(Emitter):
         self._round_ends = None if again is None else self._turn + again
 
 
+@storable
 @dataclass
 class _Round:
     """The counts of one round, as far as they have arrived."""

@@ -19,6 +19,7 @@ from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.interval_join import join_keys
 from joins.queries.query import JoinQuery
+from joins.state import storable
 from joins.work import Work
 
 KeyHash = Literal["mixed", "identity"]
@@ -27,6 +28,7 @@ Assignment = dict[int, tuple[int, ...]]
 """Key to the replicas it is split over, its home first."""
 
 
+@storable
 class Route(NamedTuple):
     """Where tuples of a group go.
 
@@ -42,6 +44,7 @@ class Route(NamedTuple):
     storing: int
 
 
+@storable
 @dataclass(frozen=True)
 class Homes:
     """The home of each key among the replicas.
@@ -223,6 +226,7 @@ class Tuples(RowsPayload):
         return HEADER_BYTES + REPLICA_BYTES * replicas + self.data.nbytes
 
 
+@storable
 class _Batch(NamedTuple):
     """A batch that is ready to leave."""
 

@@ -13,12 +13,14 @@ from actors.protocol import NO_SPAN, Payload
 from actors.source import Feeding, Source, birth_ns
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
+from joins.state import storable
 
 BEGINNING = int(np.iinfo(np.int64).min)
 END = int(np.iinfo(np.int64).max)
 """Watermarks before the first tuple, and after the last one."""
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Tuples of one stream, with the birth and the arrival number of each.

@@ -13,7 +13,7 @@ import numpy as np
 from actors.panjoin.payloads import Create, Expire, Insert
 from joins.batch import Batch
 from joins.indexes.panjoin.lookup import StructureName
-from joins.state import Stateful
+from joins.state import Stateful, storable
 
 _LEAST = int(np.iinfo(np.int64).min)
 
@@ -53,6 +53,7 @@ class ChainRule:
     first_worker: int
 
 
+@storable
 @dataclass(slots=True)
 class _Link:
     """A subwindow: its number, its worker, and what is in it.

@@ -32,7 +32,7 @@ from joins.indexes.panjoin.subwindow import SubwindowShape, read_records
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds
-from joins.state import Stateful
+from joins.state import Stateful, storable
 from joins.work import Work
 
 
@@ -73,6 +73,7 @@ class Prefilter(Actor):
         context.send("manager", filtered)
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class CollectedBatch:
     """A batch: per stream its tuples with their windows, and what those of later ones begin with.

@@ -12,6 +12,7 @@ from joins.batch import Batch
 from joins.indexes.panjoin.bi_sort import Records
 from joins.indexes.panjoin.lookup import StructureName
 from joins.matches import Matches
+from joins.state import storable
 
 _PROBE_BYTES = 16
 _PAIR_BYTES = 16
@@ -129,6 +130,7 @@ class Status(Part):
     bytes_of = ("splitters",)
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class Result:
     """What one worker found for the probes of one stream, on its way back to the manager.

@@ -30,6 +30,7 @@ from joins.semijoins.distinct_values import DistinctValues, ValueChanges, contai
 from joins.semijoins.one_way_join import OneWayJoin
 from joins.semijoins.stored_tuples import CopiedValues, MixedWindow
 from joins.semijoins.windows import Horizon, Timeline
+from joins.state import storable
 
 # SP-S: simple join at the source (Algorithm 1). W_2 is exported to N_1.
 
@@ -86,6 +87,7 @@ class SpDSource(SourceHalf):
 # What several semijoins share: N_1 asks and its tuples wait; N_2 announces V_2.
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     """Combinations that wait, and what N_2 was asked for their sake.

@@ -32,7 +32,7 @@ from joins.indexes.search import Brackets
 from joins.matches import ProbeResult
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window
-from joins.state import Stateful
+from joins.state import Stateful, storable
 from joins.work import COUNTERS, NO_WORK, Work
 
 
@@ -347,6 +347,7 @@ class Cache(Actor):
             context.send("window", self._count, to=payload.pe)
 
 
+@storable
 @dataclass(slots=True)
 class Sealed:
     """One epoch's immutable structure: a segment per stream and the offsets between them."""
@@ -365,6 +366,7 @@ class Sealed:
         return self.segments[stream].first + len(self.segments[stream])
 
 
+@storable
 @dataclass(slots=True)
 class Assembly:
     """A record of the assembling table: an epoch's arrays as they come in (section 4.3)."""

@@ -31,6 +31,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import copy_entries
 from joins.machine.lanes import LOOKAHEAD, leading_less
 from joins.matches import ProbeResult
+from joins.state import storable
 from joins.work import BYTES_COPIED, COMPARISONS, COUNTERS, INSERTS, MATCHES, MOVES, Work
 
 _LEAST_KEYS = 16
@@ -38,6 +39,7 @@ _LEAST_TUPLES = 64
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
 
 
+@storable
 class _Keys(NamedTuple):
     """The keys, and each one's stretch of the pool.
 
@@ -63,6 +65,7 @@ class _Keys(NamedTuple):
     used: np.ndarray
 
 
+@storable
 class _Pool(NamedTuple):
     """The tuples, each key's in the order of their event times.
 
@@ -116,6 +119,7 @@ class Partners(NamedTuple):
     result: ProbeResult
 
 
+@storable
 class IntervalBuffer:
     """One stream's tuples by key and event time.
 

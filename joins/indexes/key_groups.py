@@ -9,10 +9,12 @@ import numpy as np
 from joins.hashing import splitmix64
 from joins.machine.compiling import kernel
 from joins.machine.lanes import LOOKAHEAD
+from joins.state import storable
 
 _PADDING = np.zeros(LOOKAHEAD, np.int64)
 
 
+@storable
 class KeyGroups(NamedTuple):
     """Rows of a batch, those of one key side by side, in the order of event time.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, lanes_greater, lanes_less, move_lanes
+from joins.state import storable
 from joins.work import COMPARISONS, MOVES
 
 AT_ONCE = 8
@@ -21,6 +22,7 @@ _GROUP = 64
 """Searches made side by side."""
 
 
+@storable
 class SortedRun(NamedTuple):
     """Sorted entries with room behind them.
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from joins.hashing import mix, mix_rows
 from joins.semijoins.distinct_values import value_codes
+from joins.state import storable
 
 BITS_PER_VALUE = 16
 """A false positive in 2,000: a tuple is looked for in every interval that it is in a window."""
@@ -23,6 +24,7 @@ BITS_PER_VALUE = 16
 _MOST_HASHES = 16
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
     """Bits set at the hashes of values.

@@ -11,8 +11,10 @@ import numpy as np
 from joins.batch import Batch, Schema
 from joins.hashing import mix_rows
 from joins.matches import Matches
+from joins.state import storable
 
 
+@storable
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Combinations:
     """Combinations of a tuple of each stream joined so far, a row each.

@@ -10,7 +10,7 @@ import numpy as np
 from joins.hashing import splitmix64
 from joins.indexes.columns import encode
 from joins.machine.compiling import inlined, kernel
-from joins.state import Stateful
+from joins.state import Stateful, storable
 
 _EMPTY, _GONE = -2, -1
 _SLOTS_MIN = 64
@@ -165,6 +165,7 @@ def _fill(table: np.ndarray, number: np.ndarray, keys: np.ndarray, numbers: np.n
         number[slot] = numbers[row]
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class ValueChanges:
     """A change of V_2, as a site that has a copy of it is sent it.

@@ -18,10 +18,12 @@ from annotated_types import Interval
 from joins.batch import Batch
 from joins.hashing import mix
 from joins.semijoins.distinct_values import value_codes
+from joins.state import storable
 
 _FRACTION_BITS = 53
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class ValueSample:
     """A sample of values.
@@ -79,6 +81,7 @@ class ValueSample:
         return np.where(np.isin(values, self.always), 1.0, self.share)
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class TupleSample:
     """The tuples of one stream whose value of the join attribute, in *field*, is kept."""

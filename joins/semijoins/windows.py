@@ -9,7 +9,7 @@ import numpy as np
 from joins.batch import Batch
 from joins.queries.windows import Window
 from joins.semijoins.combinations import Combinations, Operand
-from joins.state import Stateful
+from joins.state import Stateful, storable
 
 
 def seen(
@@ -48,6 +48,7 @@ def seen(
     return edges[start], edges[stop]
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class OperandWindow:
     """W_2 where S_2 is an operand of a tree: each of its tuples is in the window of its stream.

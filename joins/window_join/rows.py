@@ -15,9 +15,10 @@ from joins.indexes.pim_tree.index import encode_ends
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds
-from joins.state import Stateful
+from joins.state import Stateful, storable
 
 
+@storable
 class Rows(NamedTuple):
     """Columns of int64, one row per arriving tuple.
 

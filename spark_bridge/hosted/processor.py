@@ -18,6 +18,7 @@ import gc
 import secrets
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from actors.protocol import ActorSpec, Wiring
-from actors.state import from_bytes, to_bytes
+from actors.state import FormatError, from_bytes, to_bytes
 from actors.whole_files import whole_file
 from joins.batch import Schema
 from joins.machine.memory import keep_freed_memory
@@ -86,7 +87,7 @@ class StateLog:
     def rebuild(self, head: Head, shard: StageShard) -> None:
         """Restore a new *shard* to its state after *head*; what it sends again is dropped.
 
-        Raise :exc:`DataError` naming a file that no longer exists.
+        Raise :exc:`DataError` naming a file that no longer exists, or is damaged.
         """
         needed = range(head.snapshot or 1, head.trigger + 1)
         missing = [p for p in (self._file(shard, t) for t in needed) if not p.exists()]
@@ -96,10 +97,26 @@ class StateLog:
                 f"delete {self._folder.parent} and the results next to it, and begin anew"
             )
         if head.snapshot:
-            # Arrays in a bytearray can be written to, as actors do with what they restore.
-            shard.restore(from_bytes(bytearray(self._file(shard, head.snapshot).read_bytes())))
+            path = self._file(shard, head.snapshot)
+            with self._naming(path):
+                # Arrays in a bytearray can be written to, as actors do with what they restore.
+                shard.restore(from_bytes(bytearray(path.read_bytes())))
         for trigger in range(head.snapshot + 1, head.trigger + 1):
-            shard.deliver(unpack_letters(list(_parcels_in(self._file(shard, trigger)))))
+            path = self._file(shard, trigger)
+            with self._naming(path):
+                letters = unpack_letters(list(_parcels_in(path)))
+            shard.deliver(letters)
+
+    @contextmanager
+    def _naming(self, path: Path) -> Iterator[None]:
+        """Raise :exc:`DataError` for whatever reading a damaged file leads to."""
+        try:
+            yield
+        except Exception as error:
+            raise DataError(
+                f"{path} is damaged ({type(error).__name__}: {error}): put it back as it was, or "
+                f"delete {self._folder.parent} and the results next to it, and begin anew"
+            ) from error
 
     def store(self, before: Head, nonce: int, parcels: Sequence[bytes], shard: StageShard) -> Head:
         """Store the state of *shard* after *parcels*; return the new head."""
@@ -133,8 +150,12 @@ class StateLog:
 
 def _parcels_in(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        while length := file.read(_LENGTH.size):
-            yield file.read(*_LENGTH.unpack(length))
+        while size := file.read(_LENGTH.size):
+            (length,) = _LENGTH.unpack(size)
+            parcel = file.read(min(length, path.stat().st_size))
+            if len(parcel) != length:
+                raise FormatError(f"a parcel of {length} bytes is not whole")
+            yield parcel
 
 
 _live: dict[tuple[str, Home], tuple[Head, StageShard]] = {}

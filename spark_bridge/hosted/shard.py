@@ -25,7 +25,7 @@ from actors.hosting.inline import Cell
 from actors.protocol import TIMER, ActorSpec, Wiring
 from actors.source import TakesArrivals
 from actors.state import from_bytes, to_bytes
-from joins.state import State, revive
+from joins.state import State
 
 Home = tuple[int, int]
 """Number of a stage, and of a shard in it."""
@@ -165,7 +165,7 @@ def unpack_letters(parcels: Sequence[bytes]) -> list[Letter]:
     The parcels may be in any order: Spark guarantees none within a group.
     """
     letters = [
-        Letter(order, rank, sender, port, revive(from_bytes(payload.data)), tuple(receivers))
+        Letter(order, rank, sender, port, from_bytes(payload.data), tuple(receivers))
         for parcel in parcels
         for order, rank, sender, port, payload, receivers in from_bytes(parcel)
     ]

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from actors.hosting import ray_cluster, ray_processes
+from actors.hosting.links import Secrets
 from actors.hosting.mesh import Door, MemberLostError, Mesh, join_last
 from actors.hosting.processes import Label
 from actors.protocol import ActorError
 
-TOKEN = b"only for tests .."
+SECRETS = Secrets(b"only for tests ..")
 
 
 def meshes(count: int) -> list[Mesh]:
@@ -24,12 +25,12 @@ def meshes(count: int) -> list[Mesh]:
     joined: dict[int, Mesh] = {}
 
     def join(member: int) -> None:
-        joined[member] = doors[member].join(member, addresses, count + 1, TOKEN)
+        joined[member] = doors[member].join(member, addresses, count + 1, SECRETS)
 
     threads = [threading.Thread(target=join, args=(member,)) for member in range(count)]
     for thread in threads:
         thread.start()
-    driver = join_last(addresses, TOKEN)
+    driver = join_last(addresses, SECRETS)
     for thread in threads:
         thread.join()
     return [joined[member] for member in range(count)] + [driver]

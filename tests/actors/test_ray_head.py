@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from actors.hosting import ray_cluster
 from actors.hosting.processes import RayUnavailableError
-from actors.hosting.ray_cluster import Head, ray
+from actors.hosting.ray_cluster import Head, private_token, ray
 from actors.hosting.ray_processes import RayProcesses
 from tests.actors.meshes import labels
 
@@ -106,3 +108,21 @@ def test_a_process_that_misses_the_head_stays_while_its_driver_is_there(
     needed = iter([True, True, False, False, True, False, False, False])
     Head(nobody).wait_until_alone(lambda: next(needed))
     assert not list(needed)
+
+
+def test_the_token_of_clusters_is_for_its_owner_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in [name for name in os.environ if name.startswith("RAY_AUTH_")]:
+        monkeypatch.delenv(name)
+    token = tmp_path / ".ray" / "auth_token"
+    private_token()
+    made = token.read_text()
+    assert len(made) == 64
+    assert token.stat().st_mode & 0o777 == 0o600
+    token.chmod(0o644)  # as Ray itself makes it
+    private_token()
+    assert token.stat().st_mode & 0o777 == 0o600
+    assert token.read_text() == made
+    assert [path.name for path in token.parent.iterdir()] == ["auth_token"]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from actors.results import Answers
-from actors.state import load, save
+from actors.state import FormatError, from_bytes, load, save, to_bytes
 from joins.matches import Matches
 from joins.state import plain, revive
 
@@ -71,3 +75,103 @@ def test_records_come_back_as_the_records_they_were() -> None:
 def test_what_is_not_plain_data_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="a complex is not plain data"):
         save({"x": [1j]}, tmp_path / "x.npz")
+
+
+VALUES = st.recursive(
+    scalars | arrays | st.binary(max_size=4) | st.integers(-(2**140), 2**140),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.tuples(st.integers(), st.text(max_size=2)), inner, max_size=3)
+        | st.sets(st.integers(0, 2**63), max_size=3)
+        | st.lists(st.booleans(), max_size=3).map(deque)
+        | st.builds(np.float64, st.floats(0, 1))
+    ),
+    max_leaves=8,
+)
+
+
+@given(value=VALUES)
+def test_any_value_comes_back_from_its_bytes_with_its_types(value: object) -> None:
+    back = from_bytes(to_bytes(value))
+    assert repr(back) == repr(value)
+    assert type(back) is type(value)
+
+
+def test_arrays_travel_once_and_can_be_written_to_if_their_bytes_can() -> None:
+    array = np.arange(10_000)
+    data = to_bytes([array, {"again": array}, array[::2], np.zeros((0, 3)), np.float32(3)])
+    assert len(data) < 1.6 * array.nbytes
+    for readable, writable in ((data, False), (bytearray(data), True)):
+        first, second, half, empty, number = from_bytes(readable)
+        assert np.array_equal(first, array)
+        assert np.array_equal(second["again"], array)
+        assert np.array_equal(half, array[::2])
+        assert empty.shape == (0, 3)
+        assert type(number) is np.float32
+        assert first.flags.writeable is writable
+
+
+@given(data=st.binary(max_size=300))
+def test_any_bytes_are_a_value_or_an_error(data: bytes) -> None:
+    with suppress(FormatError):
+        from_bytes(data)
+
+
+WRITTEN = to_bytes([Answers((), (np.array([7, 8]),), (3, 4)), {"a": (1, 2.5), "b": {3}}, 2**90])
+
+
+@given(
+    at=st.integers(0, len(WRITTEN) - 1), byte=st.integers(0, 255), cut=st.integers(0, len(WRITTEN))
+)
+def test_damaged_bytes_are_a_value_or_an_error(at: int, byte: int, cut: int) -> None:
+    data = bytearray(WRITTEN)
+    data[at] = byte
+    for damaged in (data, data[:cut]):
+        with suppress(FormatError):
+            from_bytes(damaged)
+
+
+def _framed(head: bytes, shapes: object = (), *arrays: bytes) -> bytes:
+    """Return bytes as `to_bytes` lays them out, of parts that it would not write."""
+    parts = [msgpack.packb(shapes), head, *arrays]
+    data = struct.pack(f"<{len(parts) + 1}Q", len(parts), *map(len, parts))
+    for part in parts:
+        data += bytes(-len(data) % 64) + part
+    return data + bytes(-len(data) % 64)
+
+
+CLASS = {msgpack.ExtType(1, b"subprocess:Popen"): [["true"]]}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "0 bytes are too few"),
+        (struct.pack("<QQ", 2**61, 5), "parts do not fit"),
+        (struct.pack("<QQQ", 2, 2**62, 2**62), "a part of 4611686018427387904 bytes"),
+        (_framed(msgpack.packb(CLASS)), "'subprocess:Popen' in a snapshot is not a record"),
+        (_framed(b"\x91" * 100_000 + b"\x01"), "not a value"),
+        (_framed(b"\xdd\xff\xff\xff\xff"), "not a value"),
+        (_framed(b"\x01", [["|O", [1]]], bytes(8)), "arrays of object are not plain data"),
+        (_framed(b"\x01", [["<i8", [2**40, 2**40]]], bytes(8)), "an array of"),
+        (_framed(b"\x01", [["<i8", [-1, -1]]], bytes(8)), "an array of"),
+        (_framed(b"\x01", [["|V0", [2**60]]], b""), "are not plain data"),
+    ],
+)
+def test_hostile_bytes_are_refused_with_a_reason(data: bytes, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        from_bytes(data)
+
+
+def test_a_damaged_file_of_a_state_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "state.npz"
+    save({"a": np.arange(1000)}, path)
+    whole = path.read_bytes()
+    for damaged in (b"", whole[:500], whole.replace(b"NUMPY", b"NYMPU"), whole[4:]):
+        path.write_bytes(damaged)
+        with pytest.raises(FormatError, match=r"state\.npz: not a value that joinsim wrote"):
+            load(path)
+    np.savez_compressed(path, head=np.zeros(10**6, np.uint8))  # a bomb, if it were larger
+    with pytest.raises(FormatError, match="compressed"):
+        load(path)

@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 
 from actors.state import from_bytes, to_bytes
-from joins.state import Stateful, plain, revive
+from joins.state import Stateful, plain, revive, storable
 
 
+@storable
 class Columns(NamedTuple):
     keys: np.ndarray
     ids: np.ndarray
 
 
+@storable
 @dataclass
 class Entry:
     columns: Columns
@@ -183,7 +185,9 @@ def test_what_may_not_be_in_a_state_is_refused() -> None:
         plain({"x": [1j]})
 
 
-@pytest.mark.parametrize("name", ["subprocess:Popen", "nowhere:Class", "joins.state:plain"])
+@pytest.mark.parametrize(
+    "name", ["subprocess:Popen", "nowhere:Class", "joins.state:plain", "joins.batch:Schema"]
+)
 def test_a_snapshot_cannot_name_just_any_class(name: str) -> None:
     with pytest.raises(ValueError, match=f"'{name}' in a snapshot is not a record"):
         revive({"$kind": "record", "class": name, "content": {}})

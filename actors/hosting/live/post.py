@@ -10,7 +10,7 @@ the machine where they arise, and read by others only when all clocks have stopp
 
 from __future__ import annotations
 
-import pickle
+import struct
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,10 +21,13 @@ import numpy as np
 
 from actors.hosting.mesh import Mesh
 from actors.protocol import NO_SPAN
+from actors.state import from_bytes, to_parts
+from joins.state import storable
 from joins.work import NO_WORK, Work
 
 _IN_MEMORY_BYTES = 2**26
 _ENTRY_ROWS = 16_384
+_LENGTH = struct.Struct("<Q")
 
 Entry = list[Any] | np.ndarray
 """Results in the order they left; or rows of the trace, int64, in the order of service, by columns
@@ -72,7 +75,7 @@ class Journal:
 
     def emit(self, results: list[Any]) -> None:
         """Take results that left the system."""
-        pickle.dump(results, self._file, protocol=5)
+        self._write(results)
 
     def record(self, row: tuple[int, ...]) -> None:
         """Take one row of the trace."""
@@ -86,15 +89,17 @@ class Journal:
             self._write_rows()
         with self._file:
             self._file.seek(0)
-            while True:
-                try:
-                    yield pickle.load(self._file)
-                except EOFError:
-                    return
+            while size := self._file.read(_LENGTH.size):
+                yield from_bytes(self._file.read(*_LENGTH.unpack(size)))
 
     def _write_rows(self) -> None:
-        pickle.dump(np.array(self._rows, np.int64), self._file, protocol=5)
+        self._write(np.array(self._rows, np.int64))
         self._rows.clear()
+
+    def _write(self, entry: Entry) -> None:
+        parts = to_parts(entry)
+        self._file.write(_LENGTH.pack(sum(map(len, parts))))
+        self._file.writelines(parts)
 
 
 Channel = tuple[str, str]
@@ -105,6 +110,7 @@ _LINGER_NS = 500_000
 """A frame costs some ten microseconds at either end: what gathers for so long pays for it."""
 
 
+@storable
 @dataclass(slots=True)
 class Parcel:
     """A message or a timer on its way, with what the trace records of it.
@@ -130,6 +136,7 @@ class Parcel:
     arrived_ns: int = 0
 
 
+@storable
 @dataclass(slots=True)
 class Report:
     """One process's part of a feedback component, as it was when nothing was left to do there.
@@ -147,6 +154,7 @@ class Report:
     received: dict[Channel, int]
 
 
+@storable
 @dataclass(slots=True)
 class Bundle:
     """What has gathered for one process: handed over together, because each frame has its price.
@@ -179,6 +187,7 @@ class Bundle:
     since_ns: int = 0
 
 
+@storable
 @dataclass(slots=True)
 class Count:
     """How far a process is, or all: when; tuples sources have sent; messages that were taken."""
@@ -188,6 +197,7 @@ class Count:
     messages: int
 
 
+@storable
 @dataclass(slots=True)
 class Served:
     """What serving an actor, or several, came to.
@@ -217,6 +227,7 @@ class Served:
         self.work += other.work
 
 
+@storable
 @dataclass(slots=True)
 class Measured:
     """What a process, or all of them, measured until all actors had ended.

@@ -21,6 +21,7 @@ import numpy as np
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries, prefetch_entry
 from joins.matches import MatchBuffer, add_match
+from joins.state import storable
 from joins.work import COMPARISONS, INSERTS, MOVES
 
 ROOT, HEIGHT, ENTRIES = range(3)
@@ -34,6 +35,7 @@ _LINE_ENTRIES = 8  # Eight-byte entries in a cache line of 64 bytes.
 _LEVELS_MAX = 32  # A node has at least four children, so no tree that fits in memory is higher.
 
 
+@storable
 class NodePool(NamedTuple):
     """The leaves of a tree or its inner nodes; a row is a node.
 
@@ -58,6 +60,7 @@ class NodePool(NamedTuple):
     used: np.ndarray
 
 
+@storable
 class Nodes(NamedTuple):
     """The arrays of one tree.
 

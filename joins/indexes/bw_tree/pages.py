@@ -33,6 +33,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries
 from joins.machine.memory import LINE, aligned, record
 from joins.matches import MatchBuffer, add_match
+from joins.state import storable
 from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 
 ROOT = 0
@@ -68,6 +69,7 @@ OWN = record("step", "page", "seen", "new", "pending")
 changes it still has to publish."""
 
 
+@storable
 class Pages(NamedTuple):
     """The arrays of one tree; all but the threads' own are changed atomically alone.
 

@@ -38,6 +38,7 @@ from joins.indexes.search import Brackets
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import aligned
 from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room
+from joins.state import storable
 from joins.work import BITS, COMPARISONS, COUNTERS, INSERTS, Work
 
 NODE_KEYS = 8
@@ -57,6 +58,7 @@ _EMPTY = -1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: neighbouring ids go far apart.
 
 
+@storable
 class CssNodes(NamedTuple):
     """The arrays of a tree that a search reads.
 
@@ -361,6 +363,7 @@ class CssHashSegment(_CssSegment):
         return find_matches(step, m, enumerate=enumerate, room=most, counters=counters)
 
 
+@storable
 class _HashTable(NamedTuple):
     """Ids by open addressing, and for each how many further predicates it satisfies."""
 

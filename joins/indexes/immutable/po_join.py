@@ -28,6 +28,7 @@ from joins.indexes.search import filter_candidates
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches, has_room
+from joins.state import storable
 from joins.work import BITS, COMPARISONS, Work
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -42,6 +43,7 @@ _FLIP_COST = 2  # one bit of a bit array
 _WORD_COST = 1  # one word filled or read
 
 
+@storable
 class Sealed(NamedTuple):
     """The arrays of a segment that a probe reads; n tuples, p predicates.
 

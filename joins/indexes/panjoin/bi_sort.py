@@ -45,6 +45,7 @@ from joins.machine.compiling import inlined, kernel, part_of
 from joins.machine.instructions import prefetch_entry
 from joins.machine.lanes import LANES, lanes_less
 from joins.machine.memory import aligned
+from joins.state import storable
 from joins.work import COMPARISONS, MATCHES, MOVES, Work
 
 BUFFER_SHARE = 32
@@ -72,6 +73,7 @@ _RARE = 8
 """Fewer than one match in so many probes: most ranges are empty, which a branch then predicts."""
 
 
+@storable
 class Arrays(NamedTuple):
     """The sorted arrays of a BI-Sort.
 
@@ -137,6 +139,7 @@ class Records:
         return int((self.places[:, 1::2] - self.places[:, ::2]).sum(dtype=np.int64))
 
 
+@storable
 class BiSort:
     """The sorted tuples of a subwindow.
 

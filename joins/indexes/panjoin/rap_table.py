@@ -26,7 +26,7 @@ from joins.indexes.panjoin.lookup import (
 )
 from joins.indexes.sorted_array import rebound
 from joins.machine.compiling import kernel
-from joins.state import Stateful
+from joins.state import Stateful, storable
 from joins.work import INSERTS, NO_WORK, Work
 
 NONE = -1
@@ -35,6 +35,7 @@ _INT64_ENDS = (-(2.0**63), 2.0**63 - 1024)
 """The least and the greatest float that an int64 can be read from."""
 
 
+@storable
 class Llat(NamedTuple):
     """The Linked List Adaptive Table (section III-B2), which WiB+-Tree uses too; rows are entries.
 
@@ -152,6 +153,7 @@ def match_partitions(llat: Llat, lookup: Lookup, row: int, first: int, last: int
         partition = llat.follow[partition]
 
 
+@storable
 class Histogram(NamedTuple):
     """What was sampled of each partition, int64: the paper's histogram.
 

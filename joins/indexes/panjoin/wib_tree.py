@@ -23,7 +23,7 @@ from joins.indexes.panjoin.rap_table import (
     use_entry,
 )
 from joins.machine.compiling import kernel
-from joins.state import Stateful
+from joins.state import Stateful, storable
 from joins.work import COMPARISONS, INSERTS, MOVES, NO_WORK, Work
 
 FANOUT = 64
@@ -34,6 +34,7 @@ LEVELS_MAX = 64
 _GREATEST = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
+@storable
 class Inner(NamedTuple):
     """The inner nodes.
 
@@ -77,6 +78,7 @@ class Path(NamedTuple):
     is_last: np.ndarray
 
 
+@storable
 class Leaves(NamedTuple):
     """The leaves, by the LLAT entry they begin with, int64.
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from joins.machine.compiling import inlined
 from joins.machine.memory import LINE, aligned, own_lines, record
+from joins.state import storable
 
 INF = np.iinfo(np.int64).max
 NONE = -1
@@ -54,6 +55,7 @@ ROOM_NODES = LEVELS_MAX
 """Nodes that must be free before an insert: it splits every level at the most."""
 
 
+@storable
 class Slots(NamedTuple):
     """What does not change while kernels run.
 
@@ -74,6 +76,7 @@ class Slots(NamedTuple):
     subindexes: int
 
 
+@storable
 class Forest(NamedTuple):
     """The arrays; runs are immutable trees. Slot k of side s is row ``s * slots + k``.
 

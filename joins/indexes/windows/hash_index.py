@@ -17,6 +17,7 @@ from joins.indexes.index import EncodedRanges, Ranges, in_range
 from joins.indexes.windows.window_tuples import WindowColumns, WindowIndex
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, has_room
+from joins.state import storable
 from joins.work import COMPARISONS, Work
 
 _NONE = -1
@@ -26,6 +27,7 @@ _SEED = np.uint64(0x6A09E667F3BCC909)
 have some of its bits in common, and would crowd into few buckets."""
 
 
+@storable
 class Table(NamedTuple):
     """The chains; places are those of `WindowTuples`.
 

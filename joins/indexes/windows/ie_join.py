@@ -33,12 +33,14 @@ from joins.indexes.windows.window_tuples import WindowColumns, WindowIndex, Wind
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import MatchBuffer, ProbeResult, add_match, has_room, order_by_row
+from joins.state import storable
 from joins.work import BITS, COMPARISONS, NO_WORK, Work
 
 _INT64_MAX = np.iinfo(np.int64).max
 _ONE = np.uint64(1)
 
 
+@storable
 class Sorted(NamedTuple):
     """The arrays of one batch; n stored tuples, m probes.
 

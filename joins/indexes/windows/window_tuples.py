@@ -17,12 +17,13 @@ from joins.indexes.index import EncodedRanges, Ranges, check_predicates, encode_
 from joins.indexes.search import lower_bound
 from joins.machine.compiling import kernel
 from joins.matches import ProbeResult, ProbeStep, find_matches
-from joins.state import Stateful
+from joins.state import Stateful, storable
 from joins.work import COUNTERS, Work
 
 _CAPACITY_MIN = 64
 
 
+@storable
 class WindowColumns(NamedTuple):
     """The columns of `WindowTuples`, for kernels; tuples are known to them by their places."""
 

@@ -21,6 +21,7 @@ from joins.machine.compiling import inlined, kernel, part_of
 from joins.machine.lanes import LANES
 from joins.machine.memory import aligned
 from joins.machine.sorted_lanes import choose_lanes, load_lanes, merge_lanes, store_lanes
+from joins.state import storable
 from joins.work import COMPARISONS, MOVES
 
 CHUNK = LANES
@@ -38,6 +39,7 @@ PLACE = (1 << HALF) - 1
 _GREATEST = 2**63 - 1
 
 
+@storable
 class Stacks(NamedTuple):
     """The runs of all sides, a row per side.
 
@@ -71,6 +73,7 @@ class Stacks(NamedTuple):
     horizon: np.ndarray
 
 
+@storable
 class UpperRun(NamedTuple):
     """The upper one of two runs while they are merged.
 

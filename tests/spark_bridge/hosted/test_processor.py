@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from actors.state import to_bytes
 from joins.state import State
+from spark_bridge.errors import DataError
 from spark_bridge.hosted.processor import Head, StateLog
 from spark_bridge.hosted.shard import (
     Letter,
@@ -77,3 +78,24 @@ def test_a_shard_is_rebuilt_after_any_trigger_whether_it_was_committed(
         least = head.replaced if head.trigger == head.snapshot else head.snapshot
         names = {f"{number:06d}-0-3" for number in range(max(least, 1), head.trigger + 1)}
         assert {path.name for path in Path(folder).iterdir()} == names
+
+
+def test_a_damaged_file_is_named_whatever_its_damage(tmp_path: Path) -> None:
+    log, shard = StateLog(Variable(), tmp_path), cast(StageShard, Window(900))
+    for numbers in ([1] * 900, [2] * 900, [4]):
+        parcels = [arrivals_parcel(0, numbers)]
+        shard.deliver(unpack_letters(parcels))
+        log.store(log.head, 7, parcels, shard)
+    names = [f"{trigger:06d}-0-3" for trigger in range(log.head.snapshot, log.head.trigger + 1)]
+    needed = [tmp_path / name for name in names]
+    assert len(needed) > 1  # a snapshot, and parcels
+    for path in needed:
+        whole = path.read_bytes()
+        for damaged in (b"", whole[:-1], whole[: len(whole) // 2], b"\xff" * 40, whole[8:]):
+            path.write_bytes(damaged)
+            if not damaged and path != needed[0]:
+                continue  # a trigger without parcels
+            with pytest.raises(DataError, match=rf"{path.name} is damaged .*: put it back"):
+                log.rebuild(log.head, cast(StageShard, Window(900)))
+        path.write_bytes(whole)
+    log.rebuild(log.head, shard)

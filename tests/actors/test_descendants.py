@@ -1,0 +1,66 @@
+"""What a process starts ends with it, whatever ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STARTS = """
+import subprocess, sys, time
+from actors.hosting.descendants import ending_with
+started = []
+def start():
+    # A child that starts another and ends: nobody's parent knows of that one.
+    code = "import subprocess, sys; print(subprocess.Popen(['sleep', '600']).pid, flush=True)"
+    started.append(subprocess.Popen([sys.executable, "-c", code + "; input()"], stdin=-1))
+with ending_with(lambda: None, start):
+    other = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    print(other.pid, flush=True)
+    {rest}
+other.kill()
+"""
+
+
+def _started(rest: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    run = subprocess.Popen(
+        [sys.executable, "-c", STARTS.format(rest=rest)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )
+    assert run.stdout
+    numbers = [int(run.stdout.readline()) for _ in range(2)]
+    return run, [psutil.Process(number) for number in numbers]
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_what_a_killed_process_has_started_is_gone_and_nothing_else(group: bool) -> None:
+    run, sleeping = _started("time.sleep(600)")
+    below = psutil.Process(run.pid).children(recursive=True)
+    assert len(below) == 4  # a watcher as well
+    if group:
+        os.killpg(run.pid, signal.SIGKILL)
+    else:
+        run.kill()
+    run.wait(10)
+    _, left = psutil.wait_procs(below, timeout=10)
+    # Of what it started later, by itself, nobody knows whether it is still wanted.
+    assert len(left) == 1
+    assert left[0] in sleeping
+    left[0].kill()
+
+
+def test_a_process_that_ends_leaves_no_watcher() -> None:
+    run, sleeping = _started("pass")
+    run.wait(20)
+    assert run.returncode == 0
+    _, left = psutil.wait_procs(sleeping, timeout=5)
+    assert not left

@@ -1,0 +1,88 @@
+"""A command killed, or a process of it stopped: nothing stays, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.end_to_end.conftest import write_csv
+from tests.end_to_end.stopping import (
+    ROWS,
+    Moment,
+    command,
+    java_running,
+    on_ray,
+    ray_coming_up,
+    running,
+    running_live,
+    started_at,
+)
+
+_GONE_S = 10
+
+
+@pytest.mark.parametrize(
+    ("clock", "moment", "seed"),
+    [("virtual", ray_coming_up, 1), ("virtual", running, 2), ("live", running_live, 3)],
+)
+def test_nothing_stays_of_a_run_that_is_killed(
+    clock: str, moment: Moment, seed: int, tmp_path: Path
+) -> None:
+    with command(on_ray(tmp_path, "--clock", clock), tmp_path) as run:
+        started_at(moment, run, tmp_path)
+        time.sleep(random.Random(seed).random())
+        _assert_gone_with(run.pid)
+
+
+def test_nothing_stays_of_spark_when_its_command_is_killed(tmp_path: Path) -> None:
+    write_csv(tmp_path / "s.csv", [f"{row},{row % 7},{row % 5}" for row in range(ROWS)])
+    arguments = ["data", "prepare", "s.csv", "--time", "timestamp_seconds(t)", "--json"]
+    with command(arguments, tmp_path) as run:
+        started_at(spark_running, run, tmp_path)
+        _assert_gone_with(run.pid)
+
+
+def spark_running(folder: Path, run: psutil.Process) -> bool:
+    """Return whether the Java process is another than the one that was asked for its version."""
+    return java_running(folder, run) and len(run.children()) > 1
+
+
+def _assert_gone_with(number: int) -> None:
+    """Kill a process; all that is below it is gone soon."""
+    process = psutil.Process(number)
+    below = process.children(recursive=True)
+    process.kill()
+    assert len(below) > 1
+    _, left = psutil.wait_procs(below, timeout=_GONE_S)
+    assert not left
+
+
+@pytest.mark.parametrize(("clock", "moment"), [("virtual", running), ("live", running_live)])
+def test_a_run_says_which_process_is_stopped_and_ends(
+    clock: str, moment: Moment, tmp_path: Path
+) -> None:
+    arguments = on_ray(tmp_path, "--clock", clock, "--set", "silence=3 s")
+    with command(arguments, tmp_path) as run:
+        started = started_at(moment, run, tmp_path)
+        serving = [process for process in started if _title(process).endswith(".serve")]
+        serving[0].send_signal(signal.SIGSTOP)
+        out, err = run.communicate(timeout=60)
+    assert (run.returncode, out) == (3, ""), err
+    assert err.count("\n") <= 2, err
+    assert "has given no sign of life for" in err
+    assert "spo_join/" in err
+    assert "Traceback" not in err
+    _, left = psutil.wait_procs(started, timeout=_GONE_S)
+    assert not left
+
+
+def _title(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return " ".join(process.cmdline()).strip()
+    return ""
