@@ -305,8 +305,15 @@ def _prepare(link: Any) -> None:
 
 def _send_all(pipe: Any, parts: Sequence[Any]) -> None:
     if isinstance(pipe, _Encrypted):
+        small = bytearray()  # each call has its price
         for part in parts:
-            pipe.sendall(part)
+            if len(part) < _TLS_BYTES:
+                small += part
+            else:
+                pipe.sendall(small)
+                pipe.sendall(part)
+                small.clear()
+        pipe.sendall(small)
         return
     waiting = [memoryview(part) for part in parts if len(part)]
     begin = 0
