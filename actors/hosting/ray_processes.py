@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +19,6 @@ from typing import Any
 
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util import get_node_ip_address
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.hosting.links import Address, Secrets
 from actors.hosting.mesh import Door, MemberLostError, Mesh, join_last
@@ -38,9 +36,6 @@ _NAMESPACE_BYTES = 4
 SILENCE_S = 60.0
 """For so long a process may give no sign of life, unless a run says otherwise."""
 
-Place = tuple[str, int]
-"""A node of the cluster, and the number of a process there."""
-
 Server = Callable[..., None]
 """An importable function that serves as a member of a mesh, its first argument."""
 
@@ -54,9 +49,9 @@ class _RayProcess:
         head = Head(ray.get_runtime_context().gcs_address)
         threading.Thread(target=self._leave_when_alone, args=(head,), daemon=True).start()
 
-    def listen(self) -> tuple[Address, Place]:
+    def listen(self) -> Address:
         self._door = Door(get_node_ip_address())
-        return self._door.address, (ray.get_runtime_context().get_node_id(), os.getpid())
+        return self._door.address
 
     def join(self, *arguments: Any) -> None:
         self._mesh = self._door.join(*arguments)
@@ -127,7 +122,6 @@ class RayProcesses:
         self._serving: list[Any] = []
         self._labels, self._silence_s, self._encrypt = labels, silence_s, encrypt
         self._looked_s = time.monotonic()
-        self._silent: int | None = None
         self._head = Head(ray.get_runtime_context().gcs_address)
         if not ray.util.client.ray.is_connected():
             self._head.wait()  # without it Ray would end this process after a minute
@@ -150,9 +144,7 @@ class RayProcesses:
     def _join(self) -> Mesh:
         shared = Secrets.new(encrypt=self._encrypt)
         try:
-            listening = self._get([p.listen.remote() for p in self._processes])
-            addresses = [address for address, _ in listening]
-            self._places = [place for _, place in listening]
+            addresses = self._get([p.listen.remote() for p in self._processes])
             joined = [
                 process.join.remote(member, addresses, self.count + 1, shared)
                 for member, process in enumerate(self._processes)
@@ -256,7 +248,6 @@ class RayProcesses:
             return  # this process was away itself, and what came meanwhile has not been read
         for member, silent_s in self.mesh.silent_s().items():
             if silent_s > self._silence_s:
-                self._silent = member
                 raise RayUnavailableError(
                     f"process {member} of the Ray backend, {self._labels[member].name}, has given "
                     f"no sign of life for {silent_s:.0f} s: it is stopped, or its machine hangs. "
@@ -282,18 +273,7 @@ class RayProcesses:
     def _end(self) -> None:
         for process in self._processes:
             with suppress(RayError):  # gone with its node, or the whole cluster
-                ray.kill(process)
-        if self._silent is not None:
-            # It does not heed Ray, which leaves it: what ends it is a signal from its own node.
-            node, number = self._places[self._silent]
-            there = NodeAffinitySchedulingStrategy(node, soft=False)
-            with suppress(RayError):
-                end = ray.remote(num_cpus=0, scheduling_strategy=there)(_kill)
-                ray.wait([end.remote(number)], timeout=_START_S)
-
-
-def _kill(number: int) -> None:
-    os.kill(number, signal.SIGKILL)
+                ray.kill(process)  # by force, after some seconds, if it is stopped
 
 
 def _cause(error: RayTaskError) -> Exception:
