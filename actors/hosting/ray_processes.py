@@ -243,7 +243,10 @@ class RayProcesses:
         """
         self._head.look()
         now = time.monotonic()
-        since_s, self._looked_s = now - self._looked_s, now
+        since_s = now - self._looked_s
+        if since_s < _LOOK_S:
+            return
+        self._looked_s = now
         if since_s > 2 * _LOOK_S:
             return  # this process was away itself, and what came meanwhile has not been read
         for member, silent_s in self.mesh.silent_s().items():
