@@ -32,7 +32,7 @@ def meshes(count: int) -> list[Mesh]:
         thread.start()
     driver = join_last(addresses, SECRETS)
     for thread in threads:
-        thread.join()
+        thread.join(30)
     return [joined[member] for member in range(count)] + [driver]
 
 

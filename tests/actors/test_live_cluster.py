@@ -62,7 +62,7 @@ def pids_once_running(run: subprocess.Popen[str]) -> list[int]:
             pids = [int(pid) for pid in line.split()[1:]]
         if line.startswith("running"):
             return pids
-    raise AssertionError(run.communicate()[1])
+    raise AssertionError(run.communicate(timeout=60)[1])
 
 
 def assert_ended(pids: list[int]) -> None:

@@ -192,11 +192,15 @@ def test_tables_need_no_java_and_a_help_imports_nothing_heavy(tmp_path: Path) ->
         "{'T': {'x': [1, 2]}}); "
         "assert not {'pyspark', 'ray', 'matplotlib', 'rich'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2], timeout=120
+    )
     code = (
         "import sys; sys.argv = ['joinsim', '--help']\n"
         "from joinsim.cli import main\n"
         "try: main()\nexcept SystemExit as end: assert end.code == 0\n"
         "assert not {'numpy', 'numba', 'pyarrow', 'scipy', 'rich'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2], timeout=120
+    )

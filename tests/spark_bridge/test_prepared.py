@@ -19,7 +19,12 @@ def test_reading_a_stream_does_not_import_spark() -> None:
     modules = "sys, spark_bridge.prepared, spark_bridge.pipeline.pipeline"
     script = f"import {modules}; print('pyspark' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     assert done.stdout == "False\n"
 

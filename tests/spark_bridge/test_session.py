@@ -197,7 +197,7 @@ def test_a_running_session_is_shared(spark: Any, tmp_path: Path) -> None:
     (stream,) = prepare(StreamSource(name="R", paths=[file]), tmp_path / "out")
     assert stream.rows == 1
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(_rows_in_shared_session).result() == 2
+        assert pool.submit(_rows_in_shared_session).result(120) == 2
     settings = ("spark.sql.caseSensitive", "spark.sql.legacy.parquet.nanosAsLong")
     active = SparkSession.getActiveSession()
     assert [active.conf.get(name) for name in settings] == ["false", "false"], "ours stay ours"

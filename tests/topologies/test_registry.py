@@ -53,7 +53,7 @@ def test_our_own_have_the_name_under_which_they_are_listed(name: str) -> None:
 def test_looking_up_one_system_leaves_the_others_unimported() -> None:
     script = "import sys, topologies; topologies.find_topology('hash_join'); print(*sys.modules)"
     loaded = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
     ).stdout.split()
     assert "topologies.window_join" in loaded
     assert not {"topologies.spo_join", "topologies.panjoin", "topologies.semijoin"} & set(loaded)

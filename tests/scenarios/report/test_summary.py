@@ -80,5 +80,7 @@ def test_libraries_that_take_long_to_load_wait_until_they_are_needed(
     module: str, unwanted: list[str], tmp_path: Path
 ) -> None:
     program = f"import sys, {module}; print(*[m for m in {unwanted} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr

@@ -43,7 +43,7 @@ def running_until(folder: Path, reached: Path) -> Iterator[tuple[subprocess.Pope
         yield process, jvm
     finally:
         process.kill()
-        process.wait()
+        process.wait(60)
 
 
 def kill_when(folder: Path, reached: Path) -> None:

@@ -127,7 +127,7 @@ def test_a_killed_run_leaves_no_half_stream_and_the_next_one_cleans_up(
     assert run.stdout.readline() == "now\n"
     children = _children(run.pid)
     os.kill(run.pid, signal.SIGKILL)
-    run.wait()
+    run.wait(60)
     assert children, "Spark's JVM ran beside it"
     left = in_the_open(out)
     assert len(left) == 1
