@@ -19,6 +19,7 @@ Rows = np.ndarray | slice
 _ROW_BYTES = 24  # id, ts and key: eight bytes each
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class Schema:
     """What a stream's tuples carry.

@@ -15,6 +15,7 @@ import numpy as np
 from joins.state import Stateful, storable
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class MergeThreshold:
     """When the mutable component is merged: the paper's δ.

@@ -24,10 +24,11 @@ from joins.semijoins.distinct_values import ValueChanges
 from joins.semijoins.one_way_join import JoinAttributes, OneWayJoin
 from joins.semijoins.stored_tuples import StoredTuples
 from joins.semijoins.windows import Horizon, OperandWindow, Timeline
-from joins.state import Stateful
+from joins.state import Stateful, storable
 from joins.work import Work
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class OneWayStep:
     """A one-way join of a plan, with all that its two sites need to carry it out.

@@ -29,10 +29,11 @@ from joins.indexes.columns import column, encode, window_columns
 from joins.machine.compiling import inlined
 from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
-from joins.state import State
+from joins.state import State, storable
 from joins.work import Work
 
 
+@storable
 class Ranges(NamedTuple):
     """A batch of probes: a range of values per predicate, and which stored tuples each one sees.
 
@@ -54,6 +55,7 @@ class Ranges(NamedTuple):
     stop: np.ndarray | None = None
 
 
+@storable
 class EncodedRanges(NamedTuple):
     """A batch of probes as kernels read it; p predicates, m probes.
 

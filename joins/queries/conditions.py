@@ -23,10 +23,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from joins.machine.compiling import allocating, part_of
+from joins.state import storable
 
 _INT64 = np.iinfo(np.int64)
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class Field:
     """A field of one side of a predicate.
@@ -50,6 +52,7 @@ class Field:
     text: str = field(compare=False)
 
 
+@storable
 @dataclass(frozen=True)
 class Comparison:
     """``left OP right``: it depends on the sign of left - right alone.
@@ -146,6 +149,7 @@ COMPARISONS = {
 """Every comparison by its spelling."""
 
 
+@storable
 @dataclass(frozen=True)
 class Band:
     """``ABS(left - right) < width``, or ``<=``.
@@ -239,6 +243,7 @@ class Band:
 Operator = Comparison | Band
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class Condition:
     """One predicate as a probing tuple sees it: ``stored OP probe``.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from joins.queries.conditions import Field
 from joins.queries.windows import WindowError, read_extent
+from joins.state import storable
 
 TIME_FIELD = "ts"
 """How a query spells a tuple's event time, whatever column of the raw data it came from."""
@@ -19,6 +20,7 @@ class IntervalError(ValueError):
     """An impossible interval; names the part and what is allowed."""
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class Bound:
     """One end of an interval as spelt: a sign (``+``, ``-``, or none) and a quantity of time."""
@@ -48,6 +50,7 @@ class Bound:
         return -distance if self.sign == "-" else distance
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class IntervalClause:
     """``probe.ts BETWEEN base.ts + lower AND base.ts + upper``, as a query spells it.
@@ -94,6 +97,7 @@ class IntervalClause:
         return Interval(base=self.base.stream, lower_ns=lower_ns, upper_ns=upper_ns)
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class Interval:
     """``base.ts + lower_ns <= probe.ts <= base.ts + upper_ns`` (PPOIJ, equation 1).

@@ -10,12 +10,14 @@ from joins.errors import JoinsimError
 from joins.queries.conditions import Condition, Field, Operator
 from joins.queries.interval import Interval, IntervalClause, IntervalError
 from joins.queries.windows import StreamWindows, Window, WindowClause, WindowError
+from joins.state import storable
 
 
 class QueryError(JoinsimError, ValueError):
     """A query that cannot be evaluated; names the part and what is allowed."""
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class Predicate:
     """``left OP right``, or ``ABS(left - right) OP width``.
@@ -41,6 +43,7 @@ class Predicate:
         return self.left, self.right
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class JoinQuery:
     """A join of a stream with itself, or of several streams.

@@ -10,7 +10,7 @@ import numpy as np
 from quantiphy import Quantity, UnknownConversion, UnknownScaleFactor
 
 from joins.arrivals import Arrivals
-from joins.state import Stateful
+from joins.state import Stateful, storable
 
 _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -53,6 +53,7 @@ def read_extent(text: str) -> tuple[str, int]:
         ) from None
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class Window:
     """A sliding window over one stream.
@@ -120,6 +121,7 @@ class Window:
         return at // self.slide * self.slide + self.length - 1
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class WindowClause:
     """A window as a query spells it; *slide* and *length* may be names for `bind` to replace.
@@ -168,6 +170,7 @@ class WindowClause:
         )
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class StreamWindows:
     """A window for each stream: ``WINDOW R AS (...), S AS (...)``.

@@ -114,6 +114,7 @@ class Combinations:
         return matches, self.born_ns[order][begins]
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class Operand:
     """What a two-way join of a tree joins: a stream, or an output stream S_{1…i-1} (section 4.2).

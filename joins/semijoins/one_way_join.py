@@ -17,6 +17,7 @@ from joins.batch import Batch, Schema
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.semijoins.combinations import Combinations, Operand
+from joins.state import storable
 
 
 class OneWayJoin(StrEnum):
@@ -86,6 +87,7 @@ PAPER_ALGORITHMS = tuple(join for join in OneWayJoin if not join.filters)
 """The six of the paper."""
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class JoinAttributes:
     """Where a one-way join compares the streams joined so far with the next one.

@@ -53,8 +53,15 @@ def running(folder: Path, _: psutil.Process) -> bool:
 
 def running_live(_: Path, run: psutil.Process) -> bool:
     """Tell whether a process of Ray serves a live run."""
-    titles = (" ".join(process.cmdline()).strip() for process in run.children(recursive=True))
-    return any(title.startswith("ray::") and title.endswith(".serve") for title in titles)
+    return any(serves(process) for process in run.children(recursive=True))
+
+
+def serves(process: psutil.Process) -> bool:
+    """Return whether a process is one of Ray's that serves a run."""
+    with suppress(psutil.Error):  # it may just have ended
+        title = " ".join(process.cmdline()).strip()
+        return title.startswith("ray::") and title.endswith(".serve")
+    return False
 
 
 def java_running(_: Path, run: psutil.Process) -> bool:

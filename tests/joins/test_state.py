@@ -186,7 +186,7 @@ def test_what_may_not_be_in_a_state_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["subprocess:Popen", "nowhere:Class", "joins.state:plain", "joins.batch:Schema"]
+    "name", ["subprocess:Popen", "nowhere:Class", "joins.state:plain", "joins.work:COUNTERS"]
 )
 def test_a_snapshot_cannot_name_just_any_class(name: str) -> None:
     with pytest.raises(ValueError, match=f"'{name}' in a snapshot is not a record"):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from joins.indexes.panjoin.bi_sort import BiSort, Records
+from joins.state import storable
 from joins.work import Work
 
 TUPLE_BYTES = 8
@@ -25,6 +26,7 @@ TUPLE_BYTES = 8
 _BILLION = 10**9
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class Accelerator:
     """The parts of the board.

@@ -109,6 +109,7 @@ class Spans(NamedTuple):
     buffer_end: np.ndarray
 
 
+@storable
 @dataclass(frozen=True, slots=True)
 class Records:
     """⟨start, end⟩ records: the answer of a BI-Sort without its tuples.

@@ -16,6 +16,7 @@ from joins.indexes.index import EncodedRanges, in_range
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, add_total
 from joins.radix_sort import COUNTERS_MAX, sort_rows
+from joins.state import storable
 from joins.work import COMPARISONS, COUNTERS, MATCHES, Work
 
 StructureName = Literal["bi_sort", "rap_table", "wib_tree"]
@@ -45,6 +46,7 @@ def sort_codes(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, Work]:
     return ordered, order, Work.from_counters(counters)
 
 
+@storable
 class Stored(NamedTuple):
     """The tuples of a subwindow beside its structure.
 

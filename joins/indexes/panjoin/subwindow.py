@@ -33,7 +33,7 @@ from joins.indexes.windows.nested_loop import NestedLoop
 from joins.machine.compiling import kernel
 from joins.machine.memory import own_lines
 from joins.matches import MatchBuffer, MatchList, ProbeResult
-from joins.state import Stateful
+from joins.state import Stateful, storable
 from joins.threads import side_by_side
 from joins.work import Work
 
@@ -50,6 +50,7 @@ fewer than two shares a thread, waking one takes longer than what it would do.""
 _IN_ORDER, _UNSORTED, _GAPS = range(3)
 
 
+@storable
 @dataclass(frozen=True, kw_only=True)
 class SubwindowShape:
     """What the subwindows of one stream have in common.
