@@ -37,6 +37,7 @@ compiles another kernel for those that are not aligned."""
 _CLASS_CODE, _BUILTIN_CODE = 1, 2
 _ARRAY, _SCALAR, _INTEGER = b"a", b"s", b"i"
 _SETS = (set, frozenset)
+_PLAIN: tuple[Any, ...] = (int, float, str, bytes, dict)
 _SEQUENCES: dict[bytes, type] = {b"t": tuple, b"q": deque, b"e": set, b"f": frozenset}
 _KEYS = {kind: msgpack.ExtType(_BUILTIN_CODE, code) for code, kind in _SEQUENCES.items()}
 _ARRAY_KEY, _SCALAR_KEY, _INTEGER_KEY = (
@@ -91,7 +92,7 @@ def _pack(value: Any) -> tuple[bytes, list[np.ndarray]]:
     arrays: list[np.ndarray] = []
     places: dict[int, int] = {}  # an array that is in the value twice is in its bytes once
 
-    def other(item: Any) -> dict[Any, Any]:
+    def other(item: Any) -> Any:
         kind = type(item)
         if kind is np.ndarray:
             if id(item) not in places:
@@ -106,8 +107,9 @@ def _pack(value: Any) -> tuple[bytes, list[np.ndarray]]:
             return {_SCALAR_KEY: np.asarray(item)}
         if kind is int:  # more than 64 bits: the state of a generator
             return {_INTEGER_KEY: hex(item)}
-        if isinstance(item, dict):
-            return dict(item)
+        for plain in _PLAIN:
+            if isinstance(item, plain):  # of a class of its own, as a member of an enumeration
+                return plain(item)
         hashable: Any = kind
         form = _form(hashable)
         return {form.key: form.take_apart(item)}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import struct
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,13 @@ def test_any_value_comes_back_from_its_bytes_with_its_types(value: object) -> No
     back = from_bytes(to_bytes(value))
     assert repr(back) == repr(value)
     assert type(back) is type(value)
+
+
+def test_members_of_enumerations_and_other_dicts_come_back_as_what_they_are_equal_to() -> None:
+    counted = Counter({signal.SIGTERM: 2})
+    back = from_bytes(to_bytes([signal.SIGTERM, counted]))
+    assert back == [signal.SIGTERM, counted]
+    assert [type(one) for one in back] == [int, dict]
 
 
 def test_arrays_travel_once_and_can_be_written_to_if_their_bytes_can() -> None:
