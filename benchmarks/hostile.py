@@ -294,12 +294,11 @@ def run(name: str, inputs: int, *, seed: int | None = None) -> None:
     check()
 
 
-def _guided(name: str, seconds: int) -> None:
-    """Have atheris look for inputs of a target for so long; in this process, which it ends."""
+def guided(name: str, seconds: int) -> None:
+    """Have atheris look for inputs of a target for so many seconds; it ends this process."""
     import atheris
 
     target = targets()[name]
-    atheris.instrument_all()
     corpus = folder() / "corpus"
     corpus.mkdir()
     for number, data in enumerate(target.valid):
@@ -325,11 +324,7 @@ def main() -> int:
     parser.add_argument("target", nargs="*", choices=[[], *targets()], help="by default all")
     parser.add_argument("--inputs", type=int, default=100_000, help="of all targets together")
     parser.add_argument("--guided", type=int, metavar="SECONDS", help="of each target, by atheris")
-    parser.add_argument("--guide", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.guide:
-        _guided(options.guide, options.guided)
-        return 0
     names = options.target or list(targets())
     failed = 0
     for name in names:
@@ -346,9 +341,16 @@ def main() -> int:
     return failed
 
 
+_GUIDE = """
+import sys, atheris
+with atheris.instrument_imports(include=["actors", "joins", "scenarios", "spark_bridge"]):
+    from benchmarks import hostile
+hostile.guided(sys.argv[1], int(sys.argv[2]))
+"""
+
+
 def _guide(name: str, seconds: int) -> int:
-    command = [sys.executable, "-m", "benchmarks.hostile"]
-    command += ["--guide", name, "--guided", str(seconds)]
+    command = [sys.executable, "-c", _GUIDE, name, str(seconds)]
     try:
         import atheris  # noqa: F401
     except ImportError:
