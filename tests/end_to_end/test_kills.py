@@ -71,7 +71,7 @@ def test_a_run_says_which_process_is_stopped_and_ends(
     with command(arguments, tmp_path) as run:
         started = started_at(moment, run, tmp_path)
         next(filter(serves, started)).send_signal(signal.SIGSTOP)
-        out, err = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=120)
     assert (run.returncode, out) == (3, ""), err
     assert err.count("joinsim: ") == 1, err
     assert "has given no sign of life for" in err
