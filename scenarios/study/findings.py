@@ -79,13 +79,13 @@ class Findings:
         """Return variant to what was measured, one per x; None where a run failed."""
         return {
             curve.variant: [
-                self._estimate(numbers, measure)
+                self._estimate(numbers, measure, curve.per)
                 for numbers, measure in zip(curve.points, curve.measures, strict=True)
             ]
             for curve in chart.curves
         }
 
-    def _estimate(self, numbers: Sequence[int], measure: str) -> Estimate | None:
+    def _estimate(self, numbers: Sequence[int], measure: str, per: float) -> Estimate | None:
         records = [self.results[number].record for number in numbers]
         if not all(records) or not records:
             return None
@@ -95,7 +95,7 @@ class Findings:
             return None
         trials = COUNTED.get(measure) if len(numbers) > 1 else None
         counted = sum(int(look_up(record, trials) or 0) for record in records) if trials else 0
-        return Estimate(tuple(known), counted=counted)
+        return Estimate(tuple(value / per for value in known), counted=counted)
 
     @property
     def remarks(self) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, isnan
+from statistics import fmean
 
 from scenarios.formatting import NO_VALUE
 from scenarios.study.estimates import Estimate
@@ -67,13 +68,17 @@ def judge_claim(
     known = [value for value in values if value is not None and not isnan(value.mean)]
     needed = 2 if claim.rises or claim.falls else 1
     is_known = len(known) >= max(needed, len(values))
+    detail = ", ".join(NO_VALUE if value is None else str(value) for value in values)
+    if claim.mean and is_known:
+        known = [_average(known)]
+        detail += f"; on average {known[0]}"
     holds = _holds(claim, known) if is_known else None
     return Finding(
         claim=claim,
         panel=panel,
         holds=holds,
         undecided=is_known and holds is None,
-        detail=", ".join(NO_VALUE if value is None else str(value) for value in values),
+        detail=detail,
         why=claim.reason(scale, panel) if holds is False else "" if is_known else _missing(values),
     )
 
@@ -100,6 +105,11 @@ def _ratio(a: float, b: float) -> float:
     if b == 0:
         return 1.0 if a == 0 else inf
     return a / b
+
+
+def _average(values: Sequence[Estimate]) -> Estimate:
+    """Return the mean over the positions, seed by seed."""
+    return Estimate(tuple(map(fmean, zip(*(value.samples for value in values), strict=True))))
 
 
 def _holds(claim: Claim, values: Sequence[Estimate]) -> bool | None:

@@ -117,6 +117,8 @@ class Variant(Section):
         Instead of the axis's, one per position, where it calls them otherwise too.
     only
         Positions of the axis at which it is run, of those that the axis runs; by default all.
+    per
+        What its values are divided by: watts, for what is done with a joule.
     """
 
     set: dict[str, Any] = Field(default_factory=dict)
@@ -125,6 +127,7 @@ class Variant(Section):
     keys: tuple[str, ...] | None = None
     values: tuple[Any, ...] = ()
     only: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    per: Annotated[float, Field(gt=0)] = 1.0
 
     def settings(self, axis: Axis, place: int) -> dict[str, Any]:
         """Return what position *place* of *axis* sets of it."""
@@ -216,6 +219,8 @@ class Claim(Section):
         The first lies above the second at every x; the values rise or fall along x.
     at_least, at_most
         Every value is; both together are a band.
+    mean
+        The bounds are for the mean of the values, where the paper has an average.
     paper
         The paper's own number, where it has one for the claim.
     slack
@@ -236,6 +241,7 @@ class Claim(Section):
     falls: bool = False
     at_least: float | None = None
     at_most: float | None = None
+    mean: bool = False
     paper: float | None = None
     slack: Annotated[float, Field(ge=0, lt=1)] = 0.02
     why: str = ""
@@ -252,6 +258,8 @@ class Claim(Section):
             raise ValueError(f"nothing is at least {self.at_least:g} and at most {self.at_most:g}")
         if self.above and len(self.of) != 2:
             raise ValueError("above needs two variants")
+        if self.mean and bounds == (None, None):
+            raise ValueError("mean is for claims of at_least, at_most or both")
         return self
 
     @model_validator(mode="after")
@@ -277,6 +285,8 @@ class Claim(Section):
             words = "the first above the second"
         else:
             words = "rises" if self.rises else "falls"
+        if self.mean:
+            words += " on average"
         return words + ("" if self.paper is None else f"; {format_value(self.paper)} in the paper")
 
     def reason(self, scale: str, panel: str) -> str:
@@ -290,8 +300,9 @@ class Claim(Section):
 class StudySection(Section):
     """A figure as many runs.
 
-    In a file the section may also have ``words``, texts by name: ``{name}`` stands for them in all
-    its other names and texts. So a variant is called after the window that a scale gives it.
+    In a file the section may also have ``words``, values by name: ``{name}`` stands for them in all
+    its other names and texts. So a variant is called after the window that a scale gives it, and a
+    scale changes sizes in one place.
 
     Attributes
     ----------

@@ -48,6 +48,8 @@ class Curve:
     points, measures
         Per x the numbers of its points, one for each seed and none where it is not run, and the
         measure looked up there.
+    per
+        What its values are divided by.
     """
 
     variant: str
@@ -55,6 +57,7 @@ class Curve:
     label: str
     points: tuple[tuple[int, ...], ...]
     measures: tuple[str, ...]
+    per: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,18 +169,21 @@ def load_study(
     return build_study(base, section, scale, changed=changed)
 
 
-def _put_words(written: Any, words: Mapping[str, str]) -> Any:
+def _put_words(written: Any, words: Mapping[str, Any]) -> Any:
     """Return a section with ``{word}`` replaced in all its names and texts.
 
-    So a name can carry the size that ran, which a scale changes.
+    So a name can carry the size that ran, which a scale changes. A text that is nothing but a word
+    becomes what that stands for, a number or a list too.
     """
     if isinstance(written, dict):
         return {_put_words(k, words): _put_words(v, words) for k, v in written.items()}
     if isinstance(written, (list, tuple)):
         return [_put_words(one, words) for one in written]
     if isinstance(written, str):
-        for word, text in words.items():
-            written = written.replace(f"{{{word}}}", str(text))
+        for word, value in words.items():
+            if written == f"{{{word}}}":
+                return value
+            written = written.replace(f"{{{word}}}", str(value))
     return written
 
 
@@ -223,6 +229,7 @@ def build_study(
                     label=variant.label or panel.label or section.label,
                     points=tuple(numbers),
                     measures=tuple(measures),
+                    per=variant.per,
                 )
             )
         charts.append(Chart(panel=panel, axis=axis, curves=tuple(curves)))

@@ -69,6 +69,10 @@ def holds(*of: str, places: tuple[int, ...] = (0, 1, 2), **stated: Any) -> bool 
         (("debt",), {"rises": True}, True),
         (("debt",), {"at_least": -4}, True),
         (("debt",), {"at_most": -2}, True),
+        (("up",), {"at_least": 2.2, "at_most": 2.4, "mean": True}, True),
+        (("up",), {"at_least": 2.4, "mean": True}, False),
+        (("up",), {"at_most": 1.5, "mean": True, "at": (0, 1)}, True),
+        (("gap",), {"at_least": 1, "mean": True}, None),
     ],
 )
 def test_a_claim_is_judged_by_its_numbers(

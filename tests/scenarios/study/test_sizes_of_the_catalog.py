@@ -26,6 +26,7 @@ FIXED = {
     "panjoin-fig11": "a subwindow is filled; a window is two of them, so that none expires",
     "panjoin-fig12": "a subwindow is filled; a window is two of them, so that none expires",
     "panjoin-fig13": "a subwindow is filled; a window is two of them, so that none expires",
+    "panjoin-fig14": "a subwindow is filled; a window is two of them, so that none expires",
 }
 """Studies whose windows are longer than their streams on purpose, and why."""
 

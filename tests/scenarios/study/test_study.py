@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scenarios import scenario_files
+from scenarios.many_runs import Result
 from scenarios.plan import make_parameters
 from scenarios.scenario_files import ConfigError
+from scenarios.study.findings import Findings
 from scenarios.study.study import Study, load_study
 from topologies import find_topology
 
@@ -83,6 +86,25 @@ def test_an_axis_without_keys_chooses_what_is_measured(tmp_path: Path) -> None:
     plain = study.charts[0].curves[0]
     assert plain.points == ((1,), (1,), (1,))
     assert plain.measures == ("latency_ms.p50", "latency_ms.p75", "latency_ms.p95")
+
+
+def test_a_word_alone_is_what_it_stands_for_and_within_a_text_its_name(tmp_path: Path) -> None:
+    text = BASE + STUDY.replace("values = [[10, 20], [20, 40], [30, 60]]", 'values = "{sizes}"')
+    text = text.replace('label = "sizes"', 'label = "sizes, {unit}"')
+    text += '[study.words]\nsizes = [[1, 5], [2, 5]]\nunit = "K"\n'
+    axis = load(tmp_path, text).section.axis
+    assert (axis.values, axis.label) == (([1, 5], [2, 5]), "sizes, K")
+
+
+def test_values_per_watt_are_the_measured_ones_over_the_watts(tmp_path: Path) -> None:
+    text = STUDY.replace('"plain" = {}', '"plain" = { measure = "throughput_tps", per = 7.5 }')
+    study = load(tmp_path, BASE + text)
+    record = {"throughput_tps": 30.0, "latency_ms": {}}
+    results = {one.number: Result(config=one.config, record=record) for one in study.points}
+    chart = replace(study.charts[0], curves=study.charts[0].curves[:2])
+    plain, same = Findings(study=study, results=results).curves(chart).values()
+    assert [one and one.mean for one in plain] == [4.0, 4.0, 4.0]
+    assert [one and one.mean for one in same] == [30.0, 30.0, 30.0]
 
 
 def test_a_repeated_study_runs_every_point_with_seeds_of_their_own(tmp_path: Path) -> None:
