@@ -30,7 +30,7 @@ from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from netsim.kernel import Kernel
 from netsim.network import Latency, Link, full_mesh
 from netsim.trace import Trace, trace_names
-from scenarios.planning.planner import Measured, measured_cost
+from scenarios.planning.planner import Measured, measured_costs
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
 from topologies.semijoins.costing import estimate_plan
 from topologies.semijoins.random_queries import FIELD_BYTES, QueryValues
@@ -193,14 +193,8 @@ def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[Measured, 
         collect=lambda results: None,
         only_emit=graph.only_emit,
     ).run()
-    both = measured_cost(
-        path,
-        graph,
-        network,
-        {"site"},
-        from_ns=_BEFORE_S * NS_PER_S,
-        to_ns=setting.seconds * NS_PER_S,
-    )
+    steady_ns = np.array([_BEFORE_S, setting.seconds]) * NS_PER_S
+    (both,) = measured_costs(path, graph, network, {"site"}, steady_ns)
     steady_s = setting.seconds - _BEFORE_S
     return (
         Measured(nbytes=there.nbytes, seconds=there.seconds),

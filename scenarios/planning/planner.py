@@ -96,28 +96,36 @@ class Measured:
 
 
 def measured_cost(
+    trace_path: Path, graph: ActorGraph, network: nx.Graph, roles: Collection[str]
+) -> Measured:
+    """Return what the actors of *roles* did, and sent to each other over *network*."""
+    everything = np.array([0, np.iinfo(np.int64).max])
+    (measured,) = measured_costs(trace_path, graph, network, roles, everything)
+    return measured
+
+
+def measured_costs(
     trace_path: Path,
     graph: ActorGraph,
     network: nx.Graph,
     roles: Collection[str],
-    *,
-    from_ns: int = 0,
-    to_ns: int | None = None,
-) -> Measured:
-    """Return what the actors of *roles* did, and sent to each other over *network*.
+    edges_ns: np.ndarray,
+) -> list[Measured]:
+    """Return what the actors of *roles* did, and sent to each other over *network*, by time.
 
-    Of messages that were sent from *from_ns* on and before *to_ns*, virtual times; None is the end.
+    *edges_ns* are virtual times, int64, ascending: between each two of them goes what is due to
+    messages that were sent from the first on and before the second.
     """
     role_of: dict[str, str] = dict(graph.nodes(data="role"))
     actors = [name for name, role in role_of.items() if role in roles]
     trace = pq.read_table(trace_path, columns=_COLUMNS)
-    sent_ns = trace["sent_ns"].to_numpy()
-    trace = trace.filter((sent_ns >= from_ns) & (to_ns is None or sent_ns < to_ns))
+    span = np.searchsorted(edges_ns, trace["sent_ns"].to_numpy(), "right") - 1
     sender, receiver = (_places(trace[name], actors) for name in ("sender", "receiver"))
     sites = list(dict.fromkeys(graph.placement[name] for name in actors))
     place = {name: at for at, name in enumerate(sites)}
     site = np.array([place[graph.placement[name]] for name in actors], np.int64)
-    crosses = (sender >= 0) & (receiver >= 0) & (site[sender] != site[receiver])
+    within = (span >= 0) & (span < len(edges_ns) - 1)
+    crosses = within & (sender >= 0) & (receiver >= 0) & (site[sender] != site[receiver])
     # Of the pairs of sites that occur: of thousands of sites, few of all pairs do.
     ends, pair = np.unique(
         site[sender[crosses]] * len(sites) + site[receiver[crosses]], return_inverse=True
@@ -129,12 +137,17 @@ def measured_cost(
     latency_s = np.array([link.latency.mean_ns / 1e9 for link in links if link])
     byte_s = 8 / np.array([link.bandwidth_bps for link in links if link], np.float64)
     sent = trace["nbytes"].to_numpy()[crosses]
-    served_ns = (trace["done_ns"].to_numpy() - trace["started_ns"].to_numpy())[receiver >= 0]
-    transmissions_s = latency_s[pair].sum() + (sent * byte_s[pair]).sum()
-    return Measured(
-        nbytes=float(sent.sum()),
-        seconds=float(transmissions_s) + float(served_ns.sum()) / NS_PER_S,
-    )
+    served = within & (receiver >= 0)
+    served_ns = (trace["done_ns"].to_numpy() - trace["started_ns"].to_numpy())[served]
+    measured = []
+    for number in range(len(edges_ns) - 1):
+        mine = span[crosses] == number
+        transmissions_s = latency_s[pair[mine]].sum() + (sent[mine] * byte_s[pair[mine]]).sum()
+        processing_s = float(served_ns[span[served] == number].sum()) / NS_PER_S
+        measured.append(
+            Measured(nbytes=float(sent[mine].sum()), seconds=float(transmissions_s) + processing_s)
+        )
+    return measured
 
 
 def _places(names: pa.ChunkedArray, actors: list[str]) -> np.ndarray:

@@ -37,17 +37,15 @@ class Survey(BaseModel):
 
     Attributes
     ----------
-    clocked
-        Which figures of its record are read from this machine's clock: their names, or the first
-        parts of those.
-    estimated
-        Whether the others are computed from a model, and nothing was executed.
+    clocked, estimated
+        Which figures of its record are read from this machine's clock, and which are computed from
+        a model, without anything executed: their names, or the first parts of those.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     clocked: ClassVar[tuple[str, ...]] = ()
-    estimated: ClassVar[bool] = False
+    estimated: ClassVar[tuple[str, ...]] = ()
 
     @property
     def memory_bytes(self) -> int:
@@ -58,7 +56,8 @@ class Survey(BaseModel):
         """Return where a figure of the record comes from."""
         if any(f"{measure}.".startswith(f"{name}.") for name in self.clocked):
             return "measured"
-        return "derived" if self.estimated else "simulated"
+        estimated = any(f"{measure}.".startswith(f"{name}.") for name in self.estimated)
+        return "derived" if estimated else "simulated"
 
 
 def _several(value: Any) -> Any:
@@ -69,11 +68,18 @@ def _several(value: Any) -> Any:
 Choice = Annotated[tuple[float, ...] | None, BeforeValidator(_several)]
 
 
-class PlanSurvey(Survey):
-    """How much greedy plans of random queries cost beside the best.
+LONGER_PERCENT = tuple(range(-50, 210, 10))
+"""By how much a greedy plan takes longer, in tens of percent, as `PlanSurvey` counts them."""
 
-    ``greedy_s`` and ``exhaustive_s`` are the means of the plans' estimated execution times per
-    second of arrivals; ``ratio`` has mean, median, deviation and max of the first over the second.
+
+class PlanSurvey(Survey):
+    """How much longer greedy plans of random queries take than the best.
+
+    ``executed`` has what plans took when they were executed in memory, ``estimated`` what the cost
+    formulas say, both per second of arrivals. Of either, ``greedy_s`` and ``exhaustive_s`` are the
+    means; ``ratio`` has mean, median, deviation, max and min of the first over the second of each
+    query; ``share.-10``, ``share.0``, ``share.10`` ... are how many percent of the queries take so
+    many percent longer by the greedy plan, rounded to tens.
 
     Attributes
     ----------
@@ -81,27 +87,35 @@ class PlanSurvey(Survey):
         Kind of the join graph, and how many streams it has.
     queries
         How many, each drawn anew.
+    runs
+        Seconds of arrivals for which each plan is executed, one after the other once windows are
+        full; its time is their mean.
     fields, selectivity, rate_tps, window_s
         What every stream draws from, several values or one; None takes Table 2's (see
         `topologies.semijoins.random_queries.QueryValues`).
+    latency_s, bandwidth_bps
+        Of every link; None takes the paper's 25 ms and 1,024 kb/s.
     """
 
-    estimated: ClassVar[bool] = True
+    estimated: ClassVar[tuple[str, ...]] = ("estimated",)
 
     of: Literal["plans"] = "plans"
     join_graph: Literal["chain", "star", "cycle", "fully connected"] = "chain"
     streams: int = Field(default=4, ge=2, le=8)
     queries: int = Field(default=100, ge=1)
+    runs: int = Field(default=10, ge=1)
     fields: Choice = None
     selectivity: Choice = None
     rate_tps: Choice = None
     window_s: Choice = None
+    latency_s: Annotated[float, Field(gt=0)] | None = None
+    bandwidth_bps: Annotated[int, Field(ge=1)] | None = None
 
     def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
         """Return the figures; *profile* is what work costs in virtual time."""
         from scenarios.surveys.plan_survey import take
 
-        return take(self, seed)
+        return take(self, seed, profile)
 
 
 class IndexStepsSurvey(Survey):

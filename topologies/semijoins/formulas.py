@@ -22,8 +22,8 @@ The terms are the paper's, in its order. What is corrected, and why:
   of V_2, the vanishing ones too, which no term covers. A value stays in W_2 until none of its
   tuples has come for as long as one is stored: the busy period of a queue M/D/∞. Whether S_1
   requests it meanwhile depends on how long that is; tuples that went before it did are not shipped.
-* Probing a set costs c_p for each of its tuples: nested loops (footnote 1). The sites here hash;
-  `Prices.nested_loops` says which is meant.
+* Probing a set costs c_p for each of its tuples: nested loops (footnote 1). The sites here hash,
+  and compare with the tuples of equal value.
 
 The constant c that S(c) takes for the shipped count k is the header of a message, which every
 shipment has. Every figure is a number or an array; formulas are evaluated for many joins at once.
@@ -184,16 +184,12 @@ class Operands:
 
     def probe(self, rows: Figure, stored: Figure) -> Figure:
         """Return the time of *rows* probes into *stored* tuples of S_2."""
-        if self.prices.nested_loops:
-            return rows * stored * self.prices.probe_s
         bucket = stored / self.distinct_2
         return rows * (self.prices.hash_s + bucket * self.prices.probe_s)
 
     def probe_batch(self) -> Figure:
         """Return the time of a probe into B_1."""
         rows = self.rate_1 * self.interval_s
-        if self.prices.nested_loops:
-            return rows * self.prices.probe_s
         return self.prices.hash_s + rows / self.distinct_1 * self.prices.probe_s
 
     def ship(self, what: str, rows: Figure, width: Figure, chance: Figure = None) -> Term:

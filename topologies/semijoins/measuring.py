@@ -15,6 +15,7 @@ from joins.batch import Batch, Schema
 from joins.queries.query import JoinQuery, Predicate
 from joins.queries.windows import Window
 from joins.semijoins.value_sample import TupleSample
+from netsim.cost import CostProfile
 from netsim.network import link_matrices
 from topologies.semijoins.plans import join_graph
 from topologies.semijoins.statistics import (
@@ -55,6 +56,15 @@ def measured_statistics(
     return measuring.thinned(statistics, samples, left)
 
 
+def site_prices(profile: CostProfile) -> Prices:
+    """Return what a site's work costs by a *profile*."""
+    return Prices(
+        probe_s=profile.comparison_ps / 1e12,
+        update_s=profile.insert_ps / 1e12,
+        hash_s=profile.comparison_ps / 1e12,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measuring:
     """What statistics have beside what tuples show.
@@ -90,11 +100,7 @@ class Measuring:
                 delay_s=delay_ns / NS_PER_S,
                 punctuated=punctuated,
                 header_bytes=HEADER_BYTES,
-                prices=Prices(
-                    probe_s=job.profile.comparison_ps / 1e12,
-                    update_s=job.profile.insert_ps / 1e12,
-                    hash_s=job.profile.comparison_ps / 1e12,
-                ),
+                prices=site_prices(job.profile),
             ),
         )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import networkx as nx
 import numpy as np
 
+from actors.protocol import HEADER_BYTES
 from topologies.semijoins.statistics import (
     JoinAttribute,
     JoinStatistics,
@@ -23,6 +24,9 @@ JOIN_GRAPHS = ("chain", "star", "cycle", "fully connected")
 FIELD_BYTES = 5.0
 """Size of an attribute: the paper has 250 of them in 1,250 bytes."""
 
+KEY_BYTES = 8.0
+"""Size of the one that is joined on, which is a number here."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class QueryValues:
@@ -35,14 +39,13 @@ class QueryValues:
     fields
         Tuple sizes, in attributes.
     selectivity
-        Selectivity factors f = 1/d.
+        Selectivity factors f = 1/d; d is rounded to a whole number of values.
     rate_tps, window_s
         Stream rates, and window sizes.
     latency_s, bandwidth_bps, interval_s, delay_s
         The network's, τ and δ.
-    probe_s
-        What the paper's prototype takes to compare, insert or hash a tuple. The paper does not say;
-        a microsecond is what a Java program of its day took for two short strings.
+    prices
+        What a site's work costs.
     """
 
     join_graph: str
@@ -55,7 +58,7 @@ class QueryValues:
     bandwidth_bps: float = 1_024_000
     interval_s: float = 0.1
     delay_s: float = 0.08
-    probe_s: float = 1e-6
+    prices: Prices = field(default_factory=Prices)
 
 
 def random_query(values: QueryValues, rng: np.random.Generator) -> JoinStatistics:
@@ -78,18 +81,14 @@ def random_query(values: QueryValues, rng: np.random.Generator) -> JoinStatistic
             )
             for place in range(count)
         ),
-        attributes=one_attribute([float(1 / f) for f in selectivity], FIELD_BYTES),
+        attributes=one_attribute([float(round(1 / f)) for f in selectivity], KEY_BYTES),
         graph=graph_of(values.join_graph, count),
         latency_s=latency_s,
         bandwidth_bps=bandwidth_bps,
         interval_s=values.interval_s,
         delay_s=values.delay_s,
-        prices=Prices(
-            probe_s=values.probe_s,
-            update_s=values.probe_s,
-            hash_s=values.probe_s,
-            nested_loops=True,
-        ),
+        header_bytes=HEADER_BYTES,
+        prices=values.prices,
     )
 
 

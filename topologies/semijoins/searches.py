@@ -99,38 +99,56 @@ def greedy_plan(costing: Costing) -> LinearPlan:
 
     Of equal costs the first stream's and the first algorithm's counts.
     """
-    return _linear_plan(costing, lambda beginnings, row, *_: beginnings.head[row])
+
+    def cheapest_of_each(_: _Beginnings, total_s: np.ndarray) -> _Steps:
+        place = total_s.reshape(len(total_s), -1).argmin(axis=1)
+        return _Steps(np.arange(len(total_s)), *np.divmod(place, total_s.shape[2]))
+
+    return _linear_plan(costing, cheapest_of_each)
 
 
 def exhaustive_plan(costing: Costing) -> LinearPlan:
     """Return the plan of the least estimated time."""
-    return _linear_plan(costing, _Beginnings.alike)
+
+    def cheapest_of_alike(beginnings: _Beginnings, total_s: np.ndarray) -> _Steps:
+        steps = _Steps(*np.nonzero(np.isfinite(total_s)))
+        alike = beginnings.alike(steps.row, steps.stream, costing.at_source[steps.algorithm])
+        order = np.lexsort((total_s[steps], alike))
+        cheapest = order[np.diff(alike[order], prepend=-1) > 0]
+        return _Steps(*(column[cheapest] for column in steps))
+
+    return _linear_plan(costing, cheapest_of_alike)
 
 
-def _linear_plan(costing: Costing, alike: Callable[..., np.ndarray]) -> LinearPlan:
-    """Search breadth first: of beginnings with one number by *alike* follow the cheapest."""
+class _Steps(NamedTuple):
+    """Next steps of beginnings, one per element: row of the beginning, stream, and algorithm."""
+
+    row: np.ndarray
+    stream: np.ndarray
+    algorithm: np.ndarray
+
+
+def _linear_plan(
+    costing: Costing, choose: Callable[[_Beginnings, np.ndarray], _Steps]
+) -> LinearPlan:
+    """Search breadth first; *choose* returns which steps are followed.
+
+    It is passed the time of every beginning with every next step, (rows, streams, algorithms).
+    """
     names = costing.statistics.names
     beginnings = _Beginnings.of_heads(len(names))
     spent_s = np.zeros(len(names))
     taken: list[tuple[Step, ...]] = [() for _ in names]
     for _ in names[1:]:
-        seconds = beginnings.step_seconds(costing)
-        row, stream, algorithm = np.nonzero(np.isfinite(seconds))
-        at_source = costing.at_source[algorithm]
-        total_s = spent_s[row] + seconds[row, stream, algorithm]
-        numbers = alike(beginnings, row, stream, at_source)
-        order = np.lexsort((total_s, numbers))
-        cheapest = order[np.diff(numbers[order], prepend=-1) > 0]
-        spent_s = total_s[cheapest]
-        beginnings = beginnings.take(row[cheapest]).joined(stream[cheapest], at_source[cheapest])
+        total_s = spent_s[:, None, None] + beginnings.step_seconds(costing)
+        steps = choose(beginnings, total_s)
+        spent_s = total_s[steps]
+        beginnings = beginnings.take(steps.row).joined(
+            steps.stream, costing.at_source[steps.algorithm]
+        )
         taken = [
             (*taken[before], Step(stream=after, algorithm=costing.algorithms[by]))
-            for before, after, by in zip(
-                row[cheapest].tolist(),
-                stream[cheapest].tolist(),
-                algorithm[cheapest].tolist(),
-                strict=True,
-            )
+            for before, after, by in zip(*(column.tolist() for column in steps), strict=True)
         ]
     sequences = []
     for head in range(len(names)):

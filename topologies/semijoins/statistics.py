@@ -205,15 +205,11 @@ class Prices:
     ----------
     probe_s, update_s, hash_s
         Comparing a tuple with another, inserting or removing one, hashing one.
-    nested_loops
-        Whether a probe compares with every tuple, as in the paper's prototype; else it hashes and
-        compares with the tuples of equal value, as the sites here do.
     """
 
     probe_s: float = 1.5e-9
     update_s: float = 1.2e-7
     hash_s: float = 1.5e-9
-    nested_loops: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,6 @@ LIMITS = dict.fromkeys(SHARES, (0, 1)) | {
     "written_percent": (0, 100),
     "fullest_percent": (0, 100),
     "idle_percent": (0, 100),
-    "ratio": (1, inf),  # greedy plans over exhaustive ones, which are never dearer
 }
 """Measure to the values it can have; any other is from 0 on."""
 
@@ -69,7 +68,7 @@ class Judged:
     def limits(self) -> tuple[float, float]:
         """Least and greatest value of what the first variant measures."""
         _, measure = self.keys(self.claim.of[0])[0]
-        return LIMITS.get(measure.split(".")[0], (0, inf))
+        return next((LIMITS[part] for part in measure.split(".") if part in LIMITS), (0, inf))
 
     def holds(self, *curves: Values, failed: int = 0) -> Any:
         """Judge the claim of *curves* of its variants, at its places; *failed* is a point's.
