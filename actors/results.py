@@ -78,10 +78,21 @@ def send_answers(found: Iterable[Found], context: Context) -> None:
 @storable
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Some matches as they left the system, with the latency of each probing tuple in ns."""
+    """Some matches as they left the system.
+
+    Attributes
+    ----------
+    matches
+        The matches.
+    latency_ns
+        Of each probing tuple, from its birth until it arrived at the sink, int64.
+    sender
+        The actor that sent them to the sink.
+    """
 
     matches: Matches
     latency_ns: np.ndarray
+    sender: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,4 +176,4 @@ class Sink(Actor):
         answers: Answers = message.payload
         for matches, born_ns in zip(answers.matches, answers.born_ns, strict=True):
             if len(matches):
-                context.emit(Output(matches, context.now - born_ns))
+                context.emit(Output(matches, context.now - born_ns, message.sender))

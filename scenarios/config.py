@@ -190,9 +190,9 @@ class RunConfig(Section):
         ``partitioned``: results stay at the PEs that find them. ``single``: all are sent to one
         sink, on a site of its own.
     measured
-        First arrival that ``busy_seconds``, ``capacity_tps`` and ``balance`` are of, and the one
-        past the last; None: all. So a study can leave out what fills the windows, or measure
-        nothing else.
+        First arrival that ``throughput_tps``, ``busy_seconds``, ``capacity_tps``, ``balance`` and
+        ``result_ms`` are of, and the one past the last; None: all. So a study can leave out what
+        fills the windows, or measure nothing else.
     backend, clock, processes, seed, pairs
         Where actors live, in virtual time or live (on Ray alone), in how many processes, the run's
         seed, whether pairs are written.

@@ -13,8 +13,8 @@ Beside the stable keys of `run_json.summary` a record has, per operator and per 
     virtual time for which its PEs were at work (on the arrivals that the run measures, see
     `scenarios.config.RunConfig`; so ``capacity_tps`` too)
 ``capacity_tps``
-    tuples per virtual second it could take: all of them over the time its busiest PE was at work;
-    ``total`` is what the system could take if results did not have to meet in one sink
+    tuples per virtual second it could take: all of them over the time its busiest PE was at work.
+    Derived, where ``throughput_tps`` is what a run did: nothing waits, and sinks take no time
 ``balance``, ``row_balance``
     mean over greatest of the times that its PEs were at work, and of the tuples that they received
     (on the same arrivals); 1 is perfectly balanced
@@ -28,17 +28,22 @@ Beside the stable keys of `run_json.summary` a record has, per operator and per 
     overlapped: ``seconds`` and ``bytes`` between sites (of the system alone, not per part)
 ``pace_tps``
     tuples per virtual second over each twentieth of the arrivals, ``1`` ... ``20``: not per part
-``answer_ms``
-    latency of its answers, from a tuple's birth to the sink: ``p50`` ... ``max``
+``result_ms``
+    latency of the results that it sent to a sink (of the arrivals measured), each pair counted,
+    from the birth of the tuple that found it: ``mean``, ``p1``, ``p5``, ``p10`` ... ``p99``,
+    ``max``; ``total`` is of all results
 
-and ``correctness``, the share of tuples whose pairs are exactly the expected ones, ``merge_ms``,
-how long merges took, and ``window_lag``, by how many tuples the counts are behind that tell PO-Join
-PEs what has expired.
+Of a run that measures some of its arrivals alone, ``throughput_tps`` is theirs: so many over the
+time from when all before them was done until they were. So warm-up does not count.
+
+There are also ``correctness``, the share of tuples whose pairs are exactly the expected ones,
+``merge_ms``, how long merges took, and ``window_lag``, by how many tuples the counts are behind
+that tell PO-Join PEs what has expired.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +54,8 @@ import pyarrow.parquet as pq
 from actors.source import NS_PER_S
 from scenarios.config import build_network
 from scenarios.planning.planner import measured_cost
+from scenarios.report.run_analysis import split_by_stream
+from scenarios.results import summary_path
 from scenarios.run import Report
 from scenarios.run_json import summary
 
@@ -58,7 +65,8 @@ Parts = Mapping[str, Sequence[str]]
 ENDS = ("source", "sink")
 """Roles that feed a system and take its results: no part of it."""
 
-_PERCENTILES = {"p50": 50, "p75": 75, "p95": 95, "p99": 99, "max": 100}
+_PERCENTILES = {f"p{p}": p for p in (1, 5, *range(10, 91, 10), 25, 75, 95, 99)} | {"max": 100}
+_RESULT_COLUMNS = ["probe_id", "sender", "count", "latency_ns"]
 _COLUMNS = [
     "sender", "receiver", "rows", "first", "last", "sent_ns", "arrived_ns", "started_ns", "done_ns"
 ]  # fmt: skip
@@ -85,7 +93,11 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
     merges_ms = merge_times_ms(trace, roles)
     network = build_network(config.network, graph.placement.values())
     execution = measured_cost(report.directory / "trace.parquet", graph, network, operators)
-    return summary(report) | {
+    pace = Pace(trace, roles)
+    whole = summary(report)
+    if config.measured:
+        whole["throughput_tps"] = pace.tps(*config.measured)
+    return whole | {
         "kernel_seconds": _sums(report.kernel_seconds, every) if report.kernel_seconds else {},
         "kernel_tps": {
             part: _ratio(tuples, max((report.kernel_seconds[pe] for pe in pes), default=0))
@@ -105,8 +117,8 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
             for part, received in _sums(_received(trace, roles), named).items()
         },
         "execution": {"seconds": execution.seconds, "bytes": execution.nbytes},
-        "pace_tps": pace_tps(trace, roles, tuples),
-        "answer_ms": _answers(trace, roles, named, config.feeding.rate_tps),
+        "pace_tps": pace.over_parts(tuples),
+        "result_ms": _result_latencies(report, list(graph), named | {"total": list(graph)}),
         "merge_ms": _percentiles(merges_ms, np.ones(len(merges_ms), np.int64)),
         "window_lag": window_lag(trace, roles),
         "correctness": 1 - report.verdict.differing_tuples / tuples if tuples else None,
@@ -165,54 +177,45 @@ def _transmission(
     return shares
 
 
-def _answers(
-    trace: pa.Table, roles: Mapping[str, str], parts: Parts, rate_tps: int | None
+def _result_latencies(
+    report: Report, actors: Sequence[str], parts: Parts
 ) -> dict[str, dict[str, float | None]]:
-    """Return per part the percentiles of its answers' latency, each message by its middle tuple."""
-    sender, receiver = _names(trace["sender"]), _names(trace["receiver"])
-    from_source = np.isin(sender, [name for name, role in roles.items() if role == "source"])
-    first, last = trace["first"].to_numpy(), trace["last"].to_numpy()
-    sinks = [name for name, role in roles.items() if role == "sink"]
-    to_sink = np.isin(receiver, sinks) & (last >= 0)
-    fed = from_source & (sender != receiver)
-    born_ns = _births(trace, fed, from_source & ~fed, rate_tps)
-    middle = (first[to_sink] + last[to_sink]) // 2
-    latency_ms = (trace["arrived_ns"].to_numpy()[to_sink] - born_ns(middle)) / 1e6
-    weight = trace["rows"].to_numpy()[to_sink]
-    answering = {part: np.isin(sender[to_sink], pes) for part, pes in parts.items()}
-    return {part: _percentiles(latency_ms[mine], weight[mine]) for part, mine in answering.items()}
+    """Return per part the mean and percentiles of its results' latency, each result counted.
 
-
-def _births(
-    trace: pa.Table, fed: np.ndarray, timers: np.ndarray, rate_tps: int | None
-) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function from arrival numbers to virtual times of birth, ns.
-
-    *fed* are the messages of the source, *timers* the moments at which it makes them.
+    *actors* are in the order of rank.
     """
-    if rate_tps is not None:
-        return lambda seq: seq * (NS_PER_S / rate_tps)
-    # Tuples come into being when the timer fires, and leave when that has been served.
-    done_ns = trace["done_ns"].to_numpy()[timers]
-    fired_ns = trace["arrived_ns"].to_numpy()[timers][np.argsort(done_ns, kind="stable")]
-    sent_ns = trace["sent_ns"].to_numpy()[fed]
-    born_ns = fired_ns[np.searchsorted(np.sort(done_ns), sent_ns)] if len(sent_ns) else sent_ns
-    last = trace["last"].to_numpy()[fed]
-    order = np.argsort(last, kind="stable")
-    last, born_ns = last[order], born_ns[order]
-    return lambda seq: born_ns[np.minimum(np.searchsorted(last, seq), len(last) - 1)]
+    config, files = report.plan.config, report.plan.files
+    ends = [np.array([0, np.iinfo(np.int64).max])] * len(files)
+    if config.measured:
+        ends = split_by_stream(files, np.array(config.measured))
+    found = []
+    for stream, (first, stop) in enumerate(ends):
+        rows = pq.read_table(summary_path(report.directory, stream), columns=_RESULT_COLUMNS)
+        found.append(rows.filter((pc.field("probe_id") >= first) & (pc.field("probe_id") < stop)))
+    results = pa.concat_tables(found)
+    sender, count, latency_ns = (results[name].to_numpy() for name in _RESULT_COLUMNS[1:])
+    rank = {name: place for place, name in enumerate(actors)}
+    latencies = {}
+    for part, members in parts.items():
+        mine = np.isin(sender, [rank[name] for name in members])
+        latencies[part] = _percentiles(latency_ns[mine] / 1e6, count[mine])
+    return latencies
 
 
 def _percentiles(values: np.ndarray, weights: np.ndarray) -> dict[str, float | None]:
-    if not len(values):
-        return dict.fromkeys(_PERCENTILES)
-    order = np.argsort(values)
-    passed = np.cumsum(np.maximum(weights[order], 1))
+    """Return mean and percentiles of *values*, each as often as its weight says; None of none."""
+    total = int(weights.sum())
+    if not total:
+        return dict.fromkeys(("mean", *_PERCENTILES))
+    counted = np.flatnonzero(weights)
+    order = counted[np.argsort(values[counted], kind="stable")]
+    passed = np.cumsum(weights[order])
     places = {
-        name: int(np.searchsorted(passed, passed[-1] * percent / 100))
+        name: int(np.searchsorted(passed, total * percent / 100))
         for name, percent in _PERCENTILES.items()
     }
-    return {name: float(values[order][place]) for name, place in places.items()}
+    found: dict[str, float | None] = {"mean": float(np.dot(values[order], weights[order])) / total}
+    return found | {name: float(values[order][at]) for name, at in places.items()}
 
 
 def _names(column: pa.ChunkedArray) -> np.ndarray:
@@ -258,27 +261,47 @@ PARTS = 20
 """Of the arrivals, of equal length."""
 
 
-def pace_tps(trace: pa.Table, roles: Mapping[str, str], tuples: int) -> dict[str, float | None]:
-    """Return the tuples per virtual second over each part of the arrivals, by number from 1.
+class Pace:
+    """When a run was done with its arrivals, one after the other.
 
-    A part ends when all that anything but the source received about it, and about what came
+    An arrival is done when all that anything but the source received about it, and about what came
     before, is done; the arrivals of one message are taken to be done one after the other, evenly.
-    None where a part took no time.
     """
-    receiver = np.array(trace["receiver"].to_pylist(), dtype=object)
-    last, done_ns = trace["last"].to_numpy(), trace["done_ns"].to_numpy()
-    source = [name for name, role in roles.items() if role == "source"]
-    about = np.flatnonzero((last >= 0) & ~np.isin(receiver, source))
-    order = about[np.argsort(last[about], kind="stable")][::-1]
-    arrivals, place = np.unique(last[order] + 1, return_index=True)
-    all_done_ns = np.maximum.accumulate(done_ns[order][::-1])[::-1][place]
-    ends = np.interp(
-        np.linspace(0, tuples, PARTS + 1), np.append(0, arrivals), np.append(0, all_done_ns)
-    )
-    return {
-        str(part + 1): tuples / PARTS / took_ns * NS_PER_S if took_ns else None
-        for part, took_ns in enumerate(np.diff(ends).tolist())
-    }
+
+    def __init__(self, trace: pa.Table, roles: Mapping[str, str]) -> None:
+        receiver = np.array(trace["receiver"].to_pylist(), dtype=object)
+        last, done_ns = trace["last"].to_numpy(), trace["done_ns"].to_numpy()
+        source = [name for name, role in roles.items() if role == "source"]
+        about = np.flatnonzero((last >= 0) & ~np.isin(receiver, source))
+        order = about[np.argsort(last[about], kind="stable")][::-1]
+        arrivals, place = np.unique(last[order] + 1, return_index=True)
+        self._done_ns = np.append(0, np.maximum.accumulate(done_ns[order][::-1])[::-1][place])
+        self._arrivals = np.append(0, arrivals)
+
+    def done_ns(self, arrivals: np.ndarray | Sequence[int]) -> np.ndarray:
+        """Return when so many arrivals, counted from the first on, were done."""
+        done_ns: np.ndarray = np.interp(arrivals, self._arrivals, self._done_ns)
+        return done_ns
+
+    def tps(self, first: int, stop: int) -> float | None:
+        """Return the tuples per virtual second over arrivals *first* to *stop* (exclusive).
+
+        None where they took no time.
+        """
+        stop = min(stop, int(self._arrivals[-1]))
+        begun_ns, ended_ns = self.done_ns([first, stop]).tolist()
+        return (stop - first) / (ended_ns - begun_ns) * NS_PER_S if ended_ns > begun_ns else None
+
+    def over_parts(self, tuples: int) -> dict[str, float | None]:
+        """Return the tuples per virtual second over each part of *tuples*, by number from 1.
+
+        None where a part took no time.
+        """
+        ends = self.done_ns(np.linspace(0, tuples, PARTS + 1))
+        return {
+            str(part + 1): tuples / PARTS / took_ns * NS_PER_S if took_ns else None
+            for part, took_ns in enumerate(np.diff(ends).tolist())
+        }
 
 
 # How far the counts by which PO-Join PEs move their window lag behind the stream.

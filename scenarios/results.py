@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,9 +21,11 @@ SUMMARY_SCHEMA = pa.schema(
         ("count", pa.int64()),
         ("fingerprint", pa.uint64()),
         ("latency_ns", pa.int64()),
+        ("sender", pa.int32()),
     ]
 )
-"""Of each probing tuple, in any number of rows: what was found, and how long after its birth."""
+"""Of each probing tuple, in any number of rows: what was found, how long after its birth, and the
+rank of the actor that sent it to a sink."""
 
 LATE_SCHEMA = pa.schema(
     [("stream", pa.int8()), ("id", pa.int64()), ("ts", pa.int64()), ("watermark", pa.int64())]
@@ -152,12 +154,17 @@ class ResultWriter:
         what collectors of interval joins did into ``collectors.parquet``.
     streams
         Their names, in the order of the query.
+    actors
+        Their names, in the order of rank.
     pairs
         Whether matches come with their ids.
     """
 
-    def __init__(self, directory: Path, *, streams: Sequence[str], pairs: bool) -> None:
+    def __init__(
+        self, directory: Path, *, streams: Sequence[str], actors: Iterable[str], pairs: bool
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
+        self._rank = {name: rank for rank, name in enumerate(actors)}
         self._streams = streams
         self._files: list[_Columns] = []
         with ExitStack() as opened:
@@ -202,8 +209,9 @@ class ResultWriter:
                 continue
             matches = output.matches
             self.produced += matches.total
+            sender = np.full(len(matches), self._rank[output.sender], np.int32)
             self._summaries[matches.stream].add(
-                matches.probe_id, matches.count, matches.fingerprint, output.latency_ns
+                matches.probe_id, matches.count, matches.fingerprint, output.latency_ns, sender
             )
             if self._pairs:
                 probe_id, match_id = matches.pairs()

@@ -105,7 +105,7 @@ def simulate(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None =
     with (
         Trace(trace_names(wiring), directory / "trace.parquet") as trace,
         _host(plan, graph) as (host, memory),
-        ResultWriter(directory, streams=plan.query.streams, pairs=pairs) as results,
+        ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results,
     ):
         kernel = Kernel(
             wiring=wiring,
@@ -188,8 +188,7 @@ def run_live(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None =
     with _started(plan, graph, homes) as processes:
         run = prepare_live(plan, graph, processes, homes)
         measured = run.run(_telling(on_run))
-        names = trace_names(graph.wiring)
-        _write_down(run, names, directory, streams=plan.query.streams, pairs=pairs)
+        _write_down(run, graph, directory, streams=plan.query.streams, pairs=pairs)
     return Simulated(
         outcome=_outcome(measured),
         wall_seconds=measured.ended_ns / 1e9,
@@ -229,12 +228,12 @@ def _telling(on_run: OnRun | None) -> Callable[[Count], None]:
 
 
 def _write_down(
-    run: LiveRun, names: list[str], directory: Path, *, streams: tuple[str, ...], pairs: bool
+    run: LiveRun, graph: ActorGraph, directory: Path, *, streams: tuple[str, ...], pairs: bool
 ) -> None:
     """Fetch what the processes wrote down: results, and the trace process by process."""
     with (
-        Trace(names, directory / "trace.parquet") as trace,
-        ResultWriter(directory, streams=streams, pairs=pairs) as results,
+        Trace(trace_names(graph.wiring), directory / "trace.parquet") as trace,
+        ResultWriter(directory, streams=streams, actors=graph, pairs=pairs) as results,
     ):
         for entry in run.entries():
             if isinstance(entry, np.ndarray):

@@ -25,7 +25,7 @@ _TIMES = (
     *_REAL_TIMES,
     "throughput_tps",
     "latency_ms",
-    "answer_ms",
+    "result_ms",
     "pace_tps",
     "busy_seconds",
     "merge_ms",

@@ -151,7 +151,7 @@ def toy_report(
     graph = plan.graph(pairs=False)
     trace = Trace(trace_names(graph.wiring), directory / "trace.parquet")
     latencies = Histogram()
-    with ResultWriter(directory, streams=query.streams, pairs=False) as results:
+    with ResultWriter(directory, streams=query.streams, actors=graph, pairs=False) as results:
 
         def collect(outputs: list[Any]) -> None:
             results.collect(outputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from scenarios.measures import PARTS, pace_tps
+from scenarios.measures import PARTS, Pace
 
 ROLES = {"source": "source", "machine": "machine", "sink": "sink"}
 
@@ -18,7 +18,7 @@ def trace(*rows: tuple[str, int, int]) -> pa.Table:
 
 def test_a_message_spreads_its_arrivals_evenly_over_the_time_that_it_took():
     journal = trace(("machine", 9, 1_000), ("machine", 19, 6_000))
-    pace = list(pace_tps(journal, ROLES, 20).values())
+    pace = list(Pace(journal, ROLES).over_parts(20).values())
     assert len(pace) == PARTS  # one arrival each
     assert pace[:10] == pytest.approx([1e9 / 100] * 10)
     assert pace[10:] == pytest.approx([1e9 / 500] * 10)
@@ -33,7 +33,7 @@ def test_an_arrival_is_done_when_the_last_to_hear_of_it_or_of_one_before_is():
         ("sink", -1, 8_000),  # is about no arrivals
         ("machine", 19, 2_000),
     )
-    pace = pace_tps(journal, ROLES, 20)
+    pace = Pace(journal, ROLES).over_parts(20)
     assert pace["10"] == pytest.approx(1e9 / 100)
     assert pace["11"] is None
     assert pace["15"] is None
@@ -42,11 +42,20 @@ def test_an_arrival_is_done_when_the_last_to_hear_of_it_or_of_one_before_is():
 
 def test_the_parts_add_up_to_the_whole():
     journal = trace(("machine", 12, 500), ("machine", 40, 600), ("sink", 99, 3_000))
-    pace = pace_tps(journal, ROLES, 100)
+    pace = Pace(journal, ROLES).over_parts(100)
     seconds = sum(100 / PARTS / tps for tps in pace.values() if tps)
     assert seconds == pytest.approx(3e-6)
 
 
 def test_a_run_without_arrivals_has_no_pace():
     journal = trace(("source", -1, 5))
-    assert set(pace_tps(journal, ROLES, 0).values()) == {None}
+    assert set(Pace(journal, ROLES).over_parts(0).values()) == {None}
+
+
+def test_throughput_of_some_arrivals_leaves_out_those_before_and_after():
+    journal = trace(("machine", 9, 1_000), ("machine", 19, 6_000), ("sink", 29, 6_500))
+    pace = Pace(journal, ROLES)
+    assert pace.tps(10, 20) == pytest.approx(10 / 5e-6)
+    assert pace.tps(10, 30) == pytest.approx(20 / 5.5e-6)
+    assert pace.tps(20, 1_000) == pytest.approx(10 / 0.5e-6)  # there are thirty
+    assert Pace(trace(("source", -1, 5)), ROLES).tps(0, 10) is None

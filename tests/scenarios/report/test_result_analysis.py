@@ -53,11 +53,11 @@ def test_every_tuple_is_answered_within_one_bin_of_its_last_report(
     bins = TimeBins.over(end_ns, messages)
     for stream, told in enumerate(streams):
         reports = [
-            (probe, count, 0, after)
+            (probe, count, 0, after, 0)
             for probe, (_, all_) in enumerate(told)
             for after, count in all_
         ]
-        columns = [np.array([report[i] for report in reports], np.int64) for i in range(4)]
+        columns = [np.array([report[i] for report in reports], np.int64) for i in range(5)]
         table = pa.table(
             [pa.array(c).cast(f.type) for c, f in zip(columns, SUMMARY_SCHEMA, strict=True)],
             schema=SUMMARY_SCHEMA,

@@ -4,21 +4,47 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from scenarios.measures import look_up, merge_times_ms, record
 from tests.scenarios.toy_run import toy_config, toy_report
 
 
-@pytest.mark.parametrize("rate_tps", [None, 50_000])
-def test_answers_latency_is_that_of_the_run_where_all_answers_come_from_one_operator(
-    tmp_path: Path, rate_tps: int | None
+def test_the_latency_of_results_counts_each_pair_by_the_operator_that_found_it(
+    tmp_path: Path,
 ) -> None:
-    settings = {"feeding.batch_rows": 1} | ({"feeding.rate_tps": rate_tps} if rate_tps else {})
-    report = toy_report(tmp_path, [range(300)], config=toy_config(**settings))
-    found = record(report)["answer_ms"]
-    assert found["joiner"]["max"] == pytest.approx(report.latencies.max / 1e6, abs=2e-6)
-    assert found["router"]["max"] is None
+    """The toy's joiner i reports ``id % 3`` pairs of each tuple whose ``id % 3`` is i."""
+    parts = {"ones": ("joiner.1",), "twos": ("joiner.2",), "none": ("joiner.0",)}
+    found = record(toy_report(tmp_path, [range(300)]), parts)["result_ms"]
+    rows = pq.read_table(tmp_path / "probes-0.parquet")
+    latency_ms = np.repeat(rows["latency_ns"].to_numpy() / 1e6, rows["count"].to_numpy())
+    assert len(latency_ms) == 300
+    assert found["total"]["mean"] == pytest.approx(latency_ms.mean())
+    assert found["total"]["max"] == latency_ms.max()
+    for percent in (5, 50, 75, 99):
+        expected = np.percentile(latency_ms, percent, method="inverted_cdf")
+        assert found["total"][f"p{percent}"] == pytest.approx(expected)
+    # Two of three pairs are of joiner 2.
+    mean = (found["ones"]["mean"] + 2 * found["twos"]["mean"]) / 3
+    assert found["joiner"]["mean"] == pytest.approx(mean)
+    assert found["joiner"] == found["total"]
+    assert set(found["none"].values()) == set(found["router"].values()) == {None}
+
+
+def test_latency_and_throughput_of_some_arrivals_are_theirs_alone(tmp_path: Path) -> None:
+    """Fed at a rate that the toy cannot keep up with, it is later and later."""
+    found = []
+    for measured in ([0, 1000], [1000, 3000], None):
+        settings = {"feeding.batch_rows": 100, "feeding.rate_tps": 10_000_000}
+        config = toy_config(**settings, **({"measured": measured} if measured else {}))
+        report = toy_report(tmp_path / str(measured), [range(3000)], config=config)
+        found.append(record(report))
+    early, late, whole = found
+    assert early["result_ms"]["total"]["max"] < late["result_ms"]["total"]["p10"]
+    assert late["result_ms"]["total"]["max"] == whole["result_ms"]["total"]["max"]
+    seconds = 1000 / early["throughput_tps"] + 2000 / late["throughput_tps"]
+    assert seconds == pytest.approx(whole["virtual_seconds"])
 
 
 def test_a_part_takes_what_its_busiest_pe_takes(tmp_path: Path) -> None:

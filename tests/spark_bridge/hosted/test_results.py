@@ -20,7 +20,7 @@ MATCHES = Matches(
     match_id=np.array([4, 5, 6]),
 )
 EMITTED = [
-    Output(MATCHES, np.zeros(2, np.int64)),
+    Output(MATCHES, np.zeros(2, np.int64), "joiner"),
     Late(stream=0, ids=np.array([8]), ts=np.array([1]), watermark=2, span=(0, 0)),
 ]
 
