@@ -30,7 +30,9 @@ other's room. There are no more answers than messages that did take room."""
 NO_SPAN = (-1, -1)
 
 HEADER_BYTES = 32
-"""Size on the wire of what frames a payload: its kind, numbers and lengths."""
+"""Size on the wire of what frames a payload: its kind and length, and at most three numbers such as
+a watermark, an epoch or a position, beside which PE, stream or step it is of. So a punctuation,
+which has nothing else, is so long."""
 
 _NUMBER_BYTES = 8
 

@@ -43,7 +43,7 @@ class Answers(Payload):
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: two ids a pair, whether or not this run writes them."""
-        nbytes = 0
+        nbytes = self.frame_bytes
         for part in self.matches:
             nbytes += _PROBE_BYTES * len(part) + _ID_BYTES * self.streams * part.total
         return nbytes

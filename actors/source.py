@@ -98,7 +98,6 @@ class Fed(Payload):
     born_ns: tuple[np.ndarray, ...]
     last: bool = False
 
-    frame_bytes = 0
     bytes_of = ("arrivals",)
     rows_of = ("arrivals",)
 

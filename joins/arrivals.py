@@ -31,10 +31,10 @@ class Arrivals:
 
     @property
     def nbytes(self) -> int:
-        """Size on the wire in bytes."""
+        """Size on the wire in bytes: the tuples, and the arrival number of each."""
         nbytes = 0
-        for part in self.parts:
-            nbytes += part.nbytes
+        for part, seq in zip(self.parts, self.seq, strict=True):
+            nbytes += part.nbytes + seq.nbytes
         return nbytes
 
     def __len__(self) -> int:

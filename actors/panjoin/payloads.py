@@ -127,7 +127,7 @@ class Status(Part):
     matches: int
     splitters: np.ndarray | None
 
-    bytes_of = ("splitters",)
+    bytes_of = ("probed", "matches", "splitters")
 
 
 @storable

@@ -61,7 +61,7 @@ class Permutations(UpTo):
     lead_ids: np.ndarray
     arrays: tuple[np.ndarray, ...]
 
-    bytes_of = ("lead_ids", "arrays")
+    bytes_of = ("first", "last", "lead_ids", "arrays")
     rows_of = ("lead_ids",)
 
 
@@ -125,6 +125,8 @@ class WindowCount(UpTo):
 
     counts: tuple[int, ...]
     last: int
+
+    bytes_of = ("counts",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,7 +263,7 @@ class SortedRun(Payload):
     last: int
     ids: np.ndarray
 
-    bytes_of = ("ids",)
+    bytes_of = ("first", "last", "ids")
     rows_of = ("ids",)
 
 

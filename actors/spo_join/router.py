@@ -65,6 +65,8 @@ class MergeFlag(Payload):
     ends: tuple[int, ...]
     last: int
 
+    bytes_of = ("ends",)
+
 
 class Router(Actor):
     """Adds each tuple's window, cuts merge epochs, and sends tuples to all PEs.
