@@ -18,8 +18,10 @@ import zipfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from functools import cache, lru_cache
 from io import BytesIO
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +34,7 @@ _COUNT = struct.Struct("<Q")
 _ALIGNED = 64
 """Arrays begin at multiples of this many bytes, as numpy's own do: kernels expect it, and numba
 compiles another kernel for those that are not aligned."""
+_PADDING = [bytes(length) for length in range(_ALIGNED)]
 
 # What an object is, as the key of a map with one entry; the entry is its content.
 _CLASS_CODE, _BUILTIN_CODE = 1, 2
@@ -81,10 +84,15 @@ def _form(cls: Any) -> _Form:
     if issubclass(cls, tuple):
         making: Any = cls
         return _Form(key, list, making._make)
+    values_of: Any = attrgetter(*names, "__class__")  # of two at least, it returns a tuple
+
+    def take_apart(value: Any) -> list[Any]:
+        return list(values_of(value)[:-1])
+
+    if all(field.init and not field.kw_only for field in fields(cls)):
+        return _Form(key, take_apart, lambda values: cls(*values))
     return _Form(
-        key,
-        lambda value: [getattr(value, name) for name in names],
-        lambda values: build_record(cls, dict(zip(names, values, strict=True))),
+        key, take_apart, lambda values: build_record(cls, dict(zip(names, values, strict=True)))
     )
 
 
@@ -142,16 +150,22 @@ def to_parts(value: Any) -> list[Any]:
     """
     head, arrays = _pack(value)
     shapes = msgpack.packb([[_describe(array.dtype), array.shape] for array in arrays])
-    flat = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays]
-    buffers = [shapes, head, *flat]
+    buffers = [shapes, head, *map(_bytes_of, arrays)]
     lengths = [len(buffer) for buffer in buffers]
     sizes = struct.pack(f"<{len(lengths) + 1}Q", len(lengths), *lengths)
     parts: list[Any] = []
     for buffer in (sizes, *buffers):
         parts.append(buffer)
         if padding := -len(buffer) % _ALIGNED:
-            parts.append(bytes(padding))
+            parts.append(_PADDING[padding])
     return parts
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    try:
+        return array.data.cast("B")
+    except (TypeError, ValueError):  # strided, empty, or of no simple type
+        return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def to_bytes(value: Any) -> bytes:

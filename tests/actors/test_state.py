@@ -120,6 +120,18 @@ def test_arrays_travel_once_and_can_be_written_to_if_their_bytes_can() -> None:
         assert first.flags.writeable is writable
 
 
+def test_arrays_of_any_order_and_type_but_objects_come_back() -> None:
+    for odd in (
+        np.asfortranarray(np.arange(6).reshape(2, 3)),
+        np.array(["2026-01-02"], "M8[ns]"),
+        np.array([(1, 2.5)], [("a", "<i8"), ("b", "<f8")]),
+        np.array(["ab", "c"]),
+    ):
+        back = from_bytes(to_bytes(odd))
+        assert back.dtype == odd.dtype
+        assert back.tolist() == odd.tolist()
+
+
 @given(data=st.binary(max_size=300))
 def test_any_bytes_are_a_value_or_an_error(data: bytes) -> None:
     with suppress(FormatError):
