@@ -59,6 +59,12 @@ def drifting(
     return np.round(mean + shift * moved + deviation * _standard_normal(bits), _MILLIONTHS)
 
 
+_MAX_NUMBER = 2**53
+_MAX_RANKS = 10**7
+_MAX_SHAPE = 1_000
+"""Of what a distribution has in memory, or goes through, for every tuple."""
+
+
 def parse(text: str) -> tuple[str, list[str]]:
     """Return a distribution's name and arguments; raise :exc:`ValueError` saying what there is."""
     call = _CALL.fullmatch(text)
@@ -66,7 +72,19 @@ def parse(text: str) -> tuple[str, list[str]]:
     if not call or len(arguments) != _ARGUMENTS.get(call[1]):
         told = ", ".join(f"{name} ({count} arguments)" for name, count in _ARGUMENTS.items())
         raise ValueError(f"{text!r} is not a distribution; there are {told}")
+    for argument in arguments:
+        if not _is_name(argument) and not abs(float(argument)) <= _MAX_NUMBER:
+            raise ValueError(f"{text!r}: {argument} is not a number from -2^53 to 2^53")
     return call[1], arguments
+
+
+def _is_name(argument: str) -> bool:
+    """Return whether *argument* is the name of another field."""
+    try:
+        float(argument)
+    except ValueError:
+        return True
+    return False
 
 
 def _fraction(bits: np.ndarray) -> np.ndarray:
@@ -97,8 +115,8 @@ def _self_similar(bits: np.ndarray, n: float, skew: float) -> np.ndarray:
 
 
 def _zipf(bits: np.ndarray, exponent: float, n: float) -> np.ndarray:
-    if n < 1 or exponent < 0:
-        raise ValueError(f"zipf({exponent:g}, {n:g}): exponent 0 or more, n 1 or more")
+    if not 1 <= n <= _MAX_RANKS or exponent < 0:
+        raise ValueError(f"zipf({exponent:g}, {n:g}): exponent 0 or more, n 1 to {_MAX_RANKS:,}")
     weights = np.cumsum(np.arange(1, int(n) + 1, dtype=np.float64) ** -exponent)
     ranks = np.searchsorted(weights, _fraction(bits) * weights[-1], side="right")
     limited: np.ndarray = np.minimum(ranks, int(n) - 1)
@@ -116,8 +134,10 @@ def _normal(bits: np.ndarray, mean: float, deviation: float) -> np.ndarray:
 
 
 def _gamma(bits: np.ndarray, shape: float, scale: float) -> np.ndarray:
-    if shape != int(shape) or shape < 1 or scale <= 0:
-        raise ValueError(f"gamma({shape:g}, {scale:g}): a whole shape from 1 on, a scale above 0")
+    if shape != int(shape) or not 1 <= shape <= _MAX_SHAPE or scale <= 0:
+        raise ValueError(
+            f"gamma({shape:g}, {scale:g}): a whole shape from 1 to {_MAX_SHAPE:,}, a scale above 0"
+        )
     total = np.zeros(len(bits))
     for _ in range(int(shape)):
         total -= np.log1p(-_fraction(bits))

@@ -154,3 +154,19 @@ def test_two_streams_with_a_field_in_common_are_refused(second: int, refused: bo
     }
     with pytest.raises(ValidationError, match="streams 1 and 2") if refused else nullcontext():
         RunConfig.model_validate(values)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("uniform(1e400, 49)", "1e400"),
+        ("uniform(0, 1e17)", "1e17"),
+        ("normal(nan, 1)", "nan"),
+        ("drifting(0, 1, -inf, 1, 1)", "-inf"),
+        ("zipf(1, 1e12)", "n 1 to 10,000,000"),
+        ("gamma(1e12, 1)", "a whole shape from 1 to 1,000"),
+    ],
+)
+def test_numbers_that_no_stream_can_be_drawn_from_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SyntheticStream(rows=1, seed=1, fields={"f": text})
