@@ -15,7 +15,7 @@ Kind = Literal["simulated", "measured", "derived"]
 KIND_WORDS: dict[Kind, str] = {
     "simulated": "simulated: virtual time and counted work",
     "measured": "measured: this machine's clock",
-    "derived": "derived: estimated, not run",
+    "derived": "derived: computed, not run",
 }
 """What a legend says of each."""
 
