@@ -5,7 +5,7 @@ SETUP := .venv/.set-up
 
 FLINK := .venv-flink/.set-up
 
-.PHONY: demo test lint format setup flink benchmarks lock clean
+.PHONY: demo test lint format setup flink benchmarks lock claims clean
 
 demo: $(SETUP)
 	$(BIN)/joinsim demo
@@ -47,6 +47,10 @@ lock: $(SETUP)
 	$(BIN)/pip-compile --quiet --extra dev --allow-unsafe --strip-extras --no-header \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 		--output-file requirements.lock pyproject.toml
+
+# Which claims hold at smoke scale: the record that the tests compare with, written anew.
+claims: $(SETUP)
+	$(BIN)/python -m tests.scenarios.study.smoke_claims
 
 clean:
 	rm -rf .venv .venv-flink runs prepared

@@ -1,0 +1,175 @@
+"""Which claims of the catalog hold at smoke scale: all studies run here, and a committed record.
+
+``python -m tests.scenarios.study.smoke_claims [STUDY ...]`` runs them and writes the record anew,
+and prints what has changed. Values of this machine's clock are not run: they are not the same
+twice. Streams are prepared in memory, which takes a tenth of a second where Spark takes ten; where
+a study selects rows by an expression, it takes Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from joins.queries.query import JoinQuery
+from scenarios import scenario_files
+from scenarios.config import RunConfig, StreamConfig
+from scenarios.report.result_tables import holds_word
+from scenarios.streams import REPOSITORY, find_file, prepare_streams
+from scenarios.study.findings import plan_points, run_points
+from scenarios.study.section import Claim
+from scenarios.study.study import Chart, Study, is_study, load_study
+from scenarios.tables import prepare_tables
+from spark_bridge.prepared import PreparedStream
+
+RECORD = Path(__file__).with_name("smoke_claims.json")
+SCALE = "smoke"
+
+Words = dict[str, str]
+"""Each claim of a study in a panel, to the word for what came of it."""
+
+_PREPARED: dict[tuple[str, ...], tuple[PreparedStream, ...]] = {}
+"""Streams that several points, or studies, share."""
+
+
+def read_record() -> dict[str, Words]:
+    """Return the committed record: study to its claims."""
+    record: dict[str, Words] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return record
+
+
+def studies() -> list[str]:
+    """Return the names of all studies of the catalog."""
+    return [name for name in scenario_files.catalog() if is_study(name)]
+
+
+def load_simulated(name: str) -> Study:
+    """Return a study at smoke scale without what is measured by this machine's clock."""
+    study = load_study(name, scale=SCALE)
+    assert study is not None
+    charts = [
+        replace(chart, curves=tuple(curve for curve in chart.curves if curve.kind != "measured"))
+        for chart in study.charts
+    ]
+    claims = [
+        claim.model_copy(update={"panel": (chart.panel.name,)})
+        for claim in study.section.claims
+        for chart in charts
+        if study.section.is_about(claim, chart.panel) and _has_all(chart, claim)
+    ]
+    run = {
+        number
+        for chart in charts
+        for curve in chart.curves
+        for numbers in curve.points
+        for number in numbers
+    }
+    return replace(
+        study,
+        section=study.section.model_copy(update={"claims": tuple(claims)}),
+        charts=tuple(charts),
+        points=tuple(point for point in study.points if point.number in run),
+    )
+
+
+def _has_all(chart: Chart, claim: Claim) -> bool:
+    return set(claim.of) <= {curve.variant for curve in chart.curves}
+
+
+def needs_spark(name: str) -> bool:
+    """Return whether a study selects rows of its streams, or computes their time."""
+    return any(_is_selected(**stream) for stream in _streams_in(scenario_files.read(name)))
+
+
+def _streams_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Return every stream that a scenario's file describes, also along an axis."""
+    if isinstance(value, dict):
+        if "files" in value:
+            yield {key: value.get(key) for key in ("where", "time")}
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _streams_in(one)
+
+
+def _is_selected(where: str | None, time: str | None) -> bool:
+    return bool(where) or not (time or "ts").isidentifier()
+
+
+def judge(name: str) -> Words:
+    """Run a study and return what came of its claims.
+
+    Raise :exc:`ConfigError` where there is no data.
+    """
+    study = load_simulated(name)
+    plans = plan_points(study, _prepare)  # type: ignore[arg-type]
+    with TemporaryDirectory() as folder:
+        findings = run_points(
+            study, plans, Path(folder), on_point=lambda *_: None, replay=lambda _: ""
+        )
+    failed = [result.failure for result in findings.results.values() if result.failure]
+    assert not failed, f"{name}: {failed}"
+    words: Words = {}
+    seen: Counter[str] = Counter()
+    for finding in findings.claims:
+        claim = finding.claim
+        place = f" [{finding.panel}]" if finding.panel else ""
+        text = f"{claim.text}{place}: {' / '.join(claim.of)}, {claim.stated}"
+        seen[text] += 1
+        words[text + (f" ({seen[text]})" if seen[text] > 1 else "")] = holds_word(finding)
+    return words
+
+
+def _prepare(config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
+    streams = tuple(_with_one_file(stream) for stream in config.streams)
+    if any(_is_selected(stream.where, stream.time) for stream in streams):
+        return prepare_streams(config.model_copy(update={"streams": streams}), query)
+    asked = (str(query.streams), str(query.predicates), *(s.model_dump_json() for s in streams))
+    if asked not in _PREPARED:
+        tables = [stream.synthetic or stream.files[0] for stream in streams]
+        _PREPARED[asked] = prepare_tables(query, tables, [stream.time for stream in streams])
+    return _PREPARED[asked]
+
+
+@cache
+def _sample(files: tuple[str, ...]) -> str:
+    """Return the one of *files* that is in the repository, else the first that there is."""
+    own = (REPOSITORY / "data" / name for name in files)
+    return str(next((path for path in own if path.exists()), None) or find_file(files))
+
+
+def _with_one_file(stream: StreamConfig) -> StreamConfig:
+    return stream.model_copy(update={"files": (_sample(stream.files),)}) if stream.files else stream
+
+
+def main(names: Sequence[str]) -> None:
+    """Run the studies *names*, or all, and write the record anew."""
+    record = read_record() if RECORD.exists() else {}
+    known = set(studies())
+    for name in names or sorted(known):
+        started, before = time.process_time(), record.get(name, {})
+        try:
+            record[name] = judge(name)
+        except scenario_files.ConfigError as error:
+            print(f"{name}: not run, its record stays as it is: {error}")
+            continue
+        print(f"{name}: {time.process_time() - started:.1f} s")
+        for text in sorted({*before, *record[name]}):
+            was, now = before.get(text, "not in the record"), record[name].get(text, "gone")
+            if was != now:
+                print(f"  {was} -> {now}: {text}")
+    ordered = {name: record[name] for name in sorted(known) if name in record}
+    text = json.dumps(ordered, indent=2, ensure_ascii=False) + "\n"
+    RECORD.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
