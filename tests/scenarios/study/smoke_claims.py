@@ -166,9 +166,9 @@ def main(names: Sequence[str]) -> None:
             was, now = before.get(text, "not in the record"), record[name].get(text, "gone")
             if was != now:
                 print(f"  {was} -> {now}: {text}")
-    ordered = {name: record[name] for name in sorted(known) if name in record}
-    text = json.dumps(ordered, indent=2, ensure_ascii=False) + "\n"
-    RECORD.write_text(text, encoding="utf-8")
+        ordered = {name: record[name] for name in sorted(known) if name in record}
+        text = json.dumps(ordered, indent=2, ensure_ascii=False) + "\n"
+        RECORD.write_text(text, encoding="utf-8")  # so that what breaks off has lost nothing
 
 
 if __name__ == "__main__":
