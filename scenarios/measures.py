@@ -26,8 +26,9 @@ Beside the stable keys of `run_json.summary` a record has, per operator and per 
 ``execution``
     what the system's processing and the messages between its PEs come to, added up as if nothing
     overlapped: ``seconds`` and ``bytes`` between sites (of the system alone, not per part)
-``pace_tps``
-    tuples per virtual second over each twentieth of the arrivals, ``1`` ... ``20``: not per part
+``pace_tps``, ``pace_max_tps``
+    tuples per virtual second over each twentieth of the arrivals, ``1`` ... ``20``, and over the
+    fastest of them: not per part
 ``result_ms``
     latency of the results that it sent to a sink (of the arrivals measured), each pair counted,
     from the birth of the tuple that found it: ``mean``, ``p1``, ``p5``, ``p10`` ... ``p99``,
@@ -94,6 +95,7 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
     network = build_network(config.network, graph.placement.values())
     execution = measured_cost(report.directory / "trace.parquet", graph, network, operators)
     pace = Pace(trace, roles)
+    over_parts = pace.over_parts(tuples)
     whole = summary(report)
     if config.measured:
         whole["throughput_tps"] = pace.tps(*config.measured)
@@ -117,7 +119,8 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
             for part, received in _sums(_received(trace, roles), named).items()
         },
         "execution": {"seconds": execution.seconds, "bytes": execution.nbytes},
-        "pace_tps": pace.over_parts(tuples),
+        "pace_tps": over_parts,
+        "pace_max_tps": max((tps for tps in over_parts.values() if tps), default=None),
         "result_ms": _result_latencies(report, list(graph), named | {"total": list(graph)}),
         "merge_ms": _percentiles(merges_ms, np.ones(len(merges_ms), np.int64)),
         "window_lag": window_lag(trace, roles),
