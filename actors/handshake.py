@@ -23,6 +23,7 @@ from actors.probes import Probes, give_windows
 from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
 from actors.source import Fed
+from actors.window_join import charge_index, expire
 from joins.batch import Batch, Schema
 from joins.indexes.index import Index, ranges_for, stored_columns
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
@@ -144,30 +145,33 @@ class Segment(Stateful):
         nothing = np.empty(0, np.int64)
         self.tuples = Probes(Batch.empty(schema), nothing, nothing, nothing)
         self._conditions = conditions
+        self._name = index
         self._index: Index = WINDOW_INDEXES[index](conditions)
 
     def __len__(self) -> int:
         return len(self.tuples)
 
-    def store(self, part: Probes) -> Work:
+    def store(self, part: Probes, context: Context) -> None:
         """Add *part*, whose positions follow those that are here."""
         columns = stored_columns(self._conditions, part.batch)
         self.tuples = Probes.concat([self.tuples, part])
-        return self._index.insert(columns, part.batch.id) + Work(bytes_copied=part.nbytes)
+        work = self._index.insert(columns, part.batch.id)
+        charge_index(context, self._name, "insert", work, len(part), self._index)
+        context.charge(Work(bytes_copied=part.nbytes))
 
-    def drop(self, before: int) -> Work:
+    def drop(self, before: int, context: Context) -> None:
         """Drop positions less than *before*."""
         self.tuples = self.tuples.slice(self._place(before), len(self))
-        return self._index.expire(before)
+        expire(context, self._name, self._index, before)
 
     def between(self, first: int, stop: int) -> Probes:
         """Return the tuples at positions *first* to *stop* (exclusive)."""
         return self.tuples.slice(self._place(first), self._place(stop))
 
     def meet(
-        self, arriving: Probes, *, before: int = _END, pairs: bool
-    ) -> tuple[Sighting, Sighting, Work]:
-        """Return what *arriving* tuples see here, what here sees them, and what it cost.
+        self, arriving: Probes, context: Context, *, before: int = _END, pairs: bool
+    ) -> tuple[Sighting, Sighting]:
+        """Return what *arriving* tuples see here, and what here sees them.
 
         Of two tuples only the newer one can see the other, so that no pair is found both ways.
         Windows only move on: the tuples here that see a given one lie side by side.
@@ -196,12 +200,10 @@ class Segment(Stateful):
         )
         older, inverted = invert(arriving.batch.id[seen_rows], seeing, enumerate=pairs)
         seers = self.tuples.take(np.searchsorted(self.tuples.batch.id, older))
-        searches = Work(comparisons=2 * len(arriving) * len(here).bit_length())
-        return (
-            Sighting(arriving.take(rows[some]), matching),
-            Sighting(seers, inverted),
-            seen.work + seeing.work + searches,
-        )
+        for probing, found in ((rows, seen), (seen_rows, seeing)):
+            charge_index(context, self._name, "probe", found.work, len(probing), self._index)
+        context.charge(Work(comparisons=2 * len(arriving) * len(here).bit_length()))
+        return Sighting(arriving.take(rows[some]), matching), Sighting(seers, inverted)
 
     def _place(self, position: int) -> int:
         return int(np.searchsorted(self.tuples.batch.id, position))
@@ -265,8 +267,7 @@ class Core(Actor):
             self._reached[way] = int(flow.part.batch.id[-1]) + 1
         found = []
         for segment, before in self._met_by(flow, context):
-            arriving, here, work = segment.meet(flow.part, before=before, pairs=self._pairs)
-            context.charge(work)
+            arriving, here = segment.meet(flow.part, context, before=before, pairs=self._pairs)
             found += [arriving.of(streams[way], flow.span), here.of(streams[1 - way], flow.span)]
         send_answers(found, context)
         leaving = self._settle(flow, context)
@@ -318,20 +319,20 @@ class RestingCore(Core):
 
     def _met_by(self, flow: Flow, context: Context) -> list[tuple[Segment, int]]:
         if flow.direction == RIGHTWARD:
-            context.charge(self._segments[LEFTWARD].drop(flow.passed))
+            self._segments[LEFTWARD].drop(flow.passed, context)
         return [(self._segments[1 - flow.direction], _END)]
 
     def _settle(self, flow: Flow, context: Context) -> Probes:
         way, here = flow.direction, self._segments[flow.direction]
-        context.charge(here.store(flow.part))
+        here.store(flow.part, context)
         if self._is_end[1 - way]:
-            context.charge(self._segments[1 - way].drop(flow.horizon))
+            self._segments[1 - way].drop(flow.horizon, context)
         if self._is_end[way]:
             return here.between(0, 0)
         sent, self._sent[way] = self._sent[way], max(self._sent[way], self._leaves_before(flow))
         leaving = here.between(sent, self._sent[way])
         if way == RIGHTWARD:
-            context.charge(here.drop(self._sent[way]))
+            here.drop(self._sent[way], context)
         return leaving
 
     def _leaves_before(self, flow: Flow) -> int:
@@ -366,14 +367,14 @@ class LowLatencyCore(Core):
     def _met_by(self, flow: Flow, context: Context) -> list[tuple[Segment, int]]:
         if flow.direction == LEFTWARD:
             return [(self._segments[RIGHTWARD], self._passed(flow))]
-        context.charge(self._in_flight.drop(flow.passed))
+        self._in_flight.drop(flow.passed, context)
         return [(self._segments[LEFTWARD], _END), (self._in_flight, _END)]
 
     def _settle(self, flow: Flow, context: Context) -> Probes:
         way, part = flow.direction, flow.part
         home = part.batch.id % self._cores
-        context.charge(self._segments[way].store(part.take(home == self._core)))
-        context.charge(self._segments[1 - way].drop(flow.horizon))
+        self._segments[way].store(part.take(home == self._core), context)
+        self._segments[1 - way].drop(flow.horizon, context)
         if way == LEFTWARD:
-            context.charge(self._in_flight.store(part.take(home < self._core)))
+            self._in_flight.store(part.take(home < self._core), context)
         return part

@@ -20,7 +20,7 @@ from joins.queries.query import JoinQuery
 from joins.state import Stateful
 from joins.window_join.registry import Making
 from joins.window_join.rows import RowMaker, Rows
-from joins.work import Work
+from joins.work import Step, Work
 
 _PAIR_BYTES = 16
 """What is copied to compare two values: they are gathered from all over both streams."""
@@ -118,6 +118,7 @@ class Machine(Actor):
     ) -> None:
         self._rows = RowMaker(query, schemas)
         self._residual = Residual(query, schemas, self._rows.indexed)
+        self._index = making.index
         self._join = making.make(self_join=query.is_self_join, unit_ps=unit_ps)
         self._pairs = pairs
 
@@ -126,7 +127,12 @@ class Machine(Actor):
         fed: Fed = message.payload
         rows = self._rows.make(fed.arrivals)
         found = self._join.join(rows, enumerate=self._pairs or bool(self._residual))
-        context.charge(_spent(found.work))
+        work = found.work
+        if work.elapsed_ns:  # of cores side by side only how long they took counts
+            context.charge(Work(elapsed_ns=work.elapsed_ns))
+        else:
+            window = int((rows.stop - rows.start).max(initial=0))
+            context.charge(work, Step(f"ibwj_{self._index}.join", len(rows.side), window))
         parts = [self._matches(stream, rows, found) for stream in range(len(fed.arrivals.parts))]
         if self._residual:
             parts = self._check(fed, parts, context)
@@ -152,8 +158,3 @@ class Machine(Actor):
             checked.append(matches)
         self._residual.expire(self._rows.horizon)
         return checked
-
-
-def _spent(work: Work) -> Work:
-    """Return what to charge: of cores side by side only how long they took."""
-    return Work(elapsed_ns=work.elapsed_ns) if work.elapsed_ns else work

@@ -7,14 +7,14 @@ wants done is recorded on its context; a host runs the actor and hands the recor
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from joins.state import Stateful, storable
-from joins.work import NO_WORK, Work
+from joins.work import NO_WORK, Step, Work
 
 START = "start"
 """The port on which a source gets its first message, at virtual time 0."""
@@ -128,8 +128,8 @@ class Context(Protocol):
         It fires no earlier than the present message's completion.
         """
 
-    def charge(self, work: Work) -> None:
-        """Add *work* to what the present message costs."""
+    def charge(self, work: Work, step: Step | None = None) -> None:
+        """Add *work* to what the present message costs: that of a *step*, if it is known."""
 
     def emit(self, results: Any) -> None:
         """Hand *results* out of the system: they are the run's output."""
@@ -187,12 +187,28 @@ class Sent:
 
 @dataclass(slots=True)
 class Reply:
-    """What receiving one message led to."""
+    """What receiving one message led to.
+
+    Attributes
+    ----------
+    work
+        All of its work that belongs to no step.
+    sends, timers, emitted
+        What leaves, when to receive again, and results.
+    steps
+        Its other work, step by step.
+    """
 
     work: Work = NO_WORK
     sends: list[Sent] = field(default_factory=list)
     timers: list[tuple[int, str]] = field(default_factory=list)
     emitted: list[Any] = field(default_factory=list)
+    steps: Sequence[tuple[Step, Work]] = ()
+
+    @property
+    def all_work(self) -> Work:
+        """The work of all steps, and of none."""
+        return sum((work for _, work in self.steps), self.work)
 
 
 class Host(Protocol):

@@ -28,6 +28,7 @@ from joins.matches import Matches
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window, WindowBounds
+from joins.work import NO_WORK, Step, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +280,7 @@ class Joiner(Actor):
         self._stored_stream = [query.stored_stream(stream) for stream in streams]
         self._probing = [query.conditions(stream, schemas) for stream in streams]
         self._storing = [self._probing[other] for other in self._stored_stream]
+        self._index = index
         self._indexes: list[Index] = [
             WINDOW_INDEXES[index](conditions, **options) for conditions in self._storing
         ]
@@ -291,7 +293,8 @@ class Joiner(Actor):
         for stream, part in enumerate(share.parts):
             stored = part.batch.take(routing.stored_at(stream, part.batch).at(pe))
             columns = stored_columns(self._storing[stream], stored)
-            context.charge(self._indexes[stream].insert(columns, stored.id))
+            work = self._indexes[stream].insert(columns, stored.id)
+            charge_index(context, self._index, "insert", work, len(stored), self._indexes[stream])
             probing.append(part.take(routing.probes_at(stream, part.batch).at(pe)))
         if any(map(len, probing)):
             matches, born_ns = [], []
@@ -300,12 +303,28 @@ class Joiner(Actor):
                 born_ns.append(part.born_ns)
             context.send("sink", Answers(tuple(matches), tuple(born_ns), share.span))
         for index, horizon in zip(self._indexes, share.horizon, strict=True):
-            context.charge(index.expire(horizon))
+            expire(context, self._index, index, horizon)
 
     def _probe(self, stream: int, part: Probes, context: Context) -> Matches:
         conditions = self._probing[stream]
         columns = [part.batch.fields[condition.probe_field] for condition in conditions]
         ranges = ranges_for(conditions, columns, part.start, part.stop)
-        result = self._indexes[self._stored_stream[stream]].probe(ranges, enumerate=self._pairs)
-        context.charge(result.work)
+        index = self._indexes[self._stored_stream[stream]]
+        result = index.probe(ranges, enumerate=self._pairs)
+        charge_index(context, self._index, "probe", result.work, len(part), index)
         return result.of(stream, part.batch.id)
+
+
+def charge_index(
+    context: Context, name: str, operation: str, work: Work, rows: int, index: Index
+) -> None:
+    """Charge *work* of an operation, on so many *rows*, of an *index* of `WINDOW_INDEXES`."""
+    context.charge(work, Step(f"{name}.{operation}", rows, len(index)))
+
+
+def expire(context: Context, name: str, index: Index, horizon: int) -> None:
+    """Drop positions below the *horizon* from an *index*, and charge it if any were there."""
+    before = len(index)
+    work = index.expire(horizon)
+    if len(index) < before or work != NO_WORK:
+        charge_index(context, name, "expire", work, before - len(index), index)

@@ -16,7 +16,6 @@ _SHARED = {
     "interval_peers",
     "interval_work",
     "measure",
-    "structure_work",
 }
 
 

@@ -128,7 +128,7 @@ class Meter:
         self.actors[receiver].receive(Message(sender, port, payload), context)
         reply = context.take()
         cost_ns = self.profile.floor_ns(payload.rows, payload.nbytes)
-        self.busy_ns[receiver] += cost_ns + self.profile.work_ns(reply.work)
+        self.busy_ns[receiver] += cost_ns + self.profile.steps_ns(reply.steps, reply.work)
         for sent in reply.sends:
             for to in sent.receivers:
                 wire_ns = sent.nbytes * 8_000_000_000 // self.bandwidth_bps

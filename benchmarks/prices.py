@@ -1,22 +1,17 @@
-"""Compare virtual with real time, operation by operation of every structure.
+"""Compare virtual with real time, step by step of every structure, in the default profile.
 
-Every structure that a system is made of works at sizes of 2^11 to 2^21 tuples, by 8 and 256 tuples
-at a time (`benchmarks.structure_work`); what its operations counted is priced, and compared
-with processor time. Two kinds of prices:
+Every structure that a system is made of works at sizes of 2^6 to 2^22 tuples, and at odd powers
+between them, by 1 to 1,024 tuples at a time (`scenarios.calibration.structure_work`). What its
+steps counted is priced, and compared with processor time. The profile was measured on a machine
+that it names (`joinsim calibrate --no-live`); on another kind, give one that was measured there.
 
-default
-    Those of the default profile, one for each unit of work, whatever the structure.
-fitted
-    For each operation of each structure a price for a call and a factor for all else, both by the
-    structure's size, and prices for a tuple and for each unit of work. They are fitted at other
-    sizes, batches and numbers of matches than they are compared with.
+A figure is the share of measurements where virtual over real time is within 0.75 to 1.33; the note
+has the same for prices of units, the same for all structures, and the least and the greatest
+ratio for both. Further figures are about structures that could take each other's place: of all
+pairs that differ by a tenth or more in real time, how many are in that order in virtual time. The
+last ones are what prices of units turned round.
 
-A figure is the share of measurements that prices predict within 0.75 to 1.33: the fitted ones; the
-note has the same for the default ones, and the least and the greatest ratio for both. The last
-figures are about structures that could take each other's place: of all pairs that differ by a tenth
-or more in real time, how many are in that order in virtual time.
-
-Run: ``python -m benchmarks.prices [--passes 3] [--json]``
+Run: ``python -m benchmarks.prices [--profile FILE] [--passes 2] [--quick] [--json]``
 """
 
 from __future__ import annotations
@@ -24,23 +19,22 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import combinations
-
-import numpy as np
-from scipy.optimize import nnls
+from pathlib import Path
 
 from benchmarks.measure import Result, report
-from benchmarks.structure_work import Sample, measure_all
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import INDEXES
 from netsim.cost import load_profile
+from scenarios.calibration.structure_work import Sample, measure_all
 
-_SIZES = tuple(1 << bits for bits in range(11, 22, 2))
-_BATCHES = (8, 256)
+_SIZES = tuple(1 << bits for bits in (6, 7, 9, 10, 11, 13, 15, 16, 17, 19, 20, 21, 22))
+_QUICK = tuple(1 << bits for bits in (7, 11, 15, 19))
+_BATCHES = (1, 8, 32, 256, 1024)
 _MATCHES = (16,)
 _LEAST, _MOST = 0.75, 1.33
 _DIFFERENT = 1.1
@@ -50,85 +44,53 @@ _ALTERNATIVES = {
     "subwindows": tuple(STRUCTURES),
     "window joins": tuple(f"ibwj_{index}" for index in INDEXES),
 }
-_ROUNDS = 50
-_PULL = 0.03
-"""Weight of the default profile's prices beside a measurement's relative error: where measurements
-do not tell two units apart, their prices stay in proportion to those."""
+_INVERSIONS = (
+    ("ibwj_pim_tree.join", "ibwj_b_plus_tree.join", 1 << 16),
+    ("css_hash.seal", "po_join.seal", 1 << 15),
+    ("css_hash.seal", "css_bits.seal", 1 << 15),
+    ("hash.insert", "b_plus_tree.insert", 1 << 15),
+    ("ibwj_shared_bw_tree.join", "ibwj_shared_pim_tree.join", 1 << 16),
+)
+"""Steps that prices of units set against each other the wrong way, or too far; sizes."""
 
 Predict = Callable[[Sample], float]
 """The virtual time of a call, in seconds."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class OperationPrices:
-    """Fitted prices of one operation, in seconds.
-
-    Attributes
-    ----------
-    sizes, call, factor
-        At each of these sizes what a call costs, and how much of the other prices is charged.
-    units
-        The price of a tuple, and of a unit of each counter of work.
-    """
-
-    sizes: np.ndarray
-    call: np.ndarray
-    factor: np.ndarray
-    units: np.ndarray
-
-    def predict(self, sample: Sample) -> float:
-        """Return the virtual time of a call, in seconds; between two sizes it is interpolated."""
-        call = np.interp(sample.size, self.sizes, self.call)
-        factor = np.interp(sample.size, self.sizes, self.factor)
-        return float(call + factor * (_counts(sample) @ self.units))
-
-
 def main() -> None:
-    """Measure, fit, compare and print."""
+    """Measure, compare and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--passes", type=int, default=3, help="measure each N times (3)")
+    parser.add_argument("--profile", type=Path, default="default", help="the profile to compare")
+    parser.add_argument("--passes", type=int, default=2, help="measure each N times (2)")
+    parser.add_argument("--quick", action="store_true", help="at four sizes only")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     keep_freed_memory()
-    profile = load_profile()
-    operations: dict[str, list[Sample]] = defaultdict(list)
-    for sample in measure_all(passes=options.passes):
-        operations[sample.name].append(sample)
-    fitted = {name: fit(samples, profile.unit_ps) for name, samples in operations.items()}
+    profile = load_profile(options.profile)
+    of_units = replace(profile, structures={})
     prices: dict[str, Predict] = {
-        "default": lambda sample: profile.work_ns(sample.work) / 1e9 / sample.calls,
-        "fitted": lambda sample: fitted[sample.name].predict(sample),
+        "units": lambda one: of_units.work_ns(one.work) / 1e9 / one.calls,
+        "structures": lambda one: (
+            profile.structures[one.step.name].work_ps(one.step, one.work, one.calls)
+            / (1e12 * one.calls)
+        ),
     }
-    samples = measure_all(_SIZES, _BATCHES, _MATCHES, passes=options.passes)
-    results = [*within(prices, samples), *ordered(prices, samples)]
+    sizes = _QUICK if options.quick else _SIZES
+    samples = measure_all(sizes, _BATCHES, _MATCHES, passes=options.passes)
+    results = [
+        *within(prices, samples),
+        *ordered(prices, samples),
+        *turned_round(prices, samples),
+    ]
     report("virtual over real time, within 0.75 to 1.33", results)
 
 
-def fit(samples: Sequence[Sample], default_ps: Sequence[int]) -> OperationPrices:
-    """Fit the prices of units, and what belongs to a size, in turns; none is below zero."""
-    took = np.array([sample.call_seconds for sample in samples])
-    counts = np.array([_counts(sample) for sample in samples])
-    at = np.array([sample.size for sample in samples])
-    sizes = np.unique(at)
-    call, factor = np.zeros(len(sizes)), np.ones(len(sizes))
-    for _ in range(_ROUNDS):
-        place = np.searchsorted(sizes, at)
-        scaled, rest = counts * factor[place, None], took - call[place]
-        units = _fit_units(scaled / took[:, None], rest / took, default_ps)
-        other = counts @ units
-        for size, _ in enumerate(sizes):
-            mine = place == size
-            rows = np.column_stack([np.ones(mine.sum()), other[mine]]) / took[mine, None]
-            call[size], factor[size] = nnls(rows, np.ones(len(rows)))[0]
-    return OperationPrices(sizes=sizes, call=call, factor=factor, units=units)
-
-
 def within(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> Iterator[Result]:
-    """Yield for each operation, and for all, the share of samples that prices predict well."""
-    for name in (*dict.fromkeys(sample.name for sample in samples), "all"):
+    """Yield for each step, and for all, the share of samples that prices predict well."""
+    for name in (*dict.fromkeys(sample.step.name for sample in samples), "all"):
         shares, notes = [], []
         for kind, predict in prices.items():
-            ratios = [predict(s) / s.call_seconds for s in samples if name in (s.name, "all")]
+            ratios = [predict(s) / s.call_seconds for s in samples if name in (s.step.name, "all")]
             shares.append(sum(_LEAST <= ratio <= _MOST for ratio in ratios) / len(ratios))
             notes.append(f"{kind} {shares[-1]:.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
         yield Result.of(name, shares[-1:], unit="", note="; ".join(notes))
@@ -140,7 +102,8 @@ def ordered(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> Iterato
         cases: dict[tuple[str, int, int], list[Sample]] = defaultdict(list)
         for sample in samples:
             if sample.structure in names:
-                cases[sample.step, sample.size, sample.batch].append(sample)
+                operation = sample.step.name.partition(".")[2]
+                cases[operation, sample.step.size, sample.step.rows].append(sample)
         pairs = [
             sorted(pair, key=lambda sample: sample.call_seconds)
             for case in cases.values()
@@ -155,19 +118,27 @@ def ordered(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> Iterato
         yield Result.of(f"{structures}: order", shares[-1:], unit="", note="; ".join(notes))
 
 
-def _counts(sample: Sample) -> np.ndarray:
-    """Return the tuples of a call, and the units of work that it counted on average."""
-    return np.array([sample.batch, *(count / sample.calls for count in sample.work[:-1])])
+def turned_round(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> Iterator[Result]:
+    """Yield for some pairs of steps, at a size, what one takes over the other: really, and priced.
+
+    It is in calls of the most tuples that were measured.
+    """
+    for one, other, size in _INVERSIONS:
+        at = {
+            name: max((s for s in samples if s.step[::2] == (name, size)), key=_rows, default=None)
+            for name in (one, other)
+        }
+        left, right = at.values()
+        if left is None or right is None:
+            continue
+        real = left.call_seconds / right.call_seconds
+        notes = (f"{kind} {predict(left) / predict(right):.2f}" for kind, predict in prices.items())
+        name = f"{one} over {other}, {size:,}"
+        yield Result.of(name, [real], unit="", note=f"real; priced by {', by '.join(notes)}")
 
 
-def _fit_units(rows: np.ndarray, wanted: np.ndarray, default_ps: Sequence[int]) -> np.ndarray:
-    """Return the prices of a tuple, and of each unit of work, in seconds."""
-    default = np.array([1e-12, *(ps / 1e12 for ps in default_ps[:-1])])
-    pull = np.diag(_PULL / default)[1:]  # a tuple has no price in the default profile
-    rows, wanted = np.vstack([rows, pull]), np.append(wanted, np.full(len(pull), _PULL))
-    scale = np.maximum(np.linalg.norm(rows, axis=0), 1e-30)
-    prices, _ = nnls(rows / scale, np.maximum(wanted, 0))
-    return np.asarray(prices / scale)
+def _rows(sample: Sample) -> int:
+    return sample.step.rows
 
 
 if __name__ == "__main__":

@@ -56,6 +56,25 @@ class Work(NamedTuple):
         return cls._make(counters.tolist())
 
 
+@storable
+class Step(NamedTuple):
+    """One call of an operation of a structure: what its work costs depends on all three.
+
+    Attributes
+    ----------
+    name
+        Structure and operation, as a cost profile names them: ``hash.probe``.
+    rows
+        Tuples of the call.
+    size
+        Tuples in the structure; of several that are probed together, in all of them.
+    """
+
+    name: str
+    rows: int
+    size: int
+
+
 COUNTERS = Work._fields
 """The order in which kernels write their int64 counters."""
 COMPARISONS, INSERTS, MOVES, BITS, BYTES_COPIED, MATCHES, ATOMICS, ELAPSED_NS = range(len(COUNTERS))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from netsim.cost import CostProfile, load_profile
 from scenarios.calibration import fit
 from scenarios.calibration.fidelity import Prediction, predict
 from scenarios.calibration.live_runs import Watched, calibration_plans, watch
+from scenarios.calibration.structures import calibrate_structures, machine
 from scenarios.calibration.window_joins import append_times, calibrate_window_joins
 from scenarios.many_runs import Preparation
 from scenarios.observer import SILENT, Observer
@@ -50,7 +50,11 @@ class Calibration:
         """Everything as plain data, as ``--json`` prints it."""
         errors = [abs(prediction.throughput_error) for prediction in self.predictions]
         return {
-            "profile": asdict(self.profile),
+            "profile": {name: getattr(self.profile, name) for name in ("name", *fit.COSTS)},
+            "structures": {
+                name: cost.written(self.profile.unit_ps)
+                for name, cost in sorted(self.profile.structures.items())
+            },
             "path": str(self.path),
             "predictions": [prediction.as_json() for prediction in self.predictions],
             "median_throughput_error": statistics.median(errors) if errors else None,
@@ -60,19 +64,26 @@ class Calibration:
 def calibrate(
     out: str | Path = "calibrated.toml",
     *,
+    live: bool = True,
     validate: bool = False,
     profile: str | Path | None = None,
     topologies: Sequence[str] = (),
     rows: int = 20_000,
     processes: int = 2,
+    passes: int = 2,
     observer: Observer = SILENT,
 ) -> Calibration:
-    """Measure a cost profile from live runs on Ray, and write it to *out*.
+    """Measure a cost profile on this machine, and write it to *out*.
+
+    Every structure is measured by itself, operation by operation (minutes), and every system in
+    live runs on Ray.
 
     Parameters
     ----------
     out
         TOML file for the profile, for ``profile=`` of `joinsim.run`.
+    live
+        Whether to run the systems; else messages cost what they do in the default profile.
     validate
         Whether to compare what it predicts with live runs.
     profile
@@ -81,6 +92,9 @@ def calibrate(
         The systems to run; by default all.
     rows, processes
         Tuples of each stream, and Ray processes of the live runs.
+    passes
+        How often each structure is measured; the least time counts. With 0 none is: they cost what
+        they do in the default profile.
     observer
         Shows what is being done; by default nothing is shown.
 
@@ -105,32 +119,45 @@ def calibrate(
     used = None if path is None else _read(path)
     names = [find_topology(name).name for name in topologies] or list(TOPOLOGIES)
     watched, operators = Watched(), None
-    if used is None or validate:
+    live = live and used is None
+    if used is None:
+        default = load_profile()
+        if passes:
+            note = observer.note
+            note("structures, operation by operation: minutes")
+            costs = calibrate_structures(default.unit_ps, passes=passes, note=note)
+            default = replace(default, name="calibrated", structures=costs)
+        operators = fit.Calibrated(base=default, machine=machine())
+    if live or validate:
         with observer.preparing() as progress:
             jobs = list(calibration_plans(rows, Preparation(progress), topologies=names))
         watched = watch(
             jobs,
             processes=processes,
-            observing=used is None,
+            observing=live,
             measuring=validate,
             note=observer.note,
         )
-    if used is None:
-        operators = fit.fit(watched.operators, watched.carried)
-        fit.write_profile(
-            operators,
-            out,
-            f"Measured on {platform.machine()} by `joinsim calibrate` from {watched.runs} live "
-            f"runs of {2 * rows:,} tuples; operators off by "
-            f"{fit.misfit(operators, watched.operators):.0%} in the median. Picoseconds.",
-        )
-        if Ibwj.name in names:
+    if operators is None:
+        assert used is not None
+    else:
+        comment = "Measured by `joinsim calibrate`. Picoseconds."
+        if live:
+            fitted = fit.fit(watched.operators, watched.carried, operators.base.structures)
+            operators = replace(fitted, machine=operators.machine)
+            comment = (
+                f"Measured by `joinsim calibrate`, with {watched.runs} live runs of {2 * rows:,} "
+                f"tuples; operators off by {fit.misfit(operators, watched.operators):.0%} in the "
+                "median. Picoseconds."
+            )
+        fit.write_profile(operators, out, comment)
+        if live and Ibwj.name in names:
             observer.note("window joins over every index, windows of 2^12 to 2^22: minutes")
             append_times(calibrate_window_joins(), out)
         used = operators.base
     written = path or out
     predictions = [
-        predict(plan, live, profile=written, processes=processes) for plan, live in watched.live
+        predict(plan, speed, profile=written, processes=processes) for plan, speed in watched.live
     ]
     return Calibration(
         profile=used, path=written, operators=operators, predictions=tuple(predictions)

@@ -384,6 +384,10 @@ def plan(
 
 @app.command()
 def calibrate(
+    live: Annotated[
+        bool,
+        typer.Option(help="Also run every system on Ray, for what messages and operators cost."),
+    ] = True,
     validate: Annotated[
         bool, typer.Option("--validate", help="Compare what it predicts with live runs on Ray.")
     ] = False,
@@ -393,6 +397,10 @@ def calibrate(
     topologies: Topologies = None,
     rows: Annotated[int, typer.Option(min=1_000, help="Tuples of each stream.")] = 20_000,
     processes: Annotated[int, typer.Option(min=1, help="Ray processes of live runs.")] = 2,
+    passes: Annotated[
+        int,
+        typer.Option(min=0, help="Measure each structure so often; 0: take the default prices."),
+    ] = 2,
     out: Annotated[Path, typer.Option(help="TOML file to write the profile to.")] = Path(
         "calibrated.toml"
     ),
@@ -400,20 +408,29 @@ def calibrate(
 ) -> None:
     """Measure on this machine what work costs, for runs in virtual time."""
     import joinsim
-    from scenarios.terminal.views import show_operators, show_predictions, show_profile
+    from scenarios.terminal.views import (
+        show_operators,
+        show_predictions,
+        show_profile,
+        show_structures,
+    )
 
     terminal = _terminal(json_output)
     calibration = joinsim.calibrate(
         out,
+        live=live,
         validate=validate,
         profile=profile,
         topologies=_names(topologies),
         rows=rows,
         processes=processes,
+        passes=passes,
         observer=terminal,
     )
     if calibration.operators is not None:
-        show_operators(terminal.out, calibration.operators)
+        if calibration.operators.transport is not None:
+            show_operators(terminal.out, calibration.operators)
+        show_structures(terminal.out, calibration.operators.base)
     show_profile(terminal.out, calibration.profile, calibration.path)
     if validate:
         show_predictions(terminal.out, calibration.predictions)

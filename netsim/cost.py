@@ -1,8 +1,11 @@
 """What work costs in virtual time: counters times a cost profile.
 
-The units of work are the same everywhere, but not what surrounds them: one operator spends most of
-its time in its counted work, another in the code around it, by message or by tuple. So a calibrated
-profile also has the costs of each operator of each system (`OperatorProfile`), and of transport: a
+A unit of work does not cost the same in every structure: where a step of one is known, its work is
+priced as was measured of that operation of that structure, at its size (`netsim.structures`). The
+prices of units are for all other work.
+
+What surrounds the work differs, too, between operators. So a profile that was calibrated by live
+runs also has the costs of each operator of each system (`OperatorProfile`), and of transport: a
 message that stays within its process is handed over as it is; one that leaves it costs its sender
 about as much as its receiver.
 """
@@ -10,12 +13,13 @@ about as much as its receiver.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from joins.work import Work
+from joins.work import Step, Work
+from netsim.structures import StructureCost
 
 PROFILES = Path(__file__).parent / "profiles"
 
@@ -24,14 +28,10 @@ TRANSPORT, OPERATORS = "transport", "operators"
 WINDOW_JOINS = "window_joins"
 """Key of what window joins take on the machine that the profile was measured on."""
 
-GROUPS = {
-    "search_percent": ("comparison_ps", "insert_ps", "move_ps", "atomic_ps"),
-    "bits_percent": ("bit_ps", "copied_byte_ps"),
-    "matches_percent": ("match_ps",),
-}
-"""Which units of work an operator has one factor for. Their prices differ between operators by more
-than one factor: a comparison in a vector from one along pointers, a match that is counted
-from one that is mispredicted, listed and sent on."""
+MACHINE = "machine"
+"""Key of what a profile was measured on."""
+STRUCTURES = "structures"
+"""Key of the prices of structures, by operation; or the name of a profile that has them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +51,8 @@ class CostProfile:
         Receiving one tuple, one byte.
     comparison_ps, insert_ps, move_ps, bit_ps, copied_byte_ps, match_ps, atomic_ps
         One unit of the counter of that name in `joins.work.Work`.
+    structures
+        By the name of a `joins.work.Step` what it costs.
     """
 
     name: str
@@ -64,12 +66,15 @@ class CostProfile:
     copied_byte_ps: int
     match_ps: int
     atomic_ps: int
+    structures: Mapping[str, StructureCost] = field(default_factory=dict, repr=False)
 
     charges_senders: ClassVar[bool] = False
     """Whether `sent_ns` can be more than 0."""
 
     def __post_init__(self) -> None:
-        for cost in fields(self)[1:]:
+        for cost in fields(self):
+            if cost.name in ("name", STRUCTURES):
+                continue
             value = getattr(self, cost.name)
             if not isinstance(value, int) or value < 0:
                 raise ValueError(
@@ -91,7 +96,7 @@ class CostProfile:
 
     def work_ns(self, work: Work) -> int:
         """Return what *work* costs on top of the floor, in nanoseconds."""
-        return (
+        ps = (
             work.comparisons * self.comparison_ps
             + work.inserts * self.insert_ps
             + work.moves * self.move_ps
@@ -99,7 +104,32 @@ class CostProfile:
             + work.bytes_copied * self.copied_byte_ps
             + work.matches * self.match_ps
             + work.atomics * self.atomic_ps
-        ) // 1000 + work.elapsed_ns
+        )
+        return self._scaled(ps) // 1000 + work.elapsed_ns
+
+    def _scaled(self, ps: int) -> int:
+        """Return what this profile makes of the prices of work that structures and units have."""
+        return ps
+
+    def steps_ns(self, steps: Sequence[tuple[Step, Work]], other: Work) -> int:
+        """Return what *steps* and *other* work cost on top of the floor, in nanoseconds."""
+        ps = 0
+        for step, work in steps:
+            cost = self.structures.get(step.name)
+            if cost is None:
+                other += work
+            else:
+                ps += cost.work_ps(step, work)
+        return self.work_ns(other) + self._scaled(ps) // 1000
+
+    def units_of(self, name: str, size: int) -> tuple[int, ...]:
+        """Return what one unit of each counter costs in a step, in the order of `COUNTERS`.
+
+        It is for a machine that prices parts of a step by itself, in a structure of that *size*
+        and long calls. An insertion costs what belongs to a tuple, too.
+        """
+        cost = self.structures.get(name)
+        return self.unit_ps if cost is None else (*cost.units_at(size), 1000)
 
     @property
     def unit_ps(self) -> tuple[int, ...]:
@@ -123,13 +153,30 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
     """
     path = profile_path(name_or_path)
     values = tomllib.loads(path.read_text())
-    for key in (TRANSPORT, OPERATORS, WINDOW_JOINS):
+    for key in (TRANSPORT, OPERATORS, WINDOW_JOINS, MACHINE):
         values.pop(key, None)
+    structures = values.pop(STRUCTURES, {})
     try:
-        return CostProfile(**{"name": path.stem, **values})
+        profile = CostProfile(**{"name": path.stem, **values})
     except TypeError as error:
         allowed = ", ".join(f.name for f in fields(CostProfile))
         raise ValueError(f"{path}: {error}; a cost profile has the keys {allowed}") from None
+    if isinstance(structures, str):
+        return replace(profile, structures=load_profile(structures).structures)
+    return replace(profile, structures=_read_structures(structures, profile, path))
+
+
+def _read_structures(
+    values: Mapping[str, Any], profile: CostProfile, path: Path
+) -> dict[str, StructureCost]:
+    costs = {}
+    for name, cost in values.items():
+        try:
+            costs[name] = StructureCost.read(cost, profile.unit_ps)
+        except (KeyError, TypeError, ValueError) as error:
+            advice = "joinsim calibrate measures it anew"
+            raise ValueError(f"{path}: {STRUCTURES}.{name}: {error}; {advice}") from None
+    return costs
 
 
 def profile_path(name_or_path: str | Path) -> Path:
@@ -172,15 +219,13 @@ class OperatorCost:
         Each message or timer, picoseconds.
     row_ps
         Each tuple that it receives or, as a source, sends.
-    search_percent, bits_percent, matches_percent
-        Its work, in percent of the prices of the units in each of the `GROUPS`.
+    work_percent
+        Its work, in percent of what it costs by structures and units.
     """
 
     message_ps: int
     row_ps: int
-    search_percent: int
-    bits_percent: int
-    matches_percent: int
+    work_percent: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,34 +238,34 @@ class OperatorProfile(CostProfile):
         See `Transport`; receiving includes what the operator itself costs a message.
     sent_row_ps
         Each tuple that it sends as a source.
+    work_percent
+        See `OperatorCost`.
     """
 
     local_message_ps: int
     sent_message_ps: int
     sent_byte_ps: int
     sent_row_ps: int
+    work_percent: int
 
     charges_senders: ClassVar[bool] = True
 
     @classmethod
     def of(cls, base: CostProfile, transport: Transport, cost: OperatorCost) -> OperatorProfile:
         """Return *base* as it is for an operator of *cost*."""
-        units = {
-            unit: getattr(base, unit) * getattr(cost, group) // 100
-            for group, members in GROUPS.items()
-            for unit in members
+        changed = {
+            "message_ps": base.message_ps + cost.message_ps,
+            "row_ps": base.row_ps + cost.row_ps,
+            "local_message_ps": transport.local_message_ps + cost.message_ps,
+            "sent_message_ps": transport.sent_message_ps,
+            "sent_byte_ps": transport.sent_byte_ps,
+            "sent_row_ps": cost.row_ps,
+            "work_percent": cost.work_percent,
         }
-        return cls(
-            name=base.name,
-            message_ps=base.message_ps + cost.message_ps,
-            row_ps=base.row_ps + cost.row_ps,
-            byte_ps=base.byte_ps,
-            local_message_ps=transport.local_message_ps + cost.message_ps,
-            sent_message_ps=transport.sent_message_ps,
-            sent_byte_ps=transport.sent_byte_ps,
-            sent_row_ps=cost.row_ps,
-            **units,
-        )
+        return cls(**{one.name: getattr(base, one.name) for one in fields(base)} | changed)
+
+    def _scaled(self, ps: int) -> int:
+        return ps * self.work_percent // 100
 
     def local_ns(self, rows: int, nbytes: int) -> int:
         """Return the least that a message from the same site costs to receive."""

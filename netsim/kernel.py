@@ -401,6 +401,8 @@ class Kernel:
         letter.reply = reply = self._reply(letter.ticket)
         profile = node.profile
         extra_ns = 0 if reply.work is NO_WORK else profile.work_ns(reply.work)
+        if reply.steps:
+            extra_ns = profile.steps_ns(reply.steps, reply.work)
         if profile.charges_senders:
             extra_ns += self._sending_ns(node, reply.sends)
         if extra_ns:
@@ -415,7 +417,7 @@ class Kernel:
         """
         while self._unfetched:
             reply = self._reply(self._unfetched.popleft())
-            if reply.sends or reply.timers or reply.work != NO_WORK:
+            if reply.sends or reply.timers or reply.steps or reply.work != NO_WORK:
                 raise ValueError("an actor declared to only emit asked for something else")
             self._collect(reply.emitted)
         self._unfetched_bytes = 0

@@ -23,6 +23,7 @@ from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
 from topologies import Topology, find_topology
 from topologies.actor_graph import ActorGraph
+from topologies.assumptions import assumptions_of
 from topologies.topology import Job
 
 
@@ -92,6 +93,14 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         """Remarks on parameters that are allowed, but say less than they seem to."""
         return self.topology.notes(self.job(pairs=False), self.parameters)
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What virtual time assumes of the run, a sentence each; nothing where it is live."""
+        if self.config.clock == "live":
+            return []
+        known = assumptions_of(self.topology.name, self.config.profile, self.parameters)
+        return [str(one) for one in known]
 
     @property
     def rehearsal(self) -> tuple[Topology[Any], Any, Job]:

@@ -31,7 +31,6 @@ from joins.indexes.pim_tree.forest import inner_levels
 from joins.indexes.pim_tree.index import WIDTH
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, SHARED_MERGE_RATIO
 from joins.window_join.registry import SHARED, IndexName, Making
-from joins.window_join.schedulers import SHARED_CORE_PERCENT
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
 
@@ -92,6 +91,19 @@ def making_of(parameters: IbwjParameters) -> Making:
     )
 
 
+def _unit_ps(job: Job, index: IndexName) -> tuple[int, ...]:
+    """Return what a unit of work takes a core that shares *index*, at the size of the windows.
+
+    Each tuple is inserted once: the price of an insertion includes that of a tuple.
+    """
+    windows = job.query.windows
+    tuples = max(
+        window.length if window.kind == "count" else file.tuples
+        for window, file in zip(windows * 2, job.files, strict=False)
+    )
+    return job.profile.units_of(f"ibwj_shared_{index}.join", tuples)
+
+
 class Ibwj(Topology[IbwjParameters]):
     """One machine, an index per window, cores that share it."""
 
@@ -114,7 +126,7 @@ class Ibwj(Topology[IbwjParameters]):
         cores = os.cpu_count() if job.live else p.cores
         if cores is not None and p.threads > cores:
             note = f"{p.threads} threads on {cores} cores: they share them"
-            gain = f", and do {SHARED_CORE_PERCENT - 100} % more than {cores} threads would"
+            gain = ", and gain nothing by it, as no hyper-threading is simulated"
             notes.append(note + ("" if job.live else gain))
         longest = max((w.length for w in job.query.windows if w.kind == "count"), default=None)
         if p.index == "pim_tree" and longest is not None:
@@ -145,7 +157,7 @@ class Ibwj(Topology[IbwjParameters]):
             Machine,
             **job.join,
             making=making_of(p),
-            unit_ps=None if job.live else job.profile.unit_ps,
+            unit_ps=None if job.live else _unit_ps(job, p.index),
             pairs=job.pairs,
         )
         graph.connect(source, "out", machine)

@@ -13,7 +13,7 @@ from actors.protocol import ActorError, ActorSpec, Message, Payload, Reply, Sent
 from actors.state import from_bytes, to_bytes
 from joins.errors import JoinsimError
 from joins.state import array_bytes
-from joins.work import NO_WORK, Work
+from joins.work import NO_WORK, Step, Work
 
 
 class RecordingContext:
@@ -49,10 +49,13 @@ class RecordingContext:
         """Record a timer."""
         self._reply.timers.append((at, name))
 
-    def charge(self, work: Work) -> None:
+    def charge(self, work: Work, step: Step | None = None) -> None:
         """Add *work* to the record."""
-        before = self._reply.work
-        self._reply.work = work if before is NO_WORK else before + work
+        reply = self._reply
+        if step is not None:
+            reply.steps = [*reply.steps, (step, work)]
+        else:
+            reply.work = work if reply.work is NO_WORK else reply.work + work
 
     def emit(self, results: Any) -> None:
         """Record results that leave the system."""

@@ -20,7 +20,7 @@ from actors.hosting.inline import Cell
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes
 from actors.protocol import ActorSpec, Reply, Sent, Wiring
-from joins.work import NO_WORK, Work
+from joins.work import NO_WORK, Step, Work
 
 Handle = int
 """How a payload is named: its serial in the process that made it, and above that the process."""
@@ -32,8 +32,8 @@ Letter = list[Any]
 lists of plain values: so many of them travel that the records they stand for would take longer."""
 
 Answer = list[Any]
-"""Ticket, then what followed from the letter: work, sends, timers, results; and the peak memory of
-the process in bytes."""
+"""Ticket, then what followed from the letter: work, sends, timers, results, steps with their work;
+and the peak memory of the process in bytes."""
 
 
 @dataclass(slots=True)
@@ -118,13 +118,14 @@ class ProcessHost:
 
 def read_answer(answer: Answer) -> tuple[int, Reply, int]:
     """Return the ticket, what followed from the letter, and the peak memory."""
-    ticket, work, sends, timers, emitted, peak = answer
+    ticket, work, sends, timers, emitted, steps, peak = answer
     sent = [
         Sent(port, tuple(receivers), handle, nbytes, rows, (first, last))
         for port, receivers, handle, nbytes, rows, first, last in sends
     ]
     timed = [(at, name) for at, name in timers]
-    return ticket, Reply(Work(*work) if work else NO_WORK, sent, timed, emitted), peak
+    worked = [(Step(*step), Work(*of_step)) for step, of_step in steps]
+    return ticket, Reply(Work(*work) if work else NO_WORK, sent, timed, emitted, worked), peak
 
 
 def _write_answer(ticket: int, reply: Reply) -> Answer:
@@ -133,7 +134,9 @@ def _write_answer(ticket: int, reply: Reply) -> Answer:
         [sent.port, list(sent.receivers), sent.handle, sent.nbytes, sent.rows, *sent.span]
         for sent in reply.sends
     ]
-    return [ticket, work, sends, list(map(list, reply.timers)), reply.emitted, peak_bytes()]
+    steps = [[list(step), list(of_step)] for step, of_step in reply.steps]
+    timers = list(map(list, reply.timers))
+    return [ticket, work, sends, timers, reply.emitted, steps, peak_bytes()]
 
 
 def serve(

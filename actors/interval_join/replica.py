@@ -16,6 +16,7 @@ from joins.hashing import partition
 from joins.interval_join import IntervalJoin
 from joins.queries.query import JoinQuery
 from joins.state import Stateful
+from joins.work import Step
 
 Order = Literal["ordered", "naive"]
 
@@ -218,7 +219,8 @@ class Replica(Actor):
         joined = self._join.join(
             stream, data.batch, own, watermark=watermark, low_watermark=low, enumerate=self._pairs
         )
-        context.charge(joined.work)
+        step = Step("interval_join.join", len(data), len(self._join))
+        context.charge(joined.work, step)
         if key is not None and tuples.key_watermark is not None:
             self._watermarks.advance_key(tuples.channel, key, tuples.key_watermark)
         return Found(joined.matches, data.born_ns[joined.row], tuples.span)

@@ -16,7 +16,7 @@ from joins.hashing import partition
 from joins.interval_join import IntervalJoin
 from joins.key_splitting import add_counts, split_keys
 from joins.queries.query import JoinQuery
-from joins.work import Work
+from joins.work import Step, Work
 
 
 class ShownTuples(Tuples):
@@ -43,6 +43,8 @@ class ThreadShare(Payload):
         The pairs of its tuples.
     tuples
         How many it takes from its queue.
+    stored
+        How many tuples all threads store.
     work
         Probing and storing them, and looking into the parts of other threads.
     span
@@ -51,6 +53,7 @@ class ThreadShare(Payload):
 
     found: Found
     tuples: int
+    stored: int
     work: Work
     span: tuple[int, int]
 
@@ -147,7 +150,8 @@ class SharedMemory(Actor):
             stored = self._join.store(stream, share.batch, watermark=low, low_watermark=low)
             work = joined.work + stored + self._sharing(len(rows), int(others[rows].sum()))
             found = Found(joined.matches, share.born_ns[joined.row], share.span)
-            context.send("threads", ThreadShare(found, len(rows), work, share.span), to=number)
+            part = ThreadShare(found, len(rows), len(self._join), work, share.span)
+            context.send("threads", part, to=number)
 
     def _threads_of(self, data: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return per tuple the thread that takes it, and how many others its team has."""
@@ -191,5 +195,5 @@ class Thread(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Do the thread's share of one message."""
         share: ThreadShare = message.payload
-        context.charge(share.work)
+        context.charge(share.work, Step("interval_join.shared", share.tuples, share.stored))
         send_answers([share.found], context)

@@ -186,7 +186,8 @@ class Mirror(Stateful):
         """Catch up with a worker, and send its answer on as tuples."""
         commands = self._sent.pop((feedback.worker, feedback.number))
         subwindows = self._workers[feedback.worker]
-        context.charge(subwindows.insert(commands))
+        for work, step in subwindows.insert(commands):
+            context.charge(work, step)
         found = []
         for stream, (part, result) in enumerate(zip(commands.probe, feedback.results, strict=True)):
             if len(part):

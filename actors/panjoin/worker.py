@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -26,11 +26,11 @@ from joins.indexes.panjoin.subwindow import (
     SubwindowShape,
     probe_subwindows,
 )
-from joins.matches import Matches
+from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Band, Condition
 from joins.queries.query import JoinQuery
 from joins.state import Stateful
-from joins.work import NO_WORK, Work
+from joins.work import NO_WORK, Step, Work
 
 ResultsTo = Literal["sink", "manager"]
 
@@ -126,9 +126,9 @@ class WorkerSubwindows(Stateful):
         self._kinds = kinds
         self._subwindows: list[dict[int, Subwindow]] = [{} for _ in shapes]
 
-    def insert(self, commands: Commands) -> Work:
-        """Create and insert as *commands* say."""
-        work = NO_WORK
+    def insert(self, commands: Commands) -> list[tuple[Work, Step]]:
+        """Create and insert as *commands* say; return what each step of it cost."""
+        steps = []
         for insert in commands.insert:
             subwindows, create = self._subwindows[insert.stream], insert.create
             if create is not None and create.structure in self._kinds:
@@ -140,10 +140,11 @@ class WorkerSubwindows(Stateful):
                 )
             subwindow = subwindows.get(insert.number)
             if subwindow is not None:
-                work += self._insert(subwindow, insert)
+                work, size = self._insert(subwindow, insert), len(subwindow)
+                steps.append((work, Step(f"{subwindow.kind}.insert", len(insert), size)))
                 if insert.fills:
-                    work += subwindow.seal()
-        return work
+                    steps.append((subwindow.seal(), Step(f"{subwindow.kind}.seal", size, size)))
+        return steps
 
     def _insert(self, subwindow: Subwindow, insert: Insert) -> Work:
         columns = self._query.stored_columns(insert.stream, insert.batch)
@@ -208,11 +209,14 @@ class Worker(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Execute the manager's commands about one batch."""
         commands: Commands = message.payload
-        work = self._subwindows.insert(commands)
+        steps = self._subwindows.insert(commands)
         if self._accelerator is not None:
             inserted = sum(map(len, commands.insert))
-            work = self._accelerator.insertion_time(inserted, work)
-        context.charge(work)
+            work = sum((work for work, _ in steps), NO_WORK)
+            context.charge(self._accelerator.insertion_time(inserted, work))
+        else:
+            for work, step in steps:
+                context.charge(work, step)
         results: tuple[Result, ...] = ()
         if self._results == "sink":
             totals = self._answer(commands, context)
@@ -246,14 +250,14 @@ class Worker(Actor):
     def _find(
         self, stream: int, part: Probes, subwindows: list[Subwindow], context: Context
     ) -> Matches:
-        found = probe_subwindows(
-            subwindows,
-            self._query.ranges(stream, part),
-            enumerate=self._pairs,
-            threads=self._threads,
-        )
-        context.charge(found.work)
-        return found.of(stream, part.batch.id)
+        ranges = self._query.ranges(stream, part)
+        results = []
+        for kind, alike in _by_kind(subwindows):
+            found = probe_subwindows(alike, ranges, enumerate=self._pairs, threads=self._threads)
+            step = Step(f"{kind}.probe", len(part) * len(alike), sum(map(len, alike)))
+            context.charge(found.work, step)
+            results.append(found)
+        return ProbeResult.sum(results).of(stream, part.batch.id)
 
     def _search(self, stream: int, part: Probes, context: Context) -> Result:
         """Answer with records where the structure is sorted, with matches where it is not."""
@@ -267,7 +271,9 @@ class Worker(Actor):
                 records[number], work = subwindow.bi_sort.find_records([ranges])
                 if self._accelerator is not None:
                     work = self._accelerator.probing_time(subwindow.bi_sort, records[number])
-                context.charge(work)
+                    context.charge(work)
+                else:
+                    context.charge(work, Step("bi_sort.find", len(part), len(subwindow)))
             else:
                 others.append(subwindow)
         matches = self._find(stream, part, others, context) if others else None
@@ -284,7 +290,7 @@ class OutOfOrderSubwindows(WorkerSubwindows):
 
     subwindow_type = OutOfOrderSubwindow
 
-    def insert(self, commands: Commands) -> Work:
+    def insert(self, commands: Commands) -> list[tuple[Work, Step]]:
         """Create and insert as *commands* say, as a new batch."""
         for subwindows in self._subwindows:
             for subwindow in subwindows.values():
@@ -326,7 +332,7 @@ class OutOfOrderWorker(Worker):
             found, work = _timed(subwindow).find_candidates(
                 ranges, part.start, part.stop, self._threads
             )
-            context.charge(work)
+            context.charge(work, Step(f"{subwindow.kind}.probe", len(part), len(subwindow)))
             candidates += found
         return self._event_time.of(
             stream,
@@ -335,6 +341,12 @@ class OutOfOrderWorker(Worker):
             Candidates.concat(candidates),
             enumerate=self._pairs,
         )
+
+
+def _by_kind(subwindows: Sequence[Subwindow]) -> list[tuple[str, list[Subwindow]]]:
+    """Return the *subwindows* of each kind, at least one kind."""
+    kinds = dict.fromkeys(subwindow.kind for subwindow in subwindows) or {"bi_sort": None}
+    return [(kind, [one for one in subwindows if one.kind == kind]) for kind in kinds]
 
 
 def _timed(subwindow: Subwindow) -> OutOfOrderSubwindow:

@@ -33,7 +33,7 @@ from joins.matches import ProbeResult
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window
 from joins.state import Stateful, storable
-from joins.work import COUNTERS, NO_WORK, Work
+from joins.work import COUNTERS, Step, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class PermutationPE(Actor):
         arrays = []
         for predicate in range(1, self._predicates):
             array, work = permutation(lead, fields[predicate], first=run.first)
-            context.charge(work)
+            context.charge(work, Step("order_arrays.permutation", len(lead), len(lead)))
             arrays.append(array)
         pes = len(context.peers("po_join"))
         home = run.epoch % pes
@@ -387,7 +387,7 @@ class Assembly:
         """Return whether every array is here."""
         return len(self.offsets) == predicates and len(self.permutations) == streams
 
-    def seal(self, epoch: int, structure: str) -> tuple[Sealed, Work]:
+    def seal(self, epoch: int, structure: str) -> Sealed:
         """Build *structure*, a key of `SEGMENTS`, for every stream."""
         by_predicate = [arrays for _, arrays in sorted(self.offsets.items())]
         segments = tuple(
@@ -401,8 +401,7 @@ class Assembly:
         )
         offsets = [arrays.offsets for arrays in by_predicate]
         known = tuple(array for array in offsets if array is not None)
-        sealed = Sealed(epoch, segments, known if len(known) == len(offsets) else None)
-        return sealed, sum((segment.work for segment in segments), NO_WORK)
+        return Sealed(epoch, segments, known if len(known) == len(offsets) else None)
 
 
 class PoJoinPE(Actor):
@@ -491,8 +490,10 @@ class PoJoinPE(Actor):
         ):
             return
         del self._assembling[epoch]
-        sealed, work = assembly.seal(epoch, self._immutable)
-        context.charge(work)
+        sealed = assembly.seal(epoch, self._immutable)
+        for segment in sealed.segments:
+            step = Step(f"{self._immutable}.seal", len(segment), len(segment))
+            context.charge(segment.work, step)
         self._sealed.append(sealed)
         # Queued tuples saw the epoch whole, whatever has expired since.
         queue = self._queues.pop(epoch)
@@ -515,7 +516,10 @@ class PoJoinPE(Actor):
                 continue
             part = Probes.concat(parts)
             results = self._find(structures[stored], part, stream)
-            context.charge(busiest([one.work for one in results], self._threads))
+            size = sum(len(sealed.segments[stored]) for sealed in structures[stored])
+            step = Step(f"{self._immutable}.probe", len(part), size)
+            for work in busiest([one.work for one in results], self._threads):
+                context.charge(work, step)
             matches = ProbeResult.sum(results).of(stream, part.batch.id)
             for i, of_part in enumerate(matches.split(rows)):
                 answers[i].append(Found(of_part, parts[i].born_ns, queue[i].span))
@@ -553,17 +557,17 @@ class PoJoinPE(Actor):
         self._sealed = [sealed for sealed in self._sealed if sealed.epoch in alive]
 
 
-def busiest(works: Sequence[Work], threads: int) -> Work:
-    """Return what the busiest of *threads* does when each takes the next of *works* as it is free.
+def busiest(works: Sequence[Work], threads: int) -> list[Work]:
+    """Return which *works* the busiest thread does when each takes the next one as it is free.
 
     In Algorithm 4 threads take the segments of the list one by one, under a lock. The result is the
     time until the last thread is done, on a machine with a core for each; which thread is free
     first follows from counted operations, all taken as equally long.
     """
-    shares = [NO_WORK] * min(threads, len(works))
+    shares: list[list[Work]] = [[] for _ in range(min(threads, len(works)))]
     spent = [0] * len(shares)
     for work in works:
         free = spent.index(min(spent))
-        shares[free] += work
+        shares[free].append(work)
         spent[free] += sum(getattr(work, counter) for counter in COUNTERS)
     return shares[spent.index(max(spent))]

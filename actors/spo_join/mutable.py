@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.state import Stateful
-from joins.work import Work
+from joins.work import Step, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Rows(Payload, ABC):
     born_ns: np.ndarray
 
     frame_bytes = 0
+    probing: ClassVar[str]
+    """The name of a probe's `Step`."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -68,6 +70,11 @@ class Rows(Payload, ABC):
     def intersect(cls, parts: Sequence[Any], *, enumerate: bool) -> ProbeResult:
         """Find row by row what all *parts* (one per predicate) have in common."""
 
+    @classmethod
+    @abstractmethod
+    def intersecting(cls, parts: Sequence[Any]) -> Step:
+        """Return the step that intersecting *parts* is."""
+
 
 @dataclass(frozen=True, slots=True)
 class BitRows(Rows):
@@ -85,6 +92,7 @@ class BitRows(Rows):
     words: np.ndarray
 
     bytes_of = ("ids", "words")
+    probing = "predicate_tree.mark"
 
     @classmethod
     def probe(
@@ -114,6 +122,11 @@ class BitRows(Rows):
         result = read_matches(words, base=parts[0].base, enumerate=enumerate)
         return replace(result, work=work + result.work)
 
+    @classmethod
+    def intersecting(cls, parts: Sequence[BitRows]) -> Step:
+        """Return the step: its size is the length of the bit arrays."""
+        return Step("bit_rows.intersect", len(parts[0]), 64 * parts[0].words.shape[1])
+
 
 @dataclass(frozen=True, slots=True)
 class IdRows(Rows):
@@ -131,6 +144,7 @@ class IdRows(Rows):
     match_id: np.ndarray
 
     bytes_of = ("ids", "count", "match_id")
+    probing = "predicate_tree.list"
 
     @classmethod
     def probe(
@@ -158,6 +172,12 @@ class IdRows(Rows):
         return intersect_ids(
             [part.count for part in parts], [part.match_id for part in parts], enumerate=enumerate
         )
+
+    @classmethod
+    def intersecting(cls, parts: Sequence[IdRows]) -> Step:
+        """Return the step: its size is how many ids a row has on average."""
+        rows = len(parts[0])
+        return Step("id_rows.intersect", rows, len(parts[0].match_id) // max(rows, 1))
 
 
 ROWS: dict[str, type[Rows]] = {"bits": BitRows, "hash": IdRows}
@@ -355,7 +375,9 @@ class PredicatePE(Actor):
     def _store(self, routed: Routed, context: Context) -> None:
         for stream, part in enumerate(routed.parts):
             (keys,) = stored_columns([self._storing[stream]], part.batch)
-            context.charge(self._trees[stream].insert(keys, part.batch.id))
+            tree = self._trees[stream]
+            work = tree.insert(keys, part.batch.id)
+            context.charge(work, Step("predicate_tree.insert", len(part), len(tree)))
 
     def _probe(self, routed: Routed, context: Context) -> None:
         results = [self._find(stream, part, context) for stream, part in enumerate(routed.parts)]
@@ -374,8 +396,9 @@ class PredicatePE(Actor):
         condition, stored = self._probing[stream], self._stored_stream[stream]
         low, high = condition.bounds(part.batch.fields[condition.probe_field])
         ranges = KeyRanges(low, high, condition.negated, part.start, part.stop)
-        rows, work = self._rows.probe(self._trees[stored], self._base[stored], part, ranges)
-        context.charge(work)
+        tree = self._trees[stored]
+        rows, work = self._rows.probe(tree, self._base[stored], part, ranges)
+        context.charge(work, Step(self._rows.probing, len(part), len(tree)))
         return rows
 
     def _merge(self, flag: MergeFlag, context: Context) -> None:
@@ -395,7 +418,7 @@ class PredicatePE(Actor):
         pes = len(context.peers("permutation"))
         for stream, tree in enumerate(self._trees):
             sorted_keys, ids, work = tree.scan()
-            context.charge(work)
+            context.charge(work, Step("predicate_tree.scan", len(ids), len(ids)))
             keys.append(sorted_keys)
             first = self._base[stream]
             run = SortedRun(flag.epoch, stream, self._predicate, first, flag.last, ids)
@@ -403,7 +426,8 @@ class PredicatePE(Actor):
         offsets = None
         if len(keys) == 2:
             offsets, work = offset(keys[0], keys[1])
-            context.charge(work)
+            tuples = len(keys[0]) + len(keys[1])
+            context.charge(work, Step("order_arrays.offset", tuples, tuples))
         context.send(
             "po_join",
             Offsets(flag.epoch, self._predicate, tuple(keys), offsets),
@@ -533,6 +557,6 @@ class LogicalPE(Actor):
         found = []
         for stream, rows in self._provenance.add(partial):
             result = type(rows[0]).intersect(rows, enumerate=self._pairs)
-            context.charge(result.work)
+            context.charge(result.work, type(rows[0]).intersecting(rows))
             found.append(Found(result.of(stream, rows[-1].ids), rows[-1].born_ns, partial.span))
         send_answers(found, context)

@@ -34,9 +34,6 @@ WORKER = record("stage", "row", "end")
 """A worker: its stage, and the rows of its task that are left, *row* to *end* - 1."""
 
 _PS_PER_NS = 1000
-SHARED_CORE_PERCENT = 124
-"""What a core does that runs two threads or more, over what it does for one: hyper-threading gains
-24 % (PIM-Tree, Figure 12a)."""
 
 
 class Threads(NamedTuple):
@@ -218,11 +215,13 @@ def finish_task(cores: Cores, worker: int) -> None:
 
 
 def elapse(cores: Cores, physical: int) -> int:
-    """Count time from the end of a batch on; return how long it took on *physical* cores, ns."""
+    """Count time from the end of a batch on; return how long it took on *physical* cores, ns.
+
+    A core that several threads share does for all of them together what it does for one.
+    """
     threads, elapsed_ps = len(cores.clock), int(cores.latest[0])
     cores.clock[:] = np.maximum(cores.clock - elapsed_ps, 0)
     cores.latest[0] = 0
     if threads > physical:
-        shared = physical * SHARED_CORE_PERCENT
-        elapsed_ps = max(elapsed_ps, elapsed_ps * threads * 100 // shared)
+        elapsed_ps = elapsed_ps * threads // physical
     return elapsed_ps // _PS_PER_NS

@@ -1,38 +1,41 @@
 """From live runs to a cost profile: least squares of relative errors, no cost below zero.
 
-One profile for all systems would need one price for a comparison, which some do in vectors and
-others along pointers. So the units have the prices of the default profile, and each operator of
-each system gets factors for its own work, one for each group of units, beside what a message and a
-tuple cost in the code around it. Where runs do not separate the groups, their factors stay as near
-to 1 as possible. The transport of messages is fitted to live runs, over all systems together.
+Work has the prices of structures (`scenarios.calibration.structures`) and of units; each operator
+of each system gets a factor for its own, which shares a process with other operators, beside what a
+message and a tuple cost in the code around it. Where runs do not separate these, the factor stays
+as near to 1 as possible. The transport of messages is fitted over all systems together.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from actors.hosting.live.post import Served
 from actors.whole_files import write_text
 from netsim.cost import (
-    GROUPS,
+    MACHINE,
     OPERATORS,
+    STRUCTURES,
     TRANSPORT,
     CostProfile,
     OperatorCost,
     Transport,
     load_profile,
 )
+from netsim.structures import StructureCost
 from scenarios.calibration.live_runs import Carried
 
 _PS_PER_S = 1e12
 _PULL = 0.001
 """Weight of a factor's distance from 1 beside a run's relative error: it decides where these do
 not."""
-COSTS = tuple(cost.name for cost in fields(CostProfile) if cost.name != "name")
+COSTS = tuple(cost.name for cost in fields(CostProfile) if cost.name.endswith("_ps"))
 """What a profile prices."""
 
 Operators = Mapping[str, Mapping[str, OperatorCost]]
@@ -48,18 +51,23 @@ class Calibrated:
     base
         The units' prices, and what receiving a message from another process costs.
     transport
-        What else messages cost.
+        What else messages cost; None where no live runs were watched.
     operators
         What operators cost on top, by system and name.
+    machine
+        What it was measured on, and when.
     """
 
     base: CostProfile
-    transport: Transport
-    operators: Operators
+    transport: Transport | None = None
+    operators: Operators = field(default_factory=dict)
+    machine: Mapping[str, str | int] = field(default_factory=dict)
 
 
 def fit(
-    observed: Mapping[str, Mapping[str, Sequence[Served]]], carried: Sequence[Carried]
+    observed: Mapping[str, Mapping[str, Sequence[Served]]],
+    carried: Sequence[Carried],
+    structures: Mapping[str, StructureCost],
 ) -> Calibrated:
     """Return the costs nearest to what runs took.
 
@@ -69,6 +77,8 @@ def fit(
         System to operator to its part in each run.
     carried
         What processes of the runs passed on.
+    structures
+        What steps cost.
 
     Raises
     ------
@@ -86,6 +96,7 @@ def fit(
         message_ps=local_ps + more_ps,
         row_ps=0,
         byte_ps=byte_ps,
+        structures=structures,
     )
     operators = {
         system: {role: fit_operator(base, runs) for role, runs in roles.items()}
@@ -100,19 +111,18 @@ def fit(
 def fit_operator(base: CostProfile, runs: Sequence[Served]) -> OperatorCost:
     """Return the cost nearest to what an operator took in some *runs*, each weighing the same."""
     counts = np.array([_counts(base, run) for run in runs], np.float64)
-    factors = np.zeros((len(GROUPS), counts.shape[1]))
-    factors[:, -len(GROUPS) :] = np.eye(len(GROUPS)) * 1e9  # nanoseconds as seconds
-    message_ps, row_ps, *of_groups = _relative_fit(
-        counts, np.array([run.worked_ns / 1e9 for run in runs]), near_one=factors
+    message_ps, row_ps, factor = _relative_fit(
+        counts,
+        np.array([run.worked_ns / 1e9 for run in runs]),
+        near_one=np.array([[0, 0, 1e9]]),  # nanoseconds as seconds
     )
-    percents = {group: round(ps / 10) for group, ps in zip(GROUPS, of_groups, strict=True)}
-    return OperatorCost(message_ps=message_ps, row_ps=row_ps, **percents)
+    return OperatorCost(message_ps=message_ps, row_ps=row_ps, work_percent=round(factor / 10))
 
 
 def fitted_ns(base: CostProfile, cost: OperatorCost, run: Served) -> float:
     """Return what *cost* makes of an operator's part in a run."""
-    factors = [getattr(cost, group) * 10 for group in GROUPS]
-    return float(np.dot(_counts(base, run), [cost.message_ps, cost.row_ps, *factors])) / 1000
+    costs = [cost.message_ps, cost.row_ps, cost.work_percent * 10]
+    return float(np.dot(_counts(base, run), costs)) / 1000
 
 
 def misfit(profile: Calibrated, observed: Mapping[str, Mapping[str, Sequence[Served]]]) -> float:
@@ -128,11 +138,12 @@ def misfit(profile: Calibrated, observed: Mapping[str, Mapping[str, Sequence[Ser
 
 
 def _counts(base: CostProfile, run: Served) -> list[float]:
-    """Return messages, tuples, and work in nanoseconds of the profile's, by group."""
-    free = {unit: 0 for units in GROUPS.values() for unit in units}
-    priced = [{unit: getattr(base, unit) for unit in units} for units in GROUPS.values()]
-    work = [replace(base, **(free | units)).work_ns(run.work) for units in priced]
-    return [run.messages, run.rows, *work]
+    """Return messages, tuples, and work in nanoseconds of the profile's."""
+    work_ns = base.work_ns(run.work)
+    for step, calls, work in run.steps():
+        cost = base.structures.get(step.name)
+        work_ns += base.work_ns(work) if cost is None else cost.work_ps(step, work, calls) // 1000
+    return [run.messages, run.rows, work_ns]
 
 
 def _relative_fit(
@@ -158,12 +169,25 @@ def _relative_fit(
 
 def write_profile(profile: Calibrated, path: Path, comment: str) -> None:
     """Write *profile* as a TOML file, *comment* as its first line."""
-    lines = [f"# {comment}", *(f"{name} = {getattr(profile.base, name)}" for name in COSTS)]
-    tables = {TRANSPORT: profile.transport} | {
-        f'{OPERATORS}.{system}."{role}"': cost
-        for system, roles in profile.operators.items()
-        for role, cost in roles.items()
-    }
-    for table, costs in tables.items():
-        lines += ["", f"[{table}]", *(f"{key} = {value}" for key, value in vars(costs).items())]
+    base = profile.base
+    lines = [f"# {comment}", *(f"{name} = {getattr(base, name)}" for name in COSTS)]
+    tables: dict[str, Mapping[str, Any]] = {}
+    if profile.machine:
+        tables[MACHINE] = profile.machine
+    if profile.transport is not None:
+        tables[TRANSPORT] = vars(profile.transport)
+    for system, roles in profile.operators.items():
+        tables |= {f'{OPERATORS}.{system}."{role}"': vars(cost) for role, cost in roles.items()}
+    for name, cost in sorted(base.structures.items()):
+        tables[f'{STRUCTURES}."{name}"'] = cost.written(base.unit_ps)
+    for table, values in tables.items():
+        lines += ["", f"[{table}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
     write_text(path, "\n".join(lines) + "\n")
+
+
+def _toml(value: Any) -> str:
+    """Return a number, a text or nested tuples of numbers as TOML has them."""
+    if isinstance(value, tuple):
+        inner = ",\n    " if value and isinstance(value[0], tuple) else ", "
+        return f"[{inner.join(map(_toml, value))}]"
+    return json.dumps(value)

@@ -90,9 +90,9 @@ def tuples_to_time(index: IndexName, window: float) -> int:
     return min(tuples, max(1, int(_SCANNED / window))) if index == "nested_loop" else tuples
 
 
-def uniform_keys(tuples: int) -> np.ndarray:
-    """Return keys of PIM-Tree's workload: uniform, 30 bits."""
-    return (mix(np.arange(tuples)) >> np.uint64(64 - _KEY_BITS)).astype(np.int64)
+def uniform_keys(tuples: int, first: int = 0) -> np.ndarray:
+    """Return keys of PIM-Tree's workload, from the *first* tuple on: uniform, 30 bits."""
+    return (mix(np.arange(first, first + tuples)) >> np.uint64(64 - _KEY_BITS)).astype(np.int64)
 
 
 def band_of(window: int) -> int:
@@ -100,12 +100,12 @@ def band_of(window: int) -> int:
     return _MATCH_RATE * (1 << _KEY_BITS) // (2 * window)
 
 
-def band_join(keys: np.ndarray, band: int, window: int) -> Rows:
+def band_join(keys: np.ndarray, band: int, window: int, first: int = 0) -> Rows:
     """Return tuples of two streams in turn, with windows of *window* tuples.
 
-    *keys* are both streams'; those that are at most *band* apart match.
+    *keys* are both streams', from their *first* tuple on; those at most *band* apart match.
     """
-    row = np.arange(len(keys))
+    row = np.arange(first, first + len(keys))
     side, position = row & 1, row >> 1
     stop = position + side  # tuples of the other stream that arrived before
     start = np.maximum(0, stop - window)

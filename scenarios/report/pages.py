@@ -66,7 +66,7 @@ def write_report(report: Report, path: Path, replay: str) -> None:
         verdict=describe_verdict(report.verdict),
         checks=checks_table(report.verdict),
         offenders=offenders_table(report) if report.verdict.offenders else None,
-        remarks=[*report.plan.notes, *report.plan.warnings],
+        remarks=[*report.plan.notes, *report.plan.warnings, *report.plan.assumptions],
         figures=figures,
         stages=_stages_table(figures.stages),
         streams=_streams_table(run["streams"]),

@@ -9,6 +9,7 @@ from typing import Any
 
 from netsim.cost import load_profile
 from netsim.network import PRESETS
+from scenarios.calibration.fit import COSTS
 from scenarios.config import NetworkConfig
 from scenarios.formatting import (
     VERDICT_WORDS,
@@ -120,7 +121,8 @@ def settings_tables(report: Report) -> list[Table]:
         "Feeding": feeding,
     }
     if config.clock == "virtual":
-        costs = asdict(load_profile(config.profile)).items()
+        profile = load_profile(config.profile)
+        costs = [(name, getattr(profile, name)) for name in ("name", *COSTS)]
         titles["Network"] = _network(config.network)
         titles["Cost profile"] = {k: f"{v:,} ps" if isinstance(v, int) else v for k, v in costs}
     else:  # of the network only the inboxes are not the machine's own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,12 @@ from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine_record import describe_machine
+from scenarios.plan import make_parameters
 from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.kinds import Kind, kind_of
 from scenarios.study.section import Axis, Panel, StudySection, Variant
+from topologies import find_topology
+from topologies.assumptions import assumptions_of
 
 _MEMORY_WORTH_A_WORD = 1 << 30
 
@@ -125,7 +129,21 @@ class Study:
         )
         if memory > _MEMORY_WORTH_A_WORD:
             remarks.append(f"The largest of its surveys takes about {format_bytes(memory)}.")
-        return remarks
+        return remarks + self.assumptions
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What virtual time assumes of any of its runs, a sentence each."""
+        assumed: dict[str, None] = {}
+        for config in (one.config for one in self.points if not one.config.survey):
+            if config.clock == "live":
+                continue
+            topology = find_topology(config.topology)
+            with suppress(ConfigError):  # a run that cannot be; its point says so
+                parameters = make_parameters(topology, config.parameters)
+                for one in assumptions_of(topology.name, config.profile, parameters):
+                    assumed[str(one)] = None
+        return list(assumed)
 
     @property
     def is_measured(self) -> bool:

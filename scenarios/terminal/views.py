@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from netsim.cost import GROUPS, CostProfile, load_profile
+from joins.work import NO_WORK, Step
+from netsim.cost import CostProfile, load_profile
 from scenarios.calibration.fidelity import Prediction
 from scenarios.calibration.fit import COSTS, Calibrated
 from scenarios.config import RunConfig
@@ -83,6 +84,8 @@ def show_plan(out: Console, plan: Plan) -> None:
             out.print(f"  {title}: {listed}", style="dim")
     for note in plan.notes:
         out.print(f"  note: {note}")
+    for assumption in plan.assumptions:
+        out.print(f"  {assumption}", style="dim")
     for warning in plan.warnings:
         out.print(f"  warning: {warning}", style="yellow")
 
@@ -330,20 +333,38 @@ def show_operators(out: Console, measured: Calibrated) -> None:
             role,
             f"{cost.message_ps / 1e6:,.3g}",
             f"{cost.row_ps / 1e3:,.3g}",
-            *(str(getattr(cost, group)) for group in GROUPS),
+            str(cost.work_percent),
         )
         for system, roles in measured.operators.items()
         for role, cost in roles.items()
     ]
-    columns = (
-        "system", "operator", "us a message", "ns a tuple", "search %", "bits %", "matches %"
-    )  # fmt: skip
+    columns = ("system", "operator", "us a message", "ns a tuple", "work %")
     print_table(out, Table(columns=columns, rows=rows, text_columns=2))
-    out.print("search, bits, matches: of what such work costs in the default profile")
+    out.print("work: of what it costs by structures and units")
     transport = measured.transport
+    assert transport is not None
     out.print(
         f"a message within a process: {transport.local_message_ps / 1e6:,.3g} us; to another, for "
         f"its sender: {transport.sent_message_ps / 1e6:,.3g} us"
+    )
+
+
+def show_structures(out: Console, profile: CostProfile) -> None:
+    """Print what a call and a tuple cost in each step, where the structure is small and large."""
+    rows = []
+    for name, cost in sorted(profile.structures.items()):
+        of_sizes = []
+        for size in (cost.sizes[0], cost.sizes[-1]):
+            calls = Step(name, 1, size), Step(name, 1025, size)
+            one, many = (cost.work_ps(step, NO_WORK) / 1000 for step in calls)
+            of_sizes += [f"{one:,.0f}", f"{many / 1025:,.1f}"]
+        rows.append(
+            (name, f"{cost.sizes[0]:,}", *of_sizes[:2], f"{cost.sizes[-1]:,}", *of_sizes[2:])
+        )
+    columns = ("step", "size", "ns a call", "ns a tuple", "size", "ns a call", "ns a tuple")
+    print_table(out, Table(columns=columns, rows=rows, text_columns=1))
+    out.print(
+        "a call of one tuple, and a tuple of a call of 1,025; the work they count comes on top"
     )
 
 

@@ -234,7 +234,7 @@ def test_in_turns_every_pe_gets_its_share_and_orders_differ_between_senders() ->
 def test_the_busiest_thread_does_no_less_than_its_share_and_no_more_than_algorithm_4_lets_it(
     counts: list[int], threads: int
 ) -> None:
-    spent = busiest([Work(bits=count) for count in counts], threads).bits
+    spent = sum(work.bits for work in busiest([Work(bits=one) for one in counts], threads))
     assert spent >= max(*counts, -(-sum(counts) // threads), 0)
     # A thread takes its last segment when no other has done less.
     assert spent <= sum(counts) / min(threads, len(counts)) + max(counts)

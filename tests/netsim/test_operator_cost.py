@@ -9,9 +9,7 @@ import pytest
 from joins.work import Work
 from netsim.cost import OperatorCost, OperatorProfile, Transport, load_profile, operator_profiles
 
-COST = OperatorCost(
-    message_ps=7_000_000, row_ps=2_000, search_percent=50, bits_percent=100, matches_percent=300
-)
+COST = OperatorCost(message_ps=7_000_000, row_ps=2_000, work_percent=150)
 TRANSPORT = Transport(local_message_ps=1_000_000, sent_message_ps=5_000_000, sent_byte_ps=20)
 
 
@@ -38,26 +36,25 @@ def test_a_sender_pays_for_tuples_messages_and_bytes() -> None:
     assert profile.sent_ns(500, 3, 10_000) == 1_000 + 15_000 + 200
 
 
-def test_every_group_of_units_has_a_factor_of_its_own() -> None:
+def test_work_has_a_factor_and_time_itself_has_none() -> None:
     default = load_profile()
     profile = OperatorProfile.of(default, TRANSPORT, COST)
     work = Work(comparisons=1_000, inserts=10, bits=4_000, matches=500)
-    alone = [Work(comparisons=1_000, inserts=10), Work(bits=4_000), Work(matches=500)]
-    search, bits, matches = (default.work_ns(part) for part in alone)
-    assert profile.work_ns(work) == search // 2 + bits + 3 * matches
+    assert profile.work_ns(work) == default.work_ns(work) * 3 // 2
+    assert profile.work_ns(Work(elapsed_ns=70)) == 70
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[operators.hash_join."a"]\nmessage_ps = 1\nrow_ps = 1\n', "search_percent"),
+        ('[operators.hash_join."a"]\nmessage_ps = 1\nrow_ps = 1\n', "work_percent"),
         ('[operators.hash_join."a"]\nweight = 1\n', "weight"),
     ],
 )
 def test_a_wrong_entry_is_named(tmp_path: Path, text: str, said: str) -> None:
     default = load_profile()
     path = tmp_path / "mine.toml"
-    units = "\n".join(f"{k} = {v}" for k, v in vars(default).items() if k != "name")
+    units = "\n".join(f"{k} = {v}" for k, v in vars(default).items() if k.endswith("_ps"))
     transport = "\n".join(f"{key} = 1" for key in vars(TRANSPORT))
     path.write_text(f"{units}\n[transport]\n{transport}\n{text}")
     with pytest.raises(ValueError, match=f"the operators of hash_join: .*{said}"):

@@ -58,7 +58,7 @@ def test_threads_do_not_help_with_a_key_that_no_schedule_splits() -> None:
 
 
 def test_dynamic_scheduling_splits_a_key_whose_thread_has_too_much_to_do() -> None:
-    alone, shared = (run(4, [1], schedule_messages=messages) for messages in (None, 2))
+    alone, shared = (run(4, [1], schedule_messages=n, contention=0) for n in (None, 2))
     assert shared.verdict.exact
     assert seconds(shared) < 0.65 * seconds(alone)
 

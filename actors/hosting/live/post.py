@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from actors.hosting.mesh import Mesh
-from actors.protocol import NO_SPAN
+from actors.protocol import NO_SPAN, Reply
 from actors.state import from_bytes, to_parts
 from joins.state import storable
-from joins.work import NO_WORK, Work
+from joins.work import NO_WORK, Step, Work
 
 _IN_MEMORY_BYTES = 2**26
 _ENTRY_ROWS = 16_384
@@ -197,6 +197,28 @@ class Count:
     messages: int
 
 
+Alike = tuple[str, int, int]
+"""What calls of an operation have in common: name, and powers of 2 of tuples and size."""
+
+
+@storable
+@dataclass(slots=True)
+class Calls:
+    """Calls of one operation: how many, and their tuples, sizes and work added up."""
+
+    count: int = 0
+    rows: int = 0
+    size: int = 0
+    work: Work = NO_WORK
+
+    def add(self, other: Calls) -> None:
+        """Take in other calls."""
+        self.count += other.count
+        self.rows += other.rows
+        self.size += other.size
+        self.work += other.work
+
+
 @storable
 @dataclass(slots=True)
 class Served:
@@ -211,13 +233,16 @@ class Served:
     rows
         Tuples that came with them; of a source, tuples that it sent.
     work
-        What it counted.
+        What it counted that belongs to no step.
+    calls
+        The calls of its steps.
     """
 
     worked_ns: int = 0
     messages: int = 0
     rows: int = 0
     work: Work = NO_WORK
+    calls: dict[Alike, Calls] = field(default_factory=dict)
 
     def add(self, other: Served) -> None:
         """Take in what else was served."""
@@ -225,6 +250,24 @@ class Served:
         self.messages += other.messages
         self.rows += other.rows
         self.work += other.work
+        for alike, calls in other.calls.items():
+            self.calls.setdefault(alike, Calls()).add(calls)
+
+    def add_reply(self, reply: Reply, worked_ns: int, rows: int) -> None:
+        """Take in a message of *rows* tuples, what it led to, and how long that took."""
+        self.worked_ns += worked_ns
+        self.messages += 1
+        self.rows += rows
+        self.work += reply.work
+        for step, work in reply.steps:
+            alike = (step.name, step.rows.bit_length(), step.size.bit_length())
+            self.calls.setdefault(alike, Calls()).add(Calls(1, step.rows, step.size, work))
+
+    def steps(self) -> Iterator[tuple[Step, int, Work]]:
+        """Yield, of calls that are alike, the average one, how many they are, and their work."""
+        for (name, _, _), calls in self.calls.items():
+            step = Step(name, calls.rows // calls.count, calls.size // calls.count)
+            yield step, calls.count, calls.work
 
 
 @storable

@@ -28,7 +28,6 @@ from actors.hosting.live.post import (
     Measured,
     Parcel,
     Post,
-    Served,
     moment_ns,
 )
 from actors.hosting.mesh import Mesh
@@ -177,7 +176,7 @@ class LiveShard:
         if reply.emitted:
             self.journal.emit(reply.emitted)
         rows = sum(sent.rows for sent in reply.sends) if seat.is_source else parcel.rows
-        seat.served.add(Served(worked_ns, 1, rows, reply.work))
+        seat.served.add_reply(reply, worked_ns, rows)
         for sent in reply.sends:
             self._send(seat, sent, done_ns)
         seat.timers += len(reply.timers)

@@ -52,12 +52,12 @@ def test_cores_share_the_work_and_meet_more_often_in_a_small_window():
     assert atomics[0] < 0.9 * atomics[-1]
 
 
-def test_threads_that_share_cores_gain_little_over_as_many_threads_as_cores():
-    times = [
+def test_threads_that_share_cores_gain_nothing_over_as_many_threads_as_cores():
+    sixteen, shared, eight = [
         steady(1 << 12, **options).elapsed_ns
         for options in ({"threads": 16}, {"threads": 16, "cores": 8}, {"threads": 8})
     ]
-    assert times == sorted(times)
+    assert sixteen < eight < shared
 
 
 @pytest.mark.parametrize("name", ["threads", "cores", "task_rows"])

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from actors.hosting.live.post import Served
-from joins.work import Work
-from netsim.cost import GROUPS, OperatorCost, load_profile, operator_profiles
+from actors.protocol import Reply
+from joins.work import Step, Work
+from netsim.cost import OperatorCost, load_profile, operator_profiles
+from netsim.structures import StructureCost
 from scenarios.calibration.fit import (
     COSTS,
     Calibrated,
@@ -21,10 +24,16 @@ from scenarios.calibration.live_runs import Carried
 
 LOCAL_PS, MESSAGE_PS, BYTE_PS = 30_000_000, 130_000_000, 400
 SENT_PS, SENT_BYTE_PS = 90_000_000, 200
-JOINER = OperatorCost(
-    message_ps=90_000_000, row_ps=25_000, search_percent=170, bits_percent=40, matches_percent=900
+JOINER = OperatorCost(message_ps=90_000_000, row_ps=25_000, work_percent=170)
+SOURCE = OperatorCost(message_ps=400_000_000, row_ps=9_000, work_percent=100)
+PROBE = StructureCost(
+    sizes=(64, 4096),
+    rows=(1, 32),
+    percents=((90, 80), (130, 100)),
+    call_ps=4_000_000,
+    row_ps=900,
+    unit_ps=(500, 1, 2, 3, 4, 700, 6),
 )
-SOURCE = OperatorCost(message_ps=400_000_000, row_ps=9_000, **dict.fromkeys(GROUPS, 100))
 
 
 def observed(rng: np.random.Generator, cost: OperatorCost) -> Served:
@@ -37,7 +46,12 @@ def observed(rng: np.random.Generator, cost: OperatorCost) -> Served:
         rows=int(rng.integers(1_000, 10**6)),
         work=Work(comparisons=comparisons, bits=bits, matches=matches),
     )
-    run.worked_ns = round(fitted_ns(load_profile(), cost, run))
+    if cost is not SOURCE:
+        step = Step("hash.probe", int(rng.integers(1, 99)), int(rng.integers(64, 9_999)))
+        probing = Reply(steps=[(step, Work(comparisons=comparisons))])
+        run.add_reply(probing, worked_ns=0, rows=0)
+    base = replace(load_profile(), structures={"hash.probe": PROBE})
+    run.worked_ns = round(fitted_ns(base, cost, run))
     return run
 
 
@@ -59,11 +73,12 @@ def carried(rng: np.random.Generator) -> Carried:
 def calibrated(rng: np.random.Generator) -> Calibrated:
     runs = {"joiner": [observed(rng, JOINER) for _ in range(6)]}
     runs["source"] = [observed(rng, SOURCE) for _ in range(6)]
-    return fit({"split_join": runs}, [carried(rng) for _ in range(12)])
+    return fit({"split_join": runs}, [carried(rng) for _ in range(12)], {"hash.probe": PROBE})
 
 
 def test_costs_are_found_again_from_what_runs_took() -> None:
     found = calibrated(np.random.default_rng(3))
+    assert found.transport is not None
     assert found.transport.local_message_ps == pytest.approx(LOCAL_PS, rel=0.01)
     assert found.transport.sent_message_ps == pytest.approx(SENT_PS, rel=0.01)
     assert found.transport.sent_byte_ps == pytest.approx(SENT_BYTE_PS, abs=2)
@@ -73,8 +88,7 @@ def test_costs_are_found_again_from_what_runs_took() -> None:
         cost = found.operators["split_join"][role]
         assert cost.message_ps == pytest.approx(wanted.message_ps, rel=0.02)
         assert cost.row_ps == pytest.approx(wanted.row_ps, rel=0.02)
-        for group in GROUPS:
-            assert getattr(cost, group) == pytest.approx(getattr(wanted, group), abs=5)
+        assert cost.work_percent == pytest.approx(wanted.work_percent, abs=5)
 
 
 def test_units_keep_the_prices_of_the_default_profile() -> None:
@@ -84,20 +98,18 @@ def test_units_keep_the_prices_of_the_default_profile() -> None:
 
 def test_without_runs_there_is_no_profile() -> None:
     with pytest.raises(ValueError, match="there are none"):
-        fit({}, [])
+        fit({}, [], {})
 
 
-def test_where_runs_do_not_tell_groups_apart_their_factors_are_alike() -> None:
-    """Every run does the same work in all three, so that only their sum is known."""
-    rng, base = np.random.default_rng(7), load_profile()
-    runs = []
-    for size in rng.integers(10**6, 10**8, 6).tolist():
-        work = Work(comparisons=4 * size, bits=24 * size, matches=5 * size)
-        run = Served(messages=int(rng.integers(10, 99)), rows=size % 1_000, work=work)
+def test_where_an_operator_works_the_same_in_every_message_its_factor_stays_near_one() -> None:
+    """Every message has the same tuples and work, so that only their sum is known."""
+    base, runs = load_profile(), []
+    for messages in (10, 20, 40):
+        work = Work(comparisons=messages * 10**6)
+        run = Served(messages=messages, rows=messages * 500, work=work)
         run.worked_ns = 2 * base.work_ns(work)
         runs.append(run)
-    cost = fit_operator(base, runs)
-    assert [getattr(cost, group) for group in GROUPS] == pytest.approx([200] * 3, abs=3)
+    assert fit_operator(base, runs).work_percent == pytest.approx(100, abs=3)
 
 
 def test_the_misfit_is_how_far_the_median_run_is_from_what_was_fitted() -> None:
@@ -113,12 +125,17 @@ def test_the_misfit_is_how_far_the_median_run_is_from_what_was_fitted() -> None:
 def test_a_profile_is_read_back_as_written(tmp_path: Path) -> None:
     path, written = tmp_path / "mine.toml", calibrated(np.random.default_rng(5))
     write_profile(written, path, "for a test")
+    assert written.transport is not None
     base = load_profile(path)
     assert [getattr(base, name) for name in COSTS] == [getattr(written.base, c) for c in COSTS]
     joiner = operator_profiles(path, "split_join")["joiner"]
     cost = written.operators["split_join"]["joiner"]
-    assert joiner.comparison_ps == base.comparison_ps * cost.search_percent // 100
-    assert joiner.match_ps == base.match_ps * cost.matches_percent // 100
+    assert joiner.work_ns(Work(moves=10**6)) == base.move_ps * 10 * cost.work_percent
+    assert base.structures == {"hash.probe": PROBE}
+    step = Step("hash.probe", 32, 4_096)
+    assert joiner.steps_ns([(step, Work(matches=9))], Work()) == (
+        (4_000_000 + 32 * 900 + 9 * 700) * cost.work_percent // 100 // 1000
+    )
     assert joiner.local_ns(5, 999) == (
         (written.transport.local_message_ps + cost.message_ps + 5 * cost.row_ps) // 1000
     )

@@ -1,0 +1,152 @@
+"""What the steps of structures cost: prices of each operation, by the structure's size.
+
+A comparison in a vector is not one along pointers, an insertion into a hash table none into a tree;
+and the same operation costs more where the structure no longer fits into a cache, or where a call
+is for few tuples that do not share what it brings into one. So each operation of each structure has
+prices of its own (a call, a tuple, a unit of each kind of work), and a table of percents by the
+structure's size and the tuples of a call, in which the levels of memory show.
+
+All is integer arithmetic: the order of events follows from it, on every machine the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from typing import Any
+
+from joins.work import ELAPSED_NS, INSERTS, Step, Work
+
+_FRACTION_BITS = 4
+"""Logarithms are in sixteenths."""
+_UNITS = tuple(
+    f"{unit}_ps"
+    for unit in ("comparison", "insert", "move", "bit", "copied_byte", "match", "atomic")
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructureCost:
+    """Prices of one operation of a structure.
+
+    Attributes
+    ----------
+    sizes, rows
+        Tuples in the structure, and of a call, at which it was measured; both ascend.
+    percents
+        For each size and number of rows what part of the prices is charged; between them it is
+        interpolated by their logarithms, beyond them it stays.
+    call_ps, row_ps
+        A call, and a tuple of it, picoseconds.
+    unit_ps
+        A unit of each counter, in the order of `joins.work.COUNTERS` without time itself.
+    """
+
+    sizes: tuple[int, ...]
+    rows: tuple[int, ...]
+    percents: tuple[tuple[int, ...], ...]
+    call_ps: int
+    row_ps: int
+    unit_ps: tuple[int, ...]
+    _known: dict[tuple[int, int], int] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("sizes", "rows"):
+            points = getattr(self, name)
+            if not points or points[0] < 1 or any(a >= b for a, b in pairwise(points)):
+                raise ValueError(f"{name} are {list(points)}; they must ascend, from 1 or more")
+        if [len(row) for row in self.percents] != [len(self.rows)] * len(self.sizes):
+            raise ValueError(
+                "percents must have a row for each size, with an entry for each of rows"
+            )
+        prices = (
+            self.call_ps,
+            self.row_ps,
+            *self.unit_ps,
+            *(p for row in self.percents for p in row),
+        )
+        if any(type(price) is not int or price < 0 for price in prices):
+            raise ValueError("prices and percents must be whole numbers, 0 or more")
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any], base_ps: Sequence[int]) -> StructureCost:
+        """Read a table of a profile; a unit without a price there has that of *base_ps*.
+
+        Raise :exc:`TypeError` or :exc:`ValueError` saying what is wrong with it.
+        """
+        values = dict(values)
+        unit_ps = tuple(
+            values.pop(unit, base) for unit, base in zip(_UNITS, base_ps[:ELAPSED_NS], strict=True)
+        )
+        tables = {name: tuple(values.pop(name)) for name in ("sizes", "rows", "percents")}
+        tables["percents"] = tuple(map(tuple, tables["percents"]))
+        everything: dict[str, Any] = values | tables
+        return cls(unit_ps=unit_ps, **everything)
+
+    def written(self, base_ps: Sequence[int]) -> dict[str, Any]:
+        """Return the table of a profile that `read` reads; what is as in *base_ps* is left out."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)[:-2]}
+        units = {
+            unit: ps
+            for unit, ps, base in zip(_UNITS, self.unit_ps, base_ps[:ELAPSED_NS], strict=True)
+            if ps != base
+        }
+        return values | units
+
+    def work_ps(self, step: Step, work: Work, calls: int = 1) -> int:
+        """Return what *calls* alike of this operation cost together, in picoseconds.
+
+        *step* is one of them, *work* what all of them counted. Without tuples it is all they cost.
+        """
+        comparisons, inserts, moves, bits, copied, matches, atomics, elapsed_ns = work
+        comparison, insert, move, bit, copied_byte, match, atomic = self.unit_ps
+        ps = (
+            comparisons * comparison
+            + inserts * insert
+            + moves * move
+            + bits * bit
+            + copied * copied_byte
+            + matches * match
+            + atomics * atomic
+        )
+        if step.rows:
+            ps += calls * (self.call_ps + step.rows * self.row_ps)
+        return ps * self.percent(step.size, step.rows) // 100 + elapsed_ns * 1000
+
+    def percent(self, size: int, rows: int) -> int:
+        """Return what part of the prices a call for so many *rows* costs at a *size*."""
+        key = (_log2(size), _log2(rows))
+        known = self._known.get(key)
+        if known is None:
+            at = [_log2(one) for one in self.rows]
+            of_sizes = [_interpolate(key[1], at, row) for row in self.percents]
+            known = _interpolate(key[0], [_log2(one) for one in self.sizes], of_sizes)
+            self._known[key] = known
+        return known
+
+    def units_at(self, size: int) -> tuple[int, ...]:
+        """Return the prices of units at a *size*, in calls as long as were measured.
+
+        An insertion includes a tuple's price, and its share of the call's.
+        """
+        rows = self.rows[-1]
+        percent = self.percent(size, rows)
+        units = [ps * percent // 100 for ps in self.unit_ps]
+        units[INSERTS] += (self.row_ps + self.call_ps // rows) * percent // 100
+        return tuple(units)
+
+
+def _log2(number: int) -> int:
+    """Return the logarithm of *number*, at least 1, in sixteenths: linear between powers of 2."""
+    number = max(1, number)
+    bits = number.bit_length() - 1
+    return (bits << _FRACTION_BITS) + (number << _FRACTION_BITS >> bits) - (1 << _FRACTION_BITS)
+
+
+def _interpolate(at: int, points: Sequence[int], values: Sequence[int]) -> int:
+    """Return the value at a place between *points*; beyond the first and last it is theirs."""
+    for (low, least), (high, most) in pairwise(zip(points, values, strict=True)):
+        if at < high:
+            return least + (most - least) * (max(at, low) - low) // (high - low)
+    return values[-1]

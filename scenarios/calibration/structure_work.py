@@ -1,0 +1,485 @@
+"""Put every structure to work as in a join; measure what its steps take, and their work.
+
+A `Workload` is one structure at work as in a join: filled to a size in tuples, it takes a batch at
+a time. `measure` times each of its steps by processor time. The data are random, uniform, and equal
+on every machine; a probe has a few matches whatever the size.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, product
+from typing import Any
+
+import numpy as np
+
+from joins.batch import Batch, Schema
+from joins.bit_array import intersect, keep_window, read_matches
+from joins.hashing import mix
+from joins.id_sets import intersect_ids
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.immutable.order_arrays import offset, permutation
+from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.index import Ranges
+from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape
+from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO
+from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.interval_join import IntervalJoin
+from joins.queries.conditions import COMPARISONS, Condition
+from joins.queries.parser import parse_query
+from joins.window_join.registry import INDEXES, SHARED, Making
+from joins.window_join.rows import Rows
+from joins.work import NO_WORK, Step, Work
+from scenarios.calibration.window_joins import band_join, band_of, uniform_keys
+
+SIZES = tuple(1 << bits for bits in range(6, 23, 2))
+"""Tuples that a structure has while it is measured."""
+BATCHES = (1, 32, 1024)
+"""Tuples of a batch."""
+MATCHES = (2, 64)
+"""Matches of a probe, about."""
+_PARTS = 20
+"""Sub-indexes of a chain, as in `benchmarks.window_indexes`."""
+_SPACE_BITS = 40
+"""Values are uniform in 0 to 2^40 - 1."""
+_WARM_UP, _SECONDS, _ROUNDS = 2, 0.02, 3
+"""Rounds that are not timed; what the others take together at least, and how many they are."""
+_FILL_ROWS = 8192
+
+Operation = tuple[str, int, Callable[[], Any]]
+"""An operation's name, the tuples of a call, and what carries it out: it returns its `Work`, or
+what has it as `work`."""
+Rounds = Callable[[int, int], Sequence[Operation]]
+"""Takes a batch, and how many matches a probe has; returns the operations of the next round. They
+are carried out before the next one is asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A structure at work.
+
+    Attributes
+    ----------
+    structure
+        Its name.
+    fill
+        Takes a size and returns the rounds of a structure that has as many tuples.
+    most
+        Largest size that is measured: where a probe passes all tuples, or filling takes minutes.
+    whole
+        Its operations take all tuples, whatever the batch.
+    """
+
+    structure: str
+    fill: Callable[[int], Rounds]
+    most: int = SIZES[-1]
+    whole: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """What calls of one operation of a structure took, and counted.
+
+    Attributes
+    ----------
+    structure
+        Its name.
+    step
+        The operation, with its tuples and the structure's size.
+    matches
+        Of a probe, about.
+    calls
+        How many calls.
+    work, seconds
+        Of all of them together; processor time.
+    """
+
+    structure: str
+    step: Step
+    matches: int
+    calls: int
+    work: Work
+    seconds: float
+
+    @property
+    def call_seconds(self) -> float:
+        """Processor time of a call."""
+        return self.seconds / self.calls
+
+    @property
+    def case(self) -> tuple[Step, int]:
+        """What tells it from others: not how long it took."""
+        return self.step, self.matches
+
+
+def measure(
+    workload: Workload, rounds: Rounds, size: int, batch: int, matches: int
+) -> list[Sample]:
+    """Return a sample of every operation of *workload*, which *rounds* of that *size* are of."""
+    taken: dict[Step, list[tuple[float, Work]]] = defaultdict(list)
+    timed = 0.0
+    for number in count(-_WARM_UP):
+        for name, rows, function in rounds(batch, matches):
+            started = time.thread_time()
+            result = function()
+            seconds = time.thread_time() - started
+            if number >= 0:
+                work = result if isinstance(result, Work) else result.work
+                step = Step(f"{workload.structure}.{name}", rows, size)
+                taken[step].append((seconds, work))
+                timed += seconds
+        if number + 1 >= _ROUNDS and timed >= _SECONDS * len(taken):
+            break
+    return [
+        Sample(
+            structure=workload.structure,
+            step=step,
+            matches=matches,
+            calls=len(calls),
+            work=sum((work for _, work in calls), NO_WORK),
+            seconds=sum(seconds for seconds, _ in calls),
+        )
+        for step, calls in taken.items()
+    ]
+
+
+def measure_all(
+    sizes: Sequence[int] = SIZES,
+    batches: Sequence[int] = BATCHES,
+    matches: Sequence[int] = MATCHES,
+    *,
+    passes: int = 1,
+    note: Callable[[str], None] = lambda line: None,
+) -> list[Sample]:
+    """Return samples of every structure at every size, batch and number of matches.
+
+    In several *passes* each is measured again, minutes later, and the least time counts: whatever
+    else the machine does meanwhile only adds to it. *note* is called with what is measured next.
+    """
+    least: dict[tuple[Step, int], Sample] = {}
+    for number, workload in product(range(passes), workloads()):
+        note(f"{workload.structure}, pass {number + 1} of {passes}")
+        for size in (size for size in sizes if size <= workload.most):
+            rounds = workload.fill(size)
+            cases = [(size, matches[0])] if workload.whole else product(batches, matches)
+            for batch, matched in cases:
+                for sample in measure(workload, rounds, size, batch, matched):
+                    other = least.get(sample.case)
+                    if other is None or sample.call_seconds < other.call_seconds:
+                        least[sample.case] = sample
+    return list(least.values())
+
+
+def workloads() -> list[Workload]:
+    """Return every structure that a system is made of, at work."""
+    return [
+        *map(_window_index, WINDOW_INDEXES),
+        *map(_segment, SEGMENTS),
+        *map(_sealing, SEGMENTS),
+        *map(_subwindow, STRUCTURES),
+        *(_window_join(f"ibwj_{index}", Making(index=index)) for index in INDEXES),
+        *(_window_join(f"ibwj_shared_{index}", replace(_SHARED, index=index)) for index in SHARED),
+        Workload(structure="predicate_tree", fill=_predicate_tree, most=1 << 18),
+        Workload(structure="predicate_tree", fill=_scan, most=1 << 20, whole=True),
+        Workload(structure="bit_rows", fill=_bit_rows, most=1 << 18),
+        Workload(structure="id_rows", fill=_id_rows, most=1 << 12),
+        Workload(structure="order_arrays", fill=_order_arrays, most=1 << 20, whole=True),
+        Workload(structure="interval_join", fill=_interval_join, most=1 << 20),
+    ]
+
+
+_SHARED = Making(threads=1, merge_ratio=SHARED_MERGE_RATIO)
+
+
+def _column(name: int, first: int, count: int) -> np.ndarray:
+    """Return the values, int64, of the tuples from *first* on in one of two columns."""
+    mixed = mix(np.arange(first, first + count) ^ (name << 50))
+    return (mixed >> np.uint64(64 - _SPACE_BITS)).astype(np.int64)
+
+
+def _columns(first: int, count: int) -> list[np.ndarray]:
+    return [_column(0, first, count), _column(1, first, count)]
+
+
+def _band(
+    columns: Sequence[np.ndarray], size: int, matches: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return ranges that fit *matches* of *size* tuples: a band of x, and any lower y."""
+    x, y = columns
+    reach = (1 << _SPACE_BITS) * matches // size
+    return [x - reach, np.zeros_like(y)], [x + reach, y]
+
+
+def _window_index(name: str) -> Workload:
+    """Slide a window by a batch."""
+    hashed = name == "hash"
+    symbols = ("=" if hashed else "<", "<")
+    conditions = [
+        Condition(probe_field=f, stored_field=f, operator=COMPARISONS[symbol], dtype="int64")
+        for f, symbol in zip("xy", symbols, strict=True)
+    ]
+
+    def fill(size: int) -> Rounds:
+        keys = max(1, size // _OF_A_KEY)
+
+        def columns_of(first: int, count: int) -> list[np.ndarray]:
+            x, y = _columns(first, count)
+            return [x % keys if hashed else x, y]
+
+        options = {"length": max(1, size // _PARTS)} if name == "chain_index" else {}
+        index = WINDOW_INDEXES[name](conditions, **options)
+        step = min(size, _FILL_ROWS)
+        for first in range(0, size, step):
+            index.insert(columns_of(first, step), np.arange(first, first + step))
+        positions_from = count(size)
+
+        def rounds(batch: int, matches: int) -> Sequence[Operation]:
+            positions = np.fromiter(positions_from, np.int64, batch)
+            first = int(positions[0])
+            columns = columns_of(first, batch)
+            low, high = _band(columns, size, matches)
+            if hashed:
+                low[0] = high[0] = columns[0]
+                high[1] = low[1] + (1 << _SPACE_BITS) * min(matches, _OF_A_KEY) // _OF_A_KEY
+            ranges = Ranges(low, high, None, positions - size, positions)
+            return [
+                ("insert", batch, partial(index.insert, columns, positions)),
+                ("probe", batch, partial(index.probe, ranges)),
+                ("expire", batch, partial(index.expire, first + batch - size)),
+            ]
+
+        return rounds
+
+    scans = name in ("nested_loop", "ie_join")
+    return Workload(structure=name, fill=fill, most=1 << 16 if scans else SIZES[-1])
+
+
+_OF_A_KEY = 64
+"""Tuples of one key in a hash table."""
+
+
+def _epoch(size: int) -> list[Any]:
+    """Return what a merge sends of an epoch: sorted keys, order and permutation."""
+    columns = _columns(0, size)
+    orders = [np.argsort(column, kind="stable") for column in columns]
+    return [
+        [column[order] for column, order in zip(columns, orders, strict=True)],
+        orders[0],
+        [permutation(orders[0], orders[1], first=0)[0]],
+    ]
+
+
+def _segment(name: str) -> Workload:
+    """Probe an epoch."""
+
+    def fill(size: int) -> Rounds:
+        segment, firsts = SEGMENTS[name](*_epoch(size), first=0), count(size, 1 << 11)
+
+        def rounds(batch: int, matches: int) -> Sequence[Operation]:
+            ranges = Ranges(*_band(_columns(next(firsts), batch), size, matches))
+            return [("probe", batch, partial(segment.probe, ranges))]
+
+        return rounds
+
+    return Workload(structure=name, fill=fill, most=1 << (16 if name == "css_hash" else 20))
+
+
+def _sealing(name: str) -> Workload:
+    """Seal an epoch."""
+
+    def fill(size: int) -> Rounds:
+        parts = _epoch(size)
+        return lambda batch, matches: [("seal", size, partial(SEGMENTS[name], *parts, first=0))]
+
+    return Workload(structure=name, fill=fill, most=1 << 20, whole=True)
+
+
+def _subwindow(name: str) -> Workload:
+    """Fill a subwindow from *size* tuples to twice as many, and begin again."""
+
+    def fill(size: int) -> Rounds:
+        shape = SubwindowShape(
+            dtypes=("int64",),
+            capacity=2 * size + _FILL_ROWS,
+            partitions=max(16, size // 64),
+            sigma=1.25,
+        )
+        step = min(size, _FILL_ROWS)
+
+        def filled() -> Subwindow:
+            subwindow = Subwindow(shape, name, first=0)  # type: ignore[arg-type]
+            for first in range(0, size, step):
+                _insert_sorted(subwindow, first, step)
+            return subwindow
+
+        subwindow = filled()
+
+        def rounds(batch: int, matches: int) -> Sequence[Operation]:
+            nonlocal subwindow
+            if len(subwindow) + batch > max(2 * size, size + batch):
+                subwindow = filled()
+            first = len(subwindow)
+            x = np.sort(_column(0, 1 << 30 | first, batch))
+            reach = (1 << _SPACE_BITS) * matches // (4 * size)
+            return [
+                ("insert", batch, partial(_insert_sorted, subwindow, first, batch)),
+                ("probe", batch, partial(subwindow.probe, Ranges([x - reach], [x + reach]))),
+            ]
+
+        return rounds
+
+    return Workload(structure=name, fill=fill, most=1 << 20)
+
+
+def _insert_sorted(subwindow: Subwindow, first: int, count: int) -> Work:
+    values = _column(0, first, count)
+    order = np.argsort(values)
+    return subwindow.insert([values[order]], first + order)
+
+
+def _window_join(name: str, making: Making) -> Workload:
+    """PIM-Tree's workload: probe, insert and expire, tuple by tuple or in batches."""
+
+    def fill(size: int) -> Rounds:
+        join = making.make(self_join=False, unit_ps=None)
+
+        def rows_of(first: int, count: int, band: int) -> Rows:
+            return band_join(uniform_keys(count, first), band, size, first)
+
+        for first in range(0, 2 * size, _FILL_ROWS):
+            rows = rows_of(first, min(2 * size - first, _FILL_ROWS), 0)
+            join.join(rows._replace(stop=np.zeros_like(rows.stop)))
+        tuples = 2 * size
+
+        def rounds(batch: int, matches: int) -> Sequence[Operation]:
+            nonlocal tuples
+            rows = rows_of(tuples, batch, band_of(size) * matches // 2)
+            tuples += batch
+            return [("join", batch, partial(join.join, rows))]
+
+        return rounds
+
+    scans = making.index == "nested_loop"
+    return Workload(structure=name, fill=fill, most=1 << 14 if scans else SIZES[-1])
+
+
+def _predicate_tree(size: int) -> Rounds:
+    """Work as a predicate PE of SPO-Join does: a tree, bit arrays or lists of what it finds."""
+    tree, first = BPlusTree(), size
+    tree.insert(_column(0, 0, size), np.arange(size))
+    latest: list[np.ndarray] = []
+
+    def rounds(batch: int, matches: int) -> Sequence[Operation]:
+        nonlocal first
+        if latest:
+            tree.delete(*latest)
+        low, fresh = _column(0, first, batch), np.arange(first, first + batch)
+        latest[:] = low, fresh
+        first += batch
+        start, stop = np.zeros(batch, np.int64), np.full(batch, size)
+        wide = low + (1 << _SPACE_BITS) * matches // 128
+        narrow = low + (1 << _SPACE_BITS) * matches // size
+
+        def mark() -> Work:
+            marked, marking = tree.mark(low, wide, base=0, bits=size)
+            return marking + keep_window(marked, start, stop, base=0)[1]
+
+        listing = partial(tree.probe, low, narrow, start=start, stop=stop, enumerate=True)
+        return [
+            ("mark", batch, mark),
+            ("list", batch, listing),
+            ("insert", batch, partial(tree.insert, low, fresh)),
+        ]
+
+    return rounds
+
+
+def _scan(size: int) -> Rounds:
+    tree = BPlusTree()
+    tree.insert(_column(0, 0, size), np.arange(size))
+    return lambda batch, matches: [("scan", size, lambda: tree.scan()[-1])]
+
+
+def _bit_rows(size: int) -> Rounds:
+    """Intersect the bit arrays of two predicates, and read what is left."""
+    rng = np.random.default_rng(1)
+    words = -(-size // 64)
+
+    def rounds(batch: int, matches: int) -> Sequence[Operation]:
+        marked = rng.random((batch, words)) < matches / 64
+        rows = np.where(marked, np.uint64(1 << 17), np.uint64(0))
+        other = np.full_like(rows, ~np.uint64(0))
+
+        def run() -> Work:
+            common, work = intersect([rows, other])
+            return work + read_matches(common, base=0).work
+
+        return [("intersect", batch, run)]
+
+    return rounds
+
+
+def _id_rows(size: int) -> Rounds:
+    """Intersect two lists of ids a row, through a hash table."""
+
+    def rounds(batch: int, matches: int) -> Sequence[Operation]:
+        counts = np.full(batch, size)
+        ids = np.tile(np.arange(size), batch)
+        others = ids * (64 // matches)
+        return [("intersect", batch, partial(intersect_ids, [counts, counts], [ids, others]))]
+
+    return rounds
+
+
+def _order_arrays(size: int) -> Rounds:
+    """Compute what a merge does from sorted runs."""
+    orders = [np.argsort(column, kind="stable") for column in _columns(0, size)]
+    runs = [np.sort(_column(name, 0, size // 2)) for name in (0, 1)]
+    return lambda batch, matches: [
+        ("permutation", size, lambda: permutation(*orders, first=0)[1]),
+        ("offset", size, lambda: offset(*runs)[1]),
+    ]
+
+
+def _interval_join(size: int) -> Rounds:
+    """Two streams, a tuple a microsecond in each, with as many stored tuples as *size*."""
+    reach = max(1, size // 2)
+    query = parse_query(
+        "SELECT * FROM A, B WHERE A.key = B.key AND B.ts BETWEEN "
+        f"A.ts - INTERVAL '{reach} us' AND A.ts + INTERVAL '{reach} us'"
+    )
+    schemas = [Schema(stream=name, fields={"key": "int64"}) for name in query.streams]
+
+    def join_of(matches: int) -> Callable[[int], Sequence[Operation]]:
+        join, first, keys = IntervalJoin(query, schemas), 0, max(1, size // matches)
+
+        def calls(batch: int) -> Sequence[Operation]:
+            nonlocal first
+            at, mark = np.arange(first, first + batch), first * 1000
+            first += batch
+            todo: list[Operation] = []
+            for stream in (0, 1):
+                key = _column(stream, first, batch) % keys
+                part = Batch(id=at, ts=at * 1000, key=key, fields={"key": key})
+                own = np.ones(batch, np.bool_)
+                call = partial(join.join, stream, part, own, watermark=mark, low_watermark=mark)
+                todo.append(("join", batch, call))
+            return todo
+
+        while first < 2 * size:
+            for _, _, call in calls(min(size, _FILL_ROWS)):
+                call()
+        return calls
+
+    joins: dict[int, Callable[[int], Sequence[Operation]]] = {}
+
+    def rounds(batch: int, matches: int) -> Sequence[Operation]:
+        if matches not in joins:
+            joins[matches] = join_of(matches)
+        return joins[matches](batch)
+
+    return rounds

@@ -1,0 +1,113 @@
+"""Prices of structures: found again from what calls took, and there for all that systems use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.panjoin.subwindow import STRUCTURES
+from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.window_join.registry import INDEXES, SHARED
+from joins.work import Step, Work
+from netsim.cost import load_profile
+from netsim.structures import StructureCost
+from scenarios.calibration.structure_work import Sample, Workload, measure, workloads
+from scenarios.calibration.structures import fit_structure, fit_structures, off_by
+
+BASE_PS = load_profile().unit_ps
+TRUE = StructureCost(
+    sizes=(64, 1024, 16384),
+    rows=(1, 32, 1024),
+    percents=((80, 70, 60), (100, 90, 70), (300, 200, 150)),
+    call_ps=9_000_000,
+    row_ps=50_000,
+    unit_ps=(700, 90_000, 1_000, 250, 60, 2_000, 20_000),
+)
+
+
+def sample(rng: np.random.Generator, size: int, rows: int, cost: StructureCost = TRUE) -> Sample:
+    """Return a sample of three calls that took exactly what *cost* says."""
+    comparisons, matches = rows * size.bit_length(), rows * int(rng.integers(1, 64))
+    work = Work(comparisons=3 * comparisons, matches=3 * matches)
+    step = Step("hash.probe", rows, size)
+    seconds = cost.work_ps(step, work, 3) / 1e12
+    return Sample(structure="hash", step=step, matches=0, calls=3, work=work, seconds=seconds)
+
+
+def test_prices_are_found_again_from_what_calls_took() -> None:
+    rng = np.random.default_rng(1)
+    samples = [sample(rng, n, rows) for n in TRUE.sizes for rows in TRUE.rows for _ in range(2)]
+    found = {"hash.probe": fit_structure(samples, BASE_PS)}
+    assert off_by(samples, found) == pytest.approx(1, abs=0.05)
+    # Of sizes and batches between them, too, with other matches.
+    between = [sample(rng, size, rows) for size in (256, 4096) for rows in (1, 8, 256)]
+    assert off_by(between, found) == pytest.approx(1, abs=0.15)
+
+
+def test_units_that_were_never_counted_stay_in_proportion_to_the_default() -> None:
+    rng = np.random.default_rng(2)
+    samples = [sample(rng, n, rows) for n in TRUE.sizes for rows in TRUE.rows]
+    found = fit_structure(samples, BASE_PS)
+    assert found.unit_ps[1] / BASE_PS[1] == pytest.approx(found.unit_ps[2] / BASE_PS[2], rel=0.01)
+
+
+def test_parts_of_a_call_cost_what_tuples_of_the_longest_calls_do() -> None:
+    rng = np.random.default_rng(3)
+    found = [sample(rng, n, rows) for n in TRUE.sizes for rows in TRUE.rows for _ in range(2)]
+    found = [replace(s, step=s.step._replace(name="interval_join.join")) for s in found]
+    costs = fit_structures(found, BASE_PS)
+    part = costs["interval_join.shared"]
+    assert part.call_ps == 0
+    long = [s for s in found if s.step.rows == TRUE.rows[-1]]
+    parts = [replace(s, step=s.step._replace(name="interval_join.shared")) for s in long]
+    assert off_by(parts, costs) == pytest.approx(1, abs=0.05)
+
+
+def test_where_a_call_takes_all_tuples_the_size_says_all() -> None:
+    cost = StructureCost(
+        sizes=(64, 1024), rows=(1,), percents=((100,), (150,)),
+        call_ps=1_000_000, row_ps=4_000, unit_ps=(0,) * 7,
+    )  # fmt: skip
+    samples = []
+    for size in cost.sizes:
+        step = Step("po_join.seal", size, size)
+        seconds = cost.work_ps(step, Work()) / 1e12
+        samples.append(
+            Sample(structure="a", step=step, matches=0, calls=1, work=Work(), seconds=seconds)
+        )
+    found = fit_structure(samples, BASE_PS)
+    assert (found.sizes, found.rows) == ((64, 1024), (1,))
+    assert off_by(samples, {"po_join.seal": found}) == pytest.approx(1, abs=0.03)
+
+
+@pytest.mark.parametrize("workload", workloads(), ids=lambda one: one.structure)
+def test_every_structure_works_at_any_size_and_batch(
+    workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scenarios.calibration.structure_work._SECONDS", 0)
+    rounds = workload.fill(64)
+    for batch in (1, 32):
+        found = measure(workload, rounds, 64, batch, 2)
+        assert found
+        for one in found:
+            assert one.step.name.startswith(f"{workload.structure}.")
+            assert one.step.rows == (64 if workload.whole else batch)
+            assert one.calls >= 3
+            assert one.seconds > 0
+
+
+def test_the_default_profile_prices_every_structure_that_systems_use() -> None:
+    wanted = {f"{name}.{step}" for name in WINDOW_INDEXES for step in ("insert", "probe", "expire")}
+    wanted |= {f"{name}.{step}" for name in SEGMENTS for step in ("seal", "probe")}
+    wanted |= {f"{name}.{step}" for name in STRUCTURES for step in ("insert", "probe")}
+    wanted |= {f"ibwj_{name}.join" for name in INDEXES}
+    wanted |= {f"ibwj_shared_{name}.join" for name in SHARED}
+    wanted |= {f"predicate_tree.{step}" for step in ("insert", "mark", "list", "scan")}
+    wanted |= {"bit_rows.intersect", "id_rows.intersect"}
+    wanted |= {"interval_join.join", "interval_join.shared"}
+    wanted |= {"order_arrays.permutation", "order_arrays.offset"}
+    for name in ("default", "multicore", "shared_memory"):
+        assert wanted <= set(load_profile(name).structures)

@@ -1,0 +1,60 @@
+"""What is assumed of a run is said, with its source, and only of the runs that rest on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from scenarios.plan import make_parameters
+from scenarios.study.study import load_study
+from topologies import find_topology
+from topologies.assumptions import ASSUMPTIONS, assumptions_of
+
+
+def names(topology: str, profile: str = "default", **values: object) -> set[str]:
+    parameters = make_parameters(find_topology(topology), values)
+    return {one.name for one in assumptions_of(topology, profile, parameters)}
+
+
+def test_every_run_assumes_messages_and_caches() -> None:
+    assert names("hash_join") == {"messages", "caches"}
+    assert names("hash_join", "mine.toml") == {"caches"}
+
+
+@pytest.mark.parametrize(
+    ("topology", "profile", "values", "more"),
+    [
+        ("ibwj", "shared_memory", {}, {"messages in shared memory"}),
+        ("ibwj", "mine", {"threads": 8}, {"atomic operations", "memory of threads"}),
+        (
+            "ibwj",
+            "mine",
+            {"threads": 16, "cores": 8},
+            {"atomic operations", "memory of threads", "hyper-threads"},
+        ),
+        ("scale_oij", "mine", {}, {"atomic operations", "contention"}),
+        ("hash_join", "multicore", {}, {"messages within a machine"}),
+        ("panjoin", "mine", {"device": "accelerator", "results": "manager"}, {"the board"}),
+        ("panjoin", "mine", {"threads": 2}, {"threads of a worker"}),
+        ("spo_join", "mine", {"threads": 2}, {"segments by threads"}),
+        ("semijoin", "mine", {"replan_every": 10}, {"choosing a plan"}),
+    ],
+)
+def test_what_a_variant_assumes_is_named(
+    topology: str, profile: str, values: dict[str, object], more: set[str]
+) -> None:
+    assert names(topology, profile, **values) == {"caches"} | more
+
+
+def test_every_assumption_says_what_and_from_where() -> None:
+    assert len({one.name for one in ASSUMPTIONS}) == len(ASSUMPTIONS)
+    for one in ASSUMPTIONS:
+        assert one.source in str(one)
+        assert not one.text.endswith(".")
+
+
+def test_a_study_lists_what_its_runs_assume() -> None:
+    study = load_study("pim-fig12a", scale="smoke")
+    assert study is not None
+    said = "\n".join(study.remarks)
+    assert "hyper-threads" in said
+    assert "the board" not in said

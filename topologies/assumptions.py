@@ -1,0 +1,148 @@
+"""What virtual time assumes and does not measure: all of it, each with its source.
+
+Work is priced as it was measured (`netsim.structures`). What else a simulated machine does, no
+measurement of one processor can show. It is listed here, and shown with every figure that rests on
+it; none of it is itself what a figure claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Applies = Callable[[str, str, Any], bool]
+"""Whether it is assumed of a topology, with a cost profile, with these parameters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assumption:
+    """One thing that is assumed.
+
+    Attributes
+    ----------
+    name
+        In a word or two.
+    text
+        What is assumed.
+    source
+        Where that is from.
+    applies
+        Of which runs.
+    """
+
+    name: str
+    text: str
+    source: str
+    applies: Applies
+
+    def __str__(self) -> str:
+        return f"Assumed, {self.name}: {self.text} ({self.source})."
+
+
+ASSUMPTIONS = (
+    Assumption(
+        name="messages",
+        text="a message costs its receiver 20 us, each tuple of it 100 ns, each byte 0.1 ns",
+        source="set as for an engine that passes batches between processes; joinsim calibrate "
+        "measures this project's own",
+        applies=lambda topology, profile, parameters: profile == "default",
+    ),
+    Assumption(
+        name="messages within a machine",
+        text="a message costs its receiver 0.1 us and each tuple 20 ns",
+        source="what batches of 32 save a keyed interval join in WindFlow, 7.0 against 4.2 million "
+        "tuples a second with one replica",
+        applies=lambda topology, profile, parameters: profile == "multicore",
+    ),
+    Assumption(
+        name="messages in shared memory",
+        text="a message is a reference and costs its receiver 1 us, each tuple 2 ns",
+        source="set; no machine was measured",
+        applies=lambda topology, profile, parameters: profile == "shared_memory",
+    ),
+    Assumption(
+        name="caches",
+        text="every PE has the calibrated processor to itself: PEs of one site take neither caches "
+        "nor bandwidth of memory from each other",
+        source="each structure was measured alone",
+        applies=lambda topology, profile, parameters: True,
+    ),
+    Assumption(
+        name="atomic operations",
+        text="one on a line of memory that other cores have touched takes 20 ns",
+        source="set; a machine of many cores was not at hand",
+        applies=lambda topology, profile, parameters: (
+            topology == "scale_oij" or (topology == "ibwj" and parameters.threads > 0)
+        ),
+    ),
+    Assumption(
+        name="hyper-threads",
+        text="threads that share a core gain nothing by it, where PIM-Tree's paper has 24 %",
+        source="set; none are simulated",
+        applies=lambda topology, profile, parameters: (
+            topology == "ibwj" and 0 < (parameters.cores or parameters.threads) < parameters.threads
+        ),
+    ),
+    Assumption(
+        name="memory of threads",
+        text="threads that share an index share no bandwidth of memory; they wait for locks and "
+        "lines alone",
+        source="one thread was measured, with the locks that it takes",
+        applies=lambda topology, profile, parameters: topology == "ibwj" and parameters.threads > 1,
+    ),
+    Assumption(
+        name="contention",
+        text="a look into another thread's part of a buffer takes as many atomic operations as "
+        "the parameter contention says",
+        source="set; the paper has no figure for it",
+        applies=lambda topology, profile, parameters: topology == "scale_oij",
+    ),
+    Assumption(
+        name="segments by threads",
+        text="the threads of a PO-Join PE have a core each, and take the next segment in the order "
+        "of counted work",
+        source="SPO-Join, Algorithm 4",
+        applies=lambda topology, profile, parameters: (
+            topology == "spo_join" and parameters.threads > 1
+        ),
+    ),
+    Assumption(
+        name="threads of a worker",
+        text="the threads of a worker share one core, so that their work is added up",
+        source="set",
+        applies=lambda topology, profile, parameters: (
+            topology == "panjoin" and parameters.threads > 1
+        ),
+    ),
+    Assumption(
+        name="the board",
+        text="its units process a tuple a clock of 252.7 MHz; eight mergers and eight probers, two "
+        "channels of DDR3-1066; eight partitioners, and eight lanes of PCI Express 3",
+        source="PanJoin, Table I and section IV; the last two are set, as the paper has none",
+        applies=lambda topology, profile, parameters: (
+            topology == "panjoin" and parameters.device == "accelerator"
+        ),
+    ),
+    Assumption(
+        name="choosing a plan",
+        text="a site that chooses its plan anew takes no time for it",
+        source="set: it is done beside the join, once an epoch",
+        applies=lambda topology, profile, parameters: (
+            topology == "semijoin" and parameters.replan_every is not None
+        ),
+    ),
+)
+
+
+def assumptions_of(topology: str, profile: str, parameters: Any) -> list[Assumption]:
+    """Return what is assumed of a run in virtual time.
+
+    Parameters
+    ----------
+    topology, profile
+        Names.
+    parameters
+        Of the topology.
+    """
+    return [one for one in ASSUMPTIONS if one.applies(topology, profile, parameters)]
