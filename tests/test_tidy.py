@@ -14,13 +14,14 @@ SIMULATED = ("joins", "actors", "netsim", "topologies")
 """Packages that run inside virtual time."""
 
 HOSTS_OWN = {
-    ROOT / "actors" / "hosting" / "inline.py",
-    ROOT / "actors" / "hosting" / "live" / "post.py",
-    ROOT / "actors" / "hosting" / "ray_cluster.py",
-    ROOT / "actors" / "hosting" / "ray_processes.py",
-}
-"""What actors never see: how long each of them took, a live run's time, how long a cluster has been
-silent, and the secret by which processes know each other."""
+    ROOT / "actors" / "hosting" / name
+    for name in (
+        "descendants.py", "inline.py", "links.py", "live/post.py", "mesh.py", "ray_cluster.py",
+        "ray_processes.py", "watcher.py",
+    )
+}  # fmt: skip
+"""What actors never see: how long each of them took, a live run's time, how long a cluster or a
+process has been silent, and the secrets by which processes know each other."""
 
 BANNED = {
     "time": "context.now",
