@@ -255,7 +255,7 @@ def _window_index(name: str) -> Workload:
         return rounds
 
     scans = name in ("nested_loop", "ie_join")
-    return Workload(structure=name, fill=fill, most=1 << 16 if scans else SIZES[-1])
+    return Workload(structure=name, fill=fill, most=1 << (16 if scans else 20))
 
 
 _OF_A_KEY = 64
