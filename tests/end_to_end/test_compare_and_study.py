@@ -32,6 +32,7 @@ text = "more PEs find more"
 of = ["all"]
 rises = true
 why = "the answer is one and the same"
+tried = {{ scale = "laptop", command = "joinsim run mine.toml" }}
 """
 
 
