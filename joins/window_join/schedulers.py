@@ -19,6 +19,7 @@ import numpy as np
 from joins.machine.atomics import offer_core
 from joins.machine.memory import aligned, own_lines, record
 from joins.machine.steps import implements, step, step_of
+from joins.state import storable
 from joins.work import COUNTERS
 
 TAKE = 0
@@ -54,6 +55,7 @@ class Threads(NamedTuple):
     thread: int
 
 
+@storable
 class Cores(NamedTuple):
     """Simulated cores.
 

@@ -59,6 +59,7 @@ class Inner(NamedTuple):
     nodes: np.ndarray
 
 
+@storable
 class Path(NamedTuple):
     """The way from the root to the leaf last visited, int64, by level.
 
