@@ -30,6 +30,8 @@ WINDOW_JOINS = "window_joins"
 
 MACHINE = "machine"
 """Key of what a profile was measured on."""
+LIKE = "like"
+"""Among the prices of structures, the name of a profile that has the others."""
 STRUCTURES = "structures"
 """Key of the prices of structures, by operation; or the name of a profile that has them."""
 
@@ -162,8 +164,11 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
         allowed = ", ".join(f.name for f in fields(CostProfile))
         raise ValueError(f"{path}: {error}; a cost profile has the keys {allowed}") from None
     if isinstance(structures, str):
-        return replace(profile, structures=load_profile(structures).structures)
-    return replace(profile, structures=_read_structures(structures, profile, path))
+        structures = {LIKE: structures}
+    like = structures.pop(LIKE, None)
+    inherited = load_profile(like).structures if like else {}
+    own = _read_structures(structures, profile, path)
+    return replace(profile, structures={**inherited, **own})
 
 
 def _read_structures(

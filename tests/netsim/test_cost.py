@@ -54,3 +54,12 @@ def test_an_unknown_profile_is_answered_with_those_there_are() -> None:
         ValueError, match="no cost profile 'fast': give a TOML file or one of default"
     ):
         load_profile("fast")
+
+
+def test_patterns_of_one_engine_pay_alike_for_a_tuple() -> None:
+    """Replicas of WindFlow's and threads of Scale-OIJ's both take one tuple after the other."""
+    costs = load_profile("multicore").structures
+    assert costs["interval_join.join"] == costs["interval_join.shared"]
+    assert costs["interval_join.join"].call_ps == 0
+    default = load_profile("default").structures
+    assert costs["b_plus_tree.probe"] == default["b_plus_tree.probe"]
