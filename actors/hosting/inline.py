@@ -73,7 +73,7 @@ class Cell(RecordingContext):
     Attributes
     ----------
     seconds
-        Real time that the actor has spent receiving.
+        Processor time that the actor has spent receiving.
     """
 
     __slots__ = ("actor", "seconds")

@@ -15,7 +15,6 @@ A frame is a length and so many bytes. A length of zero is a sign of life, and n
 from __future__ import annotations
 
 import hmac
-import secrets as random
 import socket
 import ssl
 import struct
@@ -26,6 +25,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from secrets import token_bytes
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,7 @@ class Secrets:
     @classmethod
     def new(cls, *, encrypt: bool) -> Secrets:
         """Return secrets for one run; raise :exc:`JoinsimError` when no certificate can be made."""
-        return cls(random.token_bytes(_TOKEN_BYTES), _certificate() if encrypt else None)
+        return cls(token_bytes(_TOKEN_BYTES), _certificate() if encrypt else None)
 
 
 def _certificate() -> str:
@@ -102,7 +102,7 @@ def greet(address: Address, peer: int, member: int, secrets: Secrets) -> Link:
     try:
         pipe = _pipe(connection, secrets, server=False)
         theirs = _read_struct(pipe, _NONCE)[0]
-        mine = random.token_bytes(_NONCE.size)
+        mine = token_bytes(_NONCE.size)
         proofs = _proofs(secrets.token, peer, member, theirs, mine)
         pipe.sendall(_INTRODUCTION.pack(member, mine, proofs[0]))
         if not hmac.compare_digest(_read_struct(pipe, _PROOF)[0], proofs[1]):
@@ -122,7 +122,7 @@ def answer(connection: socket.socket, member: int, secrets: Secrets) -> tuple[in
     """
     connection.settimeout(GREETING_S)
     pipe = _pipe(connection, secrets, server=True)
-    mine = random.token_bytes(_NONCE.size)
+    mine = token_bytes(_NONCE.size)
     pipe.sendall(mine)
     peer, theirs, proof = _read_struct(pipe, _INTRODUCTION)
     proofs = _proofs(secrets.token, member, peer, mine, theirs)
