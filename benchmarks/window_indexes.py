@@ -1,5 +1,8 @@
 """Every window index on the same sliding window of real trips: tuples a second of processor time.
 
+In the clock: inserting, probing and expiring, from tuples in memory to matches counted; processor
+time.
+
 Yellow-taxi trips come in batches of a twentieth of the window. A batch is inserted, each of its
 trips looks for its matches among the window's trips before it, and what no later trip can see
 expires. Two self joins: Q3, the trips farther and cheaper than an earlier one, over a window of
@@ -15,7 +18,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,8 +31,9 @@ from joins.indexes.index import Ranges, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.matches import ProbeResult
 from joins.queries.conditions import COMPARISONS, Condition
+from scenarios.streams import SAMPLES
 
-_FILE = Path(__file__).resolve().parent.parent / "data" / "yellow_taxi_sample.parquet"
+_FILE = SAMPLES / "yellow_taxi_sample.parquet"
 _PARTS = 20  # Batches of a window, and so sealed segments; sub-indexes of the chain index.
 _REPEATS = 3
 _SEALED = ("po_join", "css_bits", "prefix_grid")

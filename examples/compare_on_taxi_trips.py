@@ -8,7 +8,7 @@ from pathlib import Path
 
 import joinsim as js
 
-TRIPS = Path(__file__).parents[1] / "data" / "yellow_taxi_sample.parquet"
+TRIPS = Path(__file__).parents[1] / "scenarios" / "samples" / "yellow_taxi_sample.parquet"
 QUERY = """
 SELECT * FROM trips
 WHERE trips.trip_distance1 > trips.trip_distance2 AND trips.fare_amount1 < trips.fare_amount2

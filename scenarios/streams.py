@@ -16,6 +16,9 @@ from spark_bridge.pipeline.source import StreamSource
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+"""The folder of our packages: a checkout, or where they are installed."""
+SAMPLES = Path(__file__).resolve().parent / "samples"
+"""The sample data that comes with joinsim."""
 DATA_VARIABLE = "JOINSIM_DATA"
 PREPARED_VARIABLE = "JOINSIM_PREPARED"
 
@@ -24,7 +27,7 @@ def data_folders() -> list[Path]:
     """Return where raw files are looked for: a folder of one's own, the shared one, our samples."""
     own = os.environ.get(DATA_VARIABLE)
     folders = [Path(own)] if own else []
-    return [*folders, REPOSITORY.parent / "shared" / "data", REPOSITORY / "data"]
+    return [*folders, REPOSITORY.parent / "shared" / "data", SAMPLES]
 
 
 def prepared_folder() -> Path:

@@ -35,11 +35,17 @@ from actors.hosting.descendants import ending_with
 from actors.hosting.processes import RayUnavailableError
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
-SHIPPED = {
-    "working_dir": str(_REPOSITORY),
-    "excludes": [".git", ".venv", "runs", "prepared", "data", ".hypothesis", ".mypy_cache"],
-}
-"""What a cluster is to have of us, as Ray's ``runtime_env``."""
+_PACKAGES = ("joinsim", "scenarios", "spark_bridge", "topologies", "netsim", "actors", "joins")
+SHIPPED = (
+    {
+        "working_dir": str(_REPOSITORY),
+        "excludes": [".git", ".venv", "runs", "prepared", ".hypothesis", ".mypy_cache"],
+    }
+    if (_REPOSITORY / "pyproject.toml").is_file()
+    else {"py_modules": [str(_REPOSITORY / name) for name in _PACKAGES]}
+)
+"""What a cluster is to have of us, as Ray's ``runtime_env``: the checkout, or our packages where
+they are installed beside all others."""
 
 JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 """Set by `ray job submit`, which has shipped the repository itself and allows nobody else to."""

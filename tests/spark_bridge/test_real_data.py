@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from scenarios.streams import SAMPLES
 from tests.spark_bridge.helpers import prepare_one, tuples
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +18,7 @@ SHARED = ROOT.parent / "shared" / "data"
 
 
 def full_or_sample(full: str, sample: str) -> Path:
-    return SHARED / full if (SHARED / full).exists() else ROOT / "data" / sample
+    return SHARED / full if (SHARED / full).exists() else SAMPLES / sample
 
 
 def test_taxi_trips_keep_every_valid_value_in_time_order(spark: Any, tmp_path: Path) -> None:
@@ -65,8 +66,8 @@ def test_power_readings_of_a_year_start_at_zero(spark: Any, tmp_path: Path) -> N
     ("name", "rows"), [("yellow_taxi_sample", 130_000), ("household_power_sample", 161_271)]
 )
 def test_the_committed_samples_are_what_their_provenance_says(name: str, rows: int) -> None:
-    file = ROOT / "data" / f"{name}.parquet"
-    told = (ROOT / "data" / "PROVENANCE.md").read_text()
-    assert hashlib.sha256(file.read_bytes()).hexdigest() in told
+    file = SAMPLES / f"{name}.parquet"
+    provenance = (SAMPLES / "PROVENANCE.md").read_text()
+    assert hashlib.sha256(file.read_bytes()).hexdigest() in provenance
     assert pq.read_metadata(file).num_rows == rows
-    assert f"{rows:,} yellow" in told or f"{rows - 80_636:,} rows" in told
+    assert f"{rows:,} yellow" in provenance or f"{rows - 80_636:,} rows" in provenance

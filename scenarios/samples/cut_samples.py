@@ -1,7 +1,7 @@
-"""Cut the committed samples from the full files: python data/cut_samples.py FOLDER.
+"""Cut the committed samples from the full files: python scenarios/samples/cut_samples.py FOLDER.
 
 FOLDER holds taxi_nyc_yellow_monthly_sample.parquet and power_household_uci_1min.parquet, whose
-origin PROVENANCE.md tells.
+origin is in PROVENANCE.md.
 """
 
 from __future__ import annotations
