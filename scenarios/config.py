@@ -19,10 +19,10 @@ from netsim.network import (
     is_full_mesh,
     sites_without_links,
 )
-from scenarios.quantities import BitsPerSecond, Nanoseconds
 from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import SyntheticStream
 from topologies.actor_graph import ActorGraph
+from topologies.quantities import BitsPerSecond, Nanoseconds
 from topologies.topology import SinkPlace
 
 SCALES = ("smoke", "laptop", "paper")

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from actors.whole_files import WholeTable, writing
 from joins.hashing import mix
-from scenarios.quantities import Nanoseconds
+from topologies.quantities import Nanoseconds
 
 _CALL = re.compile(r"\s*(\w+)\s*\(([^()]*)\)\s*")
 _MILLIONTHS = 6

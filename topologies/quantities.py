@@ -1,12 +1,14 @@
-"""Quantities among the parameters of topologies, as people write them."""
+"""Quantities as people write them in configurations: ``"25 ms"``, ``"1 Mbps"``, ``"10 min"``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
+from quantiphy import Quantity
 
 from joins.queries.windows import WindowError, read_extent
 
@@ -49,27 +51,51 @@ class Extent:
 
 
 def _nanoseconds(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    try:
-        kind, size = read_extent(value)
-    except WindowError:
-        kind, size = "", 0
-    if kind != "time":
-        raise ValueError("must be a time such as '25 ms'")
-    return size
+    """Read a time as integer nanoseconds, in the words of a query's window; pass numbers on."""
+    if isinstance(value, str):
+        try:
+            kind, size = read_extent(value)
+        except WindowError:
+            kind, size = "", 0
+        if kind != "time":
+            raise ValueError("must be a time such as '25 ms', '10 us' or '2 s'")
+        value = size
+    if isinstance(value, int) and value > _DAY_NS:
+        raise ValueError("must be at most a day")
+    return value
 
 
-def _at_most_a_day(nanoseconds: int) -> int:
-    if not 1 <= nanoseconds <= _DAY_NS:
+def _at_least_one(nanoseconds: int) -> int:
+    if nanoseconds < 1:
         raise ValueError("must be at least 1 ns and at most a day")
     return nanoseconds
 
 
+def _bits_per_second(value: object) -> object:
+    """Read a bandwidth such as ``"1 Mbps"`` as integer bits per second; pass numbers on."""
+    if not isinstance(value, str):
+        return value
+    try:
+        quantity = Quantity(value.replace("b/s", "bps"))
+        if quantity.units != "bps" or not isfinite(quantity):
+            raise ValueError
+    except ValueError:
+        raise ValueError(
+            "must be a bandwidth in bits per second such as '1 Mbps' or '25 Gbps'"
+        ) from None
+    return round(float(quantity))
+
+
+Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds)]
+"""A time such as "25 ms", or whole nanoseconds; at most a day, so that the sum of many stays far
+inside virtual time, which is int64."""
+
 Duration = Annotated[
-    int,
-    BeforeValidator(_nanoseconds),
-    AfterValidator(_at_most_a_day),
+    Nanoseconds,
+    AfterValidator(_at_least_one),
     WithJsonSchema({"type": ["string", "integer"], "format": "duration"}),
 ]
-"""For parameters: a time such as "25 ms", or whole nanoseconds; at least 1 ns, at most a day."""
+"""For parameters: the same, of at least 1 ns."""
+
+BitsPerSecond = Annotated[int, BeforeValidator(_bits_per_second)]
+"""A bandwidth such as "1 Mbps", or whole bits per second."""

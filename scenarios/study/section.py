@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from scenarios.config import SCALES, Section
 from scenarios.formatting import format_value
-from scenarios.quantities import Nanoseconds
+from topologies.quantities import Nanoseconds
 
 _REPEATS_MAX = 100
 """Synthetic streams have seeds of their own for so many (`scenarios.study.study`)."""

@@ -14,8 +14,7 @@ import numpy as np
 from joins.hashing import mix
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges
-from scenarios.surveys.survey import SegmentSpeedSurvey, Surveyed
-from scenarios.surveys.timing import timed_record
+from scenarios.surveys.survey import SegmentSpeedSurvey, Surveyed, timed_record
 from scenarios.synthetic import DISTRIBUTIONS, opposed
 
 _BATCH = 100

@@ -17,8 +17,7 @@ from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape, probe_subwindows
-from scenarios.surveys.survey import SubwindowSpeedSurvey, Surveyed
-from scenarios.surveys.timing import timed_record
+from scenarios.surveys.survey import SubwindowSpeedSurvey, Surveyed, timed_record
 
 _INT = ("int64",)
 _KEY_RANGE = 1 << 30

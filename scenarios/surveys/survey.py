@@ -5,7 +5,9 @@ What takes a survey is imported when it is taken: it loads the indexes, which ot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -30,6 +32,22 @@ class Surveyed:
     record: dict[str, Any]
     checked: str
     passed: bool
+
+
+def timed_record(tuples: int, seconds: Sequence[float], *, threads: int = 0) -> dict[str, Any]:
+    """Return the record of passes over *tuples* that took *seconds* each: tuples a second.
+
+    *threads* are real ones, whose wall time it is; none are one thread's processor time.
+    """
+    rates = [tuples / max(one, 1e-9) for one in seconds]
+    return {
+        "tuples_s": {"median": median(rates), "least": min(rates), "most": max(rates)},
+        "tuple_ns": {"median": 1e9 / median(rates)},
+        "tuples": tuples,
+        "passes": len(rates),
+        "threads": max(1, threads),
+        "clock": "wall time" if threads else "processor time",
+    }
 
 
 class Survey(BaseModel):

@@ -14,8 +14,7 @@ import numpy as np
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import Making
 from joins.window_join.window_join import WindowJoin
-from scenarios.surveys.survey import Surveyed, WindowJoinSpeedSurvey
-from scenarios.surveys.timing import timed_record
+from scenarios.surveys.survey import Surveyed, WindowJoinSpeedSurvey, timed_record
 from scenarios.surveys.window_workload import WindowWorkload
 
 _FILL_BATCH = 65_536

@@ -22,14 +22,14 @@ THREE_WAY = f"SELECT s.id FROM s, r, q WHERE s.a > r.a AND s.b < q.b WINDOW AS {
 RUN = ("run", "--query", QUERY, "--data", "{data}")
 
 
-def refused(said: Said, *told: str) -> None:
+def refused(said: Said, *expected: str) -> None:
     """Hold that a command stopped with one clear message on stderr and nothing on stdout."""
     assert said.code == 3
     assert said.out == ""
     assert "Traceback" not in said.err
     assert "traceback is in" not in said.err
     assert said.err.count("joinsim: ") == 1
-    for words in told:
+    for words in expected:
         assert words in said.err
 
 
@@ -60,12 +60,12 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         _set("network.latency=-1 ms"),
         ("network.latency = '-1 ms'", "equal to 0"),
     ),
-    "weight for latency": (_set("network.latency=25 kg"), ("network.latency", '"25 ms"')),
-    "no unit": (_set("network.latency=0.5"), ("network.latency", '"25 ms"')),
-    "infinite latency": (_set("network.latency=inf s"), ("network.latency", '"25 ms"')),
-    "latency not a number": (_set("network.latency=nan s"), ("network.latency", '"25 ms"')),
-    "endless latency": (_set("network.latency=1e30 s"), ("network.latency", "more than a day")),
-    "time for bandwidth": (_set("network.bandwidth=25 ms"), ("network.bandwidth", '"1 Mbps"')),
+    "weight for latency": (_set("network.latency=25 kg"), ("network.latency", "'25 ms'")),
+    "no unit": (_set("network.latency=0.5"), ("network.latency", "'25 ms'")),
+    "infinite latency": (_set("network.latency=inf s"), ("network.latency", "'25 ms'")),
+    "latency not a number": (_set("network.latency=nan s"), ("network.latency", "'25 ms'")),
+    "endless latency": (_set("network.latency=1e30 s"), ("network.latency", "at most a day")),
+    "time for bandwidth": (_set("network.bandwidth=25 ms"), ("network.bandwidth", "'1 Mbps'")),
     "slide too long": (
         _windowed("(SLIDE INTERVAL '200' ON '100')"),
         ("slide of 200 tuples is longer", "100 tuples at the most"),
@@ -148,9 +148,9 @@ def test_a_mistake_is_one_message_that_names_it_and_what_is_allowed(
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    arguments, told = MISTAKES[mistake]
+    arguments, expected = MISTAKES[mistake]
     said = joinsim(*(argument.format(data=prepared) for argument in arguments), "--json")
-    refused(said, *told)
+    refused(said, *expected)
     assert not (tmp_path / "runs").exists()
 
 
@@ -223,16 +223,16 @@ def test_rows_without_valid_fields_are_set_aside_with_reasons_and_the_rest_is_ex
     (rejected,) = tmp_path.glob("prepared/*/s/rejected")
     assert str(rejected.relative_to(tmp_path)) in said.out
     rows = pq.read_table(rejected).to_pylist()
-    told = [str(row) for row in rows]
-    assert len(told) == len(dirt)
+    expected = [str(row) for row in rows]
+    assert len(expected) == len(dirt)
     for _, reason in dirt.values():
-        assert sum(reason in row for row in told) == 1
+        assert sum(reason in row for row in expected) == 1
         assert f"1 x {reason}" in said.out
     kept = [line.split(",") for row, line in enumerate(lines) if row not in dirt]
     assert _pairs(tmp_path / "run") == _model([(int(a), float(b)) for _, a, b in kept])
-    told_json = joinsim(*arguments, "--json").json
-    assert told_json["streams"][0]["rejected"] == 4
-    assert told_json["verdict"]["exact"] is True
+    again = joinsim(*arguments, "--json").json
+    assert again["streams"][0]["rejected"] == 4
+    assert again["verdict"]["exact"] is True
 
 
 def test_unsorted_rows_and_repeated_times_are_taken_in_time_order_and_noted(
