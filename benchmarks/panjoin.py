@@ -1,5 +1,8 @@
 """PanJoin's subwindows: the join of two windows, selectivity, threads, memory.
 
+In the clock: sorting a batch, inserting and probing, from batches in memory to matches counted, or
+as records in memory.
+
 The join is that of `benchmarks.b_plus_tree_join`: two streams by turns, uniform 30-bit keys, a band
 that gives about two matches a tuple, count windows exact to the tuple; here batch by batch. A batch
 of n is n tuples of each stream, and sorting it is part of the time. Counts and fingerprints are
@@ -242,7 +245,7 @@ def measure_memory(tuples: int) -> list[Result]:
         overhead = llat.keys.size / tuples - 1
         name = f"{kind}, LLAT overhead at sigma = 1.25"
         results.append(Result.of(name, [100 * overhead], unit="%", target=150.5, at_least=False))
-    index = BiSort(1 << 23, 1 << 16).index_bytes
+    index = BiSort(1 << 23, 1 << 16)._sampled.nbytes
     name = "bi_sort, index array at P = 64K, of 32-bit values"
     results.append(Result.of(name, [index / 1024], unit="KiB", target=256, at_least=False))
     for kind in STRUCTURES:

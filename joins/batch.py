@@ -121,11 +121,6 @@ class Batch:
             width_bytes=width_bytes,
         )
 
-    def to_arrow(self) -> pa.Table:
-        """Return the columns as an Arrow table, without copying."""
-        columns = {"id": self.id, "ts": self.ts, "key": self.key} | self.fields
-        return pa.table(columns)
-
     @classmethod
     def from_arrow(cls, table: pa.Table | pa.RecordBatch, schema: Schema) -> Batch:
         """Read a batch from Arrow columns ``id``, ``ts``, optionally ``key``, and the join fields.

@@ -107,7 +107,7 @@ def check_one_digest(
     assert elsewhere.emitted == inline.emitted
 
 
-def test_a_fault_in_a_ray_process_is_told_as_inline_tells_it(
+def test_a_fault_in_a_ray_process_is_reported_as_inline_reports_it(
     ray_running: None, tmp_path: Path
 ) -> None:
     specs = {
@@ -115,15 +115,15 @@ def test_a_fault_in_a_ray_process_is_told_as_inline_tells_it(
         "w": ActorSpec(actor=Worker, arguments={"port": "nowhere"}),
     }
     actors = (specs, {"a": {"out": ("w",)}, "w": {}})
-    told = []
+    messages = []
     with RayProcesses(labels(2)) as processes:
         on_ray = ProcessHost(processes, *actors, 1, homes={"a": 0, "w": 1})
         for host in (InlineHost(*actors, 1), on_ray):
             with pytest.raises(ActorError) as raised:
                 simulate(*actors, path=tmp_path / "trace.parquet", host=host)
-            told.append(str(raised.value))
-    assert told[0] == told[1]
-    assert told[0].startswith("w failed on a message from a")
+            messages.append(str(raised.value))
+    assert messages[0] == messages[1]
+    assert messages[0].startswith("w failed on a message from a")
 
 
 def test_a_payload_goes_where_it_will_be_read_and_is_kept_only_until_it_is() -> None:

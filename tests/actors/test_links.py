@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from hypothesis import strategies as st
 from actors.hosting.links import Link, Secrets, answer, greet
 from actors.hosting.mesh import Door, Mesh, join_last
 from actors.state import FormatError, from_bytes
+from joins.errors import JoinsimError
+from tests.actors.certificates import OURS, THEIRS
 from tests.actors.meshes import SECRETS
 
 ARRAYS = st.lists(
@@ -144,9 +147,34 @@ def test_a_proof_for_one_door_is_none_for_another() -> None:
             joining.result(10)
 
 
-@pytest.mark.skipif(not shutil.which("openssl"), reason="makes the certificate")
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (f"print({OURS!r})", None),
+        ("raise SystemExit('no entropy left')", "openssl made no certificate: no entropy left"),
+        (None, "encrypting needs the command openssl"),
+    ],
+    ids=["made", "failed", "missing"],
+)
+def test_a_run_makes_a_certificate_of_its_own_with_openssl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None, message: str | None
+) -> None:
+    if program is not None:
+        (tmp_path / "openssl").write_text(f"#!{sys.executable}\n{program}\n")
+        (tmp_path / "openssl").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if message is None:
+        secrets = Secrets.new(encrypt=True)
+        assert (secrets.certificate or "").strip() == OURS.strip()
+        assert len(secrets.token) == 32
+    else:
+        with pytest.raises(JoinsimError, match=message):
+            Secrets.new(encrypt=True)
+    assert Secrets.new(encrypt=False).certificate is None
+
+
 def test_what_leaves_the_machine_is_encrypted_if_it_is_to_be() -> None:
-    secrets = Secrets.new(encrypt=True)
+    secrets = Secrets(SECRETS.token, OURS)
     much = np.arange(300_000)
     seen = bytearray()
     with (
@@ -183,9 +211,8 @@ def test_what_leaves_the_machine_is_encrypted_if_it_is_to_be() -> None:
         there.close()
 
 
-@pytest.mark.skipif(not shutil.which("openssl"), reason="makes the certificate")
 def test_a_stranger_with_a_certificate_of_its_own_is_not_let_in() -> None:
-    ours, theirs = Secrets.new(encrypt=True), Secrets.new(encrypt=True)
+    ours, theirs = Secrets(SECRETS.token, OURS), Secrets(SECRETS.token, THEIRS)
     with (
         socket.create_server(("127.0.0.2", 0)) as listener,
         ThreadPoolExecutor(1) as pool,

@@ -30,7 +30,7 @@ def test_two_that_send_to_each_other_more_than_fits_the_wire_do_not_wait_for_eac
         assert np.array_equal(received[1], much)
 
 
-def test_what_was_sent_before_a_member_left_is_received_before_the_loss_is_told() -> None:
+def test_what_was_sent_before_a_member_left_is_received_before_the_loss_is_reported() -> None:
     one, other, driver = meshes(2)
     with other, driver:
         with one:

@@ -46,7 +46,7 @@ def test_tuples_leave_in_one_order_whatever_the_timing(
     gate = ScaleGate(schemas=SCHEMAS, sources=NAMES)
     context = RecordingContext("gate", {"out": ("router",)}, 0)
     order: list[int] = []
-    heard = [-1, -1, -1]  # the latest time that each source has told
+    heard = [-1, -1, -1]  # the latest time that each source has sent
     while any(channels):
         stream = data.draw(st.sampled_from([s for s in range(3) if channels[s]]))
         payload = channels[stream].pop(0)

@@ -74,7 +74,7 @@ def write_prepared(folder: Path, fields: Mapping[str, np.ndarray], *, ts: np.nda
     rows = len(ts)
     columns = {"id": np.arange(rows), "ts": ts.astype(np.int64), **fields}
     pq.write_table(pa.table(columns), folder / "segments" / "part-00000.parquet")
-    told = {
+    summary = {
         "format": 1,
         "name": folder.name,
         "rows": rows,
@@ -90,7 +90,7 @@ def write_prepared(folder: Path, fields: Mapping[str, np.ndarray], *, ts: np.nda
         "last_ts": int(ts[-1]),
         "fingerprint": "",
     }
-    (folder / "stream.json").write_text(json.dumps(told))
+    (folder / "stream.json").write_text(json.dumps(summary))
 
 
 def write_csv(path: Path, lines: Sequence[str]) -> Path:

@@ -88,13 +88,13 @@ def assert_stopped(by: signal.Signals, arguments: list[str], moment: Moment, fol
 
 def started_at(moment: Moment, run: Command, folder: Path) -> list[psutil.Process]:
     """Wait for a *moment* of a command; return all processes that it has started by then."""
-    told = psutil.Process(run.pid)
+    process = psutil.Process(run.pid)
     deadline = time.monotonic() + _LONGEST_S
-    while not moment(folder, told):
+    while not moment(folder, process):
         assert run.poll() is None, "it ended before its moment"
         assert time.monotonic() < deadline
         time.sleep(_LOOK_S)
-    return told.children(recursive=True)
+    return process.children(recursive=True)
 
 
 @contextmanager
@@ -116,12 +116,12 @@ def command(arguments: list[str], folder: Path, *, before: str = "") -> Iterator
 
 def assert_stops(run: Command, started: Iterable[psutil.Process] = ()) -> None:
     """Wait for a command that has been stopped, and for all that it has *started*."""
-    told, started = psutil.Process(run.pid), set(started)
+    process, started = psutil.Process(run.pid), set(started)
     deadline = time.monotonic() + _LONGEST_S
     # What is still starting others: those count too.
     while run.poll() is None and time.monotonic() < deadline:
         with suppress(psutil.NoSuchProcess):
-            started |= set(told.children(recursive=True))
+            started |= set(process.children(recursive=True))
         time.sleep(_LOOK_S)
     out, err = run.communicate(timeout=30)
     assert (run.returncode, out) == (3, ""), err

@@ -36,7 +36,7 @@ tried = {{ scale = "laptop", command = "joinsim run mine.toml" }}
 """
 
 
-def test_systems_are_ranked_and_refusals_told(
+def test_systems_are_ranked_and_refusals_named(
     joinsim: Command, prepared: Path, tmp_path: Path
 ) -> None:
     names = "spo_join,nested_loop,hash_join"

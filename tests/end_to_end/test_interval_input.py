@@ -1,4 +1,4 @@
-"""What a person gets wrong about an interval join, and what is told of it."""
+"""What a person gets wrong about an interval join, and what is answered."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def streams(tmp_path: Path) -> tuple[object, ...]:
     return ("--data", tmp_path / "A", "--data", tmp_path / "B", "--topology", "hp_oij")
 
 
-def refused(said: Said, *told: str) -> None:
+def refused(said: Said, *expected: str) -> None:
     assert (said.code, said.out) == (3, "")
     assert "Traceback" not in said.err
-    for words in told:
+    for words in expected:
         assert words in said.err
 
 

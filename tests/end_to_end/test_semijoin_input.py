@@ -76,9 +76,9 @@ def streams(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_refused_by_name(mistake: str, joinsim: Command, streams: Path) -> None:
-    query, more, told = MISTAKES[mistake]
+    query, more, expected = MISTAKES[mistake]
     (streams / "run.toml").write_text(SITES.format(query=query, more=more))
-    refused(joinsim("run", "run.toml", "--json"), *told)
+    refused(joinsim("run", "run.toml", "--json"), *expected)
     assert not (streams / "runs").exists()
 
 
@@ -115,6 +115,6 @@ def test_a_delta_that_is_too_small_is_warned_of_with_the_path_and_the_verdict_te
     assert said.code == 0  # the paper's model makes no claim
     assert "warning: delta is 10 ms, less than the 540 ms of latency on the path" in said.out
     assert "> B" in said.out
-    told = joinsim("run", "run.toml", "--json").json["verdict"]
-    assert told["missing"] > 0
-    assert told["spurious"] == told["duplicate"] == 0
+    verdict = joinsim("run", "run.toml", "--json").json["verdict"]
+    assert verdict["missing"] > 0
+    assert verdict["spurious"] == verdict["duplicate"] == 0

@@ -39,7 +39,7 @@ def test_reading_a_stream_does_not_import_spark() -> None:
         (json.dumps({"format": 0}), "another version"),
     ],
 )
-def test_what_is_no_stream_is_told(tmp_path: Path, text: str | None, words: str) -> None:
+def test_what_is_no_stream_is_refused(tmp_path: Path, text: str | None, words: str) -> None:
     if text is not None:
         (tmp_path / "stream.json").write_text(text)
     with pytest.raises(DataError, match=words):

@@ -29,7 +29,9 @@ def fake_java(folder: Path, version: str) -> Path:
     return folder
 
 
-def test_no_java_is_told_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_java_is_reported_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EngineUnavailable, match=r"needs Java 17 or newer .* set JAVA_HOME"):
@@ -73,8 +75,8 @@ def test_preparing_without_java_fails_before_spark_is_imported(tmp_path: Path) -
             print("pyspark" in sys.modules, error)
         """
     )
-    told = _run(script)
-    assert told.startswith("False no Java on PATH")
+    printed = _run(script)
+    assert printed.startswith("False no Java on PATH")
     assert not (tmp_path / "out").exists()
 
 
@@ -147,7 +149,7 @@ def test_ctrl_c_in_the_middle_of_a_query_says_nothing_of_its_own() -> None:
     assert _run(script) == "stopped\n"
 
 
-def test_a_java_that_is_killed_while_it_works_is_told_and_nothing_else() -> None:
+def test_a_java_that_is_killed_while_it_works_is_reported_and_nothing_else() -> None:
     script = textwrap.dedent(
         """
         import os, signal, threading
@@ -166,9 +168,9 @@ def test_a_java_that_is_killed_while_it_works_is_told_and_nothing_else() -> None
             print(error)
         """
     )
-    told = _run(script)
-    assert told.startswith("Spark's Java process ended in the middle of its work: ")
-    assert told.count("\n") == 1
+    printed = _run(script)
+    assert printed.startswith("Spark's Java process ended in the middle of its work: ")
+    assert printed.count("\n") == 1
 
 
 def test_a_spark_that_cannot_start_says_why() -> None:

@@ -22,12 +22,12 @@ def test_every_parameter_of_every_topology_has_a_meaning(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
-def test_defaults_are_told_as_they_would_be_set(name: str) -> None:
-    """Setting every default as it is told changes nothing."""
+def test_defaults_are_described_as_they_would_be_set(name: str) -> None:
+    """Setting every default as it is described changes nothing."""
     parameters_type = find_topology(name).parameters_type
-    told = {one.name: one.default for one in describe(find_topology(name))}
-    told = {name: value for name, value in told.items() if value not in ("none", "{}")}
-    assert TypeAdapter(parameters_type).validate_python(told) == parameters_type()
+    defaults = {one.name: one.default for one in describe(find_topology(name))}
+    defaults = {name: value for name, value in defaults.items() if value not in ("none", "{}")}
+    assert TypeAdapter(parameters_type).validate_python(defaults) == parameters_type()
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_defaults_are_told_as_they_would_be_set(name: str) -> None:
         ("semijoin", "kept", "a table; or none"),
     ],
 )
-def test_what_is_allowed_is_told_in_words(topology: str, parameter: str, allowed: str) -> None:
+def test_what_is_allowed_is_described_in_words(topology: str, parameter: str, allowed: str) -> None:
     """Ranges with their ends, choices by name, quantities as people write them."""
     (found,) = [one for one in describe(find_topology(topology)) if one.name == parameter]
     assert found.allowed == allowed

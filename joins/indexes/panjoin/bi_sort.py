@@ -181,11 +181,6 @@ class BiSort:
         """How many tuples wide a partition of the main array is, and how many there are."""
         return self._step, self._partitions
 
-    @property
-    def index_bytes(self) -> int:
-        """Bytes of the index array."""
-        return self._sampled.nbytes
-
     def insert(self, codes: np.ndarray, places: np.ndarray) -> Work:
         """Insert a batch in ascending order: into the buffer if it fits, else the main array.
 

@@ -38,7 +38,7 @@ def test_times_are_kept_beside_the_profile(profile: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         ("speed = [3]", "'speed'"),
         ("windows = 4096\nratios = 1.0", "not iterable"),
@@ -47,10 +47,10 @@ def test_times_are_kept_beside_the_profile(profile: Path) -> None:
         ("windows = [4096]\nratios = [nan]", "above 0"),
     ],
 )
-def test_a_wrong_entry_is_named(profile: Path, entry: str, told: str) -> None:
+def test_a_wrong_entry_is_named(profile: Path, entry: str, message: str) -> None:
     with profile.open("a") as file:
         file.write(f"[window_joins.pim_tree]\n{entry}\n")
-    with pytest.raises(ValueError, match=rf"mine.toml: window_joins: .*{told}"):
+    with pytest.raises(ValueError, match=rf"mine.toml: window_joins: .*{message}"):
         read_times(profile)
 
 

@@ -26,7 +26,7 @@ def test_tuples_after_the_last_count_are_what_a_pe_is_behind():
         ("router", "po_join.1", 9, 10),  # before any count: says nothing
         ("permutation.0", "po_join.1", 9, 20),
         ("router", "po_join.1", 19, 30),  # 10 behind
-        ("permutation.0", "po_join.0", 29, 35),  # told to another PE
+        ("permutation.0", "po_join.0", 29, 35),  # sent to another PE
         ("router", "po_join.1", 29, 40),  # 20 behind
         ("permutation.0", "po_join.1", 29, 45),
         ("permutation.0", "po_join.1", -1, 46),  # speaks of no tuples

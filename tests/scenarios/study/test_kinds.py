@@ -1,4 +1,4 @@
-"""What was simulated, measured and derived is told apart, in the study and wherever it is shown."""
+"""What was simulated, measured or derived is marked so, in the study and wherever it is shown."""
 
 from __future__ import annotations
 
@@ -172,16 +172,16 @@ def test_points_of_one_curve_are_of_one_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("values = [16, 64, 256]", "values = [16, 64]", "2 values for 3 of the axis"),
         ("only = [0, 1]", "only = [0, 9]", "the axis has positions 0 to 2"),
     ],
 )
 def test_a_variant_that_does_not_fit_the_axis_is_refused(
-    tmp_path: Path, old: str, new: str, told: str
+    tmp_path: Path, old: str, new: str, message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         load(tmp_path, STUDY.replace(old, new))
 
 

@@ -151,7 +151,7 @@ def test_settings_reach_every_point(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("[20, 40]", "[20]", "must have a value for each of bind.D, bind.W"),
         ('label = "latency"', 'labels = "latency"', "labels: there is no such key"),
@@ -168,8 +168,8 @@ def test_settings_reach_every_point(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         load(tmp_path, (BASE + STUDY).replace(old, new), scale="smoke")
 
 

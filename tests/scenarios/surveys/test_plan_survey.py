@@ -121,8 +121,8 @@ def test_a_study_of_surveys_compares_with_the_paper(tmp_path: Path) -> None:
     findings = run_points(
         study, plans, tmp_path, on_point=lambda number, label: None, replay=lambda point: ""
     )
-    told = findings.as_json("")
-    table, *figures = told["charts"]
+    record = findings.as_json("")
+    table, *figures = record["charts"]
     assert table["x"] == ["star", "chain", "cycle", "fully connected"]
     assert table["paper"][0]["values"] == [1.02, 1.06, 1.08, 1.14]
     figure_8 = {variant["name"]: variant["values"] for variant in figures[0]["variants"]}

@@ -98,7 +98,7 @@ def test_the_file_is_named_after_what_is_in_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"a": "uniform(1)"}, "is not a distribution"),
         ({"a": "poisson(1, 2)"}, "is not a distribution"),
@@ -110,17 +110,17 @@ def test_the_file_is_named_after_what_is_in_it(tmp_path: Path) -> None:
         ({"ts": "uniform(0, 1)"}, "cannot be called"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(fields: dict[str, str], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+def test_what_cannot_be_drawn_is_refused(fields: dict[str, str], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         stream(10, **fields)
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [({"rows": 10**10 + 1}, "less than or equal"), ({"rows": 10**8, "every": "3600 s"}, "2262")],
 )
-def test_a_stream_without_an_end_in_sight_is_refused(changed: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+def test_a_stream_without_an_end_in_sight_is_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         SyntheticStream(fields={"a": "uniform(0, 9)"}, **changed)
 
 

@@ -37,7 +37,7 @@ def test_the_same_query_goes_on(tmp_path: Path) -> None:
         ({"actors": {"a": ["A"], "b": TOLD["actors"]["b"]}}, "its actors.a.1 is .*, here it is nu"),
     ],
 )
-def test_another_query_is_told_what_differs(
+def test_of_another_query_the_difference_is_named(
     tmp_path: Path, changed: dict[str, object], message: str
 ) -> None:
     claim_checkpoint(tmp_path / "checkpoint", TOLD)

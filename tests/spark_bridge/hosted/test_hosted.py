@@ -40,8 +40,8 @@ def test_stages_are_what_the_topology_partitions_by(name: str, shards: list[Any]
     graph = topology.build(topology.example(), topology.parameters_type())
     stages = cut_into_stages(graph.specs, graph.wiring)
     assert stages.folded is None
-    told = [[" ".join(actors) for actors in stages.actors[0]], *map(len, stages.actors[1:])]
-    assert told == shards
+    sizes = [[" ".join(actors) for actors in stages.actors[0]], *map(len, stages.actors[1:])]
+    assert sizes == shards
 
 
 @pytest.mark.parametrize("name", ["panjoin", "hp_oij"])
@@ -102,7 +102,7 @@ def test_a_checkpoint_of_another_log_is_refused(spark: Any, tmp_path: Path) -> N
         run_hosted(query, tmp_path / "b" / "arrivals", tmp_path / "run", spark=spark)
 
 
-def test_an_older_spark_is_told_what_is_needed(
+def test_of_an_older_spark_what_is_needed_is_named(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query, _ = hosted("nested_loop", SELF, tmp_path, rows=10, run_rows=10)
@@ -125,16 +125,16 @@ KEYED = "SELECT * FROM T WHERE T.y1 = T.y2 AND T.x1 < T.x2 WINDOW AS (SLIDE INTE
 def test_native_streaming_puts_windows_by_count_into_buckets_where_there_is_a_key(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, bucketed: bool
 ) -> None:
-    told = []
+    asked = []
 
     def spy(*arguments: Any, **said: Any) -> Any:
-        told.append(said["bucketed"])
+        asked.append(said["bucketed"])
         return expected_pairs(*arguments, **said)
 
     monkeypatch.setattr(native, "expected_pairs", spy)
     query = parse_query(text)
     files = streams(query, tmp_path, rows=400)
     run = run_streaming(query, files, tmp_path / "run", spark=spark)
-    assert told == [bucketed]
+    assert asked == [bucketed]
     assert run.totals == run_batch(query, files, spark=spark).totals
     assert run.totals.pairs > 500

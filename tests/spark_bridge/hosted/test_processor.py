@@ -24,7 +24,7 @@ from tests.spark_bridge.hosted.triggers import Variable
 
 
 class Window:
-    """A shard whose state is the last few numbers that it was told."""
+    """A shard whose state is the last few numbers that it received."""
 
     home = (0, 3)
 
@@ -33,8 +33,8 @@ class Window:
         self.numbers = np.empty(0, np.int64)
 
     def deliver(self, letters: list[Letter]) -> None:
-        told = [letter.payload for letter in letters]
-        self.numbers = np.concatenate([self.numbers, *told])[-self._length :]
+        received = [letter.payload for letter in letters]
+        self.numbers = np.concatenate([self.numbers, *received])[-self._length :]
 
     def snapshot(self) -> State:
         return {"numbers": self.numbers}
@@ -59,7 +59,7 @@ def test_a_shard_is_rebuilt_after_any_trigger_whether_it_was_committed(
 ) -> None:
     folder = tmp_path_factory.mktemp("kept")
     variable = Variable()
-    kept, head, told = StateLog(variable, folder), Head(), np.empty(0, np.int64)
+    kept, head, received = StateLog(variable, folder), Head(), np.empty(0, np.int64)
     for trigger in triggers:
         committed = variable.value
         for _ in ("in vain", "committed"):
@@ -67,13 +67,13 @@ def test_a_shard_is_rebuilt_after_any_trigger_whether_it_was_committed(
             window = Window(length)
             shard = cast(StageShard, window)
             kept.rebuild(kept.head, shard)
-            assert window.numbers.tolist() == told.tolist()
+            assert window.numbers.tolist() == received.tolist()
             parcels = [arrivals_parcel(i, numbers) for i, numbers in enumerate(trigger)]
             window.deliver(unpack_letters(parcels))
             head = kept.store(kept.head, 7, parcels, shard)
         assert kept.head == head
         assert (head.log_bytes == 0) == (head.snapshot == head.trigger)
-        told = window.numbers
+        received = window.numbers
         # All since the snapshot, and what was needed had the last trigger failed.
         least = head.replaced if head.trigger == head.snapshot else head.snapshot
         names = {f"{number:06d}-0-3" for number in range(max(least, 1), head.trigger + 1)}

@@ -18,6 +18,7 @@ import pytest
 from spark_bridge.errors import DataError
 from spark_bridge.hosted.host import run_hosted
 from tests.spark_bridge.hosted.hosted_jobs import SELF, WINDOW, hosted, pairs_by_numpy, to_be_killed
+from tests.waiting import read_line
 
 ROOT = Path(__file__).parents[3]
 
@@ -33,8 +34,7 @@ def running_until(folder: Path, reached: Path) -> Iterator[tuple[subprocess.Pope
         text=True,
     )
     try:
-        assert process.stdout is not None
-        jvm = int(process.stdout.readline())
+        jvm = int(read_line(process))
         deadline = time.monotonic() + 300
         while not reached.exists():
             assert process.poll() is None, "it ended too early"

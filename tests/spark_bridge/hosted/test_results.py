@@ -1,4 +1,4 @@
-"""What executors write: pairs or counts, whole or not at all, and late tuples told apart."""
+"""What executors write: pairs or counts, whole or not at all, and late tuples apart."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from spark_bridge.pipeline.pipeline import STAGES, prepare
 from spark_bridge.pipeline.source import StreamSource
 from spark_bridge.prepared import load_stream
 from tests.spark_bridge.helpers import prepare_one, tuples, write_parquet
+from tests.waiting import read_line
 
 ROOT = Path(__file__).parents[3]
 
@@ -123,8 +124,7 @@ def test_a_killed_run_leaves_no_half_stream_and_the_next_one_cleans_up(
         text=True,
         env=os.environ | {"TMPDIR": str(tmp_path)},  # a killed Spark leaves its folder there
     )
-    assert run.stdout is not None
-    assert run.stdout.readline() == "now\n"
+    assert read_line(run) == "now\n"
     children = _children(run.pid)
     os.kill(run.pid, signal.SIGKILL)
     run.wait(60)
@@ -144,8 +144,8 @@ def test_a_killed_run_leaves_no_half_stream_and_the_next_one_cleans_up(
 
 
 def _children(pid: int) -> list[int]:
-    told = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(child) for child in told.split()]
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in listed.split()]
 
 
 @pytest.mark.parametrize("can_swap", [True, False])

@@ -133,10 +133,12 @@ def test_segments_are_numbered_through_and_readable_by_anyone(spark: Any, tmp_pa
     assert np.array_equal(table["ts"].to_numpy(), np.sort(at) * 1_000_000_000)
     query = f"select count(*), sum(v), max(id) from '{stream.path}/*.parquet'"
     (seen,) = duckdb.connect().execute(query).fetchall()
-    told = spark.read.parquet(str(stream.path)).selectExpr("count(*)", "sum(v)", "max(id)").first()
-    assert seen[0] == told[0] == 20_000
-    assert seen[1] == pytest.approx(told[1])
-    assert seen[2] == told[2] == 19_999
+    by_spark = (
+        spark.read.parquet(str(stream.path)).selectExpr("count(*)", "sum(v)", "max(id)").first()
+    )
+    assert seen[0] == by_spark[0] == 20_000
+    assert seen[1] == pytest.approx(by_spark[1])
+    assert seen[2] == by_spark[2] == 19_999
 
 
 def test_row_groups_are_bounded(spark: Any, tmp_path: Path) -> None:
@@ -236,8 +238,8 @@ def test_disorder_and_repeats_are_noted_and_only_they(
 ) -> None:
     file = write_parquet(tmp_path / "raw.parquet", {"ts": ts, "row": range(len(ts))})
     stream = prepare_one(tmp_path / "out", spark, paths=[file], segment_rows=3)
-    told = [note for note in stream.notes if "order" in note]
-    assert told == ([note] if note else [])
+    notes = [note for note in stream.notes if "order" in note]
+    assert notes == ([note] if note else [])
     order = sorted(range(len(ts)), key=lambda row: (ts[row], row))
     assert tuples(stream)["row"].to_pylist() == order
 

@@ -80,10 +80,10 @@ FILES = {
 def test_a_bad_file_is_named_before_spark_is_asked(case: str, tmp_path: Path) -> None:
     make, words = FILES[case]
     path = make(tmp_path)
-    with pytest.raises(DataError, match=words) as told:
+    with pytest.raises(DataError, match=words) as raised:
         prepare(StreamSource(name="R", paths=[path], time="ts"), tmp_path / "out")
-    assert str(path) in str(told.value)
-    assert "\n" not in str(told.value)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
     assert not (tmp_path / "out").exists()
 
 
@@ -127,7 +127,7 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", ASKED)
-def test_what_cannot_be_done_is_told_in_one_line(
+def test_what_cannot_be_done_is_reported_in_one_line(
     spark: Any, case: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     said, words = ASKED[case]
@@ -140,9 +140,9 @@ def test_what_cannot_be_done_is_told_in_one_line(
             "tags": [["a"], ["b"]],
         },
     )
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as raised:
         prepare_one(tmp_path / "out", spark, **({"paths": [file]} | said))
-    message = str(told.value)
+    message = str(raised.value)
     assert re.search(words, message)
     assert "'R'" in message
     assert "\n" not in message
@@ -157,15 +157,15 @@ def test_no_time_at_all_lists_the_columns(spark: Any, tmp_path: Path) -> None:
         prepare_one(tmp_path / "out", spark, paths=[file])
 
 
-def test_damaged_pages_are_told_by_file(spark: Any, tmp_path: Path) -> None:
+def test_damaged_pages_are_reported_by_file(spark: Any, tmp_path: Path) -> None:
     file = tmp_path / "raw.parquet"
     pq.write_table(pa.table({"ts": np.random.default_rng(0).integers(0, 2**62, 5000)}), file)
     data = bytearray(file.read_bytes())
     data[4:2000] = b"\xff" * 1996
     file.write_bytes(data)
-    with pytest.raises(DataError, match=r"raw.parquet") as told:
+    with pytest.raises(DataError, match=r"raw.parquet") as raised:
         prepare_one(tmp_path / "out", spark, paths=[file])
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     assert not (tmp_path / "out" / "R").exists()
 
 
@@ -173,10 +173,10 @@ def test_when_all_rows_are_rejected_they_are_kept_and_the_reasons_named(
     spark: Any, tmp_path: Path
 ) -> None:
     file = write_csv(tmp_path / "raw.csv", ["ts", "v"], [[1, "a"], [2, "b"], ["x", ""]])
-    with pytest.raises(DataError, match=r"all 3 rows .* v: not a number \(2 times\)") as told:
+    with pytest.raises(DataError, match=r"all 3 rows .* v: not a number \(2 times\)") as raised:
         prepare_one(tmp_path / "out", spark, paths=[file], fields=["v"])
     kept = tmp_path / "out" / "R.rejected"
-    assert str(kept) in str(told.value)
+    assert str(kept) in str(raised.value)
     assert pq.read_table(kept)["source_row"].to_pylist() == [1, 2, 3]
     assert not (tmp_path / "out" / "R").exists()
     prepare_one(tmp_path / "out", spark, paths=[file])

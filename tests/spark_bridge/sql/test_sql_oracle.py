@@ -82,7 +82,7 @@ def test_both_oracles_agree(spark: Any, tmp_path: Path, bucketed: bool) -> None:
     rng = np.random.default_rng(8 + bucketed)
     session = query_session(spark)
     wanted: list[tuple[int, ...]] = []
-    told = None
+    by_spark = None
     for case, text in enumerate(QUERIES):
         query = parse_query(text)
         files = tuple(stream(rng).write(n, tmp_path / f"{case}{n}", 1000) for n in query.streams)
@@ -92,9 +92,9 @@ def test_both_oracles_agree(spark: Any, tmp_path: Path, bucketed: bool) -> None:
         frames = [session.read.parquet(str(file.directory)) for file in files]
         pairs = expected_pairs(query, [f.schema for f in files], frames, bucketed=bucketed)
         pairs = pairs.select(sf.lit(case).alias("case"), "*")
-        told = pairs if told is None else told.unionAll(pairs)
-    assert told is not None
-    found = [tuple(row) for row in told.collect()]
+        by_spark = pairs if by_spark is None else by_spark.unionAll(pairs)
+    assert by_spark is not None
+    found = [tuple(row) for row in by_spark.collect()]
     for case, text in enumerate(QUERIES):
         mine = [sorted(pair for pair in pairs if pair[0] == case) for pairs in (found, wanted)]
         assert mine[0] == mine[1], text

@@ -72,7 +72,7 @@ def test_with_dense_windows_the_shares_are_those_printed() -> None:
     assert shipped(step(few_2, OneWayJoin.SM_D1), "B'_1") == pytest.approx(150 * 1250, rel=0.001)
 
 
-def test_values_that_stay_are_told_of_once() -> None:
+def test_values_that_stay_are_announced_once() -> None:
     found = step(alike(), OneWayJoin.SM_D1)
     assert shipped(found, "{v_C, v_J}") == pytest.approx(10 * 10 * 8, rel=0.001)  # counts alone
 
@@ -81,8 +81,8 @@ def test_nothing_is_shipped_where_nothing_comes() -> None:
     statistics = with_stream(alike(), 0, rate_tps=2.0)  # a fifth of a tuple in τ
     found = step(statistics, OneWayJoin.SP_D)
     assert [term.shipments for term in found.terms if term.shipments] == pytest.approx([2.0])
-    told = step(replace(statistics, punctuated=True), OneWayJoin.SP_D)
-    assert [term.shipments for term in told.terms if term.shipments] == pytest.approx([10.0])
+    announced = step(replace(statistics, punctuated=True), OneWayJoin.SP_D)
+    assert [term.shipments for term in announced.terms if term.shipments] == pytest.approx([10.0])
 
 
 @pytest.mark.parametrize(("values", "draws"), [(1, 5), (10, 3), (50, 400)])

@@ -110,7 +110,7 @@ def drift(**parameters: object) -> RandomJob:
 
 
 def decision_bytes(report: Report) -> list[int]:
-    """Return the sizes of the decisions that a site was told: a plan is shipped as its text."""
+    """Return the sizes of the decisions that a site received: a plan is shipped as its text."""
     path = report.directory / "trace.parquet"
     to_site = [("sender", "==", "coordinator"), ("receiver", "==", "site.A")]
     return pq.read_table(path, filters=to_site)["nbytes"].to_pylist()
