@@ -22,11 +22,12 @@ def main() -> None:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         from joinsim.cli import main as run
+        from scenarios.wall_clock import process_began_s
     except KeyboardInterrupt:
         print("joinsim: stopped", file=sys.stderr)
         sys.exit(_EXIT_STOPPED)
     try:
-        run()
+        run(process_began_s())
     except SystemExit as ended:
         if ended.code != _EXIT_STOPPED:
             raise

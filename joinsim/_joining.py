@@ -13,6 +13,7 @@ from joinsim._scenario import Scenario
 from scenarios.planning.planner import Proposal
 from scenarios.scenario_files import ConfigError
 from scenarios.tables import prepare_tables
+from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
 from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
 from topologies.topology import SinkPlace
@@ -111,11 +112,13 @@ def run(
     >>> run.verdict.exact, run.pairs.num_rows
     (True, 4)
     """
+    wall_clock = WallClock()
     scenario = _of_query(
         query,
         streams,
         time,
         topology,
+        wall_clock,
         bind=bind,
         network=network,
         feeding=feeding,
@@ -227,6 +230,7 @@ def _of_query(
     streams: Mapping[str, Any],
     time: str | Mapping[str, str] | None,
     topology: str | type[Topology[Any]] | Topology[Any] | None,
+    wall_clock: WallClock | None = None,
     *,
     bind: Mapping[str, str | int] | None,
     network: str | Mapping[str, Any],
@@ -239,6 +243,8 @@ def _of_query(
     bound = dict(bind or {})
     parsed = parse_query(query).bind(**{key: str(value) for key, value in bound.items()})
     prepared = _prepare(parsed, streams, time)
+    if wall_clock:
+        wall_clock.lap("prepare")
     system = find_topology(topology) if topology is not None else _first_that_can(parsed)
     return Scenario(
         {
@@ -253,6 +259,7 @@ def _of_query(
         },
         topology=system if system.name not in TOPOLOGIES else None,
         streams=prepared,
+        wall_clock=wall_clock,
     )
 
 

@@ -26,6 +26,7 @@ from scenarios.streams import prepare_streams
 from scenarios.study.findings import plan_points, run_points
 from scenarios.study.study import REPEAT, Point, Study, is_study, load_study
 from scenarios.system_comparison import candidates, plan_all, run_all
+from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import PreparedStream
 from topologies import Topology
 
@@ -64,6 +65,9 @@ class Scenario:
     replay
         Returns what repeats a run of some seed, to be written into its files; by default the
         command or call that does.
+    wall_clock
+        Measures the first run's wall time, from when the command or call began; by default, and
+        for any further run, from the call of `run`.
 
     Examples
     --------
@@ -82,6 +86,7 @@ class Scenario:
     observer: Observer = SILENT
     keep: bool = False
     replay: Callable[[int], str] | None = None
+    wall_clock: WallClock | None = None
 
     def with_settings(self, settings: Mapping[str, Any]) -> Scenario:
         """Return the scenario with *settings* changed, keys as for ``--set``."""
@@ -135,8 +140,14 @@ class Scenario:
         """
         if settings:
             return self.with_settings(settings).run(out=out, address=address)
+        clock = self.wall_clock
+        if clock is None or clock.stopped:
+            clock = WallClock()
+        clock.lap("import")
         if self.study is None:
-            return self._run(self.prepare(address=address), out)
+            plan = self.prepare(address=address)
+            clock.lap("prepare")
+            return self._run(plan, out, clock)
         if address is not None:
             raise ConfigError(f"{self.config.name} is a study of many runs: no address for it")
         return self._run_study(self.study, out)
@@ -262,7 +273,7 @@ class Scenario:
         proposal = planner.propose(plan)
         if not simulate:
             return proposal, None
-        run = self._run(plan, out)
+        run = self._run(plan, out, WallClock())
         return planner.measure(run.finished, proposal), run
 
     def prepare(self, *, address: str | None = None) -> Plan:
@@ -304,18 +315,24 @@ class Scenario:
             folder = TemporaryDirectory(prefix="joinsim-")
             yield folder, Path(folder.name)
 
-    def _run(self, plan: Plan, out: str | Path | None) -> Run:
-        """Run what was prepared, write ``run.json`` and the report, and return the run."""
+    def _run(self, plan: Plan, out: str | Path | None, clock: WallClock) -> Run:
+        """Run what was prepared, write the report and ``run.json``, and return the run."""
         replay = self._replay()
         with self._directory(out) as (folder, directory):
             self.observer.planned(plan)
             with self.observer.running(plan) as line:
-                report = execute(plan, directory, on_run=line.on_run, on_judge=line.on_judge)
-            write_run_json(report, replay)
-            if folder is None:
-                from scenarios.report.pages import write_report
+                report = execute(
+                    plan, directory, on_run=line.on_run, on_judge=line.on_judge, clock=clock
+                )
+            try:
+                if folder is None:
+                    from scenarios.report.pages import write_report
 
-                write_report(report, directory / "report.html", replay)
+                    write_report(report, directory / "report.html", replay)
+            finally:  # without a report, what came out is no less worth
+                clock.lap("report")
+                clock.stop()
+                write_run_json(report, replay)
         return Run(report, replay, folder)
 
     def _run_study(self, study: Study, out: str | Path | None) -> StudyRun:

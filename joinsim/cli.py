@@ -1,7 +1,7 @@
 """The command line: each command is a call of the public package, and prints what it returns.
 
 Options that commands share are fields of `QueryOptions` and `RunOptions`; `_with_options` makes
-them the command's options. Nothing but typer is imported before a command runs.
+them the command's options. Nothing heavy but typer is imported before a command runs.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
 import typer
+
+from scenarios.wall_clock import WallClock
 
 if TYPE_CHECKING:
     from joinsim._outcomes import EngineComparison
@@ -33,6 +36,9 @@ DEMO_SCENARIO = "spo-q3"
 
 _FROM_BEST = (EXIT_PASS, EXIT_UNKNOWN, EXIT_FAIL, EXIT_STOPPED)
 _INTERRUPTED = 130  # the parser's code for Ctrl-C, of which it says nothing
+
+_CLOCK: ContextVar[WallClock] = ContextVar("clock")
+"""Measures the command, from when it began."""
 
 app = typer.Typer(
     name="joinsim",
@@ -156,7 +162,13 @@ def demo(json_output: Json = False) -> None:
     runs: list[Run] = []
     for backend in ("ray", "inline"):
         replay = f"joinsim run {DEMO_SCENARIO} --backend {backend} --seed {{}}"
-        chosen = Scenario(DEMO_SCENARIO, observer=terminal, keep=True, replay=replay.format)
+        chosen = Scenario(
+            DEMO_SCENARIO,
+            observer=terminal,
+            keep=True,
+            replay=replay.format,
+            wall_clock=_CLOCK.get(),
+        )
         run = chosen.run(backend=backend)
         assert isinstance(run, Run)  # the scenario is no study
         show_report(terminal.out, run.finished, run.replay)
@@ -507,10 +519,14 @@ def prepare(
         )
 
 
-def main() -> None:
-    """Run the command line; every failure is one message and an exit code."""
+def main(began_s: float | None = None) -> None:
+    """Run the command line; every failure is one message and an exit code.
+
+    *began_s* is when the person began to wait, of `time.monotonic`; by default now.
+    """
     with _guarded():
         try:
+            _CLOCK.set(WallClock(began_s))
             app()
         except _Finished as finished:
             code = finished.code
@@ -613,6 +629,7 @@ def _scenario(
         observer=terminal,
         keep=True,
         replay=_replay,
+        wall_clock=_CLOCK.get(),
     )
     given = _run_settings(options) | (settings or {})
     changed = _parse_settings(options.settings or [])

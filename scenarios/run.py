@@ -6,7 +6,6 @@ process; without a rehearsal the first messages of a run would pay for that, in 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -33,6 +32,7 @@ from scenarios.plan import Plan
 from scenarios.results import Histogram, ResultWriter
 from scenarios.verdict import Verdict, judge
 from scenarios.verdict.approximation import Approximated, approximated
+from scenarios.wall_clock import WallClock
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job, Topology
 
@@ -79,8 +79,6 @@ class Simulated:
     ----------
     outcome
         The kernel's counts.
-    wall_seconds
-        Real time from the first event to the last.
     memory_bytes
         Peak resident memory of all processes that ran actors.
     kernel_seconds, state_bytes
@@ -89,22 +87,28 @@ class Simulated:
     """
 
     outcome: Outcome
-    wall_seconds: float
     memory_bytes: int
     kernel_seconds: dict[str, float] = field(default_factory=dict)
     state_bytes: dict[str, int] = field(default_factory=dict)
 
 
-def simulate(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None = None) -> Simulated:
+def simulate(
+    plan: Plan,
+    directory: Path,
+    *,
+    pairs: bool,
+    on_run: OnRun | None = None,
+    clock: WallClock | None = None,
+) -> Simulated:
     """Run *plan* once, its trace and results into *directory*."""
-    config = plan.config
+    config, clock = plan.config, clock or WallClock()
     graph = plan.graph(pairs=pairs)
     wiring = graph.wiring
     sites = dict.fromkeys(graph.placement.values())
     profiles = operator_profiles(config.profile, plan.topology.name)
     with (
         Trace(trace_names(wiring), directory / "trace.parquet") as trace,
-        _host(plan, graph) as (host, memory),
+        _host(plan, graph, clock) as (host, memory),
         ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results,
     ):
         kernel = Kernel(
@@ -122,26 +126,28 @@ def simulate(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None =
                 name: profiles[role] for name, role in graph.nodes(data="role") if role in profiles
             },
         )
-        start = time.perf_counter()
+        clock.lap("start")
 
         def progress(at: Progress) -> None:
             if on_run:
-                on_run(at, time.perf_counter() - start)
+                on_run(at, clock.since_lap_s)
 
         outcome = kernel.run(progress=progress)
-        wall_seconds = time.perf_counter() - start
-        memory_bytes = memory()
-        return Simulated(
+        clock.lap("run")
+        simulated = Simulated(
             outcome=outcome,
-            wall_seconds=wall_seconds,
-            memory_bytes=memory_bytes,
+            memory_bytes=memory(),
             kernel_seconds=host.seconds() if isinstance(host, InlineHost) else {},
             state_bytes=host.state_bytes() if isinstance(host, InlineHost) else {},
         )
+    clock.lap("write")
+    return simulated
 
 
 @contextmanager
-def _host(plan: Plan, graph: ActorGraph) -> Iterator[tuple[Host, Callable[[], int]]]:
+def _host(
+    plan: Plan, graph: ActorGraph, clock: WallClock
+) -> Iterator[tuple[Host, Callable[[], int]]]:
     """Give the host the configuration asks for, and a function that tells its peak memory."""
     config = plan.config
     if config.backend == "inline":
@@ -149,9 +155,13 @@ def _host(plan: Plan, graph: ActorGraph) -> Iterator[tuple[Host, Callable[[], in
         return
     homes = graph.homes(config.processes)
     with _started(plan, graph, homes) as processes:
+        clock.lap("start")
         processes.everywhere(rehearse, *plan.rehearsal)
+        clock.lap("compile")
         host = ProcessHost(processes, graph.specs, graph.wiring, config.seed, homes=homes)
         yield host, lambda: peak_bytes() + sum(host.peak_bytes())
+        clock.lap("write")  # of the results, which are whole by now
+    clock.lap("start")
 
 
 @contextmanager
@@ -178,20 +188,33 @@ def _started(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Iterato
         yield processes
 
 
-def run_live(plan: Plan, directory: Path, *, pairs: bool, on_run: OnRun | None = None) -> Simulated:
+def run_live(
+    plan: Plan,
+    directory: Path,
+    *,
+    pairs: bool,
+    on_run: OnRun | None = None,
+    clock: WallClock | None = None,
+) -> Simulated:
     """Run *plan* once, its trace and results into *directory*; all times are measured.
 
     Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
     """
-    config, graph = plan.config, plan.graph(pairs=pairs)
+    config, graph, clock = plan.config, plan.graph(pairs=pairs), clock or WallClock()
     homes = graph.homes(config.processes)
     with _started(plan, graph, homes) as processes:
+        clock.lap("start")
+        processes.everywhere(rehearse, *plan.rehearsal)
+        clock.lap("compile")
         run = prepare_live(plan, graph, processes, homes)
+        clock.lap("start")
         measured = run.run(_telling(on_run))
+        clock.lap("run")
         _write_down(run, graph, directory, streams=plan.query.streams, pairs=pairs)
+        clock.lap("write")
+    clock.lap("start")
     return Simulated(
         outcome=_outcome(measured),
-        wall_seconds=measured.ended_ns / 1e9,
         memory_bytes=measured.peak_bytes + peak_bytes(),
         kernel_seconds={name: one.worked_ns / 1e9 for name, one in measured.served.items()},
         state_bytes=measured.state_bytes,
@@ -205,7 +228,6 @@ def prepare_live(
 
     *homes* is actor name to process.
     """
-    processes.everywhere(rehearse, *plan.rehearsal)
     names = trace_names(graph.wiring)
     return LiveRun(
         processes,
@@ -264,6 +286,8 @@ class Report(Simulated):
     ----------
     latencies
         Of every tuple, nanoseconds of virtual time from its birth to the last report of it.
+    clock
+        What a person waited for until now.
     approximated
         What an approximate run says of its recall; None where nothing is left out on purpose.
     """
@@ -272,6 +296,7 @@ class Report(Simulated):
     directory: Path
     verdict: Verdict
     latencies: Histogram
+    clock: WallClock
     approximated: Approximated | None = None
 
 
@@ -282,15 +307,20 @@ def execute(
     on_run: OnRun | None = None,
     on_judge: Callable[[], None] | None = None,
     rehearsal: bool = True,
+    clock: WallClock | None = None,
 ) -> Report:
-    """Run *plan* into *directory* and judge it, by default after a `rehearsal.rehearse`.
+    """Run *plan* into *directory* and judge it, by default after a `rehearse`.
+
+    *clock* measures the parts of it; by default one that begins now.
 
     Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
     """
+    clock = clock or WallClock()
     if rehearsal:
         rehearse(*plan.rehearsal)
+    clock.lap("compile")
     carry_out = run_live if plan.config.clock == "live" else simulate
-    simulated = carry_out(plan, directory, pairs=plan.config.pairs, on_run=on_run)
+    simulated = carry_out(plan, directory, pairs=plan.config.pairs, on_run=on_run, clock=clock)
     if on_judge:
         on_judge()
     verdict, latencies = judge(
@@ -313,11 +343,13 @@ def execute(
             approximation, plan.files, directory, placement, simulated.outcome, verdict
         )
         verdict.checks += figures.checks(verdict)
+    clock.lap("oracle")
     return Report(
         plan=plan,
         directory=directory,
         verdict=verdict,
         latencies=latencies,
+        clock=clock,
         approximated=figures,
         **vars(simulated),
     )

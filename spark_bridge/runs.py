@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.dataset as ds
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
@@ -66,7 +67,8 @@ class EngineRun:
     rows
         Tuples that went in.
     wall_seconds
-        From the start of the query to its end; starting Spark is not included.
+        From the prepared files to results that are counted or written; starting Spark, and checking
+        the results, are not included.
     shuffled_bytes
         Written by Spark for its exchanges, compressed as it writes them.
     triggers
@@ -122,23 +124,33 @@ def spark_errors_translated() -> Iterator[None]:
 
 
 def run_batch_job(
-    engine: str, build: Callable[[], tuple[DataFrame, int]], session: SparkSession
+    engine: str,
+    build: Callable[[], DataFrame],
+    files: Sequence[StreamFile],
+    session: SparkSession,
 ) -> EngineRun:
-    """Add up the results of a batch query; *build* returns them and how many tuples go in.
+    """Count the results of a batch query over *files*, which *build* returns.
 
-    Raise :exc:`SparkFailed` with Spark's message.
+    When the clock has stopped, they are computed again and added up.
+
+    Raise :exc:`SparkFailed` with Spark's message, or if the second count differs.
     """
     shuffled, start = _shuffled_bytes(session), time.perf_counter()
     with spark_errors_translated():
-        results, rows = build()
+        results = build()
+        counted = results.count()
+        seconds = time.perf_counter() - start
+        shuffled = _shuffled_bytes(session) - shuffled
         totals, late = total(results)
+    if counted != totals.pairs + late:
+        raise SparkFailed(f"it counted {counted:,} pairs, and then {totals.pairs + late:,}")
     return EngineRun(
         engine=engine,
         totals=totals,
         late=late,
-        rows=rows,
-        wall_seconds=time.perf_counter() - start,
-        shuffled_bytes=_shuffled_bytes(session) - shuffled,
+        rows=sum(ds.dataset(file.directory, format="parquet").count_rows() for file in files),
+        wall_seconds=seconds,
+        shuffled_bytes=shuffled,
     )
 
 

@@ -22,7 +22,7 @@ from actors.hosting.processes import label_processes
 from scenarios import scenario_files
 from scenarios.many_runs import Preparation
 from scenarios.plan import Plan, make_plan
-from scenarios.run import Report, execute, prepare_live
+from scenarios.run import Report, execute, prepare_live, rehearse
 from topologies import TOPOLOGIES, TopologyError
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ def observe(plan: Plan, processes: RayProcesses) -> tuple[dict[str, Served], lis
     """
     graph = plan.graph(pairs=False)
     home_of = graph.homes(processes.count)
+    processes.everywhere(rehearse, *plan.rehearsal)
     run = prepare_live(plan, graph, processes, home_of)
     measured = run.run(lambda count: None)
     trace = np.concatenate([entry for entry in run.entries() if isinstance(entry, np.ndarray)])

@@ -26,6 +26,13 @@ from spark_bridge.totals import Totals
 
 _CHUNK_ROWS = 65_536
 _STREAMS = "streams"
+IN_THE_CLOCK = (
+    "Wall time is from the prepared files to results that are counted, or on disk where pairs are "
+    "written, all in between and the first trigger included. An engine's own start is a column of "
+    "its own, and its answer is checked when the clock has stopped. Each engine runs once, in a "
+    "process of its own, on all cores; steady leaves out the first trigger."
+)
+"""What the figures of engines mean, for readers of them."""
 
 
 @dataclass(kw_only=True)
@@ -149,7 +156,7 @@ def compare_engines(
     folder = (directory / POINTS).resolve()  # Spark's JVM works in another
     plan = with_own_streams(plan, folder / _STREAMS)
     try:
-        rows, wanted = _expected(plan)
+        rows, wanted = oracle_totals(plan)
         waiting = [engine.name for engine in engines]
         comparison = EngineComparison(plan=plan, rows=rows, expected=wanted, waiting=waiting)
         yield comparison
@@ -187,7 +194,7 @@ def _run(engine: Engine, plan: Plan, folder: Path, limit_s: float | None) -> Mea
             shutil.rmtree(folder)
 
 
-def _expected(plan: Plan) -> tuple[int, Totals]:
+def oracle_totals(plan: Plan) -> tuple[int, Totals]:
     """Return how many tuples there are, and the totals of the oracle."""
     rows, totals, feed = 0, Totals(), Feed(plan.files)
 

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib import import_module
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from actors.feed import StreamFile
-from joins.batch import Schema
-from joins.queries.query import JoinQuery
-from scenarios.engines import streams
-from scenarios.engines.processes import alone
 from scenarios.plan import Plan
-from spark_bridge.sql.statement import ProbeSide, probe_sides
 from spark_bridge.totals import Totals
 
 
@@ -33,9 +21,12 @@ class Measured:
     ----------
     totals
         The pairs that it found.
+    start_seconds
+        For the engine's own start: its session or its processes, and the compilation of kernels.
     wall_seconds
-        From the start of the query, reading the streams included, to its end; starting the engine
-        itself is not included.
+        From the prepared files to results that are counted, or on disk where pairs are written,
+        all in between included, of an engine that works trigger by trigger its first too. The check
+        of the results is not included.
     steady_tps
         Of engines that work trigger by trigger, tuples a second after the first trigger.
     latency_ms
@@ -49,6 +40,7 @@ class Measured:
     """
 
     totals: Totals
+    start_seconds: float
     wall_seconds: float
     steady_tps: float | None = None
     latency_ms: Mapping[str, float | None] | None = None
@@ -102,46 +94,3 @@ class PairEngine(Engine):
         if len(streams) <= 2:
             return None
         return f"joins a stream with itself or two streams; the query has {', '.join(streams)}"
-
-
-class EmbeddedEngine(PairEngine):
-    """A Python library, which evaluates a query in a process of its own, on all cores."""
-
-    install = "pip install 'joinsim[engines]'"
-
-    def run(self, plan: Plan, directory: Path) -> Measured:
-        """Count the matches of each tuple, or write all pairs where the plan asks for them."""
-        out = directory / "found.parquet" if plan.config.pairs else None
-        measured, peak_bytes = alone(type(self).join, plan.query, plan.files, out)
-        return replace(measured, memory_bytes=peak_bytes)
-
-    @classmethod
-    def join(
-        cls, query: JoinQuery, files: Sequence[StreamFile], out: Path | None = None
-    ) -> Measured:
-        """Evaluate *query* over *files*; with *out* write all pairs there instead of counting."""
-        import_module(cls.package)
-        start = time.perf_counter()
-        schemas = [file.schema for file in files]
-        tables = [streams.table(file) for file in files]
-        counts = cls.evaluate(probe_sides(query, schemas), tables, schemas, out)
-        seconds = time.perf_counter() - start
-        if out:
-            totals = streams.pair_totals(pq.read_table(out))
-        else:
-            totals = sum((Totals.of_counts(*columns) for columns in counts), Totals())
-        return Measured(totals=totals, wall_seconds=seconds)
-
-    @staticmethod
-    @abstractmethod
-    def evaluate(
-        sides: Sequence[ProbeSide],
-        tables: Sequence[pa.Table],
-        schemas: Sequence[Schema],
-        out: Path | None,
-    ) -> Sequence[Sequence[np.ndarray]]:
-        """Evaluate the joins *sides* between *tables* (see `streams.table`).
-
-        Return for each join its matches as columns ``probe_id, count, fingerprint``; with *out*
-        write all pairs there, as ``probe_id, match_id``, and return nothing.
-        """

@@ -1,14 +1,4 @@
-"""Flink by way of PyFlink, which lives in a Python environment of its own.
-
-The windows of a query are stated as bounds on event time, because Flink drops state in a
-stream-stream join only where it joins within an interval of event time, to the millisecond. So each
-side has a clock of its own: the time of a tuple in milliseconds, or for windows by count its
-position, a millisecond each. The interval of clocks is as wide as the window can be; the exact
-bounds are further conditions.
-
-Buckets as long as the window (see `spark_bridge.sql.statement`) take a fifth more processor time
-here, and half as much again where the window is short: Flink joins tuple by tuple anyway.
-"""
+"""Flink by way of PyFlink, which lives in a Python environment of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +7,6 @@ import os
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,10 +18,10 @@ import pyarrow.dataset as ds
 from pyarrow import csv
 
 from actors.feed import StreamFile
-from joins.batch import Batch, Schema
+from joins.batch import Batch
 from joins.hashing import mix
 from joins.queries.query import JoinQuery
-from scenarios.engines import flink_job, streams
+from scenarios.engines import flink_job, statements, streams
 from scenarios.engines.engine import Measured, PairEngine
 from scenarios.engines.processes import peak_bytes
 from scenarios.plan import Plan
@@ -53,8 +42,6 @@ _SETTINGS = {
     "execution.checkpointing.interval": "10 s",
     "table.local-time-zone": "UTC",
 }
-_NS_PER_MS = 1_000_000
-_TYPES = {"int64": "BIGINT", "float64": "DOUBLE"}
 
 
 class Flink(PairEngine):
@@ -87,59 +74,26 @@ def join(
     tables, joins = _write_sides(query, files, directory)
     job: dict[str, Any] = {"settings": _SETTINGS, "statements": tables}
     if pairs:
-        columns = "probe_id BIGINT, match_id BIGINT"
-        tables.append(f"CREATE TABLE found ({columns}) WITH ({_files(results)})")
-        union = " UNION ALL ".join(f"SELECT p.id, m.id {one}" for one in joins)
-        job["insert"] = f"INSERT INTO found {union}"
+        tables.append(statements.flink_results("found", results))
+        job["insert"] = f"INSERT INTO found {statements.flink_pairs(joins)}"
     else:
-        # A row for each day of the clock that has any pairs. Without days, each change of the count
-        # would be a row to pass on to Python, which took most of the time. The sums wrap.
-        union = " UNION ALL ".join(
-            f"SELECT p.tick AS tick, p.mixed * m.mixed AS mixed {one}" for one in joins
-        )
-        day = "GROUP BY TUMBLE(tick, INTERVAL '1' DAY)"
-        job["select"] = f"SELECT COUNT(*), SUM(mixed) FROM ({union}) {day}"
+        job["select"], job["check"] = statements.flink_count(joins), statements.flink_totals(joins)
     answer, memory_bytes = _run_job(job, directory / "flink.txt")
     if pairs:
         totals = _read_pairs(results)
     else:
-        parts = (Totals(count, checksum % (1 << 64)) for count, checksum in answer["rows"])
+        parts = (Totals(count, checksum % (1 << 64)) for count, checksum in answer["checked"])
         totals = sum(parts, Totals())
-    return Measured(totals=totals, wall_seconds=answer["seconds"], memory_bytes=memory_bytes)
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A stream as one side of a join: a table called *name*, in a file."""
-
-    name: str
-    schema: Schema
-    path: Path
-
-    def create(self) -> str:
-        """Return the statement that declares the table."""
-        fields = [
-            f"`{streams.column(self.schema, field)}` {_TYPES[dtype]}"
-            for field, dtype in self.schema.fields.items()
-        ]
-        columns = [f"`{name}` BIGINT" for name in ("id", "ts", "at", "mixed", "clock")]
-        return (
-            f"CREATE TABLE {self.name} ({', '.join(columns + fields)}, "
-            "tick AS TO_TIMESTAMP_LTZ(`clock`, 3), "
-            "WATERMARK FOR tick AS tick - INTERVAL '1' SECOND) "
-            f"WITH ({_files(self.path)})"
-        )
-
-    def write(self, batch: Batch, at: np.ndarray, clock: np.ndarray) -> None:
-        """Write a stream in its order; *at* and *clock* are each tuple's number and time, ms.
-
-        Flink reads one file in order; of several, it silently drops what comes late.
-        """
-        columns = {"id": batch.id, "ts": batch.ts, "at": at, "mixed": mix(batch.id).view(np.int64)}
-        columns |= {"clock": clock, **batch.fields}
-        table = pa.table({name: _text(np.asarray(values)) for name, values in columns.items()})
-        options = csv.WriteOptions(include_header=False, quoting_style="none")
-        csv.write_csv(table, self.path, options)
+        counted = sum(count for (count,) in answer["counted"])
+        if counted != totals.pairs:
+            raise EngineFailed(f"it counted {counted:,} pairs, and then {totals.pairs:,}")
+    return Measured(
+        totals=totals,
+        start_seconds=answer["start_seconds"],
+        wall_seconds=answer["seconds"],
+        memory_bytes=memory_bytes,
+        note="reads CSV, written before its clock starts",
+    )
 
 
 def _write_sides(
@@ -149,21 +103,33 @@ def _write_sides(
     batches, schemas = [streams.whole(file) for file in files], [file.schema for file in files]
     declarations, joins = [], []
     for side in probe_sides(query, schemas):
-        tables = []
+        names: list[str] = []
         numbers = _numbers(side, batches)
-        clocks = [at // _NS_PER_MS if side.key == "ts" else at for at in numbers]
+        clocks = [at // statements.MILLISECOND_NS if side.key == "ts" else at for at in numbers]
         # Flink silently loses pairs of times before its epoch.
         origin = min(int(clock.min(initial=0)) for clock in clocks)
         for role, stream, at, clock in zip(
             "pm", (side.probing, side.stored), numbers, clocks, strict=True
         ):
             name = f"{role}{side.probing}"
-            table = _Table(name, schemas[stream], directory / f"{name}.csv")
-            table.write(batches[stream], at, clock - origin)
-            tables.append(table)
-            declarations.append(table.create())
-        joins.append(_join_sql(side, schemas, *tables))
+            path = directory / f"{name}.csv"
+            _write_csv(batches[stream], path, at, clock - origin)
+            names.append(name)
+            declarations.append(statements.flink_table(name, schemas[stream], path))
+        joins.append(statements.flink_join(side, schemas, *names))
     return declarations, joins
+
+
+def _write_csv(batch: Batch, path: Path, at: np.ndarray, clock: np.ndarray) -> None:
+    """Write a stream in its order; *at* and *clock* are each tuple's number and time, ms.
+
+    Flink reads one file in order; of several, it silently drops what comes late.
+    """
+    columns = {"id": batch.id, "ts": batch.ts, "at": at, "mixed": mix(batch.id).view(np.int64)}
+    columns |= {"clock": clock, **batch.fields}
+    table = pa.table({name: _text(np.asarray(values)) for name, values in columns.items()})
+    options = csv.WriteOptions(include_header=False, quoting_style="none")
+    csv.write_csv(table, path, options)
 
 
 def _numbers(side: ProbeSide, batches: Sequence[Batch]) -> tuple[np.ndarray, np.ndarray]:
@@ -174,36 +140,6 @@ def _numbers(side: ProbeSide, batches: Sequence[Batch]) -> tuple[np.ndarray, np.
     else:
         at = getattr(probing, side.at)
     return at, getattr(stored, side.key)
-
-
-def _join_sql(side: ProbeSide, schemas: Sequence[Schema], probing: _Table, stored: _Table) -> str:
-    """Return ``FROM ... WHERE ...`` of the pairs of *side*: probing ``p``, stored ``m``."""
-    slid = f"MOD(MOD(p.`at`, {side.slide}) + {side.slide}, {side.slide})"
-    low, high = side.least, side.above
-    if side.key == "ts":  # milliseconds are rounded down on both sides
-        low, high = low // _NS_PER_MS - 1, -(-high // _NS_PER_MS) + 1
-    conditions = [
-        *streams.predicates(side, schemas, nan_is_greatest=False),
-        f"m.tick BETWEEN p.tick {_interval(low)} AND p.tick {_interval(high)}",
-        f"m.`at` BETWEEN p.`at` - {slid} + ({side.below}) AND p.`at` + ({side.above})",
-        *(["m.id < p.id"] if side.by_id else []),
-    ]
-    return f"FROM {probing.name} p, {stored.name} m WHERE {' AND '.join(conditions)}"
-
-
-def _interval(ms: int) -> str:
-    """Return ``+ INTERVAL ...`` or ``- INTERVAL ...``."""
-    seconds, rest = divmod(abs(ms), 1000)
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    span = f"{days} {hours:02}:{minutes:02}:{seconds:02}.{rest:03}"
-    return f"{'-' if ms < 0 else '+'} INTERVAL '{span}' DAY TO SECOND(3)"
-
-
-def _files(path: Path) -> str:
-    where = path.resolve().as_uri().replace("'", "''")
-    return f"'connector' = 'filesystem', 'path' = '{where}', 'format' = 'csv'"
 
 
 def _text(values: np.ndarray) -> pa.Array:

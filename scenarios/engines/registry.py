@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from scenarios.engines.duckdb_engine import DuckDB
+from scenarios.engines.embedded_engines import DuckDB, Polars
 from scenarios.engines.engine import Engine
 from scenarios.engines.flink_engine import Flink
 from scenarios.engines.joinsim_engines import Inline, Ray
-from scenarios.engines.polars_engine import Polars
 from scenarios.engines.spark_engines import SparkHosted, SparkNative, SparkShipping
 from scenarios.scenario_files import ConfigError
 

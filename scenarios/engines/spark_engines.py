@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,7 @@ class SparkHosted(PairEngine):
         return super().cannot(plan) if plan.config.pairs else None
 
     def run(self, plan: Plan, directory: Path) -> Measured:
-        """Run the plan's topology over a log of its arrivals; writing the log is not timed."""
+        """Run the plan's topology over a log of its arrivals; writing the log is timed too."""
         from spark_bridge.hosted.host import run_hosted, write_arrivals
         from spark_bridge.hosted.processor import HostedQuery
 
@@ -45,7 +46,9 @@ class SparkHosted(PairEngine):
         trigger_rows = min(_TRIGGER_ROWS_MAX, max(1, -(-rows // SEGMENTS)))
         feeding = plan.config.feeding.model_copy(update={"batch_rows": trigger_rows})
         plan = replace(plan, config=plan.config.model_copy(update={"feeding": feeding}))
+        began_s = time.perf_counter()
         write_arrivals(plan.stored_files, plan.feeding, directory / "arrivals", rows=trigger_rows)
+        wrote_s = time.perf_counter() - began_s
         job = replace(plan.job(pairs=plan.config.pairs), live=True)
         graph = plan.topology.build(job, plan.parameters)
         query = HostedQuery(
@@ -60,6 +63,7 @@ class SparkHosted(PairEngine):
         def hosted(spark: Any) -> tuple[EngineRun, str]:
             run = run_hosted(query, directory / "arrivals", directory / "hosted", spark=spark)
             folded = f"; {run.note}" if run.note else ""
+            run = replace(run, wall_seconds=wrote_s + run.wall_seconds)
             return run, f"topology {plan.topology.name}{folded}"
 
         return _measured(hosted, quick_start=True)
@@ -125,12 +129,15 @@ def _measured(
     work: Callable[[Any], tuple[EngineRun, str]], *, quick_start: bool = False
 ) -> Measured:
     """Start Spark for *work*, which returns its run and a note on it."""
+    began_s = time.perf_counter()
     with spark_session(SessionOptions(memory=_MEMORY, quick_start=quick_start)) as spark:
+        start_seconds = time.perf_counter() - began_s
         from spark_bridge.runs import process_id
 
         run, note = work(spark)
         return Measured(
             totals=run.totals,
+            start_seconds=start_seconds,
             wall_seconds=run.wall_seconds,
             steady_tps=run.steady_tps,
             shuffled_bytes=run.shuffled_bytes,

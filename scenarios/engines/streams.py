@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.feed import StreamData, StreamFile
-from joins.batch import Batch, Schema
-from joins.hashing import mix
+from joins.batch import Batch
 from scenarios.plan import Plan
-from spark_bridge.sql.statement import ProbeSide, predicate_sql
 from spark_bridge.totals import Totals
 
 SEGMENTS = 4
@@ -33,40 +30,9 @@ def whole(file: StreamData) -> Batch:
     return Batch.concat([Batch.empty(file.schema), *file.batches()])
 
 
-def table(file: StreamFile) -> pa.Table:
-    """Read a stream that `with_own_streams` wrote, its fields named ``f0``, ``f1``, ...
-
-    The column ``mixed`` is ``splitmix64(id)``, for engines to add up.
-    """
-    columns = ["id", "ts", *file.schema.fields]
-    rows = pq.read_table(sorted(file.directory.glob("*.parquet")), columns=columns)
-    rows = rows.rename_columns(["id", "ts", *(f"f{i}" for i in range(len(columns) - 2))])
-    return rows.append_column("mixed", pa.array(mix(rows["id"].to_numpy())))
-
-
-def column(schema: Schema, field: str) -> str:
-    """Return what `table` calls *field* of a stream."""
-    return f"f{list(schema.fields).index(field)}"
-
-
 def pair_totals(pairs: pa.Table) -> Totals:
     """Return the totals of a table with the columns ``probe_id`` and ``match_id``."""
     return Totals.of_pairs(*(pairs[name].to_numpy() for name in ("probe_id", "match_id")))
-
-
-def predicates(
-    side: ProbeSide, schemas: Sequence[Schema], *, nan_is_greatest: bool = True
-) -> list[str]:
-    """Return the predicates of *side* in SQL, between a `table` ``p`` that probes and one ``m``."""
-    return [
-        predicate_sql(
-            condition,
-            f"p.{column(schemas[side.probing], condition.probe_field)}",
-            f"m.{column(schemas[side.stored], condition.stored_field)}",
-            nan_is_greatest=nan_is_greatest,
-        )
-        for condition in side.conditions
-    ]
 
 
 def write_segments(rows: pa.Table, folder: Path, segment_rows: int) -> None:

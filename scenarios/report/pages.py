@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors.whole_files import write_bytes, write_text
-from scenarios.engines.comparison import EngineComparison
+from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import (
     VERDICT_WORDS,
     format_bytes,
@@ -57,7 +57,9 @@ def write_report(report: Report, path: Path, replay: str) -> None:
     """
     from scenarios.report.run_figures import run_figures
 
-    figures, run = run_figures(report), summary(report)
+    figures = run_figures(report)
+    report.clock.lap("report")
+    run = summary(report)
     _write_page(
         path,
         "report.html",
@@ -71,8 +73,10 @@ def write_report(report: Report, path: Path, replay: str) -> None:
         stages=_stages_table(figures.stages),
         streams=_streams_table(run["streams"]),
         settings=settings_tables(report),
+        wall=report.clock,
         replay=replay,
     )
+    report.clock.lap("report")
 
 
 @singledispatch
@@ -210,8 +214,7 @@ def write_engines_page(comparison: EngineComparison, directory: Path, replay: st
             "Bars of each engine's figures",
             directory / "compare.png",
         ),
-        caption="Fastest first. Throughput is wall time without an engine's own start; steady "
-        "leaves out the first trigger.",
+        caption=f"Fastest first. {IN_THE_CLOCK}",
         table=engines_table(comparison),
         notes=Table(title="Notes on engines", columns=(), rows=notes.rows),
         replay=replay,

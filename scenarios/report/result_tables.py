@@ -183,6 +183,7 @@ def engines_table(comparison: EngineComparison) -> Table:
                 format_count(comparison.throughput_tps(name)),
                 format_count(one.steady_tps),
                 format_count(one.wall_seconds, 2),
+                format_count(one.start_seconds, 2),
                 *(format_ms((one.latency_ms or {}).get(p)) for p in _PERCENTILES),
                 format_bytes(one.shuffled_bytes),
                 format_bytes(one.memory_bytes),
@@ -194,10 +195,10 @@ def engines_table(comparison: EngineComparison) -> Table:
         ("cannot", comparison.refused),
         ("not run", comparison.waiting),
     ):
-        rows += [[name, comparison.versions.get(name, "–"), word, *["–"] * 9] for name in names]
+        rows += [[name, comparison.versions.get(name, "–"), word, *["–"] * 10] for name in names]
     columns = (
-        "engine", "version", "equal", "tuples/s", "steady", "wall s", "p50 ms", "p95 ms", "p99 ms",
-        "shuffled", "memory", "pairs",
+        "engine", "version", "equal", "tuples/s", "steady", "wall s", "start s", "p50 ms", "p95 ms",
+        "p99 ms", "shuffled", "memory", "pairs",
     )  # fmt: skip
     return Table(columns=columns, rows=rows, text_columns=3)
 

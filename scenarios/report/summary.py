@@ -71,7 +71,7 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
         mean, longest = format_ms(collected["delay_ms"]), format_ms(collected["longest_ms"])
         each = f"each tuple {mean} ms on average, at most {longest}"
         rows.append(("collectors", f"{waited}, {each}"))
-    rows.append(("wall time", f"{report.wall_seconds:,.2f} s"))
+    rows.append(("wall time", str(report.clock)))
     rows.append(("peak memory", format_bytes(report.memory_bytes)))
     return rows
 

@@ -19,7 +19,7 @@ KIND_WORDS: dict[Kind, str] = {
 }
 """What a legend says of each."""
 
-_REAL_TIMES = ("kernel_seconds", "kernel_tps", "wall_seconds")
+_REAL_TIMES = ("kernel_seconds", "kernel_tps", "wall_parts", "wall_seconds")
 """Measures of a run that are real seconds whatever its clock."""
 _TIMES = (
     *_REAL_TIMES,

@@ -16,7 +16,7 @@ from netsim.cost import CostProfile, load_profile
 from scenarios.calibration.fidelity import Prediction
 from scenarios.calibration.fit import COSTS, Calibrated
 from scenarios.config import RunConfig
-from scenarios.engines.comparison import EngineComparison
+from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS, format_value
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Proposal
@@ -115,7 +115,7 @@ def show_backends(out: Console, reports: Sequence[Report], *, equal: bool) -> No
             report.plan.config.backend,
             verdict_cell(report.verdict.passed),
             report.outcome.digest or "",
-            f"{report.wall_seconds:.2f} s",
+            f"{report.clock.seconds:.2f} s",
         )
         for report in reports
     ]
@@ -144,8 +144,7 @@ def show_engines(out: Console, comparison: EngineComparison, directory: Path, re
     print_table(out, engines_table(comparison))
     out.print(
         f"{comparison.rows:,} tuples; the oracle expects {comparison.expected.pairs:,} pairs, "
-        f"checksum {comparison.expected.checksum:016x}. tuples/s is wall time without an engine's "
-        "own start; steady leaves out the first trigger",
+        f"checksum {comparison.expected.checksum:016x}. {IN_THE_CLOCK}",
         style="dim",
     )
     for name, note in engine_notes(comparison).rows:

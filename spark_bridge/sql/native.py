@@ -54,14 +54,13 @@ def run_batch(
     """
     session = query_session(spark)
 
-    def build() -> tuple[DataFrame, int]:
+    def build() -> DataFrame:
         frames = read_streams(session, files)
         schemas = [file.schema for file in files]
-        pairs = expected_pairs(query, schemas, frames, bucketed=bucketed)
-        return pairs, sum(frame.count() for frame in frames)
+        return expected_pairs(query, schemas, frames, bucketed=bucketed)
 
     name = "native-spark-bucketed" if bucketed else "native-spark-batch"
-    return run_batch_job(name, build, session)
+    return run_batch_job(name, build, files, session)
 
 
 def run_streaming(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import time
 from pathlib import Path
 
 import duckdb
@@ -16,15 +17,16 @@ from joinsim.cli import main
 from netsim.network import PRESETS
 from scenarios import scenario_files
 from scenarios.config import RunConfig
+from scenarios.streams import SAMPLES
+from scenarios.wall_clock import PARTS
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, write_csv, write_prepared
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 QUERY = SELF_JOIN.format(window=WINDOW)
 
 KEYS = {
     "scenario", "topology", "query", "streams", "backend", "clock", "seed", "digest", "tuples",
-    "virtual_seconds", "wall_seconds", "throughput_tps", "latency_ms", "network", "memory_bytes",
-    "verdict",
+    "virtual_seconds", "wall_seconds", "wall_parts", "throughput_tps", "latency_ms", "network",
+    "memory_bytes", "verdict",
 }  # fmt: skip
 KEYS_WITHIN = {
     "latency_ms": {"p50", "p75", "p95", "p99", "max"},
@@ -40,7 +42,7 @@ KEYS_WITHIN = {
 def taxi(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Prepare the taxi trips of the scenario spo-q3, once, and return the stream's folder."""
     folder = tmp_path_factory.mktemp("taxi")
-    arguments = ["data", "prepare", str(REPOSITORY / "data" / "yellow_taxi_sample.parquet")]
+    arguments = ["data", "prepare", str(SAMPLES / "yellow_taxi_sample.parquet")]
     arguments += ["--name", "NYC", "--time", "pickup_datetime", "--rows", "5000"]
     arguments += ["--field", "trip_distance", "--field", "fare_amount", "--out", str(folder)]
     with pytest.MonkeyPatch.context() as patch:
@@ -56,10 +58,16 @@ def smoke(data: Path) -> tuple[object, ...]:
 
 
 def test_json_of_a_run_is_one_object_with_the_stable_keys(joinsim: Command, prepared: Path) -> None:
+    began_s = time.monotonic()
     said = joinsim("run", "--query", QUERY, "--data", prepared, "--json")
+    waited_s = time.monotonic() - began_s
     assert said.code == 0
     answer = said.json
     assert answer.keys() >= KEYS
+    assert answer["wall_parts"].keys() == PARTS.keys()
+    assert answer["wall_seconds"] == pytest.approx(sum(answer["wall_parts"].values()))
+    assert 0.5 * waited_s < answer["wall_seconds"] <= waited_s, "what the person waited"
+    assert answer["wall_parts"]["report"] > 0
     for key, within in KEYS_WITHIN.items():
         assert answer[key].keys() >= within
     (stream,) = answer["streams"]

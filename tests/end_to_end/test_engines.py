@@ -41,7 +41,7 @@ class Broken:
     def run(self, plan: object, directory: Path) -> Measured:
         if isinstance(self.outcome, BaseException):
             raise self.outcome
-        return Measured(totals=self.outcome, wall_seconds=1.0)
+        return Measured(totals=self.outcome, start_seconds=0.5, wall_seconds=1.0)
 
 
 class Endless(Broken):
@@ -52,27 +52,28 @@ class Endless(Broken):
         raise AssertionError("it ended")
 
 
-def test_engines_find_the_same_pairs_and_refusals_are_told(
+def test_engines_find_the_same_pairs_and_refusals_are_named(
     joinsim: Command, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PYTHON_VARIABLE, "/nowhere/python")
     names = "inline,duckdb,polars,flink"
     said = joinsim("compare", QUERY, "--data", prepared, "--engines", names, "--out", "o", "--json")
     assert said.code == 0, said.err
-    told = said.json
-    assert {one["engine"] for one in told["engines"]} == {"inline", "duckdb", "polars"}
-    for one in told["engines"]:
+    answer = said.json
+    assert {one["engine"] for one in answer["engines"]} == {"inline", "duckdb", "polars"}
+    for one in answer["engines"]:
         assert one["equal"]
-        assert (one["pairs"], one["checksum"]) == tuple(told["expected"].values())
+        assert (one["pairs"], one["checksum"]) == tuple(answer["expected"].values())
         assert one["throughput_tps"] == pytest.approx(300 / one["wall_seconds"])
+        assert one["start_seconds"] > 0
         assert one["memory_bytes"] > 10_000_000
-    assert told["expected"]["pairs"] > 0
-    assert [one["engine"] for one in told["refused"]] == ["flink"]
-    assert json.loads((tmp_path / "o" / "compare.json").read_text()) == told
+    assert answer["expected"]["pairs"] > 0
+    assert [one["engine"] for one in answer["refused"]] == ["flink"]
+    assert json.loads((tmp_path / "o" / "compare.json").read_text()) == answer
     assert (tmp_path / "o" / "compare.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "o" / "compare.html").read_text()
     assert all(name in page for name in names.split(","))
-    assert told["refused"][0]["reason"] in unescape(page)
+    assert answer["refused"][0]["reason"] in unescape(page)
 
 
 def test_ray_and_spark_find_the_same_pairs(
@@ -146,9 +147,9 @@ def test_an_engine_that_takes_too_long_is_stopped_and_the_others_go_on(
     assert "failed: stopped: it had not ended after 1 s (--limit)" in said.out
     left = [child for child in psutil.Process().children() if child not in before]
     assert not left, "its process is stopped"
-    told = json.loads((tmp_path / "o" / "compare.json").read_text())
-    assert [one["engine"] for one in told["engines"]] == ["quick"]
-    assert [one["engine"] for one in told["failed"]] == ["endless"]
+    answer = json.loads((tmp_path / "o" / "compare.json").read_text())
+    assert [one["engine"] for one in answer["engines"]] == ["quick"]
+    assert [one["engine"] for one in answer["failed"]] == ["endless"]
 
 
 def test_ctrl_c_loses_no_engine_that_has_run(
@@ -161,9 +162,9 @@ def test_ctrl_c_loses_no_engine_that_has_run(
     assert said.code == 3
     assert said.err.rstrip().endswith("joinsim: stopped")
     assert "all pairs equal: FAIL" in said.out
-    told = json.loads((tmp_path / "o" / "compare.json").read_text())
-    assert [one["engine"] for one in told["engines"]] == ["quick"]
-    assert told["not_run"] == ["broken", "duckdb"]
+    answer = json.loads((tmp_path / "o" / "compare.json").read_text())
+    assert [one["engine"] for one in answer["engines"]] == ["quick"]
+    assert answer["not_run"] == ["broken", "duckdb"]
     assert "not run" in (tmp_path / "o" / "compare.html").read_text()
     assert not (tmp_path / "o" / "points").exists()
 
@@ -186,7 +187,7 @@ def test_an_engine_that_is_missing_says_how_to_get_it(
         (["--limit", 60], "--limit 60: it is for --engines"),
     ],
 )
-def test_what_cannot_be_compared_is_told(
+def test_what_cannot_be_compared_is_refused(
     joinsim: Command, prepared: Path, arguments: list[str], message: str
 ) -> None:
     said = joinsim("compare", QUERY, "--data", prepared, *arguments)
@@ -212,7 +213,7 @@ def test_tuples_that_may_be_late_are_not_compared(joinsim: Command) -> None:
         (["--out", "calibrated"], "--out calibrated: a profile is a TOML file"),
     ],
 )
-def test_what_cannot_be_calibrated_is_told(
+def test_what_cannot_be_calibrated_is_refused(
     joinsim: Command, arguments: list[object], message: str
 ) -> None:
     said = joinsim("calibrate", *arguments)
@@ -226,12 +227,12 @@ def test_a_profile_is_measured_and_held_against_live_runs(
     options = ("--topologies", "hash_join", "--rows", 1000, "--passes", 0, "--validate", "--json")
     said = joinsim("calibrate", *options)
     assert said.code == 0, said.err
-    told = said.json
-    assert told["profile"]["comparison_ps"] >= 0
+    answer = said.json
+    assert answer["profile"]["comparison_ps"] >= 0
     # The first of the three loads thrice, for one run may have met a neighbour.
-    assert re.match("# Measured .*, with 5 live runs", Path(told["path"]).read_text())
-    (one,) = told["predictions"]
+    assert re.match("# Measured .*, with 5 live runs", Path(answer["path"]).read_text())
+    (one,) = answer["predictions"]
     assert (one["topology"], one["query"], one["exact"]) == ("hash_join", "equality", True)
     error = one["predicted_tps"] / one["measured_tps"] - 1
     assert one["throughput_error"] == pytest.approx(error)
-    assert told["median_throughput_error"] == pytest.approx(abs(error))
+    assert answer["median_throughput_error"] == pytest.approx(abs(error))

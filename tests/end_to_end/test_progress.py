@@ -23,4 +23,4 @@ def test_the_speed_shown_leaves_out_what_is_before_the_first_tuple(
     assert answer, said.err
     speed = int(answer[1].replace(",", ""))
     # Both are rounded.
-    assert speed + 1 >= 300 / (said.json["wall_seconds"] + 0.0005)
+    assert speed + 1 >= 300 / (said.json["wall_parts"]["run"] + 0.0005)

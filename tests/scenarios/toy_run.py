@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from scenarios.plan import Plan
 from scenarios.results import Histogram, ResultWriter
 from scenarios.run import Report
 from scenarios.verdict import Check, Offender, Verdict
+from scenarios.wall_clock import WallClock
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job, Topology
 
@@ -175,9 +177,17 @@ def toy_report(
         outcome=outcome,
         verdict=verdict or passed_verdict(results.produced),
         latencies=latencies,
-        wall_seconds=0.25,
+        clock=stopped_clock(),
         memory_bytes=123_456_789,
     )
+
+
+def stopped_clock() -> WallClock:
+    """Return the clock of a run that took a quarter of a second."""
+    clock = WallClock(time.monotonic() - 0.25)
+    clock.lap("run")
+    clock.stop()
+    return clock
 
 
 def passed_verdict(pairs: int) -> Verdict:

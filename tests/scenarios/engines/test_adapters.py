@@ -12,16 +12,15 @@ from actors.feed import Feed, StreamFile
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from scenarios.engines.duckdb_engine import DuckDB
+from scenarios.engines.embedded_engines import DuckDB, Polars
 from scenarios.engines.engine import Measured
-from scenarios.engines.polars_engine import Polars
 from spark_bridge.totals import Totals
 from tests.spark_bridge.sql.test_sql_oracle import QUERIES, stream
 
 Join = Callable[[JoinQuery, Sequence[StreamFile], Path | None], Measured]
 
 
-@pytest.mark.parametrize("join", [DuckDB.join, Polars.join])
+@pytest.mark.parametrize("join", [DuckDB().join, Polars().join], ids=["duckdb", "polars"])
 @pytest.mark.parametrize("write", [False, True], ids=["counted", "written"])
 def test_an_engine_finds_what_the_oracle_expects(tmp_path: Path, join: Join, write: bool) -> None:
     rng = np.random.default_rng(12 + write)

@@ -27,6 +27,12 @@ INTERVAL = (
 )
 COUNTS = "SELECT * FROM R, S WHERE R.x < S.x WINDOW AS (SLIDE INTERVAL '4' ON '12')"
 
+NOTHING = (
+    "answer = {'seconds': 1.0, 'start_seconds': 1.0, 'counted': [], 'checked': []}\n"
+    "print(json.dumps(answer), flush=True)"
+)
+"""What Flink answers where it has not found a pair, or has written them."""
+
 Acting = Callable[[str], None]
 
 
@@ -40,7 +46,7 @@ def acting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Acting:
             f"#!{sys.executable}\n"
             "import json, pathlib, sys\n"
             "line = sys.stdin.readline()\n"
-            "told = json.loads(line)\n"
+            "job = json.loads(line)\n"
             f"pathlib.Path({str(tmp_path / 'asked')!r}).write_text(line)\n"
             f"{lines}\n"
             "sys.stdin.read()  # as the job does: it is looked at before it may end\n"
@@ -65,18 +71,32 @@ def test_without_its_environment_it_says_how_to_make_one(monkeypatch: pytest.Mon
 def test_counts_of_all_days_are_added_up(tmp_path: Path, acting: Acting) -> None:
     acting(
         "print('a warning')\n"
-        "print(json.dumps({'seconds': 2.5, 'rows': [[3, -2], [4, 1]]}), flush=True)"
+        "answer = {'seconds': 2.5, 'start_seconds': 9, 'counted': [[4], [3]]}\n"
+        "print(json.dumps(answer | {'checked': [[3, -2], [4, 1]]}), flush=True)"
     )
     query = parse_query(COUNTS)
     found = join(query, files_of(query, tmp_path), tmp_path, pairs=False)
     assert (found.totals, found.wall_seconds) == (Totals(7, 2**64 - 1), 2.5)
+    assert found.start_seconds == 9
     asked = json.loads((tmp_path / "asked").read_text())
     assert len(asked["statements"]) == 4, "each stream probes, and is looked at"
     assert "UNION ALL" in asked["select"]
+    assert "mixed" not in asked["select"], "the checksum is computed when the clock has stopped"
+    assert "mixed" in asked["check"]
+
+
+def test_two_counts_that_differ_are_a_failure(tmp_path: Path, acting: Acting) -> None:
+    acting(
+        "answer = {'seconds': 2.5, 'start_seconds': 9, 'counted': [[4]], 'checked': [[3, -2]]}\n"
+        "print(json.dumps(answer), flush=True)"
+    )
+    query = parse_query(COUNTS)
+    with pytest.raises(EngineFailed, match="it counted 4 pairs, and then 3"):
+        join(query, files_of(query, tmp_path), tmp_path, pairs=False)
 
 
 def test_no_pairs_at_all_are_a_count_too(tmp_path: Path, acting: Acting) -> None:
-    acting("print(json.dumps({'seconds': 1.0, 'rows': []}), flush=True)")
+    acting(NOTHING)
     query = parse_query(COUNTS)
     assert join(query, files_of(query, tmp_path), tmp_path, pairs=False).totals == Totals()
 
@@ -85,7 +105,7 @@ def test_pairs_are_read_from_all_files_that_were_written(tmp_path: Path, acting:
     acting(
         f"found = pathlib.Path({str(tmp_path / 'found')!r}); found.mkdir()\n"
         "[(found / f'part-{i}').write_text(f'{i},3\\n{i},4\\n') for i in (1, 7)]\n"
-        "print(json.dumps({'seconds': 1.0, 'rows': []}), flush=True)"
+        f"{NOTHING}"
     )
     query = parse_query(INTERVAL)
     found = join(query, files_of(query, tmp_path), tmp_path, pairs=True)
@@ -112,7 +132,7 @@ def test_without_java_it_says_what_is_missing(
 
 def test_no_tuple_is_before_the_epoch_of_flinks_clock(tmp_path: Path, acting: Acting) -> None:
     """Of times before 1970, Flink loses pairs and does not say so."""
-    acting("print(json.dumps({'seconds': 1.0, 'rows': []}), flush=True)")
+    acting(NOTHING)
     query = parse_query(
         "SELECT * FROM R, S WHERE R.x < S.x WINDOW AS (SLIDE INTERVAL '1 ns' ON '9 ns')"
     )
@@ -130,7 +150,7 @@ def test_no_tuple_is_before_the_epoch_of_flinks_clock(tmp_path: Path, acting: Ac
 
 
 def test_a_stream_is_written_in_order_as_java_reads_it(tmp_path: Path, acting: Acting) -> None:
-    acting("print(json.dumps({'seconds': 1.0, 'rows': []}), flush=True)")
+    acting(NOTHING)
     query = parse_query("SELECT * FROM T WHERE T.x1 < T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '7')")
     join(query, files_of(query, tmp_path), tmp_path, pairs=False)
     rows = [line.split(",") for line in (tmp_path / "p0.csv").read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""Spark as an engine: what it lacks is told as an engine's failure, in one sentence."""
+"""Spark as an engine: what it lacks is reported as an engine's failure, in one sentence."""
 
 from __future__ import annotations
 

@@ -51,10 +51,10 @@ def test_every_tuple_is_answered_within_one_bin_of_its_last_report(
     ]
     end_ns = max([at_ns for at_ns, _ in answers] + [int(b[-1]) + 1 for b in births if len(b)] + [0])
     bins = TimeBins.over(end_ns, messages)
-    for stream, told in enumerate(streams):
+    for stream, probes in enumerate(streams):
         reports = [
             (probe, count, 0, after, 0)
-            for probe, (_, all_) in enumerate(told)
+            for probe, (_, all_) in enumerate(probes)
             for after, count in all_
         ]
         columns = [np.array([report[i] for report in reports], np.int64) for i in range(5)]

@@ -136,7 +136,7 @@ def test_settings_and_streams_are_listed(page: Page) -> None:
     assert re.fullmatch(r"[\d.]+", row(page, "simpy")[0])
 
 
-def test_of_a_live_run_no_simulated_network_or_cost_is_told(good: Report) -> None:
+def test_of_a_live_run_no_simulated_network_or_cost_is_shown(good: Report) -> None:
     config = good.plan.config.model_copy(
         update={"clock": "live", "feeding": FeedingConfig(disorder=5_000_000)}
     )
@@ -147,7 +147,7 @@ def test_of_a_live_run_no_simulated_network_or_cost_is_told(good: Report) -> Non
     assert {("disorder", "5 ms"), ("bounded", "yes")} <= set(tables["Feeding"])
 
 
-def test_notes_on_parameters_are_told(
+def test_notes_on_parameters_are_shown(
     good: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied = shutil.copytree(good.directory, tmp_path / "run")
@@ -156,9 +156,9 @@ def test_notes_on_parameters_are_told(
     )
     topology = type(good.plan.topology)
     monkeypatch.setattr(topology, "notes", lambda *_: ("there are fewer cores than threads",))
-    told = page_of(noted).text
-    assert "there are fewer cores than threads" in told
-    assert "results may be lost" in told
+    shown = page_of(noted).text
+    assert "there are fewer cores than threads" in shown
+    assert "results may be lost" in shown
 
 
 def test_the_page_needs_nothing_but_itself(good: Report, page: Page) -> None:
@@ -186,9 +186,9 @@ def test_every_figure_is_described_captioned_and_has_units(good: Report, page: P
     assert len(figures) == 5
     assert all(figure.get("aria-label") for figure in figures)
     assert [tag for tag, _ in page.tags].count("figcaption") == 5
-    told = ["".join(figure.itertext()) for figure in figures]
+    shown = ["".join(figure.itertext()) for figure in figures]
     for figure, labels in zip(
-        told,
+        shown,
         [
             ["joiner.0", "% busy", "found"],
             ["time of a message, mean (ms)", "waits in the inbox"],
@@ -237,7 +237,7 @@ def test_offending_pairs_are_named_with_their_arrivals_in_order(tmp_path: Path) 
     assert row(found, "missing") == ["R", "77", "41", "router 1.250, joiner.1 2.500"]
 
 
-def test_whatever_is_told_is_text_and_never_markup(tmp_path: Path) -> None:
+def test_whatever_is_shown_is_text_and_never_markup(tmp_path: Path) -> None:
     verdict = passed_verdict(3)
     verdict.checks.append(Check(name="<b>odd</b>", passed=None, detail="<script>alert(1)</script>"))
     config = toy_config().model_copy(update={"name": "a<i>b&c"})
@@ -286,7 +286,7 @@ def test_a_place_that_cannot_be_written_is_named(good: Report, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("verdict", "told"),
+    ("verdict", "shown"),
     [
         (passed_verdict(12), "Exactly the 12 expected pairs came out, each once."),
         (passed_verdict(0), "No pair was expected and none came out"),
@@ -298,5 +298,5 @@ def test_a_place_that_cannot_be_written_is_named(good: Report, tmp_path: Path) -
         ),
     ],
 )
-def test_the_verdict_is_told_in_words(verdict: Verdict, told: str) -> None:
-    assert told in describe_verdict(verdict)
+def test_the_verdict_is_described_in_words(verdict: Verdict, shown: str) -> None:
+    assert shown in describe_verdict(verdict)

@@ -63,9 +63,9 @@ def drawn(
     """Return a figure of variants named 0, 1 ..., with more said of its axis."""
     names = [str(line) for line in range(len(lines))]
     path = tmp_path / "mine.toml"
-    told = STUDY.replace("[study.variants]", f"{axis}\n[study.variants]")
-    told = told.replace('label = "tuples/s"', f'label = "{label}"')
-    path.write_text(told + "\n".join(f"{name} = {{}}" for name in names))
+    changed = STUDY.replace("[study.variants]", f"{axis}\n[study.variants]")
+    changed = changed.replace('label = "tuples/s"', f'label = "{label}"')
+    path.write_text(changed + "\n".join(f"{name} = {{}}" for name in names))
     study = load_study(str(path))
     assert study is not None
     findings = Made(study=study, results={}, made=dict(zip(names, lines, strict=True)))

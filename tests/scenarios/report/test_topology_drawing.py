@@ -141,17 +141,17 @@ def test_the_drawing_of_a_topology_names_its_pes_operators_ports_and_title(
     graph = topology.build(topology.example(), topology.parameters_type())
     path = tmp_path / "topology.svg"
     draw_topology(graph, topology.title, path)
-    told = words(path)
-    assert topology.title in told
+    drawn = words(path)
+    assert topology.title in drawn
     owners = dict.fromkeys(graph.nodes[owner]["role"] for owner in graph.partitions.values())
-    assert (f"results stay at the PEs of {', '.join(owners)}" in told) == bool(owners)
+    assert (f"results stay at the PEs of {', '.join(owners)}" in drawn) == bool(owners)
     graph = graph.without_partitions()
-    assert set(graph) <= told
-    assert {port for _, _, port in graph.edges(data="port")} <= told
+    assert set(graph) <= drawn
+    assert {port for _, _, port in graph.edges(data="port")} <= drawn
     roles = [role for _, role in graph.nodes(data="role")]
     assert {
         role if roles.count(role) == 1 else f"{role} × {roles.count(role)}" for role in roles
-    } <= told
+    } <= drawn
 
 
 def small() -> ActorGraph:
@@ -193,9 +193,9 @@ def test_operators_that_share_a_box_are_named_below_the_drawing(tmp_path: Path) 
     for i in range(90):
         graph.add("pe", f"pe.{i}", ACTOR)
     draw_topology(graph, "", tmp_path / "many.svg")
-    told = " ".join(words(tmp_path / "many.svg"))
-    assert "90 PEs" in told
-    assert "the PEs of pe share one box" in told
+    drawn = " ".join(words(tmp_path / "many.svg"))
+    assert "90 PEs" in drawn
+    assert "the PEs of pe share one box" in drawn
 
 
 @pytest.mark.parametrize("name", ["drawing.jpg", "drawing"])
