@@ -9,11 +9,10 @@ from pathlib import Path
 _SHARED = {
     "__init__",
     "__main__",
+    "contest",
     "hosted",
     "hostile",  # takes hours, and measures nothing
-    "inequality_peers",
     "inequality_work",
-    "interval_peers",
     "interval_work",
     "measure",
 }

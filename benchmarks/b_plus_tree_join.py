@@ -1,5 +1,8 @@
 """Index-based window join, tuple by tuple, one thread: the B+-tree under a sliding window.
 
+In the clock: probing, inserting and deleting, one thread's processor time, from tuples in memory to
+matches counted.
+
 Two streams arrive alternately with uniform 30-bit keys. Each tuple probes the other stream's tree
 for keys within a band that gives about two matches, is inserted into its own stream's tree, and the
 oldest of its own window is deleted. Windows are count windows, exact to the tuple. The rate is that

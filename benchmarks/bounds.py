@@ -1,5 +1,7 @@
 """What bounds the other figures on this machine: reads from memory, and a merge.
 
+In the clock: the reads, or the merge, alone: processor time of one thread.
+
 A read that waits for the one before it, as in a search down a tree; reads that do not wait for each
 other, as many at a time as the processor keeps track of; and merging two sorted columns of keys,
 chosen between without a branch. Each by one thread, in nanoseconds of processor time.

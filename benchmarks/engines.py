@@ -1,137 +1,205 @@
-"""W1 on every engine that takes a million tuples a stream: one work, one run, equal pairs.
+"""Stream joins on every engine: the same prepared files, equal pairs.
 
-W1 is `benchmarks.interval_work`'s keyed interval join of two streams, all pairs written. Each
-engine runs with its best settings: live Ray with few large messages, operators inside Spark with
-triggers of half a million tuples, native Spark in four steps of time with RocksDB, Flink with one
-ordered file a stream. Rates inside Spark are those of a second pass after its first trigger, of
-native Spark after its first, of the others whole runs; no engine's own start counts. What live Ray
-finds is listed where its actors live, and put into a file when its clock has stopped. All find the
-pairs of the published comparison, by number and checksum, or nothing is reported. Flink is left out
-where it is not installed (``make flink``).
+In the clock: from prepared files to pairs in files, or counted where it says so, a first trigger
+included; see `benchmarks.contest`.
 
-What bounds them: live Ray its two processes' time, a third of it transport; operators inside Spark
-what Spark takes a trigger, some tenths of a second whatever it holds (they themselves take a
-fiftieth of a second for half a million tuples), and the copies between the JVM and Python; native
-Spark its state, a row at a time; Flink its rows as objects, one by one.
+*W1* is the keyed interval join of `benchmarks.interval_work`, 2 x 1,000,000 tuples, with its two
+variants (within a second; one hot key). *Trades and quotes* is half an hour of a trading day,
+quotes of the same symbol within 100 ms, at every engine's defaults, as somebody's own query would
+run. *Q3* joins taxi trips over windows by count. On W1 and Q3 our engines have the settings of the
+table, live ones few and large messages; DuckDB and Polars join by buckets, native Spark has RocksDB
+and four steps of time, Flink one ordered file a stream.
+
+What bounds them: live Ray its processes' time and transport; operators inside Spark what Spark
+takes a trigger, some tenths of a second whatever it holds, the first some seconds; native Spark its
+state, a row at a time; Flink its rows as objects, one by one.
+
+Run: ``python -m benchmarks.engines [--works W1 ...] [--turns 5] [--quick] [--json]``
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-import tempfile
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as sf
-
-from actors.feed import StreamFile
-from actors.hosting.ray_cluster import ray_cluster
-from benchmarks.hosted import FOR_HOSTED, FOR_NATIVE, host, rate, write_stream
-from benchmarks.interval_work import PUBLISHED, IntervalWork, Totals
-from benchmarks.live import AT_FULL_SPEED, LIVE, check_pairs, runs
+from benchmarks.contest import HUGE_PAGES, Contender, engines_contest
+from benchmarks.interval_work import IntervalWork
 from benchmarks.measure import Result, report
-from joins.queries.parser import parse_query
-from joins.queries.query import JoinQuery
-from scenarios.engines.flink_engine import Flink, join
-from spark_bridge import totals as spark_totals
-from spark_bridge.runs import query_session, splitmix64
-from spark_bridge.session import spark_session
-from spark_bridge.sql.native import run_streaming
+from scenarios import scenario_files
+from scenarios.config import RunConfig
+from scenarios.engines.embedded_engines import DuckDB, Polars
+from scenarios.engines.flink_engine import Flink
+from scenarios.engines.joinsim_engines import Inline, Ray
+from scenarios.engines.spark_engines import SparkHosted, SparkNative
+from scenarios.scenario_files import ConfigError
 
-_W1 = (
-    "SELECT * FROM A, B WHERE A.key = B.key "
-    "AND B.ts BETWEEN A.ts - INTERVAL '100 ms' AND A.ts + INTERVAL '100 ms'"
-)
 _ROWS = 1_000_000
-_TRIGGER_ROWS = 500_000
-
-
-def main() -> None:
-    """Run W1 on all engines, and print the table."""
-    query = parse_query(_W1)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        files = _streams(folder)
-        live = _live()
-        inside = _inside_spark(query, files, folder)
-        native, totals = _native_spark(query, files, folder)
-        results = [live, inside, native]
-        ratios = [_ratio(live, native, 45), _ratio(inside, native, 4)]
-        if Flink().version():
-            flink = _flink(query, files, folder, totals)
-            results.append(flink)
-            ratios += [_ratio(live, flink, 25), _ratio(inside, flink, 2)]
-        report("W1, 2 x 1,000,000 tuples, on every engine", results + ratios)
-
-
-def _live() -> Result:
-    with ray_cluster(processes=2):
-        check_pairs()
-        finished = runs(AT_FULL_SPEED | LIVE | {"processes": 2, "pairs": True})
-    seconds = [one.wall_seconds for one in finished]
-    return Result.rate("live Ray", 2 * _ROWS, seconds, unit="tuples/s", target=5_000_000)
-
-
-def _inside_spark(query: JoinQuery, files: tuple[StreamFile, ...], folder: Path) -> Result:
-    with spark_session(FOR_HOSTED) as spark:
-        run = host(
-            query,
-            files,
-            folder,
-            spark,
-            "kp_oij",
-            _TRIGGER_ROWS,
-            replicas=2,
-            batch_rows=25_000,
-            linger_turns=0,
+_AT_FULL_SPEED = {"feeding.batch_rows": 65_536, "batch_rows": 65_536, "linger_turns": 0}
+"""Few messages, each so large that what a message costs does not show; none waits to be full."""
+_ALONE = {"replicas": 1, "batch_rows": 16_384, "feeding.batch_rows": 32_768}
+_IN_SPARK = {"replicas": 2, "batch_rows": 25_000, "linger_turns": 0}
+_TRADES = {
+    "name": "trades-and-quotes",
+    "query": "SELECT * FROM trades, quotes WHERE trades.symbol = quotes.symbol "
+    "AND quotes.ts BETWEEN trades.ts - INTERVAL '100 ms' AND trades.ts + INTERVAL '100 ms'",
+    "topology": "hp_oij",
+    "streams": [
+        {
+            "name": name,
+            "files": [file],
+            "time": "time",
+            "where": "time >= '2013-10-08 09:30:00' AND time < '2013-10-08 10:00:00'",
+        }
+        for name, file in (
+            ("trades", "stock_us_trade_ticks.parquet"),
+            ("quotes", "stock_us_quote_ticks_0930_1200.parquet"),
         )
-        _must_be_published("operators inside Spark", folder / "hosted" / "found", spark)
-    return rate("operators inside Spark", run, target=400_000)
+    ],
+}
+
+INLINE = Contender(name="inline, one process", engine=Inline(), settings=_ALONE)
+LIVE = Contender(
+    name="live Ray, two processes", engine=Ray(), settings=_AT_FULL_SPEED | {"processes": 2}
+)
+LIVE_ALONE = Contender(
+    name="live Ray, one process", engine=Ray(), settings=_AT_FULL_SPEED | {"processes": 1}
+)
+IN_SPARK = Contender(name="operators inside Spark", engine=SparkHosted(), settings=_IN_SPARK)
+EMBEDDED = (
+    Contender(name="DuckDB, one thread", engine=DuckDB(threads=1)),
+    Contender(name="DuckDB, all cores", engine=DuckDB()),
+    Contender(name="Polars, one thread", engine=Polars(threads=1)),
+    Contender(name="Polars, all cores", engine=Polars()),
+)
+NATIVE = Contender(name="native Spark", engine=SparkNative())
+FLINK = Contender(name="Flink", engine=Flink())
+
+_LIVE_OVER_EMBEDDED = (
+    (LIVE.name, "DuckDB, all cores", 1.2),
+    (LIVE.name, "Polars, all cores", 1.2),
+    (INLINE.name, "DuckDB, one thread", None),
+    (INLINE.name, "Polars, one thread", None),
+)
 
 
-def _native_spark(
-    query: JoinQuery, files: tuple[StreamFile, ...], folder: Path
-) -> tuple[Result, spark_totals.Totals]:
-    with spark_session(FOR_NATIVE) as spark:
-        run = run_streaming(query, files, folder / "native", spark=spark)
-        _must_be_published("native Spark", folder / "native" / "found", spark)
-    return rate("native Spark", run), run.totals
+def w1(turns: int, quick: bool) -> list[Result]:
+    """Measure W1, pairs in files, on all engines, and counted on those that take seconds."""
+    config = _interval(IntervalWork.of("W1", _ROWS))
+    fast = [INLINE, LIVE_ALONE, LIVE, *EMBEDDED]
+    results = [
+        result
+        for title, pairs in (("W1", True), ("W1, counted", False))
+        for result in engines_contest(
+            title, config, fast, turns=turns, pairs=pairs, over=_LIVE_OVER_EMBEDDED
+        )
+    ]
+    if quick:
+        return results
+    slow = [LIVE, IN_SPARK, NATIVE, FLINK]
+    over = tuple((one.name, other.name, None) for one in slow[:2] for other in slow[2:])
+    return results + engines_contest(
+        "W1, beside streaming engines", config, slow, turns=min(3, turns), pairs=True, over=over
+    )
 
 
-def _flink(
-    query: JoinQuery, files: tuple[StreamFile, ...], folder: Path, wanted: spark_totals.Totals
-) -> Result:
-    within = folder / "flink"
-    within.mkdir()
-    run = join(query, files, within, pairs=True)
-    if run.totals != wanted:
-        sys.exit(f"Flink found {run.totals}, native Spark {wanted}")
-    return Result.rate("Flink", 2 * _ROWS, [run.wall_seconds], unit="tuples/s")
+def variants(turns: int, quick: bool) -> list[Result]:
+    """Measure W1 within a second, and with a hot key, pairs in files."""
+    works = (
+        IntervalWork.of("one second", _ROWS, within_ms=1_000),
+        IntervalWork.of("hot key", _ROWS, hot=True),
+    )
+    engines = [INLINE, LIVE, *EMBEDDED]
+    return [
+        result
+        for work in works
+        for result in engines_contest(
+            work.name, _interval(work), engines, turns=turns, pairs=True, over=_LIVE_OVER_EMBEDDED
+        )
+    ]
 
 
-def _ratio(one: Result, other: Result, target: float) -> Result:
-    times = one.median / other.median
-    return Result.of(f"{one.name} over {other.name}", [times], unit="times", target=target)
+def trades_and_quotes(turns: int, quick: bool) -> list[Result]:
+    """Measure somebody's own query, pairs in files, nothing set."""
+    config = scenario_files.build(_TRADES, where="trades and quotes")
+    live = Contender(name="live Ray, two processes, defaults", engine=Ray())
+    inline = Contender(name="inline, defaults", engine=Inline())
+    hosted = Contender(name="operators inside Spark, defaults", engine=SparkHosted())
+    over = [(live.name, "DuckDB, all cores", 1.0)]
+    title = "trades and quotes"
+    results = engines_contest(
+        title, config, [inline, live, *EMBEDDED], turns=turns, pairs=True, over=over
+    )
+    if quick:
+        return results
+    return results + engines_contest(
+        f"{title}, in Spark",
+        config,
+        [hosted, NATIVE],
+        turns=min(3, turns),
+        pairs=True,
+        over=[(hosted.name, NATIVE.name, 5.0)],
+    )
 
 
-def _streams(folder: Path) -> tuple[StreamFile, ...]:
-    """Write the two streams, a quarter in each file, so that native Spark takes them in step."""
-    work = IntervalWork.of("W1", _ROWS)
-    files = []
-    for name, ts, key in zip("AB", work.ts, work.key, strict=True):
-        columns = {"id": np.arange(_ROWS), "ts": ts, "key": key}
-        files.append(write_stream(name, columns, folder / name, _ROWS // 4))
-    return tuple(files)
+def q3(turns: int, quick: bool) -> list[Result]:
+    """Measure Q3 over windows of 10,000 of 100,000 trips, pairs counted."""
+    config = scenario_files.change(
+        scenario_files.load("spo-q3"), {"rows": 100_000, "feeding.batch_rows": 5_000}
+    )
+    live = Contender(name="live Ray, two processes", engine=Ray(), settings={"processes": 2})
+    hosted = Contender(
+        name="operators inside Spark", engine=SparkHosted(), settings={"topology": "ie_join"}
+    )
+    inline = Contender(
+        name="inline, one process", engine=Inline(), settings={"topology": "ie_join"}
+    )
+    results = engines_contest(
+        "Q3, counted",
+        config,
+        [inline, live, *EMBEDDED],
+        turns=turns,
+        pairs=False,
+        over=[(inline.name, "DuckDB, one thread", None), (live.name, "DuckDB, all cores", None)],
+    )
+    if quick:
+        return results
+    return results + engines_contest(
+        "Q3, counted, in Spark",
+        config,
+        [hosted, NATIVE],
+        turns=min(3, turns),
+        pairs=False,
+        over=[(hosted.name, NATIVE.name, 5.0)],
+    )
 
 
-def _must_be_published(name: str, found: Path, spark: SparkSession) -> None:
-    """Stop unless the pairs that Spark has written are those of the published comparison."""
-    pairs = query_session(spark).read.parquet(str(found))
-    mixed = splitmix64(sf.shiftleft("probe_id", 32).bitwiseXOR(sf.col("match_id")))
-    count, checksum = pairs.agg(sf.count(sf.lit(1)), sf.sum(mixed)).first() or (0, 0)
-    if Totals(count, checksum % (1 << 64)) != PUBLISHED["W1", _ROWS]:
-        sys.exit(f"{name} found {count} pairs of checksum {checksum % (1 << 64)}")
+WORKS = {"W1": w1, "variants": variants, "trades": trades_and_quotes, "Q3": q3}
+
+
+def _interval(work: IntervalWork) -> RunConfig:
+    settings: Mapping[str, Any] = {"rows": len(work.ts[0]), **work.settings}
+    return scenario_files.change(scenario_files.load("oij-w1"), settings)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the works that are asked for, and print a table of each."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--works", nargs="+", choices=list(WORKS), default=list(WORKS))
+    parser.add_argument("--turns", type=int, default=5, help="of each engine (5); in Spark 3")
+    parser.add_argument("--quick", action="store_true", help="leave Spark and Flink out")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    options = parser.parse_args(arguments)
+    for name in options.works:
+        try:
+            results = WORKS[name](options.turns, options.quick)
+        except ConfigError as error:  # its data is not here
+            print(f"{name} is left out: {error}", file=sys.stderr)
+            continue
+        report(f"{name} on every engine", results)
+    if HUGE_PAGES.exists() and not options.json:
+        print(f"huge pages: {HUGE_PAGES.read_text().strip()}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +22,8 @@ from topologies import TOPOLOGIES
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job
 
-FOR_NATIVE = SessionOptions(memory="4g")
-FOR_HOSTED = replace(FOR_NATIVE, quick_start=True)
-"""Each with its best settings: hosted operators leave the JVM little that is worth compiling."""
+FOR_HOSTED = SessionOptions(memory="4g", quick_start=True)
+"""Hosted operators leave the JVM little that is worth compiling."""
 _PLACE = ("id", "ts")
 
 

@@ -1,10 +1,12 @@
 """Immutable structures on equal work: one sealed segment, 2,000 probes, one thread.
 
+In the clock: probing a segment that is there already, or sealing one from sorted runs, each by
+itself (with sorting and sealing, and beside other engines: `benchmarks.inequality_join`).
+
 Two works: 100,000 yellow-taxi trips and the next 2,000, and 50,000 uniform tuples with 24,505,143
 pairs. Counting means count and fingerprint of every probe; listing gives the ids of all its matches
-too. Probes that list come a hundred at a time, as a PE gets them. On the taxi work a batch's list
-is let go before the next one; on the uniform work all pairs are held at the end, as a database
-returns them. Sealing starts from sorted runs.
+too. Probes that list come a hundred at a time, as a PE gets them, and a batch's list is let go
+before the next one.
 
 Structures take turns, and a ratio is that of one turn; probes find in the caches what the same
 probes left there. Counts and fingerprints of all must be equal. Times are processor times, which
@@ -22,8 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.inequality_peers import NumpyScan, materialising_peers
-from benchmarks.inequality_work import PROBES, InequalityWork, Totals, taxi_work, uniform_work
+from benchmarks.inequality_work import (
+    PROBES,
+    InequalityWork,
+    NumpyScan,
+    Totals,
+    taxi_work,
+    uniform_work,
+)
 from benchmarks.measure import Result, report
 from joins.indexes.immutable.segment import Segment, probe_all
 from joins.indexes.immutable.segments import SEGMENTS
@@ -41,7 +49,6 @@ _PO_JOIN_LIST_US = 28
 _GRID_COUNT_TIMES, _GRID_LIST_TIMES = 25, 8
 _GRID_SEAL_TIMES, _GRID_MEMORY_TIMES = 3, 4
 _GRID_COUNT_RATE = 1e6
-_PEER_TIMES = {"DuckDB": 10, "Polars": 5}
 
 
 def count_all(segment: Segment, work: InequalityWork) -> ProbeResult:
@@ -49,17 +56,12 @@ def count_all(segment: Segment, work: InequalityWork) -> ProbeResult:
     return segment.probe(Ranges(work.lo, work.hi))
 
 
-def list_batches(segment: Segment, work: InequalityWork, keep: bool = False) -> list[Any]:
-    """List the matches of `_BATCH` probes after `_BATCH` probes; return all lists if told to."""
-    kept = []
+def list_batches(segment: Segment, work: InequalityWork) -> None:
+    """List the matches of `_BATCH` probes after `_BATCH` probes."""
     for row in range(0, PROBES, _BATCH):
         rows = slice(row, row + _BATCH)
         lo, hi = [part[rows] for part in work.lo], [part[rows] for part in work.hi]
-        listed = segment.probe(Ranges(lo, hi), enumerate=True).match_id
-        if keep:
-            kept.append(listed)
-        del listed
-    return kept
+        segment.probe(Ranges(lo, hi), enumerate=True)
 
 
 def take_turns(
@@ -164,14 +166,13 @@ def measure_structures(
     return take_turns(runs, _TURNS) | take_turns(slow, _SLOW_TURNS)
 
 
-def rates_with_peers(work: InequalityWork) -> list[Result]:
-    """Measure probes a second, counting and with all pairs returned, beside other engines."""
+def counting_rates(work: InequalityWork) -> list[Result]:
+    """Measure probes a second, counted, beside a scan of what numpy has sorted."""
     scan = NumpyScan(work)
-    expected = scan.count()
-    segments = checked_segments(work, expected)
+    segments = checked_segments(work, scan.count())
     counting = measure_structures(segments, lambda segment: count_all(segment, work))
     counting |= take_turns({"numpy scan": scan.count}, _SLOW_TURNS)
-    results = [
+    return [
         Result.rate(
             f"{work.name}: {name}, count",
             PROBES,
@@ -181,29 +182,6 @@ def rates_with_peers(work: InequalityWork) -> list[Result]:
         )
         for name, times in counting.items()
     ]
-    peers = materialising_peers(work)
-    runs: dict[str, Callable[[], Any]] = {
-        name: partial(list_batches, segment, work, keep=True) for name, segment in segments.items()
-    }
-    runs["numpy scan"] = scan.materialise
-    for name, (run, stored_ids) in peers.items():
-        demand(Totals.of_ids(stored_ids(run())) == expected, name)
-        runs[name] = run
-    listing = take_turns(runs, _SLOW_TURNS)
-    results += [
-        Result.rate(f"{work.name}: {name}, all pairs", PROBES, times.tolist(), unit="probes/s")
-        for name, times in listing.items()
-    ]
-    results += [
-        Result.of(
-            f"{work.name}: po_join over {name}, all pairs",
-            listing[name] / listing["po_join"],
-            unit="times",
-            target=_PEER_TIMES[name],
-        )
-        for name in peers
-    ]
-    return results
 
 
 def threads_over_a_list(work: InequalityWork) -> list[Result]:
@@ -239,7 +217,7 @@ def main() -> None:
     """Measure and print."""
     keep_freed_memory()
     taxi, uniform = taxi_work(), uniform_work()
-    results = probe_costs(taxi) + threads_over_a_list(taxi) + rates_with_peers(uniform)
+    results = probe_costs(taxi) + threads_over_a_list(taxi) + counting_rates(uniform)
     report("immutable probe", results)
 
 

@@ -1,5 +1,7 @@
 """PIM-Tree's analytical model against what the joins do: predicted over measured cost per tuple.
 
+In the clock: probing, inserting, expiring and merging, from tuples in memory to matches counted.
+
 The workload of `benchmarks.pim_tree` at every window of 2^12 to 2^BITS tuples, joined over every
 index by one core, for as long as every merge, archived tree or rebuilding takes to come round. The
 model is given what a unit of work costs, the window and the match rate. Its figure is held against

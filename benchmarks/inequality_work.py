@@ -35,9 +35,16 @@ class InequalityWork:
     hi: tuple[np.ndarray, np.ndarray]
 
     @classmethod
-    def of(cls, name: str, distance: np.ndarray, fare: np.ndarray, stored: int) -> InequalityWork:
-        """Return the work of storing the first rows and probing with the `PROBES` after them."""
-        d, f = distance[stored : stored + PROBES], fare[stored : stored + PROBES]
+    def of(
+        cls,
+        name: str,
+        distance: np.ndarray,
+        fare: np.ndarray,
+        stored: int,
+        probes: int = PROBES,
+    ) -> InequalityWork:
+        """Return the work of storing the first rows and probing with the *probes* after them."""
+        d, f = distance[stored : stored + probes], fare[stored : stored + probes]
         if d.dtype.kind == "f":
             least, greatest, below = -np.inf, np.inf, np.nextafter(d, -np.inf)
             above = np.nextafter(f, np.inf)
@@ -63,15 +70,15 @@ def taxi_work() -> InequalityWork:
     return InequalityWork.of("taxi", distance[valid], fare[valid], stored)
 
 
-def uniform_work() -> InequalityWork:
-    """Return 50,000 uniform tuples and 2,000 probes: 24,505,143 pairs."""
-    stored, values = 50_000, np.uint64(74_999)
-    row = np.arange(stored + PROBES, dtype=np.uint64)
+def uniform_work(*, stored: int = 50_000, probes: int = PROBES) -> InequalityWork:
+    """Return uniform tuples and probes; by default with 24,505,143 pairs."""
+    values = np.uint64(74_999)
+    row = np.arange(stored + probes, dtype=np.uint64)
     distance, fare = (
         (mix((np.uint64(stream) << np.uint64(48)) ^ row) % values).astype(np.int64) + 1
         for stream in (11, 12)
     )
-    return InequalityWork.of("uniform", distance, fare, stored)
+    return InequalityWork.of("uniform", distance, fare, stored, probes)
 
 
 @dataclass(frozen=True)
@@ -91,3 +98,23 @@ class Totals:
     def of_ids(cls, match_id: np.ndarray) -> Totals:
         """Return the same for the stored ids of all pairs."""
         return cls(len(match_id), int(mix(match_id).sum(dtype=np.uint64)))
+
+
+class NumpyScan:
+    """Sort the stored tuples by distance once; scan the prefix that each probe's distance gives."""
+
+    def __init__(self, work: InequalityWork) -> None:
+        order = np.argsort(work.stored[0], kind="stable")
+        self._probes = work.probes
+        self._distance, self._fare = work.stored[0][order], work.stored[1][order]
+        self._id, self._mixed = order, mix(order)
+
+    def count(self) -> Totals:
+        """Count and fingerprint."""
+        pairs, total = 0, 0
+        ends = np.searchsorted(self._distance, self._probes[0], "left").tolist()
+        for end, fare in zip(ends, self._probes[1].tolist(), strict=True):
+            match = self._fare[:end] > fare
+            pairs += int(np.count_nonzero(match))
+            total += int(self._mixed[:end][match].sum(dtype=np.uint64))
+        return Totals(pairs, total % (1 << 64))

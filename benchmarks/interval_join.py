@@ -1,12 +1,15 @@
-"""Keyed interval joins: the kernel on one thread, whole runs, and other engines on the same work.
+"""Keyed interval joins: the kernel on one thread, and whole runs.
+
+In the clock: of the kernel its thread's processor time, from batches in memory to matches in
+memory; of a whole run the wall time from prepared files to results and trace in files. (Beside
+other engines: `benchmarks.engines`.)
 
 Two streams of one tuple a millisecond each over 50 keys, pairs within 100 ms (*W1*), within one
 second, and with one key that makes up 37.6 % of the tuples. The kernel counts, with a fingerprint
 per base tuple, or lists the pairs: listed pairs are equal to the published ones, and what is
-counted to what is listed. Its seconds are its thread's processor time. A whole run is the scenario
-``oij-w1`` with one replica through the inline host: sources read Parquet, emitters gather batches,
-the replica joins behind its collector, results and trace are written. Its seconds are the clock's,
-and its verdict must be exact.
+counted to what is listed. A whole run is the scenario ``oij-w1`` with one replica through the
+inline host: sources read Parquet, emitters gather batches, the replica joins behind its collector,
+counts and trace are written. Its verdict must be exact.
 
 Run: ``python -m benchmarks.interval_join [--rows 5000000] [--json]``
 """
@@ -22,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.interval_peers import peers
 from benchmarks.interval_work import PUBLISHED, IntervalWork, Totals, totals_of_counts
 from benchmarks.measure import Result, report
 from joins.batch import Batch, Schema
@@ -37,7 +39,6 @@ REPEATS = 5
 VARIANT_ROWS = 1_000_000
 _KERNEL_BATCH = 16_384
 _RUN = {"replicas": 1, "batch_rows": 16_384, "feeding.batch_rows": 32_768}
-_SLOWER_ROWS = 100_000
 _WINDFLOW = {"W1": 10.0e6, "one second": 1.46e6, "hot key": 1.52e6}
 """Tuples a second of WindFlow in C++ on this kind of machine: on W1 its best, with two replicas; on
 the variants with one."""
@@ -141,22 +142,10 @@ def whole_run(work: IntervalWork, totals: Totals, target: float) -> Result:
             busy = sum(finished.kernel_seconds.values())
         if not finished.verdict.exact or finished.verdict.produced != totals.pairs:
             raise SystemExit(f"{work.name}: the run was not exact: {finished.verdict}")
-        seconds.append(finished.wall_seconds)
+        seconds.append(finished.clock.parts["run"] + finished.clock.parts["write"])
     note = f"last: {seconds[-1]:.2f} s, {busy:.2f} of it in actors"
     name = f"{work}: whole run"
     return Result.rate(name, 2 * rows, seconds, unit="tuples/s", target=target, note=note)
-
-
-def compared(work: IntervalWork, totals: Totals | None, only: str) -> list[Result]:
-    """Return the rates of the other engines whose names begin with *only*."""
-    results = []
-    for name, run in peers(work).items():
-        if name.startswith(only):
-            seconds, pairs = seconds_of(run, 2, time.perf_counter)
-            check(name, Totals.of(*pairs), totals or kernel(work, None)[1])
-            rows = 2 * len(work.ts[0])
-            results.append(Result.rate(f"{work}: {name} lists", rows, seconds, unit="tuples/s"))
-    return results
 
 
 def main() -> None:
@@ -176,9 +165,7 @@ def main() -> None:
         rates, totals = kernel(work, target)
         # The target of a whole W1 run is WindFlow's own rate with one replica.
         whole = whole_run(work, totals, 7.0e6 if work.name == "W1" else target)
-        results += [*rates, whole, *compared(work, totals, "DuckDB")]
-    for name in ("Polars", "Bytewax"):
-        results += compared(IntervalWork.of("W1", _SLOWER_ROWS), None, name)
+        results += [*rates, whole]
     report("keyed interval join, equal pairs everywhere", results)
 
 

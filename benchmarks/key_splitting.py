@@ -1,5 +1,7 @@
 """How far PPOIJ's Algorithm 1 is from the best assignment of keys to replicas, and ours.
 
+In the clock: nothing; assignments are compared by what they come to.
+
 The paper states the problem as equations (1) to (5): the greatest difference of a replica's load
 from the average is to be least. Alone it has a trivial answer, all keys at all replicas; what makes
 it hard is that a key may be split over few replicas, and that every copy costs. So two problems are

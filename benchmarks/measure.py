@@ -7,18 +7,22 @@ import platform
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from importlib.metadata import version
 
 from rich.console import Console
 from rich.table import Table
+
+from scenarios.machine_record import describe_machine
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
     """One measured figure: the median of several runs, with the least and the most.
 
-    *target* is what it was built to reach; *at_least* says on which side of it the good lies.
+    *target* is what it was built to reach; *at_least* says on which side of it the good lies. Of an
+    engine, *start_seconds* is the median of what its own start took; the figure is without it.
     """
 
     name: str
@@ -28,6 +32,7 @@ class Result:
     unit: str
     target: float | None = None
     at_least: bool = True
+    start_seconds: float | None = None
     note: str = ""
 
     @classmethod
@@ -62,10 +67,14 @@ class Result:
         *,
         unit: str,
         target: float | None = None,
+        start_seconds: Sequence[float] = (),
         note: str = "",
     ) -> Result:
         """Return *count* things per second, for the seconds of each run."""
-        return cls.of(name, [count / s for s in seconds], unit=unit, target=target, note=note)
+        result = cls.of(name, [count / s for s in seconds], unit=unit, target=target, note=note)
+        if not start_seconds:
+            return result
+        return replace(result, start_seconds=statistics.median(start_seconds))
 
     @property
     def reached(self) -> bool | None:
@@ -77,23 +86,32 @@ class Result:
 
 def report(title: str, results: Sequence[Result]) -> None:
     """Print *results* as a table, or with ``--json`` on the command line as one JSON object."""
+    date = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     if "--json" in sys.argv:
-        print(json.dumps({"benchmark": title, "results": [asdict(r) for r in results]}, indent=2))
+        record = {"benchmark": title, "date": date, "machine": describe_machine()}
+        print(json.dumps(record | {"results": [asdict(r) for r in results]}, indent=2))
         return
     libraries = "  ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "ray", "simpy"))
     console = Console(highlight=False)
-    table = Table("figure", "median", "least - most", "target", "", title=title)
+    starts = any(result.start_seconds is not None for result in results)
+    columns = ["figure", "median", "least - most", *["start"] * starts, "target", ""]
+    table = Table(*columns, title=title)
     for result in results:
         sign = "at least" if result.at_least else "at most"
         table.add_row(
             result.name,
             f"{_figure(result.median)} {result.unit}",
             f"{_figure(result.least)} - {_figure(result.most)}",
+            *[
+                "" if start is None else f"{start:.2f} s"
+                for start in [result.start_seconds] * starts
+            ],
             "" if result.target is None else f"{sign} {_figure(result.target)}",
             {True: "reached", False: "MISSED", None: ""}[result.reached] + f" {result.note}",
         )
     console.print(table)
-    console.print(f"Python {platform.python_version()}  {libraries}  {platform.machine()}")
+    machine = "  ".join(str(value) for value in describe_machine().values())
+    console.print(f"{date}  Python {platform.python_version()}  {libraries}  {machine}")
 
 
 def _figure(value: float) -> str:

@@ -1,4 +1,7 @@
-"""Peak memory of a run over ten times the rows: it should depend on the window, not the stream."""
+"""Peak memory of a run over ten times the rows: it should depend on the window, not the stream.
+
+In the clock: nothing; what is measured is memory.
+"""
 
 from __future__ import annotations
 

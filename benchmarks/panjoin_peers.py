@@ -1,5 +1,7 @@
 """PanJoin against joins that scan their windows, in virtual time, at the window of Figure 15e.
 
+In the clock: nothing of this machine; rates are those of virtual time.
+
 Run: ``python -m benchmarks.panjoin_peers [--window-bits 23] [--selectivity 1] [--json]``
 """
 

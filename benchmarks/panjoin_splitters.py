@@ -1,5 +1,7 @@
 """How soon a RaP-Table's splitters fit the values (PanJoin, Figure 10f).
 
+In the clock: nothing; adjustments are counted.
+
 A stream fills one subwindow after the other; each takes the splitters that the one before has
 sampled, the first those of values spread evenly over 32-bit integers. The error is the mean
 absolute difference of partitions from an even share, in shares. Adjustments count until the error

@@ -1,5 +1,7 @@
 """PanJoin's three structures alone: insertion and probing as its Figures 10 to 13 vary them.
 
+In the clock: the insertion, or the probing, of batches that are sorted already.
+
 A rate is tuples per second of processor time on one core. Insertion fills an empty subwindow by
 sorted batches; probing asks a full one for the values within a band, of which it holds as many as
 the selectivity says: a BI-Sort answers with records, the others list their matches. Each trend of

@@ -1,5 +1,7 @@
 """Index-based window joins on one core and on two: PIM-Tree and what it is compared with.
 
+In the clock: probing, inserting, expiring and merging, from tuples in memory to matches counted.
+
 The work of `benchmarks.b_plus_tree_join`: two streams in turn, uniform 30-bit keys, windows by
 count, about two matches a tuple. What a tuple costs comes and goes with the trees that fill up and
 are merged or archived, at the slowest once a window: a rate is that of as many arrivals as replace

@@ -1,5 +1,7 @@
 """Compare virtual with real time, step by step of every structure, in the default profile.
 
+In the clock: one step of one structure, processor time.
+
 Every structure that a system is made of works at sizes of 2^6 to 2^22 tuples, and at odd powers
 between them, by 1 to 1,024 tuples at a time (`scenarios.calibration.structure_work`). What its
 steps counted is priced, and compared with processor time. The profile was measured on a machine

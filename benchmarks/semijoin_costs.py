@@ -1,5 +1,7 @@
 """Estimated costs of one-way joins by semijoins beside simulated ones, in random settings.
 
+In the clock: nothing of this machine; times and bytes are those of virtual time.
+
 Two streams as of Table 2 of the stream semijoin paper, over links as of Figure 7 that can carry
 both of them whole: on others messages take longer than δ. The join from A to B is computed by each
 algorithm, the one from B to A always by a simple join at its destination. Compared is the steady

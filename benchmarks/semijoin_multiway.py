@@ -1,5 +1,7 @@
 """A four-way join of 100,000 tuples a stream by semijoins: simulated inline, in processor time.
 
+In the clock: the whole simulation, results counted, processor time.
+
 Chain join graph over one attribute; 1,000 tuples a second in each stream, windows of 10 s, values
 such that a tuple has about one match in each window. Linear plans by one algorithm everywhere, and
 a bushy tree. All plans must find the same number of results.

@@ -1,5 +1,7 @@
 """Planning distributed joins by semijoins: how long the searches take.
 
+In the clock: the search for a plan alone, processor time.
+
 Random queries of Table 2 of the stream semijoin paper, every stream connected to every other, which
 leaves the most orders to choose from. Processor time.
 """

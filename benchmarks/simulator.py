@@ -1,5 +1,7 @@
 """Messages per second of the kernel, with actors that do nothing, inline, trace written.
 
+In the clock: the whole simulation, its trace written; processor time.
+
 One source, one relay, four workers, one sink over a rack network: nine messages per source message.
 Seconds are of processor time: the kernel and inline actors are one thread.
 """

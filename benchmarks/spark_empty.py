@@ -1,9 +1,12 @@
 """PanJoin inside Spark against an operator there that is empty (Figures 15g and 15h).
 
+In the clock: a trigger, from Spark's plan of it to its commit; the first trigger of the second of
+two passes is left out, because the figures are about an operator that is running.
+
 The paper compares it with a system that receives tuples and discards them, subwindows of a million
 tuples; here a tuple has one match, and a count for each is written.
 
-What either pays is Spark's (see `benchmarks.spark_hosts`): some tenths of a second a trigger. Of
+What either pays is Spark's: some tenths of a second a trigger. Of
 what PanJoin adds for half a million tuples, about a tenth of a second, a fifth goes into files: the
 counts found, and what would rebuild it after a crash. So the ratio depends on how many tuples there
 are in a trigger.

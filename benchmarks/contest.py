@@ -1,0 +1,159 @@
+"""What every comparison of engines measures, and how: one definition for all of them.
+
+*In the clock*: from rows in (prepared files, or tables in memory where a script says so) to results
+that are counted, or on disk as whole files, or columns in memory where a script says so. All in
+between is included: reading, sorting, sealing, joining, an engine's first trigger, writing.
+
+*Not in the clock*: an engine's own start (its process or session, its imports, the compilation of
+its kernels or plans), which has a column of its own; and the check of its answer, which comes when
+the clock has stopped. Answers that are not equal to the oracle's stop a script.
+
+*Warm or cold*: each turn of an engine is a process, or a session, of its own, so an engine is cold
+in what it compiles as it goes, and warm in what it compiles at its start; files are in the system's
+cache, since all engines read the same ones. Huge pages are as the system has them
+(``/sys/kernel/mm/transparent_hugepage/enabled``, which is printed).
+
+*Turns*: engines take turns, so that a busy minute hits all of them; figures are medians, with the
+least and the most. A ratio is that of one turn's two rates. Peers run on all cores, and on as many
+threads as what they are compared with.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Result
+from scenarios.config import RunConfig
+from scenarios.engines.comparison import oracle_totals
+from scenarios.engines.engine import Engine, Measured
+from scenarios.engines.streams import with_own_streams
+from scenarios.plan import Plan, make_plan
+from scenarios.scenario_files import change
+from spark_bridge.totals import Totals
+
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """One engine in a contest, at settings of its own.
+
+    Attributes
+    ----------
+    name
+        In the table; says how many threads or processes it has.
+    engine
+        What runs.
+    settings
+        Changes of the configuration, keys as for ``--set``.
+    """
+
+    name: str
+    engine: Engine
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def engines_contest(
+    title: str,
+    config: RunConfig,
+    contenders: Sequence[Contender],
+    *,
+    turns: int,
+    pairs: bool,
+    over: Sequence[tuple[str, str, float | None]] = (),
+) -> list[Result]:
+    """Have engines take turns at one query over the same prepared files.
+
+    Parameters
+    ----------
+    config
+        The query and its streams.
+    pairs
+        Whether pairs are written to files; else they are counted.
+    over
+        Names of two contenders, and how many times as fast the first should be, if that is said.
+
+    Returns
+    -------
+    list of Result
+        Tuples a second of each, and the ratios *over*. A contender that is not installed, or cannot
+        evaluate the query, has a line on stderr instead.
+    """
+    config = change(config, {"pairs": pairs})
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        base = with_own_streams(make_plan(config), folder / "streams")
+        rows, wanted = oracle_totals(base)
+        runs = {}
+        for contender in contenders:
+            chosen = change(config, dict(contender.settings))
+            plan = replace(
+                make_plan(chosen, prepare=lambda *_: base.streams),
+                files=base.files,
+            )
+            why = cannot_run(contender.engine, plan)
+            if why:
+                print(f"{title}: {contender.name} is left out: {why}", file=sys.stderr)
+                continue
+            runs[contender.name] = _run_of(contender.engine, plan, folder / "turn", wanted)
+        return take_turns(title, runs, turns=turns, count=rows, unit="tuples/s", over=over)
+
+
+def cannot_run(engine: Engine, plan: Plan) -> str | None:
+    """Return why *engine* has no place in a contest; None where it has."""
+    if engine.version() is None:
+        return f"it is not installed: {engine.install}"
+    return engine.cannot(plan)
+
+
+def _run_of(engine: Engine, plan: Plan, folder: Path, wanted: Totals) -> Callable[[], Measured]:
+    def run() -> Measured:
+        folder.mkdir()
+        try:
+            measured = engine.run(plan, folder)
+        finally:
+            shutil.rmtree(folder)
+        if measured.totals != wanted:
+            raise SystemExit(f"{engine.name} found {measured.totals}, the oracle {wanted}")
+        return measured
+
+    return run
+
+
+def take_turns(
+    title: str,
+    runs: Mapping[str, Callable[[], Measured]],
+    *,
+    turns: int,
+    count: int,
+    unit: str,
+    over: Sequence[tuple[str, str, float | None]] = (),
+) -> list[Result]:
+    """Run all of *runs* by turns; return *count* things a second of each, and the ratios *over*.
+
+    Every run has its clock of its own, as the module says, and has checked its answer.
+    """
+    turned = [{name: run() for name, run in runs.items()} for _ in range(turns)]
+    results = [
+        Result.rate(
+            f"{title}: {name}",
+            count,
+            [turn[name].wall_seconds for turn in turned],
+            unit=unit,
+            start_seconds=[turn[name].start_seconds for turn in turned],
+        )
+        for name in runs
+    ]
+    for one, other, target in over:
+        if one in runs and other in runs:
+            ratios = [turn[other].wall_seconds / turn[one].wall_seconds for turn in turned]
+            results.append(
+                Result.of(f"{title}: {one} over {other}", ratios, unit="times", target=target)
+            )
+    return results

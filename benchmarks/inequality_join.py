@@ -1,0 +1,186 @@
+"""Two inequalities over a stored stream, all at once: our segments, DuckDB and Polars.
+
+In the clock: from tables in memory to pairs counted, or to all pairs as columns in memory. Sorting
+and sealing are included, since the others sort, too; see `benchmarks.contest`.
+
+*W2* probes 50,000 uniform tuples with 2,000: 24,505,143 pairs. *One-off* counts the matches of 200
+probes among 500,000 stored tuples, where what is built is used once. Segments are sealed on one
+thread and probed a hundred probes at a time on one or two. DuckDB joins by its IEJoin, Polars by
+``join_where``; they run on one thread and on two.
+
+Run: ``python -m benchmarks.inequality_join [--turns 5] [--json]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.contest import take_turns
+from benchmarks.inequality_work import InequalityWork, NumpyScan, Totals, uniform_work
+from benchmarks.measure import Result, report
+from joins.batch import Schema
+from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.index import Ranges
+from joins.machine.memory import keep_freed_memory
+from joins.queries.parser import parse_query
+from scenarios.engines import statements
+from scenarios.engines.engine import Measured
+from scenarios.engines.processes import alone
+from spark_bridge.sql.statement import ProbeSide, probe_sides
+from spark_bridge.totals import Totals as Found
+
+_PROBES_A_BATCH = 100
+_QUERY = parse_query(
+    "SELECT * FROM S, P WHERE S.distance < P.distance AND S.fare > P.fare "
+    "WINDOW AS (SLIDE INTERVAL '1' ON '1000000')"
+)
+_SCHEMAS = [Schema(stream=name, fields={"distance": "int64", "fare": "int64"}) for name in "SP"]
+_STRUCTURES = {"po_join": "PO-Join", "prefix_grid": "prefix grid"}
+_THREADS = (1, 2)
+
+Run = Callable[[], tuple[float, float, Totals]]
+"""Returns the seconds of an engine's start and of its clock, and what it found."""
+
+
+def segment_run(work: InequalityWork, structure: str, threads: int, *, listing: bool) -> Run:
+    """Return how a segment is sorted, sealed and probed on so many threads."""
+    lo, hi = work.lo, work.hi
+    parts = [
+        Ranges([c[rows] for c in lo], [c[rows] for c in hi])
+        for row in range(0, len(lo[0]), _PROBES_A_BATCH)
+        for rows in [slice(row, row + _PROBES_A_BATCH)]
+    ]
+
+    def run() -> tuple[float, float, Totals]:
+        began_s = time.perf_counter()
+        segment = SEGMENTS[structure].from_columns(work.stored)
+        probe = partial(segment.probe, enumerate=listing)
+        with ThreadPoolExecutor(threads) as pool:
+            found = list((pool.map if threads > 1 else map)(probe, parts))
+        seconds = time.perf_counter() - began_s
+        if listing:
+            ids = np.concatenate([part.match_id for part in found])
+            return 0.0, seconds, Totals.of_ids(ids)
+        return 0.0, seconds, Totals.of(found)
+
+    return run
+
+
+def duckdb_run(work: InequalityWork, threads: int, *, listing: bool) -> tuple[float, float, Totals]:
+    """Join in DuckDB, in this process."""
+    began_s = time.perf_counter()
+    import duckdb
+
+    connection = duckdb.connect(config={"threads": threads})
+    started_s = time.perf_counter()
+    for place, table in enumerate(_tables(work)):
+        connection.register(f"s{place}", table)
+    join = statements.duckdb_join(_side(), _SCHEMAS, windowed=False)
+    if not listing:
+        ((count,),) = connection.execute(f"SELECT count(*) {join}").fetchall()
+        ended_s = time.perf_counter()
+        ids = connection.execute(f"SELECT m.id AS stored {join}").fetchnumpy()["stored"]
+        totals = Totals.of_ids(np.asarray(ids))
+        return started_s - began_s, ended_s - started_s, Totals(count, totals.fingerprint)
+    columns = connection.execute(f"SELECT p.id AS probe, m.id AS stored {join}").fetchnumpy()
+    ended_s = time.perf_counter()
+    totals = Totals.of_ids(np.asarray(columns["stored"]))
+    return started_s - began_s, ended_s - started_s, totals
+
+
+def polars_run(work: InequalityWork, threads: int, *, listing: bool) -> tuple[float, float, Totals]:
+    """Join in Polars, in this process, where it has not been imported."""
+    began_s = time.perf_counter()
+    os.environ["POLARS_MAX_THREADS"] = str(threads)  # read when it is imported
+    import polars as pl
+
+    started_s = time.perf_counter()
+    frames = [pl.LazyFrame(pl.from_arrow(table)) for table in _tables(work)]
+    joined = statements.polars_join(_side(), frames, _SCHEMAS, windowed=False)
+    if not listing:
+        count = joined.select(pl.len()).collect(engine="streaming").item()
+        ended_s = time.perf_counter()
+        totals = Totals.of_ids(joined.select("m_id").collect()["m_id"].to_numpy())
+        return started_s - began_s, ended_s - started_s, Totals(count, totals.fingerprint)
+    found = joined.select("p_id", "m_id").collect(engine="streaming")
+    ended_s = time.perf_counter()
+    return started_s - began_s, ended_s - started_s, Totals.of_ids(found["m_id"].to_numpy())
+
+
+def contest(
+    title: str, work: InequalityWork, *, listing: bool, turns: int, target: float
+) -> list[Result]:
+    """Return probes a second of all, and ours over theirs at equal threads."""
+    wanted = NumpyScan(work).count()
+    runs: dict[str, Callable[[], Measured]] = {}
+    over: list[tuple[str, str, float | None]] = []
+    for threads in _THREADS:
+        suffix = f", {threads} thread{'s' if threads > 1 else ''}"
+        for structure, name in _STRUCTURES.items():
+            run = segment_run(work, structure, threads, listing=listing)
+            run()  # compiles
+            runs[name + suffix] = partial(_measured, name, run, wanted)
+        for name, peer in (("DuckDB", duckdb_run), ("Polars", polars_run)):
+            run = partial(_alone, peer, work, threads, listing)
+            runs[name + suffix] = partial(_measured, name, run, wanted)
+            over += [
+                (ours + suffix, name + suffix, target if threads > 1 else None)
+                for ours in _STRUCTURES.values()
+            ]
+    count = len(work.lo[0])
+    return take_turns(title, runs, turns=turns, count=count, unit="probes/s", over=over)
+
+
+def _alone(
+    peer: Callable[..., tuple[float, float, Totals]],
+    work: InequalityWork,
+    threads: int,
+    listing: bool,
+) -> tuple[float, float, Totals]:
+    return alone(partial(peer, listing=listing), work, threads)[0]
+
+
+def _measured(name: str, run: Run, wanted: Totals) -> Measured:
+    start_seconds, seconds, totals = run()
+    if totals != wanted:
+        raise SystemExit(f"{name} found {totals}, numpy {wanted}")
+    return Measured(totals=Found(totals.pairs), start_seconds=start_seconds, wall_seconds=seconds)
+
+
+def _side() -> ProbeSide:
+    """Return the join in which the second stream probes the first."""
+    return probe_sides(_QUERY, _SCHEMAS)[1]
+
+
+def _tables(work: InequalityWork) -> list[pa.Table]:
+    return [
+        pa.table({"id": np.arange(len(distance)), "f0": distance, "f1": fare})
+        for distance, fare in (work.stored, work.probes)
+    ]
+
+
+def main() -> None:
+    """Measure, verify and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--turns", type=int, default=5, help="of each engine (5)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
+    keep_freed_memory()
+    w2, one_off = uniform_work(), uniform_work(stored=500_000, probes=200)
+    turns = options.turns
+    results = contest("W2, all pairs", w2, listing=True, turns=turns, target=15)
+    results += contest("W2, counted", w2, listing=False, turns=turns, target=15)
+    results += contest("one-off, counted", one_off, listing=False, turns=turns, target=3)
+    report("two inequalities, sort and seal included", results)
+
+
+if __name__ == "__main__":
+    main()
