@@ -1,10 +1,11 @@
 """What bounds the other figures on this machine: reads from memory, and a merge.
 
-In the clock: the reads, or the merge, alone: processor time of one thread.
+In the clock: the reads, or the merge, alone: processor time of a thread.
 
-A read that waits for the one before it, as in a search down a tree; reads that do not wait for each
-other, as many at a time as the processor keeps track of; and merging two sorted columns of keys,
-chosen between without a branch. Each by one thread, in nanoseconds of processor time.
+A read that waits for the one before it, as in a search down a tree; four chains of such reads side
+by side, alone and while all cores read (`joinsim calibrate` stores these in a profile); reads that
+do not wait for each other, as many at a time as the processor keeps track of; and merging two
+sorted columns of keys, chosen between without a branch. In nanoseconds of processor time.
 
 Run: ``python -m benchmarks.bounds [--mebibytes 128] [--json]``
 """
@@ -20,18 +21,10 @@ import numpy as np
 from benchmarks.measure import Result, report
 from joins.machine.compiling import kernel
 from joins.machine.memory import aligned
+from scenarios.calibration.memory import measure_memory
 
 READS = 1_000_000
 REPEATS = 5
-
-
-@kernel
-def chase(following: np.ndarray, steps: int) -> int:
-    """Follow a chain of places."""
-    place = 0
-    for _ in range(steps):
-        place = following[place]
-    return place
 
 
 @kernel
@@ -72,20 +65,34 @@ def main() -> None:
     options = parser.parse_args()
     words = options.mebibytes << 17
     rng = np.random.default_rng(1)
-    order = rng.permutation(words)
-    following = aligned((words,))
-    following[order] = np.roll(order, -1)
+    memory = measure_memory()
+    places = rng.integers(0, words, READS)
+    values = aligned((words,))
     columns = [np.sort(rng.integers(0, 1 << 60, READS // 2)) for _ in range(2)]
     merged = aligned((READS,))
     figures = {
-        "a read that waits for the one before": lambda: chase(following, READS),
-        "a read that does not": lambda: gather(following, order[:READS]),
-        "a merge, per key": lambda: merge(*columns, merged),
+        "a read that does not wait": lambda: gather(values, places),
+        "a merge, per key": lambda: merge(columns[0], columns[1], merged),
     }
-    report(
-        f"one thread, {options.mebibytes} MiB",
-        [Result.of(name, _nanoseconds(w, READS), unit="ns") for name, w in figures.items()],
-    )
+    levels = [
+        Result.of(
+            f"a read that waits, {size >> 10:,} KiB",
+            [wait / 1000],
+            unit="ns",
+            note=f"{read / 1000:.1f} in four chains; {apart} % of that while {memory.cores} cores "
+            f"read their own, {same} % while they read the same",
+        )
+        for size, wait, read, apart, same in zip(
+            memory.sizes,
+            memory.wait_ps,
+            memory.read_ps,
+            memory.apart_percents,
+            memory.same_percents,
+            strict=True,
+        )
+    ]
+    others = [Result.of(name, _nanoseconds(w, READS), unit="ns") for name, w in figures.items()]
+    report(f"memory; the last two of {options.mebibytes} MiB", [*levels, *others])
 
 
 if __name__ == "__main__":

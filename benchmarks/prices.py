@@ -13,6 +13,8 @@ ratio for both. Further figures are about structures that could take each other'
 pairs that differ by a tenth or more in real time, how many are in that order in virtual time. The
 last ones are what prices of units turned round.
 
+A call with a merge is compared by itself; in the order of alternatives it counts with the others.
+
 Run: ``python -m benchmarks.prices [--profile FILE] [--passes 2] [--quick] [--json]``
 """
 
@@ -21,7 +23,7 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import INDEXES
+from joins.work import Step
 from netsim.cost import load_profile
 from scenarios.calibration.structure_work import Sample, measure_all
 
@@ -101,20 +104,20 @@ def within(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> Iterator
 def ordered(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> Iterator[Result]:
     """Yield for each kind of structure the share of pairs that are ordered as in real time."""
     for structures, names in _ALTERNATIVES.items():
-        cases: dict[tuple[str, int, int], list[Sample]] = defaultdict(list)
-        for sample in samples:
-            if sample.structure in names:
-                operation = sample.step.name.partition(".")[2]
-                cases[operation, sample.step.size, sample.step.rows].append(sample)
+        cases: dict[tuple[str, int, int], list[Usual]] = defaultdict(list)
+        for one in usual(prices, samples):
+            structure, _, operation = one.step.name.partition(".")
+            if structure in names:
+                cases[operation, one.step.size, one.step.rows].append(one)
         pairs = [
-            sorted(pair, key=lambda sample: sample.call_seconds)
+            sorted(pair, key=lambda one: one.took)
             for case in cases.values()
             for pair in combinations(case, 2)
         ]
-        pairs = [p for p in pairs if p[1].call_seconds >= _DIFFERENT * p[0].call_seconds]
+        pairs = [p for p in pairs if p[1].took >= _DIFFERENT * p[0].took]
         shares = [
-            sum(predict(less) < predict(more) for less, more in pairs) / len(pairs)
-            for predict in prices.values()
+            sum(less.priced[kind] < more.priced[kind] for less, more in pairs) / len(pairs)
+            for kind in prices
         ]
         notes = (f"{kind} {share:.2f}" for kind, share in zip(prices, shares, strict=True))
         yield Result.of(f"{structures}: order", shares[-1:], unit="", note="; ".join(notes))
@@ -125,22 +128,51 @@ def turned_round(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> It
 
     It is in calls of the most tuples that were measured.
     """
+    calls = usual(prices, samples)
     for one, other, size in _INVERSIONS:
         at = {
-            name: max((s for s in samples if s.step[::2] == (name, size)), key=_rows, default=None)
+            name: max((c for c in calls if c.step[::2] == (name, size)), key=_rows, default=None)
             for name in (one, other)
         }
         left, right = at.values()
         if left is None or right is None:
             continue
-        real = left.call_seconds / right.call_seconds
-        notes = (f"{kind} {predict(left) / predict(right):.2f}" for kind, predict in prices.items())
+        real = left.took / right.took
+        notes = (f"{kind} {left.priced[kind] / right.priced[kind]:.2f}" for kind in prices)
         name = f"{one} over {other}, {size:,}"
         yield Result.of(name, [real], unit="", note=f"real; priced by {', by '.join(notes)}")
 
 
-def _rows(sample: Sample) -> int:
-    return sample.step.rows
+@dataclass(frozen=True)
+class Usual:
+    """What a call takes, and by each kind of prices should: merges in between are in its share."""
+
+    step: Step
+    took: float
+    priced: dict[str, float]
+
+
+def usual(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> list[Usual]:
+    """Return the usual variant of every step, each once for its size, tuples and matches."""
+    cases: dict[tuple[Step, int], list[Sample]] = defaultdict(list)
+    for sample in samples:
+        if not sample.variant:
+            cases[sample.step, sample.matches].append(sample)
+    return [
+        Usual(
+            step=step,
+            took=sum(s.seconds for s in some) / sum(s.calls for s in some),
+            priced={
+                kind: sum(predict(s) * s.calls for s in some) / sum(s.calls for s in some)
+                for kind, predict in prices.items()
+            },
+        )
+        for (step, _), some in cases.items()
+    ]
+
+
+def _rows(one: Usual) -> int:
+    return one.step.rows
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from netsim.cost import CostProfile, load_profile
 from scenarios.calibration import fit
 from scenarios.calibration.fidelity import Prediction, predict
 from scenarios.calibration.live_runs import Watched, calibration_plans, watch
+from scenarios.calibration.memory import measure_memory
 from scenarios.calibration.structures import calibrate_structures, machine
 from scenarios.calibration.window_joins import append_times, calibrate_window_joins
 from scenarios.many_runs import Preparation
@@ -126,7 +127,8 @@ def calibrate(
             note = observer.note
             note("structures, operation by operation: minutes")
             costs = calibrate_structures(default.unit_ps, passes=passes, note=note)
-            default = replace(default, name="calibrated", structures=costs)
+            note("memory")
+            default = replace(default, name="calibrated", structures=costs, memory=measure_memory())
         operators = fit.Calibrated(base=default, machine=machine())
     if live or validate:
         with observer.preparing() as progress:

@@ -16,9 +16,10 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from joins.work import Step, Work
+from netsim.memory import Memory
 from netsim.structures import StructureCost
 
 PROFILES = Path(__file__).parent / "profiles"
@@ -34,6 +35,8 @@ LIKE = "like"
 """Among the prices of structures, the name of a profile that has the others."""
 STRUCTURES = "structures"
 """Key of the prices of structures, by operation; or the name of a profile that has them."""
+MEMORY = "memory"
+"""Key of how fast the machine's memory is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +58,8 @@ class CostProfile:
         One unit of the counter of that name in `joins.work.Work`.
     structures
         By the name of a `joins.work.Step` what it costs.
+    memory
+        How fast memory is read by one core and by several; None where it was not measured.
     """
 
     name: str
@@ -69,13 +74,14 @@ class CostProfile:
     match_ps: int
     atomic_ps: int
     structures: Mapping[str, StructureCost] = field(default_factory=dict, repr=False)
+    memory: Memory | None = field(default=None, repr=False)
 
     charges_senders: ClassVar[bool] = False
     """Whether `sent_ns` can be more than 0."""
 
     def __post_init__(self) -> None:
         for cost in fields(self):
-            if cost.name in ("name", STRUCTURES):
+            if cost.name in ("name", STRUCTURES, MEMORY):
                 continue
             value = getattr(self, cost.name)
             if not isinstance(value, int) or value < 0:
@@ -133,6 +139,19 @@ class CostProfile:
         cost = self.structures.get(name)
         return self.unit_ps if cost is None else (*cost.units_at(size), 1000)
 
+    def on_cores(self, cores: int, *, same: bool = False) -> Self:
+        """Return what everything costs a core of a machine where so many *cores* are at work.
+
+        They share the last cache and the way to memory; and the structures, if they are the *same*.
+        """
+        memory = self.memory
+        if cores < 2 or memory is None:
+            return self
+        structures = {
+            name: cost.on_cores(cores, memory, same=same) for name, cost in self.structures.items()
+        }
+        return replace(self, structures=structures)
+
     @property
     def unit_ps(self) -> tuple[int, ...]:
         """What one unit of each counter costs, in the order of `joins.work.COUNTERS`."""
@@ -157,7 +176,7 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
     values = tomllib.loads(path.read_text())
     for key in (TRANSPORT, OPERATORS, WINDOW_JOINS, MACHINE):
         values.pop(key, None)
-    structures = values.pop(STRUCTURES, {})
+    structures, memory = values.pop(STRUCTURES, {}), values.pop(MEMORY, None)
     try:
         profile = CostProfile(**{"name": path.stem, **values})
     except TypeError as error:
@@ -166,18 +185,37 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
     if isinstance(structures, str):
         structures = {LIKE: structures}
     like = structures.pop(LIKE, None)
-    inherited = load_profile(like).structures if like else {}
-    own = _read_structures(structures, profile, path)
-    return replace(profile, structures={**inherited, **own})
+    inherited = load_profile(like) if like else profile
+    own = _read_structures(structures, profile, inherited.structures, path)
+    return replace(
+        profile,
+        structures={**inherited.structures, **own},
+        memory=inherited.memory if memory is None else _read_memory(memory, path),
+    )
+
+
+def _read_memory(values: Mapping[str, Any], path: Path) -> Memory:
+    try:
+        return Memory.read(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {MEMORY}: {error}; joinsim calibrate measures it anew") from None
 
 
 def _read_structures(
-    values: Mapping[str, Any], profile: CostProfile, path: Path
+    values: Mapping[str, Any],
+    profile: CostProfile,
+    inherited: Mapping[str, StructureCost],
+    path: Path,
 ) -> dict[str, StructureCost]:
+    """Read what steps cost; one that is the name of another costs what that one does."""
     costs = {}
     for name, cost in values.items():
         try:
-            costs[name] = StructureCost.read(cost, profile.unit_ps)
+            costs[name] = (
+                inherited[cost]
+                if isinstance(cost, str)
+                else StructureCost.read(cost, profile.unit_ps)
+            )
         except (KeyError, TypeError, ValueError) as error:
             advice = "joinsim calibrate measures it anew"
             raise ValueError(f"{path}: {STRUCTURES}.{name}: {error}; {advice}") from None

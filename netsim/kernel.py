@@ -18,7 +18,7 @@ themselves travel in no time, and cost no bytes. Answers (`FEEDBACK`) need no ro
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -123,6 +123,24 @@ class _Letter:
         self.sent_ns = self.left_ns = now
 
 
+def _profiles_at_sites(
+    placement: Mapping[str, str],
+    network: nx.Graph,
+    profile: CostProfile,
+    operators: Mapping[str, CostProfile],
+) -> dict[str, CostProfile]:
+    """Return what work costs each actor, where cores of its site work beside it."""
+    actors = Counter(placement.values())
+    known: dict[tuple[int, int], CostProfile] = {}
+    profiles = {}
+    for name, site in placement.items():
+        own, cores = operators.get(name, profile), min(actors[site], network.nodes[site]["cores"])
+        if (id(own), cores) not in known:
+            known[id(own), cores] = own.on_cores(cores)
+        profiles[name] = known[id(own), cores]
+    return profiles
+
+
 _Action = Callable[[_Letter, int], None]
 """What happens to a message at a virtual time."""
 
@@ -225,6 +243,7 @@ class Kernel:
         self._served = self._end_ns = 0
 
         sites = {name: _Site(data["cores"]) for name, data in network.nodes(data=True)}
+        profiles = _profiles_at_sites(placement, network, profile, operators)
         fed = {receiver for ports in wiring.values() for to in ports.values() for receiver in to}
         self._nodes = {
             name: _Node(
@@ -232,7 +251,7 @@ class Kernel:
                 rank=rank,
                 site=sites[placement[name]],
                 credits=inbox_messages,
-                profile=operators.get(name, profile),
+                profile=profiles[name],
                 is_source=name not in fed,
                 only_emits=name in only_emit,
             )

@@ -4,7 +4,9 @@ A comparison in a vector is not one along pointers, an insertion into a hash tab
 and the same operation costs more where the structure no longer fits into a cache, or where a call
 is for few tuples that do not share what it brings into one. So each operation of each structure has
 prices of its own (a call, a tuple, a unit of each kind of work), and a table of percents by the
-structure's size and the tuples of a call, in which the levels of memory show.
+structure's size and the tuples of a call, in which the levels of memory show. Matches, and bytes
+that a merge copies, depend on the size alone: how they lie in memory has nothing to do with calls.
+Cores of one machine take memory from each other (`netsim.memory`).
 
 All is integer arithmetic: the order of events follows from it, on every machine the same.
 """
@@ -12,11 +14,12 @@ All is integer arithmetic: the order of events follows from it, on every machine
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from joins.work import ELAPSED_NS, INSERTS, Step, Work
+from joins.work import BYTES_COPIED, ELAPSED_NS, INSERTS, MATCHES, Step, Work
+from netsim.memory import Memory
 
 _FRACTION_BITS = 4
 """Logarithms are in sixteenths."""
@@ -24,6 +27,14 @@ _UNITS = tuple(
     f"{unit}_ps"
     for unit in ("comparison", "insert", "move", "bit", "copied_byte", "match", "atomic")
 )
+
+
+class Percents(NamedTuple):
+    """What part of its prices a call costs: of bytes copied, of matches, and of all else."""
+
+    work: int
+    copied: int
+    matches: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +48,14 @@ class StructureCost:
     percents
         For each size and number of rows what part of the prices is charged; between them it is
         interpolated by their logarithms, beyond them it stays.
+    copied_percents, match_percents
+        The same for each size, of bytes copied and of matches; empty where it is always all.
     call_ps, row_ps
         A call, and a tuple of it, picoseconds.
     unit_ps
         A unit of each counter, in the order of `joins.work.COUNTERS` without time itself.
+    tuple_bytes
+        Bytes of the structure for each of its tuples.
     """
 
     sizes: tuple[int, ...]
@@ -49,7 +64,10 @@ class StructureCost:
     call_ps: int
     row_ps: int
     unit_ps: tuple[int, ...]
-    _known: dict[tuple[int, int], int] = field(default_factory=dict, repr=False, compare=False)
+    copied_percents: tuple[int, ...] = ()
+    match_percents: tuple[int, ...] = ()
+    tuple_bytes: int = 0
+    _known: dict[tuple[int, int], Percents] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("sizes", "rows"):
@@ -60,14 +78,20 @@ class StructureCost:
             raise ValueError(
                 "percents must have a row for each size, with an entry for each of rows"
             )
+        lengths = {len(self.copied_percents), len(self.match_percents)}
+        if not lengths <= {0, len(self.sizes)}:
+            raise ValueError("copied_percents and match_percents must have an entry for each size")
         prices = (
+            *self.copied_percents,
+            *self.match_percents,
             self.call_ps,
             self.row_ps,
             *self.unit_ps,
+            self.tuple_bytes,
             *(p for row in self.percents for p in row),
         )
         if any(type(price) is not int or price < 0 for price in prices):
-            raise ValueError("prices and percents must be whole numbers, 0 or more")
+            raise ValueError("prices, percents and tuple_bytes must be whole numbers, 0 or more")
 
     @classmethod
     def read(cls, values: Mapping[str, Any], base_ps: Sequence[int]) -> StructureCost:
@@ -81,12 +105,21 @@ class StructureCost:
         )
         tables = {name: tuple(values.pop(name)) for name in ("sizes", "rows", "percents")}
         tables["percents"] = tuple(map(tuple, tables["percents"]))
+        for name in ("copied_percents", "match_percents"):
+            tables[name] = tuple(values.pop(name, ()))
         everything: dict[str, Any] = values | tables
         return cls(unit_ps=unit_ps, **everything)
 
     def written(self, base_ps: Sequence[int]) -> dict[str, Any]:
         """Return the table of a profile that `read` reads; what is as in *base_ps* is left out."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)[:-2]}
+        values = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name not in ("unit_ps", "_known")
+        }
+        for name in ("copied_percents", "match_percents"):
+            if not values[name]:
+                del values[name]
         units = {
             unit: ps
             for unit, ps, base in zip(_UNITS, self.unit_ps, base_ps[:ELAPSED_NS], strict=True)
@@ -106,24 +139,58 @@ class StructureCost:
             + inserts * insert
             + moves * move
             + bits * bit
-            + copied * copied_byte
-            + matches * match
             + atomics * atomic
         )
         if step.rows:
             ps += calls * (self.call_ps + step.rows * self.row_ps)
-        return ps * self.percent(step.size, step.rows) // 100 + elapsed_ns * 1000
+        percents = self.percents_at(step.size, step.rows)
+        ps = (
+            ps * percents.work
+            + copied * copied_byte * percents.copied
+            + matches * match * percents.matches
+        )
+        return ps // 100 + elapsed_ns * 1000
 
-    def percent(self, size: int, rows: int) -> int:
+    def percents_at(self, size: int, rows: int) -> Percents:
         """Return what part of the prices a call for so many *rows* costs at a *size*."""
         key = (_log2(size), _log2(rows))
         known = self._known.get(key)
         if known is None:
             at = [_log2(one) for one in self.rows]
+            sizes = [_log2(one) for one in self.sizes]
             of_sizes = [_interpolate(key[1], at, row) for row in self.percents]
-            known = _interpolate(key[0], [_log2(one) for one in self.sizes], of_sizes)
+            columns = (of_sizes, self.copied_percents, self.match_percents)
+            known = Percents(
+                *(_interpolate(key[0], sizes, column) if column else 100 for column in columns)
+            )
             self._known[key] = known
         return known
+
+    def on_cores(self, cores: int, memory: Memory, *, same: bool) -> StructureCost:
+        """Return what it costs where so many *cores* of a machine with that *memory* are at work.
+
+        Each has a structure of its own, or all the *same* one. What a call for as many tuples
+        costs above its least, at any size, it waits for memory: that part takes longer.
+        """
+        waits = [
+            memory.percent_of_wait(size * self.tuple_bytes, cores, same=same) for size in self.sizes
+        ]
+
+        def longer(column: Sequence[int]) -> tuple[int, ...]:
+            least = min(column, default=0)
+            return tuple(
+                least + (one - least) * wait // 100
+                for one, wait in zip(column, waits[: len(column)], strict=True)
+            )
+
+        columns = [longer(column) for column in zip(*self.percents, strict=True)]
+        return replace(
+            self,
+            percents=tuple(zip(*columns, strict=True)),
+            copied_percents=longer(self.copied_percents),
+            match_percents=longer(self.match_percents),
+            _known={},
+        )
 
     def units_at(self, size: int) -> tuple[int, ...]:
         """Return the prices of units at a *size*, in calls as long as were measured.
@@ -131,9 +198,11 @@ class StructureCost:
         An insertion includes a tuple's price, and its share of the call's.
         """
         rows = self.rows[-1]
-        percent = self.percent(size, rows)
-        units = [ps * percent // 100 for ps in self.unit_ps]
-        units[INSERTS] += (self.row_ps + self.call_ps // rows) * percent // 100
+        percents = self.percents_at(size, rows)
+        of_units = [percents.work] * len(self.unit_ps)
+        of_units[BYTES_COPIED], of_units[MATCHES] = percents.copied, percents.matches
+        units = [ps * part // 100 for ps, part in zip(self.unit_ps, of_units, strict=True)]
+        units[INSERTS] += (self.row_ps + self.call_ps // rows) * percents.work // 100
         return tuple(units)
 
 

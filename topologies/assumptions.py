@@ -63,9 +63,10 @@ ASSUMPTIONS = (
     ),
     Assumption(
         name="caches",
-        text="every PE has the calibrated processor to itself: PEs of one site take neither caches "
-        "nor bandwidth of memory from each other",
-        source="each structure was measured alone",
+        text="what a structure costs above its least is waiting for memory; where cores of a site "
+        "work side by side it takes as much longer as reads of as many bytes did on two cores, and "
+        "more cores take as much again each",
+        source="structures were measured alone, memory on two cores: [memory] in the profile",
         applies=lambda topology, profile, parameters: True,
     ),
     Assumption(
@@ -86,9 +87,9 @@ ASSUMPTIONS = (
     ),
     Assumption(
         name="memory of threads",
-        text="threads that share an index share no bandwidth of memory; they wait for locks and "
-        "lines alone",
-        source="one thread was measured, with the locks that it takes",
+        text="threads that share an index take memory from each other as reads of the same bytes "
+        "did on two cores, more threads as much again each; and they wait for locks and lines",
+        source="one thread was measured, with the locks that it takes: [memory] in the profile",
         applies=lambda topology, profile, parameters: topology == "ibwj" and parameters.threads > 1,
     ),
     Assumption(

@@ -91,8 +91,8 @@ def making_of(parameters: IbwjParameters) -> Making:
     )
 
 
-def _unit_ps(job: Job, index: IndexName) -> tuple[int, ...]:
-    """Return what a unit of work takes a core that shares *index*, at the size of the windows.
+def _unit_ps(job: Job, index: IndexName, cores: int) -> tuple[int, ...]:
+    """Return what a unit of work takes one of *cores* that share *index* with full windows.
 
     Each tuple is inserted once: the price of an insertion includes that of a tuple.
     """
@@ -101,7 +101,8 @@ def _unit_ps(job: Job, index: IndexName) -> tuple[int, ...]:
         window.length if window.kind == "count" else file.tuples
         for window, file in zip(windows * 2, job.files, strict=False)
     )
-    return job.profile.units_of(f"ibwj_shared_{index}.join", tuples)
+    profile = job.profile.on_cores(cores, same=True)
+    return profile.units_of(f"ibwj_shared_{index}.join", tuples)
 
 
 class Ibwj(Topology[IbwjParameters]):
@@ -157,7 +158,7 @@ class Ibwj(Topology[IbwjParameters]):
             Machine,
             **job.join,
             making=making_of(p),
-            unit_ps=None if job.live else _unit_ps(job, p.index),
+            unit_ps=None if job.live else _unit_ps(job, p.index, p.cores or p.threads),
             pairs=job.pairs,
         )
         graph.connect(source, "out", machine)

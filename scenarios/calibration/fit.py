@@ -20,6 +20,7 @@ from actors.hosting.live.post import Served
 from actors.whole_files import write_text
 from netsim.cost import (
     MACHINE,
+    MEMORY,
     OPERATORS,
     STRUCTURES,
     TRANSPORT,
@@ -178,6 +179,8 @@ def write_profile(profile: Calibrated, path: Path, comment: str) -> None:
         tables[TRANSPORT] = vars(profile.transport)
     for system, roles in profile.operators.items():
         tables |= {f'{OPERATORS}.{system}."{role}"': vars(cost) for role, cost in roles.items()}
+    if base.memory is not None:
+        tables[MEMORY] = vars(base.memory)
     for name, cost in sorted(base.structures.items()):
         tables[f'{STRUCTURES}."{name}"'] = cost.written(base.unit_ps)
     for table, values in tables.items():

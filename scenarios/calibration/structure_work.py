@@ -2,7 +2,9 @@
 
 A `Workload` is one structure at work as in a join: filled to a size in tuples, it takes a batch at
 a time. `measure` times each of its steps by processor time. The data are random, uniform, and equal
-on every machine; a probe has a few matches whatever the size.
+on every machine; a probe has a few matches whatever the size. A structure that has settings on
+which its work depends (the width of partitions, the length of a chain, when to merge) is measured
+in several variants, which separates what a unit of each kind of work costs from what a call costs.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from joins.id_sets import intersect_ids
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.immutable.order_arrays import offset, permutation
 from joins.indexes.immutable.segments import SEGMENTS
-from joins.indexes.index import Ranges
+from joins.indexes.index import Ranges, encode_ranges
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
@@ -33,7 +35,7 @@ from joins.queries.conditions import COMPARISONS, Condition
 from joins.queries.parser import parse_query
 from joins.window_join.registry import INDEXES, SHARED, Making
 from joins.window_join.rows import Rows
-from joins.work import NO_WORK, Step, Work
+from joins.work import ELAPSED_NS, NO_WORK, Step, Work
 from scenarios.calibration.window_joins import band_join, band_of, uniform_keys
 
 SIZES = tuple(1 << bits for bits in range(6, 23, 2))
@@ -42,12 +44,22 @@ BATCHES = (1, 32, 1024)
 """Tuples of a batch."""
 MATCHES = (2, 64)
 """Matches of a probe, about."""
+_SCANNED = 1 << 26
+"""Most tuples that a batch passes, where a probe passes all."""
+_WIDTH = 64
+"""Tuples of a partition of a subwindow."""
 _PARTS = 20
 """Sub-indexes of a chain, as in `benchmarks.window_indexes`."""
 _SPACE_BITS = 40
 """Values are uniform in 0 to 2^40 - 1."""
+VARIANT_SIZES = tuple(1 << bits for bits in (10, 14, 18))
+"""Sizes at which variants are measured."""
 _WARM_UP, _SECONDS, _ROUNDS = 2, 0.02, 3
 """Rounds that are not timed; what the others take together at least, and how many they are."""
+_PATIENCE = 8
+"""How many times as long a structure is timed that merges now and then, until it has."""
+_RARE = 8
+"""A call counted rare work, as a merge, where it did so many times what half of the calls did."""
 _FILL_ROWS = 8192
 
 Operation = tuple[str, int, Callable[[], Any]]
@@ -56,6 +68,13 @@ what has it as `work`."""
 Rounds = Callable[[int, int], Sequence[Operation]]
 """Takes a batch, and how many matches a probe has; returns the operations of the next round. They
 are carried out before the next one is asked for."""
+
+
+class Filled(NamedTuple):
+    """A structure that has its tuples: what it does round by round, and how many bytes it is."""
+
+    rounds: Rounds
+    nbytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,17 +86,31 @@ class Workload:
     structure
         Its name.
     fill
-        Takes a size and returns the rounds of a structure that has as many tuples.
+        Takes a size; returns a structure that has as many tuples, ready to work.
+    variant
+        In what it differs from the structure as it usually is; empty if in nothing.
     most
-        Largest size that is measured: where a probe passes all tuples, or filling takes minutes.
+        Largest size times batch that is measured: where a probe passes all tuples.
     whole
         Its operations take all tuples, whatever the batch.
+    merges
+        It merges now and then: calls in which it does are samples of their own.
     """
 
     structure: str
-    fill: Callable[[int], Rounds]
-    most: int = SIZES[-1]
+    fill: Callable[[int], Filled]
+    variant: str = ""
+    most: int = SIZES[-1] * BATCHES[-1]
     whole: bool = False
+    merges: bool = False
+
+    def cases(
+        self, size: int, batches: Sequence[int], matches: Sequence[int]
+    ) -> list[tuple[int, int]]:
+        """Return the batches, and the matches of a probe, that are measured at a *size*."""
+        if self.whole:
+            return [(size, matches[0])]
+        return [one for one in product(batches, matches) if size * one[0] <= self.most]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +123,14 @@ class Sample:
         Its name.
     step
         The operation, with its tuples and the structure's size.
+    variant
+        In what it differed from the structure as it usually is.
     matches
         Of a probe, about.
+    nbytes
+        Of the structure, at its size.
+    rare
+        Whether these are the calls with a merge.
     calls
         How many calls.
     work, seconds
@@ -100,7 +139,10 @@ class Sample:
 
     structure: str
     step: Step
+    variant: str = ""
     matches: int
+    nbytes: int
+    rare: bool = False
     calls: int
     work: Work
     seconds: float
@@ -111,19 +153,19 @@ class Sample:
         return self.seconds / self.calls
 
     @property
-    def case(self) -> tuple[Step, int]:
+    def case(self) -> tuple[Step, str, int, bool]:
         """What tells it from others: not how long it took."""
-        return self.step, self.matches
+        return self.step, self.variant, self.matches, self.rare
 
 
 def measure(
-    workload: Workload, rounds: Rounds, size: int, batch: int, matches: int
+    workload: Workload, filled: Filled, size: int, batch: int, matches: int
 ) -> list[Sample]:
-    """Return a sample of every operation of *workload*, which *rounds* of that *size* are of."""
+    """Return a sample of every operation of *workload*, which is *filled* to that *size*."""
     taken: dict[Step, list[tuple[float, Work]]] = defaultdict(list)
-    timed = 0.0
+    timed, enough = 0.0, _SECONDS
     for number in count(-_WARM_UP):
-        for name, rows, function in rounds(batch, matches):
+        for name, rows, function in filled.rounds(batch, matches):
             started = time.thread_time()
             result = function()
             seconds = time.thread_time() - started
@@ -132,19 +174,36 @@ def measure(
                 step = Step(f"{workload.structure}.{name}", rows, size)
                 taken[step].append((seconds, work))
                 timed += seconds
-        if number + 1 >= _ROUNDS and timed >= _SECONDS * len(taken):
+        if number + 1 < _ROUNDS or timed < enough * len(taken):
+            continue
+        merged = not workload.merges or any(_are_rare(calls).any() for calls in taken.values())
+        if merged or enough >= _PATIENCE * _SECONDS:
             break
-    return [
-        Sample(
-            structure=workload.structure,
-            step=step,
-            matches=matches,
-            calls=len(calls),
-            work=sum((work for _, work in calls), NO_WORK),
-            seconds=sum(seconds for seconds, _ in calls),
-        )
-        for step, calls in taken.items()
-    ]
+        enough *= 2
+    samples = []
+    for step, calls in taken.items():
+        are_rare = _are_rare(calls) if workload.merges else np.zeros(len(calls), np.bool_)
+        for rare in np.unique(are_rare).tolist():
+            some = [call for call, is_rare in zip(calls, are_rare, strict=True) if is_rare == rare]
+            sample = Sample(
+                structure=workload.structure,
+                step=step,
+                variant=workload.variant,
+                matches=matches,
+                nbytes=filled.nbytes,
+                rare=rare,
+                calls=len(some),
+                work=sum((work for _, work in some), NO_WORK),
+                seconds=sum(seconds for seconds, _ in some),
+            )
+            samples.append(sample)
+    return samples
+
+
+def _are_rare(calls: Sequence[tuple[float, Work]]) -> np.ndarray:
+    """Return of each call whether it counted far more than half of them did."""
+    counted = np.array([sum(work[:ELAPSED_NS]) for _, work in calls])
+    return np.asarray(counted > _RARE * np.median(counted))
 
 
 def measure_all(
@@ -160,14 +219,16 @@ def measure_all(
     In several *passes* each is measured again, minutes later, and the least time counts: whatever
     else the machine does meanwhile only adds to it. *note* is called with what is measured next.
     """
-    least: dict[tuple[Step, int], Sample] = {}
+    least: dict[tuple[Step, str, int, bool], Sample] = {}
     for number, workload in product(range(passes), workloads()):
         note(f"{workload.structure}, pass {number + 1} of {passes}")
-        for size in (size for size in sizes if size <= workload.most):
-            rounds = workload.fill(size)
-            cases = [(size, matches[0])] if workload.whole else product(batches, matches)
+        for size in sorted(set(sizes) & set(VARIANT_SIZES)) if workload.variant else sizes:
+            cases = workload.cases(size, batches, matches)
+            if not cases:
+                continue
+            filled = workload.fill(size)
             for batch, matched in cases:
-                for sample in measure(workload, rounds, size, batch, matched):
+                for sample in measure(workload, filled, size, batch, matched):
                     other = least.get(sample.case)
                     if other is None or sample.call_seconds < other.call_seconds:
                         least[sample.case] = sample
@@ -181,18 +242,39 @@ def workloads() -> list[Workload]:
         *map(_segment, SEGMENTS),
         *map(_sealing, SEGMENTS),
         *map(_subwindow, STRUCTURES),
+        *(_subwindow(name, width) for name in STRUCTURES for width in (16, 256)),
+        Workload(structure="bi_sort", fill=_sealing_bi_sort, whole=True),
         *(_window_join(f"ibwj_{index}", Making(index=index)) for index in INDEXES),
         *(_window_join(f"ibwj_shared_{index}", replace(_SHARED, index=index)) for index in SHARED),
-        Workload(structure="predicate_tree", fill=_predicate_tree, most=1 << 18),
-        Workload(structure="predicate_tree", fill=_scan, most=1 << 20, whole=True),
-        Workload(structure="bit_rows", fill=_bit_rows, most=1 << 18),
-        Workload(structure="id_rows", fill=_id_rows, most=1 << 12),
-        Workload(structure="order_arrays", fill=_order_arrays, most=1 << 20, whole=True),
-        Workload(structure="interval_join", fill=_interval_join, most=1 << 20),
+        *(
+            _window_join(f"ibwj_{making.index}", making, f"{setting} {getattr(making, setting)}")
+            for setting, makings in _SETTINGS.items()
+            for making in makings
+        ),
+        Workload(structure="predicate_tree", fill=_predicate_tree, most=1 << 28),
+        Workload(structure="predicate_tree", fill=_scan, whole=True),
+        Workload(structure="bit_rows", fill=_bit_rows, most=1 << 28),
+        Workload(structure="id_rows", fill=_id_rows, most=1 << 22),
+        Workload(structure="order_arrays", fill=_order_arrays, whole=True),
+        Workload(structure="interval_join", fill=_interval_join),
     ]
 
 
 _SHARED = Making(threads=1, merge_ratio=SHARED_MERGE_RATIO)
+_SETTINGS: dict[str, list[Making]] = {
+    "merge_ratio": [
+        Making(index=index, merge_ratio=ratio)
+        for index in ("pim_tree", "im_tree")
+        for ratio in (1 / 32, 1 / 2)
+    ],
+    "insertion_depth": [Making(insertion_depth=depth) for depth in (1, 3)],
+    "chain_length": [
+        Making(index=index, chain_length=length)
+        for index in ("ib_chain", "b_chain")
+        for length in (4, 8)
+    ],
+}
+"""Settings of window joins on which their work depends, beside the usual ones."""
 
 
 def _column(name: int, first: int, count: int) -> np.ndarray:
@@ -223,7 +305,7 @@ def _window_index(name: str) -> Workload:
         for f, symbol in zip("xy", symbols, strict=True)
     ]
 
-    def fill(size: int) -> Rounds:
+    def fill(size: int) -> Filled:
         keys = max(1, size // _OF_A_KEY)
 
         def columns_of(first: int, count: int) -> list[np.ndarray]:
@@ -252,10 +334,15 @@ def _window_index(name: str) -> Workload:
                 ("expire", batch, partial(index.expire, first + batch - size)),
             ]
 
-        return rounds
+        return Filled(rounds, index.nbytes)
 
-    scans = name in ("nested_loop", "ie_join")
-    return Workload(structure=name, fill=fill, most=1 << (16 if scans else 20))
+    scans = name in ("nested_loop", "b_plus_tree", "ie_join")
+    return Workload(
+        structure=name,
+        fill=fill,
+        most=_SCANNED if scans else Workload.most,
+        merges=name == "chain_index",
+    )
 
 
 _OF_A_KEY = 64
@@ -276,46 +363,54 @@ def _epoch(size: int) -> list[Any]:
 def _segment(name: str) -> Workload:
     """Probe an epoch."""
 
-    def fill(size: int) -> Rounds:
+    def fill(size: int) -> Filled:
         segment, firsts = SEGMENTS[name](*_epoch(size), first=0), count(size, 1 << 11)
 
         def rounds(batch: int, matches: int) -> Sequence[Operation]:
             ranges = Ranges(*_band(_columns(next(firsts), batch), size, matches))
             return [("probe", batch, partial(segment.probe, ranges))]
 
-        return rounds
+        return Filled(rounds, segment.nbytes)
 
-    return Workload(structure=name, fill=fill, most=1 << (16 if name == "css_hash" else 20))
+    most = _SCANNED if name == "css_hash" else Workload.most
+    return Workload(structure=name, fill=fill, most=most)
 
 
 def _sealing(name: str) -> Workload:
     """Seal an epoch."""
 
-    def fill(size: int) -> Rounds:
+    def fill(size: int) -> Filled:
         parts = _epoch(size)
-        return lambda batch, matches: [("seal", size, partial(SEGMENTS[name], *parts, first=0))]
+        nbytes = SEGMENTS[name](*parts, first=0).nbytes
 
-    return Workload(structure=name, fill=fill, most=1 << 20, whole=True)
+        def rounds(batch: int, matches: int) -> Sequence[Operation]:
+            return [("seal", size, partial(SEGMENTS[name], *parts, first=0))]
+
+        return Filled(rounds, nbytes)
+
+    return Workload(structure=name, fill=fill, whole=True)
 
 
-def _subwindow(name: str) -> Workload:
+def _filled_subwindow(name: str, size: int, width: int = _WIDTH) -> Subwindow:
+    """Return a subwindow of *size* tuples, with room for twice as many."""
+    shape = SubwindowShape(
+        dtypes=("int64",),
+        capacity=2 * size + _FILL_ROWS,
+        partitions=max(4, size // width),
+        sigma=1.25,
+    )
+    subwindow = Subwindow(shape, name, first=0)  # type: ignore[arg-type]
+    step = min(size, _FILL_ROWS)
+    for first in range(0, size, step):
+        _insert_sorted(subwindow, first, step)
+    return subwindow
+
+
+def _subwindow(name: str, width: int = _WIDTH) -> Workload:
     """Fill a subwindow from *size* tuples to twice as many, and begin again."""
 
-    def fill(size: int) -> Rounds:
-        shape = SubwindowShape(
-            dtypes=("int64",),
-            capacity=2 * size + _FILL_ROWS,
-            partitions=max(16, size // 64),
-            sigma=1.25,
-        )
-        step = min(size, _FILL_ROWS)
-
-        def filled() -> Subwindow:
-            subwindow = Subwindow(shape, name, first=0)  # type: ignore[arg-type]
-            for first in range(0, size, step):
-                _insert_sorted(subwindow, first, step)
-            return subwindow
-
+    def fill(size: int) -> Filled:
+        filled = partial(_filled_subwindow, name, size, width)
         subwindow = filled()
 
         def rounds(batch: int, matches: int) -> Sequence[Operation]:
@@ -325,14 +420,39 @@ def _subwindow(name: str) -> Workload:
             first = len(subwindow)
             x = np.sort(_column(0, 1 << 30 | first, batch))
             reach = (1 << _SPACE_BITS) * matches // (4 * size)
-            return [
+            ranges = Ranges([x - reach], [x + reach])
+            todo: list[Operation] = [
                 ("insert", batch, partial(_insert_sorted, subwindow, first, batch)),
-                ("probe", batch, partial(subwindow.probe, Ranges([x - reach], [x + reach]))),
+                ("probe", batch, partial(subwindow.probe, ranges)),
             ]
+            if name == "bi_sort":
+                bands = [encode_ranges(ranges, subwindow.shape.dtypes)]
+                todo.append(("find", batch, lambda: subwindow.bi_sort.find_records(bands)[1]))
+            return todo
 
-        return rounds
+        return Filled(rounds, subwindow.nbytes // 2)
 
-    return Workload(structure=name, fill=fill, most=1 << 20)
+    return Workload(
+        structure=name,
+        fill=fill,
+        variant="" if width == _WIDTH else f"{width} a partition",
+        merges=name == "bi_sort",
+    )
+
+
+def _sealing_bi_sort(size: int) -> Filled:
+    """Seal a subwindow soon after a batch was inserted; other structures have nothing to seal."""
+    filled = partial(_filled_subwindow, "bi_sort", size)
+    subwindow = filled()
+
+    def rounds(batch: int, matches: int) -> Sequence[Operation]:
+        nonlocal subwindow
+        if len(subwindow) + size // _WIDTH > 2 * size:
+            subwindow = filled()
+        _insert_sorted(subwindow, len(subwindow), size // _WIDTH)
+        return [("seal", size, subwindow.seal)]
+
+    return Filled(rounds, subwindow.nbytes // 2)
 
 
 def _insert_sorted(subwindow: Subwindow, first: int, count: int) -> Work:
@@ -341,10 +461,10 @@ def _insert_sorted(subwindow: Subwindow, first: int, count: int) -> Work:
     return subwindow.insert([values[order]], first + order)
 
 
-def _window_join(name: str, making: Making) -> Workload:
+def _window_join(name: str, making: Making, variant: str = "") -> Workload:
     """PIM-Tree's workload: probe, insert and expire, tuple by tuple or in batches."""
 
-    def fill(size: int) -> Rounds:
+    def fill(size: int) -> Filled:
         join = making.make(self_join=False, unit_ps=None)
 
         def rows_of(first: int, count: int, band: int) -> Rows:
@@ -361,13 +481,19 @@ def _window_join(name: str, making: Making) -> Workload:
             tuples += batch
             return [("join", batch, partial(join.join, rows))]
 
-        return rounds
+        return Filled(rounds, join.nbytes)
 
     scans = making.index == "nested_loop"
-    return Workload(structure=name, fill=fill, most=1 << 14 if scans else SIZES[-1])
+    return Workload(
+        structure=name,
+        fill=fill,
+        variant=variant,
+        most=_SCANNED if scans else Workload.most,
+        merges=making.index not in ("nested_loop", "b_plus_tree", "bw_tree"),
+    )
 
 
-def _predicate_tree(size: int) -> Rounds:
+def _predicate_tree(size: int) -> Filled:
     """Work as a predicate PE of SPO-Join does: a tree, bit arrays or lists of what it finds."""
     tree, first = BPlusTree(), size
     tree.insert(_column(0, 0, size), np.arange(size))
@@ -395,16 +521,16 @@ def _predicate_tree(size: int) -> Rounds:
             ("insert", batch, partial(tree.insert, low, fresh)),
         ]
 
-    return rounds
+    return Filled(rounds, tree.nbytes)
 
 
-def _scan(size: int) -> Rounds:
+def _scan(size: int) -> Filled:
     tree = BPlusTree()
     tree.insert(_column(0, 0, size), np.arange(size))
-    return lambda batch, matches: [("scan", size, lambda: tree.scan()[-1])]
+    return Filled(lambda batch, matches: [("scan", size, lambda: tree.scan()[-1])], tree.nbytes)
 
 
-def _bit_rows(size: int) -> Rounds:
+def _bit_rows(size: int) -> Filled:
     """Intersect the bit arrays of two predicates, and read what is left."""
     rng = np.random.default_rng(1)
     words = -(-size // 64)
@@ -420,10 +546,10 @@ def _bit_rows(size: int) -> Rounds:
 
         return [("intersect", batch, run)]
 
-    return rounds
+    return Filled(rounds, 8 * words)
 
 
-def _id_rows(size: int) -> Rounds:
+def _id_rows(size: int) -> Filled:
     """Intersect two lists of ids a row, through a hash table."""
 
     def rounds(batch: int, matches: int) -> Sequence[Operation]:
@@ -432,20 +558,21 @@ def _id_rows(size: int) -> Rounds:
         others = ids * (64 // matches)
         return [("intersect", batch, partial(intersect_ids, [counts, counts], [ids, others]))]
 
-    return rounds
+    return Filled(rounds, 8 * size)
 
 
-def _order_arrays(size: int) -> Rounds:
+def _order_arrays(size: int) -> Filled:
     """Compute what a merge does from sorted runs."""
     orders = [np.argsort(column, kind="stable") for column in _columns(0, size)]
     runs = [np.sort(_column(name, 0, size // 2)) for name in (0, 1)]
-    return lambda batch, matches: [
+    todo: list[Operation] = [
         ("permutation", size, lambda: permutation(*orders, first=0)[1]),
         ("offset", size, lambda: offset(*runs)[1]),
     ]
+    return Filled(lambda batch, matches: todo, sum(order.nbytes for order in orders))
 
 
-def _interval_join(size: int) -> Rounds:
+def _interval_join(size: int) -> Filled:
     """Two streams, a tuple a microsecond in each, with as many stored tuples as *size*."""
     reach = max(1, size // 2)
     query = parse_query(
@@ -482,4 +609,4 @@ def _interval_join(size: int) -> Rounds:
             joins[matches] = join_of(matches)
         return joins[matches](batch)
 
-    return rounds
+    return Filled(rounds, size * 4 * 8)  # id, time, key and field

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from joins.work import ELAPSED_NS
+from joins.work import COUNTERS, ELAPSED_NS
 from netsim.structures import StructureCost
 from scenarios.calibration.structure_work import BATCHES, MATCHES, SIZES, Sample, measure_all
 from scenarios.machine_record import describe_machine
@@ -25,7 +25,11 @@ PART_OF_CALL = {"interval_join.shared": "interval_join.join"}
 the operations that they are parts of."""
 
 _PS_PER_S = 10**12
-_ROUNDS = 30
+_ROUNDS = 100
+_LEAST, _MOST = 0.05, 1000
+"""What part of a price is charged at the least, and at the most."""
+_COPIED, _MATCHES = 2 + COUNTERS.index("bytes_copied"), 2 + COUNTERS.index("matches")
+"""Columns of these units, behind a call and its tuples."""
 _PULL = 0.03
 """Weight of a default price beside a measurement's relative error."""
 
@@ -91,35 +95,79 @@ def fit_structure(
 
     Without *calls* a call has no price beside its tuples' and its work's.
     """
-    took = np.array([sample.call_seconds * _PS_PER_S for sample in samples])
-    counts = np.array([_counts(sample) for sample in samples])
+    counts = np.array([_counts(sample) / (sample.call_seconds * _PS_PER_S) for sample in samples])
     counts[:, 0] *= calls
     sizes, at_size = np.unique([one.step.size for one in samples], return_inverse=True)
     # Where a call takes all tuples there are, the size says all.
     whole = all(sample.step.rows == sample.step.size for sample in samples)
-    of_calls = [1 if whole else sample.step.rows for sample in samples]
-    rows, at_rows = np.unique(of_calls, return_inverse=True)
-    factors = np.ones((len(sizes), len(rows)))
-    prices = np.zeros(counts.shape[1])
+    lengths = [1 if whole else sample.step.rows for sample in samples]
+    rows, at_rows = np.unique(lengths, return_inverse=True)
+    of_copied, of_matches = (np.arange(counts.shape[1]) == at for at in (_COPIED, _MATCHES))
+    tables = (
+        # Where the size says all, a price in proportion to it explains as much as percents do.
+        _Factors(~(of_copied | of_matches), at_size, at_rows, pull=_PULL if whole else 0),
+        _Factors(of_copied, at_size, 0 * at_rows, pull=_PULL),
+        _Factors(of_matches, at_size, 0 * at_rows, pull=_PULL),
+    )
+    prices = np.ones(counts.shape[1])
     for _ in range(_ROUNDS):
-        prices = _fit_prices(counts * (factors[at_size, at_rows] / took)[:, None], base_ps)
-        priced = counts @ prices / took
-        for place in np.ndindex(factors.shape):
-            mine = priced[(at_size == place[0]) & (at_rows == place[1])]
-            factors[place] = mine.sum() / (mine @ mine) if mine.any() else np.nan
-        # Where nothing was measured, calls of a smaller size stand for it.
-        for size in range(1, len(sizes)):
-            factors[size] = np.where(np.isnan(factors[size]), factors[size - 1], factors[size])
-    usual = np.median(factors)
-    call_ps, row_ps, *unit_ps = np.rint(prices * usual).astype(int).tolist()
+        prices = _fit_prices(counts * sum(table.of_columns() for table in tables), base_ps)
+        for table in tables:
+            others = sum(other.of_columns() for other in tables if other is not table)
+            table.fit(counts * prices, (counts * others) @ prices)
+    for table in tables:
+        usual = np.median(table.factors)
+        prices[table.columns] *= usual
+        table.factors /= usual
+    call_ps, row_ps, *unit_ps = np.rint(prices).astype(int).tolist()
+    percents, copied, matched = (np.rint(table.factors * 100).astype(int) for table in tables)
+    largest = max(samples, key=lambda sample: sample.step.size)
     return StructureCost(
         sizes=tuple(sizes.tolist()),
         rows=tuple(rows.tolist()),
-        percents=tuple(tuple(row) for row in np.rint(factors / usual * 100).astype(int).tolist()),
+        percents=tuple(map(tuple, percents.tolist())),
         call_ps=call_ps,
         row_ps=row_ps,
         unit_ps=tuple(unit_ps),
+        copied_percents=tuple(copied[:, 0].tolist()) if (copied != 100).any() else (),
+        match_percents=tuple(matched[:, 0].tolist()) if (matched != 100).any() else (),
+        tuple_bytes=largest.nbytes // largest.step.size,
     )
+
+
+class _Factors:
+    """What part of their prices some *columns* are charged, by size and tuples of a call.
+
+    A *pull* is the weight of a full price beside measurements: it decides where what these columns
+    cost is a small part of what was measured.
+    """
+
+    def __init__(
+        self, columns: np.ndarray, at_size: np.ndarray, at_rows: np.ndarray, *, pull: float
+    ) -> None:
+        self.columns, self.at_size, self.at_rows, self.pull = columns, at_size, at_rows, pull
+        self.factors = np.ones((at_size.max() + 1, at_rows.max() + 1))
+
+    def of_columns(self) -> np.ndarray:
+        """Return for each sample the factor of each column: 0 of those that are not its own."""
+        return np.outer(self.factors[self.at_size, self.at_rows], self.columns)
+
+    def fit(self, priced: np.ndarray, others: np.ndarray) -> None:
+        """Set the factors by which *priced* columns, and what *others* cost, come nearest to 1."""
+        own, left = priced @ self.columns, 1 - others
+        for size, rows in np.ndindex(self.factors.shape):
+            mine = (self.at_size == size) & (self.at_rows == rows) & (own > 0)
+            factor = np.nan
+            if mine.any():
+                factor = (own[mine] @ left[mine] + self.pull) / (own[mine] @ own[mine] + self.pull)
+            self.factors[size, rows] = np.clip(factor, _LEAST, _MOST)
+        # Where nothing was measured, the next smaller size stands for it, or else a larger one.
+        for sizes in (range(1, len(self.factors)), range(len(self.factors) - 2, -1, -1)):
+            for size in sizes:
+                near = self.factors[size - 1 if sizes.step > 0 else size + 1]
+                missing = np.isnan(self.factors[size])
+                self.factors[size, missing] = near[missing]
+        self.factors[np.isnan(self.factors)] = 1
 
 
 def _counts(sample: Sample) -> np.ndarray:

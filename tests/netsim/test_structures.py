@@ -17,10 +17,16 @@ COST = StructureCost(
     sizes=(64, 1024, 16384),
     rows=(1, 32),
     percents=((80, 40), (100, 60), (300, 160)),
+    copied_percents=(100, 100, 50),
+    match_percents=(10, 100, 200),
     call_ps=2_000_000,
     row_ps=5_000,
     unit_ps=(100, 200, 300, 400, 500, 600, 700),
 )
+
+
+def work_percent(size: int, rows: int) -> int:
+    return COST.percents_at(size, rows).work
 
 
 def test_a_step_costs_its_call_its_tuples_and_its_units() -> None:
@@ -29,23 +35,24 @@ def test_a_step_costs_its_call_its_tuples_and_its_units() -> None:
     assert COST.work_ps(Step("x", 1, 1024), work) == 2_000_000 + 5_000 + units
     assert COST.work_ps(Step("x", 32, 16384), Work()) == (2_000_000 + 32 * 5_000) * 160 // 100
     assert COST.work_ps(Step("x", 0, 1024), work) == units
+    assert COST.work_ps(Step("x", 0, 16384), Work(bytes_copied=2, matches=3)) == 500 + 3_600
     assert COST.work_ps(Step("x", 1, 1024), work, calls=3) == 3 * 2_005_000 + units
 
 
 def test_percents_are_interpolated_by_logarithms_and_stay_beyond_the_table() -> None:
-    assert [COST.percent(size, 1) for size in (64, 256, 1024, 4096, 16384)] == [
+    assert [work_percent(size, 1) for size in (64, 256, 1024, 4096, 16384)] == [
         80, 90, 100, 200, 300,
     ]  # fmt: skip
-    assert COST.percent(1, 1) == COST.percent(0, 0) == 80
-    assert COST.percent(1 << 30, 1 << 20) == 160
+    assert work_percent(1, 1) == work_percent(0, 0) == 80
+    assert work_percent(1 << 30, 1 << 20) == 160
     # Half way between 1 and 32 tuples by powers of 2, the mean of both.
-    assert COST.percent(1024, 6) in range(77, 83)
+    assert work_percent(1024, 6) in range(77, 83)
 
 
 @given(size=st.integers(0, 1 << 24), rows=st.integers(0, 1 << 12))
 def test_a_percent_lies_between_those_of_the_table(size: int, rows: int) -> None:
-    assert 40 <= COST.percent(size, rows) <= 300
-    assert COST.percent(size, rows) <= COST.percent(2 * size, rows)
+    assert 40 <= work_percent(size, rows) <= 300
+    assert work_percent(size, rows) <= work_percent(2 * size, rows)
 
 
 def profile_with(tmp_path: Path, lines: str) -> Path:

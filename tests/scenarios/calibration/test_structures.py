@@ -22,9 +22,12 @@ TRUE = StructureCost(
     sizes=(64, 1024, 16384),
     rows=(1, 32, 1024),
     percents=((80, 70, 60), (100, 90, 70), (300, 200, 150)),
+    copied_percents=(100, 100, 100),
+    match_percents=(20, 100, 300),
     call_ps=9_000_000,
     row_ps=50_000,
     unit_ps=(700, 90_000, 1_000, 250, 60, 2_000, 20_000),
+    tuple_bytes=32,
 )
 
 
@@ -34,7 +37,19 @@ def sample(rng: np.random.Generator, size: int, rows: int, cost: StructureCost =
     work = Work(comparisons=3 * comparisons, matches=3 * matches)
     step = Step("hash.probe", rows, size)
     seconds = cost.work_ps(step, work, 3) / 1e12
-    return Sample(structure="hash", step=step, matches=0, calls=3, work=work, seconds=seconds)
+    return sample_of(step, work, seconds, calls=3)
+
+
+def sample_of(step: Step, work: Work, seconds: float, *, calls: int) -> Sample:
+    return Sample(
+        structure="hash",
+        step=step,
+        matches=0,
+        nbytes=32 * step.size,
+        calls=calls,
+        work=work,
+        seconds=seconds,
+    )
 
 
 def test_prices_are_found_again_from_what_calls_took() -> None:
@@ -42,9 +57,20 @@ def test_prices_are_found_again_from_what_calls_took() -> None:
     samples = [sample(rng, n, rows) for n in TRUE.sizes for rows in TRUE.rows for _ in range(2)]
     found = {"hash.probe": fit_structure(samples, BASE_PS)}
     assert off_by(samples, found) == pytest.approx(1, abs=0.05)
+    assert found["hash.probe"].tuple_bytes == TRUE.tuple_bytes
     # Of sizes and batches between them, too, with other matches.
     between = [sample(rng, size, rows) for size in (256, 4096) for rows in (1, 8, 256)]
     assert off_by(between, found) == pytest.approx(1, abs=0.15)
+
+
+def test_calls_with_a_merge_are_a_sample_of_their_own() -> None:
+    """Half of a chain's slides archive a part; what they take is not what the others do."""
+    (workload,) = (w for w in workloads() if (w.structure, w.variant) == ("ibwj_ib_chain", ""))
+    found = measure(workload, workload.fill(1024), 1024, 1, 2)
+    assert {one.rare for one in found} == {False, True}
+    usual, merging = sorted(found, key=lambda one: one.rare)
+    assert merging.calls < usual.calls
+    assert sum(merging.work) / merging.calls > 8 * sum(usual.work) / usual.calls
 
 
 def test_units_that_were_never_counted_stay_in_proportion_to_the_default() -> None:
@@ -63,39 +89,42 @@ def test_parts_of_a_call_cost_what_tuples_of_the_longest_calls_do() -> None:
     assert part.call_ps == 0
     long = [s for s in found if s.step.rows == TRUE.rows[-1]]
     parts = [replace(s, step=s.step._replace(name="interval_join.shared")) for s in long]
-    assert off_by(parts, costs) == pytest.approx(1, abs=0.05)
+    assert off_by(parts, costs) == pytest.approx(1, abs=0.1)
 
 
 def test_where_a_call_takes_all_tuples_the_size_says_all() -> None:
     cost = StructureCost(
         sizes=(64, 1024), rows=(1,), percents=((100,), (150,)),
+        copied_percents=(100, 100), match_percents=(100, 100),
         call_ps=1_000_000, row_ps=4_000, unit_ps=(0,) * 7,
     )  # fmt: skip
     samples = []
     for size in cost.sizes:
         step = Step("po_join.seal", size, size)
         seconds = cost.work_ps(step, Work()) / 1e12
-        samples.append(
-            Sample(structure="a", step=step, matches=0, calls=1, work=Work(), seconds=seconds)
-        )
+        samples.append(sample_of(step, Work(), seconds, calls=1))
     found = fit_structure(samples, BASE_PS)
     assert (found.sizes, found.rows) == ((64, 1024), (1,))
     assert off_by(samples, {"po_join.seal": found}) == pytest.approx(1, abs=0.03)
 
 
-@pytest.mark.parametrize("workload", workloads(), ids=lambda one: one.structure)
+@pytest.mark.parametrize(
+    "workload", workloads(), ids=lambda one: " ".join((one.structure, one.variant)).strip()
+)
 def test_every_structure_works_at_any_size_and_batch(
     workload: Workload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("scenarios.calibration.structure_work._SECONDS", 0)
-    rounds = workload.fill(64)
+    monkeypatch.setattr("scenarios.calibration.structure_work._PATIENCE", 1)
+    filled = workload.fill(64)
+    assert filled.nbytes > 0
     for batch in (1, 32):
-        found = measure(workload, rounds, 64, batch, 2)
+        found = measure(workload, filled, 64, batch, 2)
         assert found
         for one in found:
             assert one.step.name.startswith(f"{workload.structure}.")
             assert one.step.rows == (64 if workload.whole else batch)
-            assert one.calls >= 3
+            assert one.calls >= 1
             assert one.seconds > 0
 
 

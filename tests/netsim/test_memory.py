@@ -1,0 +1,88 @@
+"""Waiting for memory: read from a profile, longer where cores work side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from netsim.cost import load_profile
+from netsim.memory import Memory
+from netsim.structures import StructureCost
+
+MEMORY = Memory(
+    cores=2,
+    sizes=(1 << 14, 1 << 20, 1 << 26),
+    wait_ps=(1_500, 10_000, 100_000),
+    read_ps=(400, 3_000, 30_000),
+    apart_percents=(100, 110, 160),
+    same_percents=(100, 100, 130),
+)
+COST = StructureCost(
+    sizes=(64, 1 << 14, 1 << 20),
+    rows=(1, 1024),
+    percents=((100, 80), (120, 90), (300, 200)),
+    copied_percents=(100, 100, 100),
+    match_percents=(50, 100, 150),
+    call_ps=1_000_000,
+    row_ps=10_000,
+    unit_ps=(100,) * 7,
+    tuple_bytes=32,
+)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "cores", "same", "percent"),
+    [
+        (1 << 10, 2, False, 100),
+        (1 << 20, 2, False, 110),
+        (1 << 25, 2, False, 160),
+        (1 << 40, 2, False, 160),
+        (1 << 25, 1, False, 100),
+        (1 << 25, 4, False, 280),
+        (1 << 25, 2, True, 130),
+    ],
+)
+def test_a_wait_is_longer_beside_others(nbytes: int, cores: int, same: bool, percent: int) -> None:
+    assert MEMORY.percent_of_wait(nbytes, cores, same=same) == percent
+
+
+def test_only_the_part_above_the_least_takes_longer() -> None:
+    beside = COST.on_cores(2, MEMORY, same=False)
+    # 32 bytes a tuple: 2 KiB, 512 KiB, 32 MiB.
+    assert beside.percents == ((100, 80), (100 + 20 * 110 // 100, 80 + 10 * 110 // 100), (420, 272))
+    assert beside.match_percents == (50, 50 + 50 * 110 // 100, 50 + 100 * 160 // 100)
+    expected = replace(beside, percents=COST.percents, match_percents=COST.match_percents)
+    assert expected == COST
+
+
+def test_a_core_alone_costs_what_the_profile_says() -> None:
+    profile = replace(load_profile(), memory=MEMORY)
+    assert profile.on_cores(1) is profile
+    unmeasured = replace(profile, memory=None)
+    assert unmeasured.on_cores(8) is unmeasured
+    shared = profile.on_cores(2, same=True)
+    assert shared.structures.keys() == profile.structures.keys()
+    assert shared.on_cores(1) is shared
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"cores": 0},
+        {"sizes": ()},
+        {"sizes": (3, 2, 1)},
+        {"wait_ps": (1, 2)},
+        {"same_percents": (100, 100, -1)},
+        {"read_ps": (1, 2, 3.5)},
+    ],
+)
+def test_a_table_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        replace(MEMORY, **wrong)
+
+
+def test_a_profile_reads_back_its_memory() -> None:
+    values = {name: list(v) if isinstance(v, tuple) else v for name, v in vars(MEMORY).items()}
+    assert Memory.read(values) == MEMORY
