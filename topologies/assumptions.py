@@ -36,6 +36,11 @@ class Assumption:
     source: str
     applies: Applies
 
+    @property
+    def anchor(self) -> str:
+        """Its name on a page that is referred to."""
+        return f"assumed-{self.name.replace(' ', '-')}"
+
     def __str__(self) -> str:
         return f"Assumed, {self.name}: {self.text} ({self.source})."
 

@@ -38,8 +38,9 @@ from scenarios.report.summary import describe_verdict, settings_tables
 from scenarios.run import Report
 from scenarios.run_json import summary
 from scenarios.study.findings import Findings
-from scenarios.study.reproduction import Reproduction, count_claims
+from scenarios.study.reproduction import Reproduced, Reproduction, count_claims
 from scenarios.system_comparison import Comparison
+from topologies.assumptions import ASSUMPTIONS, Assumption
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -112,7 +113,7 @@ def _write_study(findings: Findings, path: Path, replay: str) -> Markup:
         charts=[chart_table(findings, chart) for chart in study.charts],
         claims=claims_table(findings),
         points=points_table(findings),
-        remarks=findings.remarks,
+        remarks=[*findings.remarks, *study.assumptions],
         replay=replay,
     )
     return svg
@@ -150,8 +151,18 @@ def write_reproduction_page(reproduction: Reproduction, directory: Path, replay:
         word=VERDICT_WORDS[reproduction.passed],
         counts=counts,
         studies=studies,
+        assumptions=_figures_by_assumption(reproduction),
         replay=replay,
     )
+
+
+def _figures_by_assumption(reproduction: Reproduction) -> dict[Assumption, list[Reproduced]]:
+    """Return what any of the studies assumes, with those that do."""
+    studies: dict[Assumption, list[Reproduced]] = {}
+    for study in reproduction.studies:
+        for one in study.findings.study.assumptions if study.findings else []:
+            studies.setdefault(one, []).append(study)
+    return {one: studies[one] for one in ASSUMPTIONS if one in studies}
 
 
 @write_page.register

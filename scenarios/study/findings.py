@@ -181,7 +181,7 @@ class Findings:
             "note": self.study.section.note,
             "paper_ran": ran.model_dump(exclude_none=True) if ran else None,
             "reduced": self.study.section.reduced or None,
-            "assumptions": self.study.assumptions,
+            "assumptions": [str(one) for one in self.study.assumptions],
             "charts": [self._chart(chart) for chart in self.study.charts],
             "claims": [
                 {

@@ -18,7 +18,7 @@ from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.kinds import Kind, kind_of
 from scenarios.study.section import Axis, Panel, StudySection, Variant
 from topologies import find_topology
-from topologies.assumptions import assumptions_of
+from topologies.assumptions import Assumption, assumptions_of
 
 _MEMORY_WORTH_A_WORD = 1 << 30
 
@@ -129,20 +129,20 @@ class Study:
         )
         if memory > _MEMORY_WORTH_A_WORD:
             remarks.append(f"The largest of its surveys takes about {format_bytes(memory)}.")
-        return remarks + self.assumptions
+        return remarks
 
     @property
-    def assumptions(self) -> list[str]:
-        """What virtual time assumes of any of its runs, a sentence each."""
-        assumed: dict[str, None] = {}
+    def assumptions(self) -> list[Assumption]:
+        """What virtual time assumes of any of its runs, each once."""
+        assumed: dict[Assumption, None] = {}
         for config in (one.config for one in self.points if not one.config.survey):
             if config.clock == "live":
                 continue
             topology = find_topology(config.topology)
             with suppress(ConfigError):  # a run that cannot be; its point says so
                 parameters = make_parameters(topology, config.parameters)
-                for one in assumptions_of(topology.name, config.profile, parameters):
-                    assumed[str(one)] = None
+                known = assumptions_of(topology.name, config.profile, parameters)
+                assumed |= dict.fromkeys(known)
         return list(assumed)
 
     @property

@@ -167,7 +167,7 @@ def show_study(out: Console, study: Study) -> None:
         )
     )
     out.print(f"  {base.title}", style="dim")
-    for remark in study.remarks:
+    for remark in [*study.remarks, *study.assumptions]:
         out.print(Text(f"  {remark}", "dim"))
 
 

@@ -116,6 +116,8 @@ def test_all_studies_of_a_paper_are_run_and_come_to_one_page_and_one_table(
     assert page.count("<svg ") == 2
     assert "the answer is one and the same" in page
     assert 'href="panjoin-two/study.html"' in page
+    assert page.count("a message costs its receiver 20 us") == 1, "what both assume stands once"
+    assert page.count('href="#assumed-messages"') == 2
 
     lines = (tmp_path / "out" / "reproduction.md").read_text().splitlines()
     rows = [line.split(" | ") for line in lines if line.startswith("| Figure")]

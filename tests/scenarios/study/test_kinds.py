@@ -130,7 +130,7 @@ def test_json_has_kind_unit_and_machine(tmp_path: Path) -> None:
 def test_a_study_of_simulations_alone_names_no_machine(tmp_path: Path) -> None:
     study = load(tmp_path, STUDY[: STUDY.index("[study.variants.")])
     assert made(study).as_json("")["machine"] is None
-    assert study.remarks == study.assumptions
+    assert not study.remarks
 
 
 def test_the_picture_draws_kinds_apart_and_explains_them(tmp_path: Path) -> None:
