@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import struct
+import threading
 import zipfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,10 @@ _ALIGNED = 64
 """Arrays begin at multiples of this many bytes, as numpy's own do: kernels expect it, and numba
 compiles another kernel for those that are not aligned."""
 _PADDING = [bytes(length) for length in range(_ALIGNED)]
+_ALONE = struct.Struct("<3Q")
+_NO_SHAPES = bytes(_ALIGNED - _ALONE.size) + msgpack.packb([]) + bytes(_ALIGNED - 1)
+_ALONE_BEGIN = 2 * _ALIGNED
+"""A value without arrays has two parts: the shapes of none, and a head, which begins here."""
 
 # What an object is, as the key of a map with one entry; the entry is its content.
 _CLASS_CODE, _BUILTIN_CODE = 1, 2
@@ -96,19 +101,41 @@ def _form(cls: Any) -> _Form:
     )
 
 
-def _pack(value: Any) -> tuple[bytes, list[np.ndarray]]:
-    arrays: list[np.ndarray] = []
-    places: dict[int, int] = {}  # an array that is in the value twice is in its bytes once
+class _Packing:
+    """Packs one value after the other into msgpack heads: making a packer takes longer than that.
 
-    def other(item: Any) -> Any:
+    Attributes
+    ----------
+    arrays
+        Those of the last value.
+    """
+
+    def __init__(self) -> None:
+        self._packer = msgpack.Packer(default=self._other, strict_types=True)
+        self.arrays: list[np.ndarray] = []
+        self._places: dict[int, int] = {}
+        """An array that is in the value twice is in its bytes once."""
+
+    def pack(self, value: Any) -> bytes:
+        if self.arrays:
+            self.arrays, self._places = [], {}
+        try:
+            head: bytes = self._packer.pack(value)
+        except BaseException:
+            self._packer.reset()
+            raise
+        return head
+
+    def _other(self, item: Any) -> Any:
         kind = type(item)
         if kind is np.ndarray:
-            if id(item) not in places:
+            place = self._places.get(id(item))
+            if place is None:
                 if item.dtype.hasobject:
                     raise TypeError("an array of objects is not plain data")
-                places[id(item)] = len(arrays)
-                arrays.append(item)
-            return {_ARRAY_KEY: places[id(item)]}
+                place = self._places[id(item)] = len(self.arrays)
+                self.arrays.append(item)
+            return {_ARRAY_KEY: place}
         if kind in _KEYS:
             return {_KEYS[kind]: sorted(item) if issubclass(kind, _SETS) else list(item)}
         if isinstance(item, np.generic):
@@ -122,7 +149,21 @@ def _pack(value: Any) -> tuple[bytes, list[np.ndarray]]:
         form = _form(hashable)
         return {form.key: form.take_apart(item)}
 
-    return msgpack.packb(value, default=other, strict_types=True), arrays
+
+class _OfThread(threading.local):
+    """What each thread packs with."""
+
+    def __init__(self) -> None:
+        self.packing = _Packing()
+
+
+_of_thread = _OfThread()
+
+
+def _pack(value: Any) -> tuple[bytes, list[np.ndarray]]:
+    packing = _of_thread.packing
+    head = packing.pack(value)
+    return head, packing.arrays
 
 
 def _unpack(head: bytes | memoryview, arrays: Sequence[np.ndarray]) -> Any:
@@ -149,6 +190,9 @@ def to_parts(value: Any) -> list[Any]:
     Raise :exc:`TypeError` naming what a value cannot have in it.
     """
     head, arrays = _pack(value)
+    if not arrays:
+        end = _PADDING[-len(head) % _ALIGNED]
+        return [b"".join((_ALONE.pack(2, 1, len(head)), _NO_SHAPES, head, end))]
     shapes = msgpack.packb([[_describe(array.dtype), array.shape] for array in arrays])
     buffers = [shapes, head, *map(_bytes_of, arrays)]
     lengths = [len(buffer) for buffer in buffers]
@@ -178,11 +222,15 @@ def from_bytes(data: bytes | bytearray | memoryview) -> Any:
 
     Raise :exc:`FormatError` when it is not what `to_bytes` writes.
     """
-    with _reading():
+    try:
+        if len(data) > _ALONE_BEGIN and _ALONE.unpack_from(data)[:2] == (2, 1):
+            return _unpack(_only_head(memoryview(data)), ())
         shapes, head, *buffers = _split(memoryview(data))
         described = msgpack.unpackb(shapes)
         pairs = zip(described, buffers, strict=True)
         return _unpack(head, [_view(dtype, shape, part) for (dtype, shape), part in pairs])
+    except Exception as error:  # of msgpack, numpy, or the constructor of a record
+        raise _not_ours(error) from None
 
 
 def save(value: Any, path: Path) -> None:
@@ -209,9 +257,23 @@ def _reading(where: str = "") -> Iterator[None]:
     """Raise :exc:`FormatError` in place of whatever reading damaged bytes led to."""
     try:
         yield
-    except Exception as error:  # of msgpack, numpy, or the constructor of a record
-        kind = "" if isinstance(error, FormatError) else f"{type(error).__name__}: "
-        raise FormatError(f"{where}not a value that joinsim wrote: {kind}{error}") from None
+    except Exception as error:
+        raise _not_ours(error, where) from None
+
+
+def _not_ours(error: Exception, where: str = "") -> FormatError:
+    kind = "" if isinstance(error, FormatError) else f"{type(error).__name__}: "
+    return FormatError(f"{where}not a value that joinsim wrote: {kind}{error}")
+
+
+def _only_head(data: memoryview) -> memoryview:
+    """Return the head of a value without arrays."""
+    length = _ALONE.unpack_from(data)[2]
+    if _ALONE_BEGIN + length + -length % _ALIGNED != len(data):
+        raise FormatError(f"a head of {length} bytes in {len(data)}")
+    if data[_ALIGNED] != _NO_SHAPES[_ALIGNED - _ALONE.size]:
+        raise FormatError("a value without arrays has shapes")
+    return data[_ALONE_BEGIN : _ALONE_BEGIN + length]
 
 
 def _split(data: memoryview) -> list[memoryview]:

@@ -113,6 +113,7 @@ class WholeTable:
         from pyarrow.parquet import ParquetWriter
 
         self._path, self._unfinished, self._open = path, _unfinished(path), False
+        self._finished = False
         try:
             with writing(path):
                 self._writer = ParquetWriter(self._unfinished, schema, **options)
@@ -133,16 +134,26 @@ class WholeTable:
         finally:
             self.discard()
 
-    def write(self, table: pa.Table) -> None:
+    def write(self, table: pa.Table, row_group_rows: int | None = None) -> None:
         """Append *table* as a row group or several. Raise as `whole_file` does."""
         with writing(self._path):
-            self._writer.write_table(table)
+            self._writer.write_table(table, row_group_rows)
+
+    def finish(self) -> None:
+        """Hand all that was written to the system, whose disk may take longer; the file is whole.
+
+        It appears when it is closed. Raise as `whole_file` does.
+        """
+        if not self._finished:
+            with writing(self._path):
+                self._writer.close()
+            self._finished = True
 
     def close(self) -> None:
         """Let the file appear, unless it has already. Raise as `whole_file` does."""
         if self._open:
+            self.finish()
             with writing(self._path):
-                self._writer.close()
                 _publish(self._unfinished, self._path)
             self._open = False
 

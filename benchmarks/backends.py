@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from actors.hosting.ray_cluster import ray_cluster
+from actors.result_files import ResultWriter
 from benchmarks.measure import Result, report
 from scenarios import run as running
 from scenarios import scenario_files
 from scenarios.plan import Plan, make_plan
-from scenarios.results import ResultWriter
 from scenarios.run import Report, execute
 
 _REPEATS = 5

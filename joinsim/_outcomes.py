@@ -12,10 +12,10 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from actors.result_files import late_path, pairs_path, summary_path
 from scenarios.formatting import VERDICT_WORDS
 from scenarios.report.result_tables import reproduction_table
 from scenarios.report.summary import summary_html, summary_text
-from scenarios.results import late_path, pairs_path, summary_path
 from scenarios.run import Report
 from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
@@ -87,7 +87,7 @@ class Run:
         :exc:`ConfigError` where the run only counted them.
         """
         path = pairs_path(self.directory)
-        if not path.is_file():
+        if not path.exists():
             raise ConfigError("this run counted its pairs: run it with pairs=True to list them")
         return pq.read_table(path)
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import networkx as nx
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from actors.source import LINGER_NS
 from netsim.kernel import INBOX_MESSAGES
 from netsim.network import (
     PRESETS,
@@ -147,8 +148,11 @@ class FeedingConfig(Section):
 
     Attributes
     ----------
-    batch_rows, rate_tps
-        Tuples a message, and tuples per virtual second (None: as fast as they are taken).
+    batch_rows, linger
+        Tuples a message; None: those that gather until the first has waited for *linger*, or more
+        while receivers are behind (see `actors.source.Feeding`).
+    rate_tps
+        Tuples per virtual second; None: as fast as they are taken.
     disorder, bounded
         Event time by which tuples arrive late, seeded: the longest delay, uniform; or if not
         *bounded* the mean delay, exponential. For interval joins, and windows of time in a system
@@ -160,7 +164,8 @@ class FeedingConfig(Section):
         streams do, which must be asked for.
     """
 
-    batch_rows: Count = 500
+    batch_rows: Count | None = None
+    linger: Nanoseconds = Field(default=LINGER_NS, ge=0)
     rate_tps: Count | None = None
     disorder: Nanoseconds = Field(default=0, ge=0)
     bounded: bool = True

@@ -16,6 +16,7 @@ from scenarios.config import RunConfig
 from scenarios.measures import Parts, record
 from scenarios.plan import Plan
 from scenarios.run import execute
+from scenarios.run_directory import remove
 from scenarios.run_json import write_run_json
 from scenarios.streams import dictionary_names, prepare_streams
 from spark_bridge.prepared import PreparedStream
@@ -78,7 +79,7 @@ def run_one_of_many(
     """
     directory.mkdir(parents=True, exist_ok=True)
     try:
-        report = execute(plan, directory)
+        report = execute(plan, directory, undisturbed=True)  # studies compare processor times
         write_run_json(report, replay)
         result = Result(
             config=plan.config,
@@ -95,5 +96,5 @@ def run_one_of_many(
     if not keep:
         for pattern in BULKY:
             for path in directory.glob(pattern):
-                path.unlink()
+                remove(path)
     return result

@@ -52,11 +52,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from actors.result_files import summary_path
 from actors.source import NS_PER_S
 from scenarios.config import build_network
 from scenarios.planning.planner import measured_cost
 from scenarios.report.run_analysis import split_by_stream
-from scenarios.results import summary_path
 from scenarios.run import Report
 from scenarios.run_json import summary
 

@@ -199,6 +199,7 @@ def _feeding(config: RunConfig) -> Feeding:
     disorder = Disorder(delay_ns=feeding.disorder, bounded=feeding.bounded, seed=config.seed)
     return Feeding(
         batch_rows=feeding.batch_rows,
+        linger_ns=feeding.linger,
         rate_tps=feeding.rate_tps,
         disorder=disorder if feeding.disorder else None,
         watermark_lag_ns=feeding.watermark_lag,

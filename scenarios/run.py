@@ -7,7 +7,7 @@ process; without a rehearsal the first messages of a run would pay for that, in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from actors.hosting.inline import InlineHost
+from actors.hosting.live.parts import Destination, Piece, put_together, receive_piece
 from actors.hosting.live.post import Count, Measured
 from actors.hosting.live.run import LiveRun
 from actors.hosting.process_host import ProcessHost, peak_bytes
 from actors.hosting.processes import EACH, label_processes
 from actors.protocol import Host
+from actors.result_files import ResultWriter
 from actors.source import Feeding
 from joins.queries.windows import WindowClause
 from netsim.cost import load_profile, operator_profiles
@@ -29,9 +31,10 @@ from netsim.outcome import Outcome, Progress
 from netsim.trace import Trace, pack_row, trace_names
 from scenarios.config import build_network
 from scenarios.plan import Plan
-from scenarios.results import Histogram, ResultWriter
+from scenarios.results import Histogram
 from scenarios.verdict import Verdict, judge
 from scenarios.verdict.approximation import Approximated, approximated
+from scenarios.verdict.expectation import WORTH_A_THREAD, Expectation
 from scenarios.wall_clock import WallClock
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job, Topology
@@ -206,11 +209,14 @@ def run_live(
         clock.lap("start")
         processes.everywhere(rehearse, *plan.rehearsal)
         clock.lap("compile")
-        run = prepare_live(plan, graph, processes, homes)
+        destination = Destination.make(
+            directory, streams=plan.query.streams, actors=graph, pairs=pairs
+        )
+        run = prepare_live(plan, graph, processes, homes, destination)
         clock.lap("start")
         measured = run.run(_telling(on_run))
         clock.lap("run")
-        _write_down(run, graph, directory, streams=plan.query.streams, pairs=pairs)
+        _write_down(run, graph, directory, destination)
         clock.lap("write")
     clock.lap("start")
     return Simulated(
@@ -222,11 +228,15 @@ def run_live(
 
 
 def prepare_live(
-    plan: Plan, graph: ActorGraph, processes: RayProcesses, homes: Mapping[str, int]
+    plan: Plan,
+    graph: ActorGraph,
+    processes: RayProcesses,
+    homes: Mapping[str, int],
+    destination: Destination | None = None,
 ) -> LiveRun:
     """Return a live run of *graph*, made from *plan*, in *processes* that have been rehearsed.
 
-    *homes* is actor name to process.
+    *homes* is actor name to process; results are written to the *destination*, if there is one.
     """
     names = trace_names(graph.wiring)
     return LiveRun(
@@ -237,6 +247,7 @@ def prepare_live(
         homes=homes,
         room=plan.config.network.inbox_messages,
         codes={name: code for code, name in enumerate(names) if code >= len(graph)},
+        destination=destination,
     )
 
 
@@ -249,22 +260,18 @@ def _telling(on_run: OnRun | None) -> Callable[[Count], None]:
     return on_count
 
 
-def _write_down(
-    run: LiveRun, graph: ActorGraph, directory: Path, *, streams: tuple[str, ...], pairs: bool
-) -> None:
-    """Fetch what the processes wrote down: results, and the trace process by process."""
-    with (
-        Trace(trace_names(graph.wiring), directory / "trace.parquet") as trace,
-        ResultWriter(directory, streams=streams, actors=graph, pairs=pairs) as results,
-    ):
+def _write_down(run: LiveRun, graph: ActorGraph, directory: Path, destination: Destination) -> None:
+    """Fetch what the processes wrote down: the trace process by process, and files of results."""
+    with Trace(trace_names(graph.wiring), directory / "trace.parquet") as trace:
         for entry in run.entries():
             if isinstance(entry, np.ndarray):
                 for row in entry.tolist():
                     trace.record(pack_row(*row))
                 trace.flush_if_full()
-            else:
-                results.collect(entry)
+            elif isinstance(entry, Piece):
+                receive_piece(entry, destination)
         trace.close()
+    put_together(destination)
 
 
 def _outcome(measured: Measured) -> Outcome:
@@ -308,21 +315,41 @@ def execute(
     on_judge: Callable[[], None] | None = None,
     rehearsal: bool = True,
     clock: WallClock | None = None,
+    undisturbed: bool = False,
 ) -> Report:
     """Run *plan* into *directory* and judge it, by default after a `rehearse`.
 
     *clock* measures the parts of it; by default one that begins now.
 
-    Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
+
+    In virtual time the oracle works beside the run, unless that is to be *undisturbed*, for its
+    real seconds to be compared with others'. Raise whatever an actor raised, as
+    :exc:`actors.protocol.ActorError`.
     """
     clock = clock or WallClock()
     if rehearsal:
         rehearse(*plan.rehearsal)
     clock.lap("compile")
-    carry_out = run_live if plan.config.clock == "live" else simulate
-    simulated = carry_out(plan, directory, pairs=plan.config.pairs, on_run=on_run, clock=clock)
-    if on_judge:
-        on_judge()
+    live = plan.config.clock == "live"
+    with ExitStack() as open_:
+        ahead = None
+        tuples = sum(file.tuples for file in plan.files)
+        if not (live or undisturbed) and tuples >= WORTH_A_THREAD:
+            ahead = open_.enter_context(Expectation(plan.query, plan.files))
+        carry_out = run_live if live else simulate
+        simulated = carry_out(plan, directory, pairs=plan.config.pairs, on_run=on_run, clock=clock)
+        if on_judge:
+            on_judge()
+        return _judged(plan, directory, simulated, ahead, clock)
+
+
+def _judged(
+    plan: Plan,
+    directory: Path,
+    simulated: Simulated,
+    ahead: Expectation | None,
+    clock: WallClock,
+) -> Report:
     verdict, latencies = judge(
         query=plan.query,
         text=plan.config.query,
@@ -334,6 +361,7 @@ def execute(
         claims_exact=plan.topology.claims_exact(plan.parameters),
         listed=plan.config.pairs,
         pairs_directory=lambda: _with_pairs(plan, directory),
+        ahead=ahead,
     )
     approximation = plan.topology.approximation(plan.query, plan.parameters)
     figures = None

@@ -25,7 +25,7 @@ POINTS = "points"
 _REPLACED = (
     "run.json", "report.html", "results.parquet", "compare.json", "compare.html", "compare.png",
     "study.json", "study.html", "study.png", "failure.txt",
-    "trace.parquet", "probes-*.parquet", "late.parquet", "collectors.parquet",
+    "trace.parquet", "probes-*.parquet", "late.parquet", "collectors.parquet", ".parts",
 )  # fmt: skip
 
 
@@ -130,10 +130,18 @@ def _clear(directory: Path) -> None:
     """Take away what an earlier run left that this one might not replace."""
     for pattern in _REPLACED:
         for path in directory.glob(pattern):
-            path.unlink()
+            remove(path)
     remove_unfinished(directory)
     if (directory / POINTS).is_dir():
         shutil.rmtree(directory / POINTS)
+
+
+def remove(path: Path) -> None:
+    """Delete a file, or a folder of parts of one."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def _link_latest(directory: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from scenarios.results import COLLECTORS_SCHEMA, collectors_path
+from actors.result_files import COLLECTORS_SCHEMA, collectors_path
 from scenarios.run import Report
 from scenarios.run_directory import write_json
 from scenarios.verdict.approximation import Approximated

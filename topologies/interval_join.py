@@ -33,7 +33,7 @@ BatchRows = Annotated[int, Interval(ge=1, le=1_000_000)]
 Threshold = Annotated[float, Interval(ge=1, le=1000)]
 
 _WHOLE_TURN = 1_000_000
-"""Tuples of a batch of Scale-OIJ: emitters write what their source brings into memory as it is."""
+"""More tuples than a message of a source has: emitters pass on together what came together."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -85,17 +85,19 @@ class BatchingParameters(OijParameters):
     ----------
     batch_rows
         Tuples that an emitter sends in one message at the most; the paper's experiments take 32.
+        None: all that one message of its source has for a group, as tuples have gathered there.
     linger_turns
         For how many of its source's messages an emitter lets a tuple wait for its batch to fill.
     """
 
-    batch_rows: BatchRows = 32
-    linger_turns: Turns = 2
+    batch_rows: BatchRows | None = None
+    linger_turns: Turns = 0
 
     @property
     def batching(self) -> dict[str, int]:
         """How emitters gather tuples in batches."""
-        return {"batch_rows": self.batch_rows, "linger_turns": self.linger_turns}
+        rows = _WHOLE_TURN if self.batch_rows is None else self.batch_rows
+        return {"batch_rows": rows, "linger_turns": self.linger_turns}
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -422,12 +424,12 @@ class SplitOijParameters:
     fanout
         Most branches of a node in the two trees.
     batch_rows
-        Tuples of one message at the most.
+        Tuples of one message at the most; None: all that become due at a time.
     """
 
     replicas: Pes = 4
     fanout: Fanout = 2
-    batch_rows: BatchRows = 32
+    batch_rows: BatchRows | None = None
 
 
 class SplitOij(IntervalJoinTopology[SplitOijParameters]):
@@ -463,7 +465,7 @@ class SplitOij(IntervalJoinTopology[SplitOijParameters]):
             **job.join,
             sources=sources,
             replicas=p.replicas,
-            batch_rows=p.batch_rows,
+            batch_rows=p.batch_rows or _WHOLE_TURN,
         )
         replicas = add_replicas(graph, job, p.replicas, channels=1, collector="naive")
         for source in sources:

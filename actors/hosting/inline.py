@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -14,6 +16,47 @@ from actors.state import from_bytes, to_bytes
 from joins.errors import JoinsimError
 from joins.state import array_bytes
 from joins.work import NO_WORK, Step, Work
+
+
+class _LeftOut(NamedTuple):
+    """Threads whose processor time is no actor's.
+
+    Attributes
+    ----------
+    clocks
+        Of those that live.
+    ended_s
+        What the others have used.
+    """
+
+    clocks: tuple[int, ...] = ()
+    ended_s: float = 0.0
+
+
+_left_out = _LeftOut()
+
+
+@contextmanager
+def thread_left_out() -> Iterator[None]:
+    """Do not count as actors' what the calling thread does in a block, with which it ends."""
+    global _left_out
+    mine = time.pthread_getcpuclockid(threading.get_ident())
+    _left_out = _left_out._replace(clocks=(*_left_out.clocks, mine))
+    try:
+        yield
+    finally:
+        clocks = tuple(clock for clock in _left_out.clocks if clock != mine)
+        _left_out = _LeftOut(clocks, _left_out.ended_s + time.thread_time())
+
+
+def _processor_time() -> float:
+    """Return the processor time of this process, without that of threads that are left out."""
+    while True:
+        clocks, ended_s = _left_out
+        try:
+            return time.process_time() - ended_s - sum(map(time.clock_gettime, clocks))
+        except OSError:  # one has ended just now
+            pass
 
 
 class RecordingContext:
@@ -91,7 +134,7 @@ class Cell(RecordingContext):
         """
         self.now = now
         self._reply = reply = Reply(NO_WORK, [], [], [])  # faster than the defaults
-        start = time.process_time()
+        start = _processor_time()
         try:
             self.actor.receive(Message(sender, port, payload), self)
         except JoinsimError:  # about the data, say: no fault of the actor's
@@ -101,7 +144,7 @@ class Cell(RecordingContext):
                 f"{self.name} failed on a message from {sender} on port {port!r} at "
                 f"{now / 1e6:.3f} ms: {type(error).__name__}: {error}"
             ) from error
-        self.seconds += time.process_time() - start
+        self.seconds += _processor_time() - start
         return reply
 
 

@@ -146,6 +146,10 @@ class StreamSource(Source):
         self._stream, self._replica, self._replicas = stream, replica, replicas
         self._latest: int | None = None
 
+    def _rows(self, now: int) -> int:
+        # All sources are to take the same runs: how far behind this one is must not matter.
+        return self._feeding.rows_of(self._messages, self._most)
+
     def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> Share:
         batch, seq = arrivals.parts[self._stream], arrivals.seq[self._stream]
         if self._replicas > 1:

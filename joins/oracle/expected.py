@@ -11,14 +11,16 @@ the probe tuples in its interval, wherever they are in the arrival order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
+from joins.hashing import mix
+from joins.machine.compiling import kernel
 from joins.matches import Matches
-from joins.oracle.match import Visible, match_ranges
+from joins.oracle.match import Visible, available_cores, match_ranges
 from joins.oracle.multiway import expected_of_multiway
 from joins.queries.interval import Interval
 from joins.queries.query import JoinQuery
@@ -33,6 +35,7 @@ def expected(
     *,
     late: Sequence[np.ndarray] = (),
     enumerate_ids: bool = False,
+    threads: Callable[[], int] = available_cores,
 ) -> Iterator[Matches]:
     """Yield the matches of every tuple that probes: of each stream its tuples in their order.
 
@@ -52,12 +55,15 @@ def expected(
         are none. A window that counts tuples has none.
     enumerate_ids
         Whether to list match ids, ascending within a row.
+    threads
+        Returns how many of them may compare tuples, again and again; by default as many as there
+        are cores.
     """
     if query.interval:
-        return _expected_of_interval(query, schemas, arrivals, late, enumerate_ids)
+        return _expected_of_interval(query, schemas, arrivals, late, enumerate_ids, threads)
     if len(query.streams) > 2:
         return expected_of_multiway(query, schemas, arrivals, enumerate_ids)
-    return _expected_of_windows(query, schemas, arrivals, late, enumerate_ids)
+    return _expected_of_windows(query, schemas, arrivals, late, enumerate_ids, threads)
 
 
 def _expected_of_windows(
@@ -66,6 +72,7 @@ def _expected_of_windows(
     arrivals: Iterable[Arrivals],
     late: Sequence[np.ndarray],
     enumerate_ids: bool,
+    threads: Callable[[], int],
 ) -> Iterator[Matches]:
     visible = Visible(query, schemas)
     for chunk in arrivals:
@@ -80,8 +87,9 @@ def _expected_of_windows(
             if late:
                 last = np.where(np.isin(probes.id, late[probing]), first, last)
             yield from match_ranges(
-                query, probing, probes, visible.batches[stored], first, last, enumerate_ids
-            )
+                query, probing, probes, visible.batches[stored], first, last, enumerate_ids,
+                threads(),
+            )  # fmt: skip
         visible.drop_unseen(chunk)
 
 
@@ -91,6 +99,7 @@ def _expected_of_interval(
     arrivals: Iterable[Arrivals],
     late: Sequence[np.ndarray],
     enumerate_ids: bool,
+    threads: Callable[[], int],
 ) -> Iterator[Matches]:
     """Yield the matches of the base stream's tuples, in their order.
 
@@ -105,12 +114,13 @@ def _expected_of_interval(
         around = Batch.concat([around, chunk.parts[probe]])
         reached = max(int(part.ts[-1]) for part in chunk.parts if len(part))
         ready = int(waiting.ts.searchsorted(_bounded(reached - interval.upper_ns)))
-        yield from _match(query, interval, waiting.slice(0, ready), around, late, enumerate_ids)
+        probes = waiting.slice(0, ready)
+        yield from _match(query, interval, probes, around, late, enumerate_ids, threads())
         waiting = waiting.slice(ready, len(waiting))
         oldest = int(waiting.ts[0]) if len(waiting) else reached
         needed = int(around.ts.searchsorted(_bounded(oldest + interval.lower_ns)))
         around = around.slice(needed, len(around))
-    yield from _match(query, interval, waiting, around, late, enumerate_ids)
+    yield from _match(query, interval, waiting, around, late, enumerate_ids, threads())
 
 
 def _match(
@@ -120,6 +130,7 @@ def _match(
     around: Batch,
     late: Sequence[np.ndarray],
     enumerate_ids: bool,
+    threads: int,
 ) -> Iterator[Matches]:
     """Sort both sides by key and time, compare neighbours, and put the answers back in order."""
     if not len(probes):
@@ -128,15 +139,51 @@ def _match(
     if late:
         around = around.take(np.flatnonzero(~np.isin(around.id, late[1 - base])))
     base_key, probe_key = _keys(query, base, probes), _keys(query, 1 - base, around)
-    order, stored_order = np.lexsort((probes.ts, base_key)), np.lexsort((around.ts, probe_key))
-    sorted_probes, stored = probes.take(order), around.take(stored_order)
-    first, last = _ranges(
-        interval, sorted_probes.ts, base_key[order], stored.ts, probe_key[stored_order]
+    common = np.result_type(base_key, probe_key)
+    base_key, probe_key = base_key.astype(common), probe_key.astype(common)
+    # Event times ascend already.
+    order, stored_order = (np.argsort(keys, kind="stable") for keys in (base_key, probe_key))
+    first, last = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+    least, too_new = _moved(probes.ts[order], interval.lower_ns)
+    most, too_old = _moved(probes.ts[order], interval.upper_ns)
+    _find_rows(
+        base_key[order], least, most, probe_key[stored_order], around.ts[stored_order], first, last
     )
+    if interval.lower_ns > 0:  # then nothing can be as new as that
+        last = np.where(too_new, first, last)
+    if interval.upper_ns < 0:
+        last = np.where(too_old, first, last)
     if late:
-        last = np.where(np.isin(sorted_probes.id, late[base]), first, last)
-    parts = list(match_ranges(query, base, sorted_probes, stored, first, last, enumerate_ids))
+        last = np.where(np.isin(probes.id[order], late[base]), first, last)
+    if len(query.predicates) == (query.key is not None) and not enumerate_ids:
+        yield _sums_of_rows(base, probes.id, order, around.id[stored_order], first, last)
+        return
+    parts = list(
+        match_ranges(
+            query, base, probes.take(order), around.take(stored_order), first, last, enumerate_ids,
+            threads,
+        )
+    )  # fmt: skip
     yield _in_order(parts, np.argsort(order), probes.id, enumerate_ids)
+
+
+def _sums_of_rows(
+    stream: int,
+    ids: np.ndarray,
+    order: np.ndarray,
+    stored_ids: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+) -> Matches:
+    """Return counts and fingerprints of the tuples *ids*, all of whose rows match.
+
+    Tuple ``ids[order[i]]`` has the rows *first* to *last* of *stored_ids*.
+    """
+    until = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mix(stored_ids), dtype=np.uint64)])
+    count, fingerprint = np.empty(len(ids), np.int64), np.empty(len(ids), np.uint64)
+    count[order] = last - first
+    fingerprint[order] = until[last] - until[first]
+    return Matches(stream=stream, probe_id=ids, count=count, fingerprint=fingerprint)
 
 
 def _keys(query: JoinQuery, stream: int, batch: Batch) -> np.ndarray:
@@ -148,26 +195,40 @@ def _keys(query: JoinQuery, stream: int, batch: Batch) -> np.ndarray:
     return batch.fields[field.name]
 
 
-def _ranges(
-    interval: Interval, ts: np.ndarray, keys: np.ndarray, stored_ts: np.ndarray, stored: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of *stored* with each key and a time in its interval, key by key."""
-    first, last = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
-    values, begins = np.unique(keys, return_index=True)
-    for value, begin, end in zip(values, begins, [*begins[1:], len(keys)], strict=True):
-        left, right = np.searchsorted(stored, value), np.searchsorted(stored, value, "right")
-        mine = stored_ts[left:right]
-        mine_ts = ts[begin:end]
-        first[begin:end] = left + mine.searchsorted(_moved(mine_ts, interval.lower_ns), "left")
-        last[begin:end] = left + mine.searchsorted(_moved(mine_ts, interval.upper_ns), "right")
-    return first, np.maximum(first, last)
+def _moved(ts: np.ndarray, by: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return *ts* + *by*, the nearest int64 where that is none, and a mask of where it is not."""
+    least, most = _INT64.min - min(by, 0), _INT64.max - max(by, 0)
+    fits = (ts >= least) & (ts <= most)
+    moved = np.full(len(ts), _INT64.max if by > 0 else _INT64.min)
+    if fits.any():
+        moved[fits] = ts[fits] + by
+    return moved, ~fits
 
 
-def _moved(ts: np.ndarray, by: int) -> np.ndarray:
-    """Return *ts* + *by*, as Python's integers where a sum is no int64."""
-    if int(ts.min()) + by < _INT64.min or int(ts.max()) + by > _INT64.max:
-        return ts.astype(object) + by
-    return ts + by
+@kernel
+def _find_rows(
+    keys: np.ndarray,
+    least: np.ndarray,
+    most: np.ndarray,
+    stored: np.ndarray,
+    stored_ts: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+) -> None:
+    """Find for each tuple the stored rows of its key with a time from *least* to *most*.
+
+    Both sides are sorted by key, then time.
+    """
+    begin = end = 0
+    for i in range(len(keys)):
+        while begin < len(stored) and (
+            stored[begin] < keys[i] or (stored[begin] == keys[i] and stored_ts[begin] < least[i])
+        ):
+            begin += 1
+        end = max(begin, end)
+        while end < len(stored) and stored[end] == keys[i] and stored_ts[end] <= most[i]:
+            end += 1
+        first[i], last[i] = begin, end
 
 
 def _bounded(ts: int) -> int:

@@ -8,8 +8,10 @@ them.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
+from typing import Literal
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from joins.matches import Matches
 from joins.queries.conditions import Band, Field
 from joins.queries.query import JoinQuery, Predicate
 from joins.queries.windows import Window
+from joins.threads import side_by_side
 
 _ROWS_AT_ONCE = 256
 _CELLS_AT_ONCE = 1 << 24
@@ -41,6 +44,11 @@ _COMPARE: dict[str, Callable[..., np.ndarray]] = {
     "=": np.equal,
     "!=": np.not_equal,
 }
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def evaluate(predicate: Predicate, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -79,6 +87,7 @@ def match_ranges(
     first: np.ndarray,
     last: np.ndarray,
     enumerate_ids: bool,
+    threads: int = 1,
 ) -> Iterator[Matches]:
     """Compare every probe with the rows *first* to *last* (exclusive) of *stored*, some at a time.
 
@@ -90,6 +99,8 @@ def match_ranges(
         int64, a row of *stored* per probe.
     enumerate_ids
         Whether to list match ids, in the order of *stored* within a row.
+    threads
+        How many may compare.
     """
 
     def check(matched: np.ndarray, probe: np.ndarray, match: np.ndarray) -> None:
@@ -105,6 +116,11 @@ def match_ranges(
         clear_unsatisfied(matched, query.predicates, value)
 
     seen = (first, last)
+    places = None if enumerate_ids else _places(query, probing, probes, stored)
+    if places is not None:
+        count, fingerprint = _count_below(places, seen, mix(stored.id), threads)
+        yield Matches(stream=probing, probe_id=probes.id, count=count, fingerprint=fingerprint)
+        return
     near = _near(query, probing, probes, stored)
     if near is None or _WORTH_IT * int((near[2] - near[1]).sum()) > int((last - first).sum()):
         parts = _compare_all(seen, mix(stored.id), check, enumerate_ids)
@@ -147,6 +163,88 @@ def _compare_all(
         _sum(matched, hashes[left:right], count, fingerprint)
         listed = left + np.nonzero(matched)[1] if enumerate_ids else rows[:0]
         yield rows, count, fingerprint, listed
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_MOST_PLACES = 2
+_SLICES = 8
+"""Parts of the probes that each thread compares: so that all threads end at the same time."""
+
+_Places = list[tuple[np.ndarray, np.ndarray]]
+"""For each predicate a place of every stored tuple, and of every probe: a pair satisfies it if the
+stored tuple's is less. int64."""
+
+
+def _places(query: JoinQuery, probing: int, probes: Batch, stored: Batch) -> _Places | None:
+    """Return places on a line for one or two predicates of order; None for others, and for NaN.
+
+    Stored tuples have the place of their value among all, in descending order for ``>`` and ``>=``;
+    a probe that of the first value that does not satisfy the predicate with its own.
+    """
+    predicates = query.predicates
+    if not 0 < len(predicates) <= _MOST_PLACES:
+        return None
+    places: _Places = []
+    for predicate in predicates:
+        symbol = predicate.operator.symbol
+        if isinstance(predicate.operator, Band) or symbol not in _MIRRORED:
+            return None
+        if is_probed_with(predicate.left, query, probing):
+            symbol = _MIRRORED[symbol]
+        names = {is_probed_with(field, query, probing): field.name for field in predicate.fields}
+        values, probed = stored.fields[names[False]], probes.fields[names[True]]
+        common = np.result_type(values, probed)
+        if common.kind == "f" and (np.isnan(values).any() or np.isnan(probed).any()):
+            return None  # they are nowhere on a line
+        known, place = np.unique(values.astype(common), return_inverse=True)
+        side: Literal["left", "right"] = "left" if symbol in ("<", ">=") else "right"
+        bound = known.searchsorted(probed.astype(common), side)
+        places.append((place, bound) if symbol in ("<", "<=") else (-place, 1 - bound))
+    return places
+
+
+def _count_below(
+    places: _Places, seen: tuple[np.ndarray, np.ndarray], hashes: np.ndarray, threads: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compare every probe with all stored tuples that it sees; return counts and fingerprints."""
+    first, last = seen
+    count, fingerprint = np.zeros(len(first), np.int64), np.zeros(len(first), np.uint64)
+    one, other = places[0], places[-1]
+
+    def compare(rows: slice) -> None:
+        _sum_below(
+            one[0], one[1][rows], other[0], other[1][rows],
+            first[rows], last[rows], hashes, count[rows], fingerprint[rows],
+        )  # fmt: skip
+
+    step = max(1, -(-len(first) // (_SLICES * threads)))
+    side_by_side(compare, [slice(i, i + step) for i in range(0, len(first), step)], threads)
+    return count, fingerprint
+
+
+@allocating
+def _sum_below(
+    places: np.ndarray,
+    bounds: np.ndarray,
+    other_places: np.ndarray,
+    other_bounds: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    hashes: np.ndarray,
+    count: np.ndarray,
+    fingerprint: np.ndarray,
+) -> None:
+    """Add up, for every probe, the stored tuples whose places are both below its bounds."""
+    for i in range(len(first)):
+        bound, other_bound = bounds[i], other_bounds[i]
+        matches = 0
+        total = np.uint64(0)
+        for j in range(first[i], last[i]):
+            matched = int((places[j] < bound) & (other_places[j] < other_bound))
+            matches += matched
+            total += hashes[j] & np.uint64(-matched)
+        count[i] = matches
+        fingerprint[i] = total
 
 
 def _near(

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 
 from actors.hosting.processes import RayUnavailableError
 from actors.protocol import ActorError
+from actors.result_files import part_files, summary_path
 from scenarios.engines.engine import Engine, Measured
 from scenarios.engines.processes import alone
 from scenarios.plan import Plan
-from scenarios.results import summary_path
 from scenarios.run import execute
 from scenarios.run_json import latency_ms
 from spark_bridge.errors import EngineFailed
@@ -54,14 +54,15 @@ class Ray(Engine):
 def _run(plan: Plan, directory: Path, settings: dict[str, Any]) -> Measured:
     plan = replace(plan, config=plan.config.model_copy(update=settings))
     try:
-        report = execute(plan, directory)
+        report = execute(plan, directory, undisturbed=True)
     except (ActorError, RayUnavailableError) as error:
         raise EngineFailed(str(error)) from error
     totals = Totals()
     for stream in range(len(plan.query.streams)):
-        file = pq.ParquetFile(summary_path(directory, stream))
-        for group in file.iter_batches(columns=["probe_id", "count", "fingerprint"]):
-            totals += Totals.of_counts(*(column.to_numpy() for column in group.columns))
+        for part in part_files(summary_path(directory, stream)):
+            file = pq.ParquetFile(part)
+            for group in file.iter_batches(columns=["probe_id", "count", "fingerprint"]):
+                totals += Totals.of_counts(*(column.to_numpy() for column in group.columns))
     parts = report.clock.parts
     return Measured(
         totals=totals,

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.feed import Feed, StreamData
+from actors.result_files import summary_path
 from actors.source import NS_PER_S
-from scenarios.results import Histogram, RangeReader, read_summary, summary_path
+from scenarios.results import Histogram, Summaries
 
 BINS_MAX = 60
 """Time bins over a run: as many as can be distinguished across the width of a page."""
@@ -215,19 +216,19 @@ def analyse_results(directory: Path, bins: TimeBins, born: Sequence[np.ndarray])
     )
     for stream, numbers in enumerate(born):
         path = summary_path(directory, stream)
-        if not path.is_file():
+        if not path.exists():
             continue
-        reader = RangeReader(path, ["probe_id", "count", "fingerprint", "latency_ns"])
         total = int(numbers[-1])
+        summaries = Summaries(path, total)
         for first in range(0, total, _READ_ROWS):
-            tuples = read_summary(reader, first, min(total, first + _READ_ROWS))
-            reported = np.flatnonzero(tuples.latency_ns >= 0)
-            latency_ns = tuples.latency_ns[reported]
+            tuples = summaries.take(min(total, first + _READ_ROWS))
+            reported = np.flatnonzero(tuples.latest >= 0)
+            latency_ns = tuples.latest[reported]
             # The half keeps a tuple clear of the edges, where bins without births would be a step.
             born_ns = np.interp(first + reported + 0.5, numbers, bins.edges_ns)
             bin_ = bins.of(born_ns.astype(np.int64) + latency_ns)
             np.add.at(figures.answered, bin_, 1)
-            np.add.at(figures.matches, bin_, tuples.count[reported])
+            np.add.at(figures.matches, bin_, tuples.pairs[reported])
             for place in np.unique(bin_):
                 figures.latencies[place].add(latency_ns[bin_ == place])
     return figures

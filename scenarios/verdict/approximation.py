@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from actors.feed import StreamData
+from actors.result_files import summary_path
 from actors.source import NS_PER_S
 from joins.semijoins.value_sample import TupleSample
 from netsim.outcome import Outcome
-from scenarios.results import summary_path
 from scenarios.verdict.verdict import Check, Verdict
 from topologies.topology import Approximation
 

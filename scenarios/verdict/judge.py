@@ -10,6 +10,7 @@ from actors.source import Feeding
 from joins.queries.query import JoinQuery
 from netsim.outcome import Outcome
 from scenarios.results import Histogram
+from scenarios.verdict.expectation import Expectation
 from scenarios.verdict.lateness import check_lateness
 from scenarios.verdict.oracle_check import Comparison, compare
 from scenarios.verdict.second_reading import check_reading
@@ -29,13 +30,14 @@ def judge(
     claims_exact: bool,
     listed: bool,
     pairs_directory: Callable[[], Path],
+    ahead: Expectation | None = None,
 ) -> tuple[Verdict, Histogram]:
     """Return the verdict on the run in *directory*, and the latencies of its tuples in ns.
 
     *query* is what was run, *text* what a person wrote, with the names that are *bound* to values.
     A topology that claims exactness fails when a pair differs; one that does not is measured.
     *listed* is whether the run wrote its pairs; *pairs_directory* is called when pairs are needed
-    that it did not write.
+    that it did not write. *ahead* is what the oracle has begun to work out.
     """
     trace = directory / "trace.parquet"
     lateness = check_lateness(files, feeding, directory)
@@ -48,6 +50,7 @@ def judge(
         late=lateness.late,
         disorder=feeding.disorder,
         examples=OFFENDERS_NAMED,
+        ahead=ahead,
     )
     verdict = Verdict(
         claims_exact=claims_exact,

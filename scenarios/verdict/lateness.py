@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from actors.disorder import open_feed
 from actors.feed import StreamData
+from actors.result_files import late_path
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
-from scenarios.results import late_path
 from scenarios.verdict.verdict import Check
 
 _CHUNK_ROWS = 8_192

@@ -7,7 +7,7 @@ is on disk. A row of a tuple that does not exist is read too: what it claims is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -16,21 +16,13 @@ import numpy as np
 
 from actors.disorder import Disorder, open_feed
 from actors.feed import StreamData
-from joins import oracle
-from joins.arrivals import Arrivals
+from actors.result_files import id_columns, pairs_path, summary_path
 from joins.batch import Batch, Schema
+from joins.matches import Matches
 from joins.queries.query import JoinQuery
-from scenarios.results import (
-    Histogram,
-    RangeReader,
-    id_columns,
-    pairs_path,
-    read_summary,
-    summary_path,
-)
+from scenarios.results import Histogram, PairReader, Summaries
+from scenarios.verdict.expectation import CHUNK_ROWS, Expectation, expected_sums
 from scenarios.verdict.listed_pairs import ListedPairs, StrayPair
-
-_CHUNK_ROWS = 8_192
 
 
 @dataclass(kw_only=True)
@@ -86,6 +78,7 @@ def compare(
     late: tuple[np.ndarray, ...] = (),
     disorder: Disorder | None = None,
     examples: int,
+    ahead: Expectation | None = None,
 ) -> Comparison:
     """Compare the results in *directory* with the oracle's.
 
@@ -106,10 +99,16 @@ def compare(
         How the streams arrived.
     examples
         How many differing pairs to remember.
+    ahead
+        What the oracle has worked out already, of use where no tuple was late.
     """
     comparison = Comparison(listed=listed)
     late = late if query.interval or disorder else ()
-    differing, strays = _compare_sums(query, files, directory, late, comparison, examples)
+    if ahead is None or any(map(len, late)):
+        sums = expected_sums(query, files, late)
+    else:
+        sums = ahead.sums()
+    differing, strays = _compare_sums(query, files, directory, late, comparison, examples, sums)
     comparison.differing_tuples = sum(len(ids) for ids in differing)
     if comparison.differing_tuples:
         pairs = _compare_pairs(
@@ -124,12 +123,6 @@ def compare(
     return comparison
 
 
-def _chunks(files: tuple[StreamData, ...], disorder: Disorder | None = None) -> Iterator[Arrivals]:
-    feed = open_feed(files, disorder)
-    while (arrivals := feed.take(_CHUNK_ROWS)) is not None:
-        yield arrivals
-
-
 def _schemas(files: tuple[StreamData, ...]) -> tuple[Schema, ...]:
     return tuple(file.schema for file in files)
 
@@ -141,36 +134,32 @@ def _compare_sums(
     late: tuple[np.ndarray, ...],
     comparison: Comparison,
     examples: int,
+    sums: Iterable[Matches],
 ) -> tuple[list[np.ndarray], list[StrayPair]]:
     """Return per stream the tuples whose sums are not as expected, and pairs of no tuple at all."""
     probing = [file.tuples for file in files]
     if query.interval:
         probing[1 - query.reach.base] = 0
     readers = [
-        RangeReader(
-            summary_path(directory, stream), ["probe_id", "count", "fingerprint", "latency_ns"]
-        )
-        for stream in range(len(files))
+        Summaries(summary_path(directory, stream), tuples) for stream, tuples in enumerate(probing)
     ]
     listed = None
     if comparison.listed:
         listed = ListedPairs(pairs_path(directory), query.streams, probing, examples=examples)
     reported = 0
     differing: list[list[np.ndarray]] = [[] for _ in files]
-    for expected in oracle.expected(query, _schemas(files), _chunks(files), late=late):
+    for expected in sums:
         if not len(expected):
             continue
-        stream, first = expected.stream, int(expected.probe_id[0])
-        found = read_summary(readers[stream], first, first + len(expected))
-        count, fingerprint = found.count, found.fingerprint
-        comparison.stray_rows += found.stray_rows
-        comparison.invented += 0 if listed else found.stray_pairs
+        stream, stop = expected.stream, int(expected.probe_id[-1]) + 1
+        found = readers[stream].take(stop)
+        count, fingerprint = found.pairs, found.fingerprint
         comparison.expected += expected.total
-        reported += int(count.sum()) + found.stray_pairs
-        comparison.latencies.add(found.latency_ns[found.latency_ns >= 0])
+        reported += int(count.sum())
+        comparison.latencies.add(found.latest[found.latest >= 0])
         if listed:
-            count, fingerprint = listed.take(stream, first + len(expected))
-            unlike = (found.count != count) | (found.fingerprint != fingerprint)
+            count, fingerprint = listed.take(stream, stop)
+            unlike = (found.pairs != count) | (found.fingerprint != fingerprint)
             comparison.inconsistent += int(unlike.sum())
         if late and len(late[stream]):
             answered = expected.probe_id[count > 0]
@@ -178,11 +167,10 @@ def _compare_sums(
         unlike = (count != expected.count) | (fingerprint != expected.fingerprint)
         differing[stream].append(expected.probe_id[unlike])
     for reader in readers:
-        left = reader.take(None)
-        comparison.stray_rows += len(left)
-        claimed = int(np.abs(left["count"].to_numpy()).sum())
-        comparison.invented += 0 if listed else claimed
-        reported += claimed
+        reader.finish()
+        comparison.stray_rows += reader.sums.stray_rows
+        comparison.invented += 0 if listed else reader.sums.stray_pairs
+        reported += reader.sums.stray_pairs
     comparison.produced = reported
     if listed:
         listed.finish()
@@ -206,12 +194,10 @@ def _compare_pairs(
     found: list[tuple[str, int, int, tuple[int, ...]]] = []
     names = query.streams
     readers = [
-        RangeReader(pairs_path(directory), id_columns(names, stream), stream=stream)
+        PairReader(pairs_path(directory), id_columns(names, stream), stream=stream)
         for stream in range(len(files))
     ]
-    for expected in oracle.expected(
-        query, _schemas(files), _chunks(files), late=late, enumerate_ids=True
-    ):
+    for expected in expected_sums(query, files, late, enumerate_ids=True):
         if not len(expected):
             continue
         stream = expected.stream
@@ -221,7 +207,7 @@ def _compare_pairs(
             continue
         probe_id, match_id = expected.pairs()
         want = _pairs_of(probe_id, *np.atleast_2d(match_id.T), suspects=suspects)
-        have = _pairs_of(*(column.to_numpy() for column in produced.columns), suspects=suspects)
+        have = _pairs_of(*produced, suspects=suspects)
         have, times = np.unique(have, axis=0, return_counts=True)
         kinds = {
             "missing": _without(want, have),
@@ -245,7 +231,8 @@ def _with_arrival_numbers(
     """Return *pairs*, each with the arrival number of its probing tuple."""
     wanted = {(stream, probe_id) for _, stream, probe_id, _ in pairs}
     numbers: dict[tuple[int, int], int] = {}
-    for chunk in _chunks(files, disorder):
+    feed = open_feed(files, disorder)
+    while (chunk := feed.take(CHUNK_ROWS)) is not None:
         for stream, probe_id in wanted - numbers.keys():
             place = np.flatnonzero(chunk.parts[stream].id == probe_id)
             if len(place):

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from actors.feed import StreamFile
 from actors.hosting.inline import InlineHost
 from actors.protocol import Actor, Context, Message
+from actors.result_files import ResultWriter
 from actors.results import Answers, Sink
 from actors.source import Fed, Source
 from joins.batch import Schema
@@ -28,7 +29,7 @@ from netsim.trace import Trace, trace_names
 from scenarios import scenario_files
 from scenarios.config import RunConfig, build_network
 from scenarios.plan import Plan
-from scenarios.results import Histogram, ResultWriter
+from scenarios.results import Histogram
 from scenarios.run import Report
 from scenarios.verdict import Check, Offender, Verdict
 from scenarios.wall_clock import WallClock

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from heapq import heappop, heappush
+from itertools import chain
 from typing import Any
 
 from actors.hosting.inline import Cell
 from actors.hosting.live.endings import Endings, Outlet, Seat, channels, components_of
+from actors.hosting.live.parts import Destination, Part, Piece
 from actors.hosting.live.post import (
     Bundle,
     Channel,
@@ -59,6 +62,8 @@ class LiveShard:
         Name of a port to its number in the trace.
     clock
         The run's.
+    part
+        The files that results are written to; None: they are in the journal.
     """
 
     def __init__(
@@ -70,8 +75,11 @@ class LiveShard:
         room: int,
         codes: Mapping[str, int],
         clock: Clock,
+        part: Part | None = None,
     ) -> None:
         self.journal = Journal()
+        self._part = part
+        self._collect = self.journal.emit if part is None else part.results.collect
         self._mesh, self._homes = mesh, homes
         self._seats, self._codes, self._clock = seats, codes, clock
         self._rank = {name: rank for rank, name in enumerate(wiring)}
@@ -108,6 +116,9 @@ class LiveShard:
             self._send_count()
         self._post.send_all()
         measured = self._measured
+        if self._part is not None:
+            self._part.results.finish()
+            measured.ended_ns = self._clock.now()
         measured.peak_bytes = peak_bytes()
         measured.processor_ns = {self._mesh.member: self._clock.processor_ns() - began_ns}
         measured.served = {name: seat.served for name, seat in self._seats.items()}
@@ -174,7 +185,7 @@ class LiveShard:
         worked_ns = self._clock.worked_ns() - worked_ns
         done_ns = self._measured.ended_ns = self._clock.now()
         if reply.emitted:
-            self.journal.emit(reply.emitted)
+            self._collect(reply.emitted)
         rows = sum(sent.rows for sent in reply.sends) if seat.is_source else parcel.rows
         seat.served.add_reply(reply, worked_ns, rows)
         for sent in reply.sends:
@@ -292,6 +303,8 @@ class LiveRun:
         Messages under way at most on a channel.
     codes
         Name of a port to its number in the trace.
+    destination
+        Where the processes write results; None: they are among the `entries`.
     """
 
     def __init__(
@@ -304,9 +317,12 @@ class LiveRun:
         homes: Mapping[str, int],
         room: int,
         codes: Mapping[str, int],
+        destination: Destination | None = None,
     ) -> None:
         self._processes = processes
-        processes.serve(serve, dict(homes), dict(specs), dict(wiring), seed, room, dict(codes))
+        processes.serve(
+            serve, dict(homes), dict(specs), dict(wiring), seed, room, dict(codes), destination
+        )
 
     def run(self, on_count: Callable[[Count], None]) -> Measured:
         """Start the sources, wait until every actor has ended, and return what was measured.
@@ -339,8 +355,11 @@ class LiveRun:
             )
         return whole
 
-    def entries(self) -> Iterator[Entry]:
-        """Return what all processes wrote down, process by process."""
+    def entries(self) -> Iterator[Entry | Piece]:
+        """Return what all processes wrote down, process by process.
+
+        Then all files are where the destination has them, but those whose pieces are returned.
+        """
         for process in range(self._processes.count):
             self._processes.send(process, None)
             while (entry := self._next()[1]) is not None:
@@ -361,13 +380,29 @@ def serve(
     seed: int,
     room: int,
     codes: Mapping[str, int],
+    destination: Destination | None = None,
 ) -> None:
     """Run the actors whose home this member of *mesh* is, then hand out what they wrote down.
 
     The driver is sent a None when the actors are built, and sends when the run began; it is sent a
-    `Count` now and then and `Measured` at the end, and then asks for the journal entry by entry;
-    None is behind the last. For the parameters see `LiveShard`.
+    `Count` now and then and `Measured` at the end, and then asks for the journal entry by entry,
+    and for files that it does not see; None is behind the last. For the parameters see `LiveShard`.
     """
+    with ExitStack() as open_:
+        part = open_.enter_context(Part(destination, mesh.member)) if destination else None
+        _serve(mesh, homes, specs, wiring, seed, room, codes, part)
+
+
+def _serve(
+    mesh: Mesh,
+    homes: Mapping[str, int],
+    specs: Mapping[str, ActorSpec],
+    wiring: Wiring,
+    seed: int,
+    room: int,
+    codes: Mapping[str, int],
+    part: Part | None,
+) -> None:
     seats = {
         name: Seat(name, Cell(name, specs[name], wiring, seed))
         for name in wiring
@@ -377,11 +412,11 @@ def serve(
     # Others may have started before, and sent something already.
     early: deque[tuple[int, Any]] = deque()
     began_ns = _from_driver(mesh, early)
-    shard = LiveShard(mesh, homes, seats, wiring, room, codes, Clock(began_ns))
+    shard = LiveShard(mesh, homes, seats, wiring, room, codes, Clock(began_ns), part)
     for process, bundle in early:
         shard.open_bundle(process, bundle)
     mesh.send(mesh.driver, shard.run())
-    for entry in shard.journal.entries():
+    for entry in chain(shard.journal.entries(), part.pieces() if part else ()):
         _from_driver(mesh, early)
         mesh.send(mesh.driver, entry)
     _from_driver(mesh, early)

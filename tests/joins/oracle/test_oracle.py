@@ -111,16 +111,24 @@ class Case:
         for stream, columns in enumerate(self.streams):
             probes = [m.probe_id for m in counted if m.stream == stream]
             assert np.concatenate(probes).tolist() == list(range(len(columns["seq"])))
-        for sums, matches in zip(counted, listed, strict=True):
+        assert all(sums.match_id is None for sums in counted)
+        sums_of = {
+            (sums.stream, probe): (count, fingerprint)
+            for sums in counted
+            for probe, count, fingerprint in zip(
+                *(column.tolist() for column in (sums.probe_id, sums.count, sums.fingerprint)),
+                strict=True,
+            )
+        }
+        for matches in listed:
             probe, match = matches.pairs()
-            assert sums.match_id is None
-            assert sums.count.tolist() == matches.count.tolist()
-            for row, probe_id in enumerate(sums.probe_id):
+            for row, probe_id in enumerate(matches.probe_id.tolist()):
                 mine = match[probe == probe_id]
-                assert sums.count[row] == len(mine)
-                assert sums.fingerprint[row] == mix(mine).sum(dtype=np.uint64)
                 assert (np.diff(mine) > 0).all()
-            streams = np.full(len(probe), sums.stream)
+                sums_ = (int(matches.count[row]), int(mix(mine).sum(dtype=np.uint64)))
+                assert sums_of[matches.stream, probe_id] == sums_
+                assert sums_[0] == len(mine)
+            streams = np.full(len(probe), matches.stream)
             found += zip(streams.tolist(), probe.tolist(), match.tolist(), strict=True)
         return sorted(found)
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.result_files import SUMMARY_SCHEMA, summary_path
 from scenarios.report import run_analysis
 from scenarios.report.run_analysis import (
     BINS_MAX,
@@ -18,7 +19,6 @@ from scenarios.report.run_analysis import (
     born_at_rate,
     split_by_stream,
 )
-from scenarios.results import SUMMARY_SCHEMA, summary_path
 from tests.scenarios.toy_run import stream_file
 
 read_rows = st.sampled_from([1, 4, 1_000])

@@ -1,0 +1,290 @@
+"""The files of a run's results: their columns, writing them as results come, and their parts.
+
+Results are written by whoever has them: in virtual time by one writer, live by each process, into
+files of its own, so that no pair is handed over, or read again, only to be written. Where several
+processes wrote rows of one kind, the file of that name is a folder of parts, as Spark and its like
+write them; pyarrow, pandas and Polars read both alike.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from actors.results import Collected, Late, Output
+from actors.whole_files import WholeTable
+
+SUMMARY_SCHEMA = pa.schema(
+    [
+        ("probe_id", pa.int64()),
+        ("count", pa.int64()),
+        ("fingerprint", pa.uint64()),
+        ("latency_ns", pa.int64()),
+        ("sender", pa.int32()),
+    ]
+)
+"""Of each probing tuple, in any number of rows: what was found, how long after its birth, and the
+rank of the actor that sent it to a sink."""
+
+LATE_SCHEMA = pa.schema(
+    [("stream", pa.int8()), ("id", pa.int64()), ("ts", pa.int64()), ("watermark", pa.int64())]
+)
+"""Tuples that were dropped as late, and the watermark that they came behind."""
+
+COLLECTORS_SCHEMA = pa.schema(
+    [
+        ("replica", pa.int64()),
+        ("most_tuples", pa.int64()),
+        ("tuples", pa.int64()),
+        ("waited_ns", pa.int64()),
+        ("longest_ns", pa.int64()),
+        ("backward", pa.int64()),
+    ]
+)
+"""What collectors of interval joins did, a row per replica."""
+
+_ID = "_id"
+
+
+def id_columns(streams: Sequence[str], stream: int) -> list[str]:
+    """Return the columns of a result's ids in ``results.parquet``: its newest tuple's, the others'.
+
+    A pair of a self join or of two streams has ``probe_id`` and ``match_id``. In a join of more
+    streams each has a column of its own, wherever the newest tuple, of stream *stream*, is from.
+    """
+    if len(streams) <= 2:
+        return ["probe_id", "match_id"]
+    columns = [name + _ID for name in streams]
+    return [columns.pop(stream), *columns]
+
+
+def pairs_schema(streams: Sequence[str]) -> pa.Schema:
+    """Return the columns of ``results.parquet``."""
+    ids = id_columns(streams, 0)
+    return pa.schema([("probe_stream", pa.int8()), *((name, pa.int64()) for name in ids)])
+
+
+def summary_path(directory: Path, stream: int) -> Path:
+    """Return the file of per-probe counts of a probing stream."""
+    return directory / f"probes-{stream}.parquet"
+
+
+def late_path(directory: Path) -> Path:
+    """Return the file of tuples that were dropped as late."""
+    return directory / "late.parquet"
+
+
+def collectors_path(directory: Path) -> Path:
+    """Return the file of what collectors did, a row per replica."""
+    return directory / "collectors.parquet"
+
+
+def pairs_path(directory: Path) -> Path:
+    """Return the file of pairs."""
+    return directory / "results.parquet"
+
+
+def part_files(path: Path) -> list[Path]:
+    """Return the Parquet files that *path*, a file or a folder of parts, consists of."""
+    return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+
+
+_GROUP_ROWS = 65_536
+"""Rows of a row group at the most, and those that gather before one is written."""
+
+_WHOLE_ROWS = 8_192
+"""Columns of so many rows are written as they are; fewer are copied together with others."""
+
+_REPEATING = ("probe_stream", "sender", "stream")
+"""Columns of few values: a dictionary of these takes next to nothing."""
+
+_RANDOM = ("fingerprint",)
+"""Columns that nothing makes shorter. All others differ little from row to row: their differences
+take a tenth of the room, and no longer to write than the values themselves."""
+
+_PIECES_WAITING = 4
+"""Pieces that wait for the thread at the most."""
+
+
+class _Columns:
+    """Writes columns to a Parquet file, by a thread of its own.
+
+    What comes in large pieces is not copied; small pieces gather in buffers that are made once:
+    many short-lived arrays of changing size would leave holes in the heap, and the process would
+    grow with the number of results. There are two sets of them: one is filled while the thread
+    writes the other.
+
+    Nothing is compressed: that took twice as long as all else that writing does. Without nulls and
+    statistics, but those of *ordered* columns, which readers go by, it takes another third less.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, ordered: Sequence[str]) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._writing: deque[Future[None]] = deque()
+        self._schema = pa.schema([field.with_nullable(False) for field in schema])
+        by_difference = set(schema.names) - {*_REPEATING, *_RANDOM}
+        self._file = WholeTable(
+            path,
+            self._schema,
+            compression="none",
+            use_dictionary=[name for name in schema.names if name in _REPEATING],
+            column_encoding=dict.fromkeys(sorted(by_difference), "DELTA_BINARY_PACKED"),
+            write_statistics=list(ordered),
+        )
+        self._buffers, self._spare = (
+            [np.empty(_GROUP_ROWS, f.type.to_pandas_dtype()) for f in schema] for _ in range(2)
+        )
+        self._rows = 0
+
+    def add(self, *columns: np.ndarray) -> None:
+        """Write rows, as columns that nobody changes any more."""
+        taken, rows = 0, len(columns[0])
+        if rows >= _WHOLE_ROWS:
+            self._flush()
+            self._wait(_PIECES_WAITING - 1)
+            self._submit(columns)
+            return
+        while taken < rows:
+            step = min(rows - taken, _GROUP_ROWS - self._rows)
+            for buffer, column in zip(self._buffers, columns, strict=True):
+                buffer[self._rows : self._rows + step] = column[taken : taken + step]
+            taken += step
+            self._rows += step
+            if self._rows == _GROUP_ROWS:
+                self._flush()
+
+    def finish(self) -> None:
+        """Write what is left."""
+        self._flush()
+        self._wait(0)
+        self._file.finish()
+
+    def publish(self) -> Future[None]:
+        """Let the thread force the file, which is finished, to the disk; then it appears."""
+        return self._thread.submit(self._file.close)
+
+    def discard(self) -> None:
+        """Remove the file, unless it was closed."""
+        self._thread.shutdown()
+        self._file.discard()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._wait(0)
+            self._submit([buffer[: self._rows] for buffer in self._buffers])
+            self._buffers, self._spare = self._spare, self._buffers
+        self._rows = 0
+
+    def _submit(self, columns: Sequence[np.ndarray]) -> None:
+        self._writing.append(self._thread.submit(self._write, columns))
+
+    def _write(self, columns: Sequence[np.ndarray]) -> None:
+        self._file.write(pa.table(columns, schema=self._schema), _GROUP_ROWS)
+
+    def _wait(self, pieces: int) -> None:
+        """Wait until no more than so many pieces are to be written; raise what the thread raised.
+
+        Before buffers are given to the thread, it must be done with the others.
+        """
+        while len(self._writing) > pieces:
+            self._writing.popleft().result()
+
+
+class ResultWriter:
+    """Takes what sinks emit; a context manager, whose files appear when it ends without an error.
+
+    Parameters
+    ----------
+    directory
+        Where to write ``probes-N.parquet`` per probing stream N and, with *pairs*,
+        ``results.parquet``; tuples dropped as late go into ``late.parquet``, and
+        what collectors of interval joins did into ``collectors.parquet``.
+    streams
+        Their names, in the order of the query.
+    actors
+        Their names, in the order of rank.
+    pairs
+        Whether matches come with their ids.
+    """
+
+    def __init__(
+        self, directory: Path, *, streams: Sequence[str], actors: Iterable[str], pairs: bool
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._rank = {name: rank for rank, name in enumerate(actors)}
+        self._streams = streams
+        self._files: list[_Columns] = []
+        with ExitStack() as opened:
+
+            def columns(path: Path, schema: pa.Schema, *ordered: str) -> _Columns:
+                self._files.append(_Columns(path, schema, ordered))
+                opened.callback(self._files[-1].discard)
+                return self._files[-1]
+
+            self._summaries = [
+                columns(summary_path(directory, stream), SUMMARY_SCHEMA, "probe_id")
+                for stream in range(len(streams))
+            ]
+            self._pairs = None
+            if pairs:
+                newest = dict.fromkeys(
+                    id_columns(streams, stream)[0] for stream in range(len(streams))
+                )
+                self._pairs = columns(pairs_path(directory), pairs_schema(streams), *newest)
+            self._late = columns(late_path(directory), LATE_SCHEMA)
+            self._collectors = columns(collectors_path(directory), COLLECTORS_SCHEMA)
+            self._opened = opened.pop_all()
+        self.produced = 0
+
+    def __enter__(self) -> ResultWriter:
+        """Return the writer itself."""
+        return self
+
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        """Write what is left; after a *failure* discard every file."""
+        with self._opened:
+            if failure is None:
+                self.close()
+
+    def finish(self) -> None:
+        """Hand all that is left to the system: from now on there is nothing to collect."""
+        for columns in self._files:
+            columns.finish()
+
+    def close(self) -> None:
+        """Write what is left and force all files to the disk, side by side; they appear."""
+        self.finish()
+        for published in [columns.publish() for columns in self._files]:
+            published.result()
+
+    def collect(self, outputs: list[Output | Late | Collected]) -> None:
+        """Write *outputs*."""
+        for output in outputs:
+            if isinstance(output, Collected):
+                figures = [getattr(output, name) for name in COLLECTORS_SCHEMA.names]
+                self._collectors.add(*(np.array([figure]) for figure in figures))
+                continue
+            if isinstance(output, Late):
+                rows = len(output.ids)
+                stream, watermark = np.full(rows, output.stream), np.full(rows, output.watermark)
+                self._late.add(stream, output.ids, output.ts, watermark)
+                continue
+            matches = output.matches
+            self.produced += matches.total
+            sender = np.full(len(matches), self._rank[output.sender], np.int32)
+            self._summaries[matches.stream].add(
+                matches.probe_id, matches.count, matches.fingerprint, output.latency_ns, sender
+            )
+            if self._pairs:
+                probe_id, match_id = matches.pairs()
+                stream = np.full(len(probe_id), matches.stream, np.int8)
+                ids = [probe_id, *np.atleast_2d(match_id.T)]
+                if len(self._streams) > 2:
+                    ids.insert(matches.stream, ids.pop(0))
+                self._pairs.add(stream, *ids)

@@ -1,0 +1,109 @@
+"""Results reach their files whole and in order, in pieces of any size, from any machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from actors.hosting.live.parts import Destination, Part, put_together, receive_piece
+from actors.result_files import ResultWriter, part_files
+from actors.results import Late, Output
+from joins.matches import Matches
+
+STREAMS = ("R", "S")
+
+
+def found(first: int, rows: int, sender: str = "pe.0") -> Output:
+    """Return matches of *rows* probes from *first* on, two of each, at id and id + 1."""
+    ids = np.arange(first, first + rows)
+    matches = Matches(
+        stream=0,
+        probe_id=ids,
+        count=np.full(rows, 2),
+        fingerprint=ids.astype(np.uint64),
+        match_id=np.stack([ids, ids + 1], axis=1).ravel(),
+    )
+    return Output(matches, ids * 10, sender)
+
+
+def written(path: Path, column: str) -> list[int]:
+    values: list[int] = pq.read_table(path)[column].to_pylist()
+    return values
+
+
+def test_large_and_small_pieces_come_out_in_the_order_they_went_in(tmp_path: Path) -> None:
+    sizes = [1, 9_000, 3, 70_000, 1, 1, 20_000]
+    with ResultWriter(tmp_path, streams=STREAMS, actors=["a", "pe.0"], pairs=True) as writer:
+        first = 0
+        for rows in sizes:
+            writer.collect([found(first, rows)])
+            first += rows
+    assert written(tmp_path / "probes-0.parquet", "probe_id") == list(range(sum(sizes)))
+    assert set(written(tmp_path / "probes-0.parquet", "sender")) == {1}
+    pairs = pq.read_table(tmp_path / "results.parquet")
+    assert pairs["probe_id"].to_pylist() == [i for i in range(sum(sizes)) for _ in range(2)]
+    assert pairs["match_id"].to_pylist() == [i + j for i in range(sum(sizes)) for j in range(2)]
+    assert writer.produced == 2 * sum(sizes)
+
+
+def test_after_a_failure_there_is_no_file(tmp_path: Path) -> None:
+    def write() -> None:
+        with ResultWriter(tmp_path, streams=STREAMS, actors=["pe.0"], pairs=True) as writer:
+            writer.collect([found(0, 10_000)])
+            writer.finish()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write()
+    assert list(tmp_path.iterdir()) == []
+
+
+def write_part(destination: Destination, process: int, outputs: list[Any]) -> None:
+    """Do what a process of a live run does with what it emits."""
+    with Part(destination, process) as part:
+        part.results.collect(outputs)
+        part.results.finish()
+        for piece in part.pieces():
+            receive_piece(piece, destination)
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["on this machine", "on another"])
+def test_parts_of_several_processes_are_one_result(tmp_path: Path, far: bool) -> None:
+    """Parts where several have rows, one file where one has; late tuples in one file always."""
+    destination = Destination.make(tmp_path, streams=STREAMS, actors=["pe.0", "pe.1"], pairs=True)
+    if far:
+        (Path(destination.folder) / destination.mark).unlink()
+    late = Late(1, np.array([4]), np.array([40]), 50, (4, 4))
+    write_part(destination, 0, [found(0, 30_000)])
+    write_part(destination, 1, [found(30_000, 5, "pe.1"), late])
+    write_part(destination, 2, [late])
+    put_together(destination)
+    assert len(part_files(tmp_path / "results.parquet")) == 2
+    assert sorted(written(tmp_path / "probes-0.parquet", "probe_id")) == list(range(30_005))
+    assert (tmp_path / "probes-1.parquet").is_file()
+    assert written(tmp_path / "late.parquet", "id") == [4, 4]
+    names = ["collectors", "late", "probes-0", "probes-1", "results"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{n}.parquet" for n in names]
+
+
+def test_rows_of_one_process_alone_are_one_file(tmp_path: Path) -> None:
+    destination = Destination.make(tmp_path, streams=STREAMS, actors=["pe.0"], pairs=True)
+    write_part(destination, 0, [])
+    write_part(destination, 1, [found(0, 10)])
+    put_together(destination)
+    assert (tmp_path / "results.parquet").is_file()
+    assert len(written(tmp_path / "results.parquet", "probe_id")) == 20
+
+
+def test_what_an_interrupted_run_left_is_not_taken_for_a_part(tmp_path: Path) -> None:
+    left = Destination.make(tmp_path, streams=STREAMS, actors=["pe.0"], pairs=True)
+    write_part(left, 0, [found(0, 10)])
+    destination = Destination.make(tmp_path, streams=STREAMS, actors=["pe.0"], pairs=True)
+    write_part(destination, 0, [found(0, 3)])
+    put_together(destination)
+    assert len(written(tmp_path / "probes-0.parquet", "probe_id")) == 3
+    assert not Path(left.folder).exists()

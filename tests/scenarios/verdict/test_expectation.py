@@ -1,0 +1,65 @@
+"""What the oracle works out beside a run is what it would say after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actors.feed import StreamFile
+from joins.queries.parser import parse_query
+from joinsim._random_inputs import RandomStream
+from scenarios.verdict import expectation
+from scenarios.verdict.expectation import Expectation, expected_sums
+
+QUERY = parse_query("SELECT R.x FROM R, S WHERE R.x < S.x WINDOW AS (SLIDE INTERVAL '5' ON '20')")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[StreamFile, ...]:
+    folder = tmp_path_factory.mktemp("streams")
+    rng = np.random.default_rng(3)
+    files = []
+    for name in "RS":
+        ts = np.sort(rng.integers(0, 500, 200)).tolist()
+        stream = RandomStream(ts, rng.random(200).tolist(), rng.integers(0, 9, 200).tolist())
+        files.append(stream.write(name, folder / name, 64))
+    return tuple(files)
+
+
+def test_sums_are_those_of_the_oracle(
+    files: tuple[StreamFile, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expectation, "CHUNK_ROWS", 37)
+    right = [one for one in expected_sums(QUERY, files) if len(one)]
+    with Expectation(QUERY, files) as ahead:
+        found = list(ahead.sums())
+    assert len(found) == len(right) > 10
+    for one, other in zip(found, right, strict=True):
+        assert one.stream == other.stream
+        for name in ("probe_id", "count", "fingerprint"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name
+
+
+def test_what_goes_wrong_is_raised_where_the_sums_are_read(tmp_path: Path) -> None:
+    schema = RandomStream([0], [0.0], [0]).write("R", tmp_path / "R", 1).schema
+    nowhere = StreamFile(schema=schema, directory=tmp_path / "nowhere")
+    with Expectation(QUERY, (nowhere, nowhere)) as ahead, pytest.raises(Exception, match="nowhere"):
+        list(ahead.sums())
+
+
+def test_it_ends_with_its_block_whether_or_not_it_was_read(
+    files: tuple[StreamFile, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(*_: Any, **__: Any) -> Iterator[Any]:
+        while True:
+            yield from right
+
+    right = [one for one in expected_sums(QUERY, files) if len(one)]
+    monkeypatch.setattr(expectation, "expected_sums", endless)
+    with Expectation(QUERY, files) as ahead:
+        assert len(next(ahead.sums()).count)
+    assert not ahead._thread.is_alive()
