@@ -102,6 +102,7 @@ def engines_contest(
                 print(f"{title}: {contender.name} is left out: {why}", file=sys.stderr)
                 continue
             runs[contender.name] = _run_of(contender.engine, plan, folder / "turn", wanted)
+        title = f"{title} ({rows:,} tuples, {wanted.pairs:,} pairs)"
         return take_turns(title, runs, turns=turns, count=rows, unit="tuples/s", over=over)
 
 

@@ -16,6 +16,9 @@ from rich.table import Table
 
 from scenarios.machine_record import describe_machine
 
+_WIDTH = 160
+"""Columns of a table that goes into a file."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
@@ -92,7 +95,7 @@ def report(title: str, results: Sequence[Result]) -> None:
         print(json.dumps(record | {"results": [asdict(r) for r in results]}, indent=2))
         return
     libraries = "  ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "ray", "simpy"))
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
     starts = any(result.start_seconds is not None for result in results)
     columns = ["figure", "median", "least - most", *["start"] * starts, "target", ""]
     table = Table(*columns, title=title)

@@ -321,7 +321,6 @@ def execute(
 
     *clock* measures the parts of it; by default one that begins now.
 
-
     In virtual time the oracle works beside the run, unless that is to be *undisturbed*, for its
     real seconds to be compared with others'. Raise whatever an actor raised, as
     :exc:`actors.protocol.ActorError`.

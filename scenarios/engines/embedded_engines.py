@@ -199,7 +199,7 @@ class Polars(EmbeddedEngine):
         joins = [statements.polars_join(side, frames, schemas, windowed=windowed) for side in sides]
         if out is not None:
             pairs = engine.concat([j.select(probe_id="p_id", match_id="m_id") for j in joins])
-            pairs.sink_parquet(out, engine="streaming")
+            pairs.sink_parquet(out, engine="streaming", compression="snappy")
             return 0
         counts = (j.select(engine.len()).collect(engine="streaming").item() for j in joins)
         return sum(counts)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from actors.feed import Feed, StreamFile
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
+from scenarios.engines import embedded_engines, streams
 from scenarios.engines.embedded_engines import DuckDB, Polars
 from scenarios.engines.engine import Measured
 from spark_bridge.totals import Totals
@@ -35,6 +38,45 @@ def test_an_engine_finds_what_the_oracle_expects(tmp_path: Path, join: Join, wri
         assert wanted.pairs, f"nothing to compare: {text}"
         out = tmp_path / f"{case}.parquet" if write else None
         assert join(query, files, out).totals == wanted, text
+
+
+@pytest.mark.parametrize("engine", [DuckDB(), Polars()], ids=["duckdb", "polars"])
+def test_without_its_window_a_join_compares_all_tuples(
+    tmp_path: Path, engine: DuckDB | Polars
+) -> None:
+    query = parse_query(
+        "SELECT * FROM R, S WHERE R.x < S.x AND R.y > S.y WINDOW AS (SLIDE INTERVAL '1' ON '2')"
+    )
+    rng = np.random.default_rng(5)
+    files = tuple(stream(rng).write(name, tmp_path / name, 1000) for name in query.streams)
+    stored, probing = (streams.whole(file) for file in files)
+    match, probe = np.nonzero(
+        (stored.fields["x"][:, None] < probing.fields["x"])
+        & (stored.fields["y"][:, None] > probing.fields["y"])
+    )
+    found = engine.join(query, files, sides=[1], windowed=False)
+    assert found.totals == Totals.of_pairs(probe, match)
+    assert found.totals.pairs > 100
+
+
+@pytest.mark.parametrize("engine", [DuckDB(), Polars()], ids=["duckdb", "polars"])
+def test_an_answer_is_checked_when_the_clock_has_stopped(
+    tmp_path: Path, engine: DuckDB | Polars, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked_s = []
+
+    def check(pairs: pa.Table) -> Totals:
+        checked_s.append(time.perf_counter())
+        time.sleep(0.2)
+        return Totals(7, 7)
+
+    monkeypatch.setattr(embedded_engines, "pair_totals", check)
+    query = parse_query(QUERIES[0])
+    files = [stream(np.random.default_rng(1)).write("T", tmp_path / "T", 1000)]
+    began_s = time.perf_counter()
+    found = engine.join(query, files, tmp_path / "found.parquet")
+    assert found.totals == Totals(7, 7)
+    assert 0 < found.start_seconds + found.wall_seconds <= checked_s[0] - began_s
 
 
 def test_pairs_and_counts_have_one_checksum() -> None:
