@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -206,6 +207,7 @@ class StructureCost:
         return tuple(units)
 
 
+@lru_cache(maxsize=1 << 16)
 def _log2(number: int) -> int:
     """Return the logarithm of *number*, at least 1, in sixteenths: linear between powers of 2."""
     number = max(1, number)
