@@ -102,8 +102,9 @@ def engines_contest(
                 print(f"{title}: {contender.name} is left out: {why}", file=sys.stderr)
                 continue
             runs[contender.name] = _run_of(contender.engine, plan, folder / "turn", wanted)
-        title = f"{title} ({rows:,} tuples, {wanted.pairs:,} pairs)"
-        return take_turns(title, runs, turns=turns, count=rows, unit="tuples/s", over=over)
+        results = take_turns(title, runs, turns=turns, count=rows, unit="tuples/s", over=over)
+        note = f"{rows:,} tuples, {wanted.pairs:,} pairs"
+        return [replace(result, note=note) for result in results[:1]] + results[1:]
 
 
 def cannot_run(engine: Engine, plan: Plan) -> str | None:

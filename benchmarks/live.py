@@ -58,8 +58,11 @@ def run(settings: dict[str, Any], directory: Path) -> Report:
 
 def runs(settings: dict[str, Any], repeats: int = _REPEATS) -> list[Report]:
     """Return several runs of W1; what they wrote is gone."""
-    with tempfile.TemporaryDirectory() as folder:
-        return [run(settings, Path(folder)) for _ in range(repeats)]
+    finished = []
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as folder:
+            finished.append(run(settings, Path(folder)))
+    return finished
 
 
 def check_pairs() -> None:

@@ -28,8 +28,8 @@ VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 """Systems that are compared in several variants: label to parameters."""
 
 _KEYS = (
-    "digest", "tuples", "virtual_seconds", "wall_seconds", "throughput_tps", "latency_ms",
-    "network", "state_bytes", "kernel_seconds", "verdict",
+    "digest", "tuples", "virtual_seconds", "wall_seconds", "wall_parts", "throughput_tps",
+    "latency_ms", "network", "state_bytes", "kernel_seconds", "verdict",
 )  # fmt: skip
 
 
