@@ -65,8 +65,8 @@ def test_at_full_speed_messages_grow_until_the_stages_of_a_system_would_wait_for
     None
 ):
     sizes = [len(fed.arrivals) for _, fed in run(Feeding(), 100_000)]
-    assert sizes[:3] == [500, 1_000, 2_000]
-    assert max(sizes) == 100_000 // 32
+    assert sizes[:3] == [2_048, 4_096, 6_250]
+    assert max(sizes) == 100_000 // 16
     assert sum(sizes) == 100_000
 
 
@@ -75,7 +75,7 @@ def test_sources_of_an_interval_join_take_the_same_runs(feeding: Feeding) -> Non
     """However late each is, since their turns alternate at the replicas."""
     runs: list[list[Any]] = []
     for late_ns in (0, 7_000_000):
-        arguments = {"files": files(9_000) * 2, "feeding": feeding, "stream": 0}
+        arguments = {"files": files(30_000) * 2, "feeding": feeding, "stream": 0}
         spec = ActorSpec(actor=StreamSource, arguments=arguments | {"replica": 0, "replicas": 1})
         cell = Cell("source", spec, WIRING, 1)
         now, port, sizes = 0, START, []

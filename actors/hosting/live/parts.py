@@ -7,13 +7,13 @@ stopped. No row goes through another process, and none is written twice on one m
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
 
 import numpy as np
 import pyarrow as pa
@@ -61,9 +61,9 @@ class Destination:
         folder = directory.resolve() / _FOLDER
         shutil.rmtree(folder, ignore_errors=True)  # an interrupted run's
         folder.mkdir(parents=True)
-        mark = token_hex(16)
-        (folder / mark).touch()
-        return cls(str(folder), mark, tuple(streams), tuple(actors), pairs)
+        opened, mark = tempfile.mkstemp(dir=folder)
+        os.close(opened)
+        return cls(str(folder), Path(mark).name, tuple(streams), tuple(actors), pairs)
 
 
 @storable
