@@ -4,9 +4,9 @@ In the clock: from tables in memory to pairs counted, or to all pairs as columns
 and sealing are included, since the others sort, too; see `benchmarks.contest`.
 
 *W2* probes 50,000 uniform tuples with 2,000: 24,505,143 pairs. *One-off* counts the matches of 200
-probes among 500,000 stored tuples, where what is built is used once. Segments are sealed on one
-thread and probed a hundred probes at a time on one or two. DuckDB joins by its IEJoin, Polars by
-``join_where``; they run on one thread and on two.
+probes among 500,000 stored tuples, where what is built is used once: too few to sort anything for,
+they are compared with every tuple (`joins.indexes.immutable.one_off`). DuckDB joins by its IEJoin,
+Polars by ``join_where``; all run on one thread and on two.
 
 Run: ``python -m benchmarks.inequality_join [--turns 5] [--json]``
 """
@@ -17,7 +17,6 @@ import argparse
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -27,6 +26,7 @@ from benchmarks.contest import take_turns
 from benchmarks.inequality_work import InequalityWork, NumpyScan, Totals, uniform_work
 from benchmarks.measure import Result, report
 from joins.batch import Schema
+from joins.indexes.immutable.one_off import probe_once
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges
 from joins.machine.memory import keep_freed_memory
@@ -37,7 +37,6 @@ from scenarios.engines.processes import alone
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 from spark_bridge.totals import Totals as Found
 
-_PROBES_A_BATCH = 100
 _QUERY = parse_query(
     "SELECT * FROM S, P WHERE S.distance < P.distance AND S.fare > P.fare "
     "WINDOW AS (SLIDE INTERVAL '1' ON '1000000')"
@@ -51,20 +50,14 @@ Run = Callable[[], tuple[float, float, Totals]]
 
 
 def segment_run(work: InequalityWork, structure: str, threads: int, *, listing: bool) -> Run:
-    """Return how a segment is sorted, sealed and probed on so many threads."""
-    lo, hi = work.lo, work.hi
-    parts = [
-        Ranges([c[rows] for c in lo], [c[rows] for c in hi])
-        for row in range(0, len(lo[0]), _PROBES_A_BATCH)
-        for rows in [slice(row, row + _PROBES_A_BATCH)]
-    ]
+    """Return how all probes are answered on so many threads, from columns in memory."""
+    ranges = Ranges(work.lo, work.hi)
 
     def run() -> tuple[float, float, Totals]:
         began_s = time.perf_counter()
-        segment = SEGMENTS[structure].from_columns(work.stored)
-        probe = partial(segment.probe, enumerate=listing)
-        with ThreadPoolExecutor(threads) as pool:
-            found = list((pool.map if threads > 1 else map)(probe, parts))
+        found = probe_once(
+            work.stored, ranges, enumerate=listing, threads=threads, structure=SEGMENTS[structure]
+        )
         seconds = time.perf_counter() - began_s
         if listing:
             ids = np.concatenate([part.match_id for part in found])

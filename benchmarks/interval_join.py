@@ -11,12 +11,17 @@ counted to what is listed. A whole run is the scenario ``oij-w1`` with one repli
 inline host: sources read Parquet, emitters gather batches, the replica joins behind its collector,
 counts and trace are written. Its verdict must be exact.
 
-Run: ``python -m benchmarks.interval_join [--rows 5000000] [--json]``
+With ``--windflow DIR``, the sources of WindFlow, and those of FastFlow beside them or in
+``--fastflow DIR``, W1 is run there too, by a program of ours (``peers_cpp/interval_join.cpp``):
+from sources that make their tuples to a sink that adds up the pairs.
+
+Run: ``python -m benchmarks.interval_join [--rows 5000000] [--windflow DIR] [--json]``
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cpp import compile_source
 from benchmarks.interval_work import PUBLISHED, IntervalWork, Totals, totals_of_counts
 from benchmarks.measure import Result, report
 from joins.batch import Batch, Schema
@@ -42,6 +48,8 @@ _RUN = {"replicas": 1, "batch_rows": 16_384, "feeding.batch_rows": 32_768}
 _WINDFLOW = {"W1": 10.0e6, "one second": 1.46e6, "hot key": 1.52e6}
 """Tuples a second of WindFlow in C++ on this kind of machine: on W1 its best, with two replicas; on
 the variants with one."""
+_WINDFLOW_BATCH = 32
+"""Tuples of its batches: at which it is fastest."""
 _SCHEMAS = [Schema(stream=name, fields={"key": "int64"}) for name in "AB"]
 
 
@@ -148,12 +156,42 @@ def whole_run(work: IntervalWork, totals: Totals, target: float) -> Result:
     return Result.rate(name, 2 * rows, seconds, unit="tuples/s", target=target, note=note)
 
 
+def windflow_rates(totals: Totals, rows: int, sources: Path, fastflow: Path) -> list[Result]:
+    """Return the rates of WindFlow on W1, with one replica of the join and with two."""
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "interval_join"
+        flags = [f"-I{sources / 'wf'}", f"-I{fastflow}", "-pthread"]
+        failed = compile_source("interval_join.cpp", program, flags)
+        if failed:
+            print(f"{failed}: measured without WindFlow")
+            return []
+        for replicas in (1, 2):
+            seconds = []
+            for _ in range(REPEATS):
+                options = map(str, (rows, replicas, _WINDFLOW_BATCH, 100_000))
+                command = [str(program), *options]
+                done = subprocess.run(
+                    command, capture_output=True, text=True, check=True, timeout=600
+                )
+                took, pairs, checksum = done.stdout.split()[-3:]
+                check("WindFlow", Totals(int(pairs), int(checksum)), totals)
+                seconds.append(float(took))
+            name = f"W1, {rows:,} a stream: WindFlow, {replicas} replica(s), pairs to a sink"
+            results.append(Result.rate(name, 2 * rows, seconds, unit="tuples/s"))
+    return results
+
+
 def main() -> None:
     """Measure, verify and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=5_000_000, help="of W1 a stream (5000000)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--windflow", type=Path, metavar="DIR", help="WindFlow's sources")
+    parser.add_argument("--fastflow", type=Path, metavar="DIR", help="FastFlow's (beside them)")
     options = parser.parse_args()
+    if not options.windflow:
+        print("no sources of WindFlow (--windflow DIR): measured without it")
     results, _ = kernel(IntervalWork.of("W1", options.rows), target=4 * _WINDFLOW["W1"])
     works = [
         IntervalWork.of("W1", VARIANT_ROWS),
@@ -166,6 +204,9 @@ def main() -> None:
         # The target of a whole W1 run is WindFlow's own rate with one replica.
         whole = whole_run(work, totals, 7.0e6 if work.name == "W1" else target)
         results += [*rates, whole]
+        if options.windflow and work.name == "W1":
+            fastflow = options.fastflow or options.windflow.parent / "fastflow"
+            results += windflow_rates(totals, VARIANT_ROWS, options.windflow, fastflow)
     report("keyed interval join, equal pairs everywhere", results)
 
 

@@ -90,12 +90,14 @@ def measure(
     return rates, int(right[0].sum())
 
 
+def share_pim_tree(threads: int) -> ThreadsJoin:
+    """Return a join whose PIM-Tree several threads share."""
+    index = PimTree(sides=2, merge_ratio=SHARED_MERGE_RATIO)
+    return ThreadsJoin(PimTreeWindows(index), threads=threads)
+
+
 def contenders(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
     """Return the joins that are compared, and the size of the batches each is given."""
-
-    def share_pim_tree(threads: int) -> ThreadsJoin:
-        index = PimTree(merge_ratio=SHARED_MERGE_RATIO, **two)
-        return ThreadsJoin(PimTreeWindows(index), threads=threads)
 
     def share_bw_trees(threads: int) -> ThreadsJoin:
         return ThreadsJoin(BwTreeWindows(2, workers=threads), threads=threads)

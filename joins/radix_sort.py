@@ -9,12 +9,32 @@ from __future__ import annotations
 import numpy as np
 
 from joins.machine.compiling import kernel
-from joins.work import MOVES
+from joins.work import COUNTERS, MOVES, Work
 
 _DIGIT = 11
 COUNTERS_MAX = 1 << _DIGIT
 _HALF = 32
 _ROW = np.uint64((1 << _HALF) - 1)
+
+
+def sort_codes(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, Work]:
+    """Sort int64 *codes*; equal ones stay in their order.
+
+    Returns
+    -------
+    sorted
+        The codes in ascending order.
+    order
+        int64, the row of *codes* that each one is from.
+    work
+        What it cost.
+    """
+    n = len(codes)
+    ordered, order = np.empty(n, np.int64), np.empty(n, np.int64)
+    words, spare = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    counters, digits = np.zeros(len(COUNTERS), np.int64), np.empty(COUNTERS_MAX, np.int64)
+    sort_rows(codes, ordered, order, words, spare, n, digits, counters)
+    return ordered, order, Work.from_counters(counters)
 
 
 @kernel

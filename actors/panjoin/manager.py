@@ -27,11 +27,11 @@ from joins.batch import Batch, Schema
 from joins.epochs import EpochCutter, MergeThreshold
 from joins.event_time import NO_WATERMARK, EventTimeBounds
 from joins.indexes.columns import encode
-from joins.indexes.panjoin.lookup import sort_codes
 from joins.indexes.panjoin.subwindow import SubwindowShape, read_records
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds
+from joins.radix_sort import sort_codes
 from joins.state import Stateful, storable
 from joins.work import Work
 

@@ -14,7 +14,7 @@ import numpy as np
 from joins.batch import FIELD_DTYPES
 
 _BOUNDS = np.iinfo(np.int64)
-_WITHOUT_SIGN = np.int64(_BOUNDS.max)
+_WITHOUT_SIGN, _SIGN_BIT = np.int64(_BOUNDS.max), np.int64(63)
 
 
 def at_least_one(**counts: int | None) -> None:
@@ -73,9 +73,14 @@ def encode(values: np.ndarray) -> np.ndarray:
     """Return the code of each value (int64 or float64)."""
     if values.dtype == np.int64:
         return values
+    # Negative floats have the sign bit set and grow in bits as they fall in value: such a code is
+    # the bits without the sign, negated.
     bits = values.view(np.int64)
-    # Negative floats have the sign bit set and grow in bits as they fall in value.
-    return np.where(bits >= 0, bits, -(bits & _WITHOUT_SIGN))
+    signs = bits >> _SIGN_BIT
+    codes: np.ndarray = signs & _WITHOUT_SIGN
+    codes ^= bits
+    codes -= signs
+    return codes
 
 
 def decode(codes: np.ndarray, dtype: str) -> np.ndarray:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
+from numba.core import types
+from numba.extending import overload
 from numba.types import int64, intp, void
 
 from joins.machine.compiling import ARRAY, ITEM, Emitter, instruction
@@ -15,12 +18,30 @@ from joins.machine.instructions import address
 
 LANES = 16
 """Entries that `lanes_less`, `lanes_greater`, `move_lanes` and `widen_lanes` take at once."""
+_DOUBLE_BYTES = 8
+
+
+def greatest_of(rows: np.ndarray) -> float:
+    """Return the greatest value of an array's dtype, int64 or float64, in kernels."""
+    raise NotImplementedError
+
+
+def _make_greatest(rows: Any) -> Any:
+    is_float = isinstance(rows.dtype, types.Float)
+    greatest = np.inf if is_float else np.iinfo(np.int64).max
+    return lambda rows: greatest
+
+
+_OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}
+overload(greatest_of, jit_options=_OPTIONS, strict=False)(_make_greatest)
 
 
 def lanes_from(emit: Emitter, entry: Any, count: int = LANES) -> tuple[Any, int]:
     """Emit the address of a vector of *count* entries, from the first one's; and its alignment."""
-    lanes = ir.VectorType(entry.type.pointee, count)
-    return emit.builder.bitcast(entry, lanes.as_pointer()), entry.type.pointee.width // 8
+    kind = entry.type.pointee
+    lanes = ir.VectorType(kind, count)
+    align = _DOUBLE_BYTES if isinstance(kind, ir.DoubleType) else kind.width // 8
+    return emit.builder.bitcast(entry, lanes.as_pointer()), align
 
 
 def lanes_at(emit: Emitter, rows: Any, row: Any, begin: Any) -> tuple[Any, int]:
@@ -37,8 +58,10 @@ def load(emit: Emitter, place: Any, align: int) -> Any:
 
 def _compare(emit: Emitter, entries: Any, compared: str, target: Any) -> Any:
     """Emit a word with a bit for each entry of a vector: whether it compares so with *target*."""
-    builder = emit.builder
-    bits = builder.icmp_signed(compared, entries, repeat(emit, target, entries.type))
+    builder, lanes = emit.builder, entries.type
+    is_float = isinstance(lanes.element, ir.DoubleType)
+    compare = builder.fcmp_ordered if is_float else builder.icmp_signed
+    bits = compare(compared, entries, repeat(emit, target, lanes))
     return builder.zext(builder.bitcast(bits, ir.IntType(entries.type.count)), ir.IntType(64))
 
 
@@ -52,9 +75,9 @@ def repeat(emit: Emitter, value: Any, lanes: Any) -> Any:
 
 @instruction(int64, ARRAY, intp, intp, ITEM)
 def lanes_less(emit: Emitter, rows: Any, row: Any, begin: Any, target: Any) -> Any:
-    """Count how many of the `LANES` integers from ``rows[row, begin]`` on are less than *target*.
+    """Count how many of the `LANES` entries from ``rows[row, begin]`` on are less than *target*.
 
-    One or two instructions compare them all.
+    They are integers or float64. One or two instructions compare them all.
     """
     entries = load(emit, *lanes_at(emit, rows, row, begin))
     return emit.builder.ctpop(_compare(emit, entries, "<", target))

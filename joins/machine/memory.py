@@ -32,7 +32,7 @@ def keep_freed_memory() -> None:
     library.mallopt(_TRIM_THRESHOLD, _KEPT)
 
 
-def aligned(shape: tuple[int, ...], dtype: str | np.dtype = "int64", fill: int = 0) -> np.ndarray:
+def aligned(shape: tuple[int, ...], dtype: str | np.dtype = "int64", fill: float = 0) -> np.ndarray:
     """Return an array that begins at a cache line, all *fill*.
 
     One that fills huge pages has some of its own: what is searched far apart needs them, and memory

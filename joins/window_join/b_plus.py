@@ -2,6 +2,11 @@
 
 Every tuple is deleted by itself when it expires: what the structures of `joins.indexes.pim_tree`
 do without.
+
+The join is tuple by tuple, and three leaves are read or written for each: where its range begins,
+where it is inserted, and where what expires is deleted. In windows larger than the cache each is a
+wait for memory. So the leaves of a block of tuples are looked up together, before the first of them
+is joined; they are then hints (`joins.indexes.b_plus.nodes`).
 """
 
 from __future__ import annotations
@@ -10,26 +15,37 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.b_plus.b_plus_tree import NODE_ENTRIES, BPlusTree
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.b_plus.nodes import (
+    NONE,
     Nodes,
-    delete_entry,
+    delete_near,
+    fetch_positions,
+    find_leaf_below,
+    find_parent,
     has_room,
-    insert_entry,
-    match_range,
-    prefetch_leaf,
+    insert_near,
+    match_range_near,
 )
-from joins.machine.compiling import inlined
+from joins.machine.compiling import inlined, kernel
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, NO_ROOM
-from joins.matches import MatchBuffer
+from joins.matches import MatchBuffer, ProbeResult
 from joins.window_join.rows import Rows
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.window_join.window_keys import WindowKeys, append_key, is_full, key_at, probed_side
 from joins.work import NO_WORK, Work
 
-AHEAD = 4
-"""Rows between asking for a leaf's cache lines and using them."""
+LEAF_ENTRIES, FANOUT = 32, 32
+"""Entries per leaf and children per node: a probe reads a leaf's keys and a few positions, and an
+insertion moves half a leaf. `--sweep` in benchmarks/b_plus_tree_join.py tries others."""
+BLOCK = 16
+"""Tuples whose leaves are looked up together."""
+_FEW = 3
+"""Entries that a range is thought to hold, when their lines are asked for."""
+READ, WRITTEN, EXPIRED = range(3)
+"""Columns of the leaves found: where a row's range begins, where the row goes, and where the last
+tuple is that it no longer sees; `NONE` where there is none."""
 
 
 class BPlusTreeJoin(RowsJoin):
@@ -41,22 +57,30 @@ class BPlusTreeJoin(RowsJoin):
     ----------
     self_join
         Whether the one stream is joined with itself.
-    node_entries
-        Entries per leaf and children per node.
+    leaf_entries, fanout
+        Entries per leaf and children per inner node.
     """
 
     state = ("_trees", "_window")
 
-    def __init__(self, *, self_join: bool = False, node_entries: int = NODE_ENTRIES) -> None:
+    def __init__(
+        self, *, self_join: bool = False, leaf_entries: int = LEAF_ENTRIES, fanout: int = FANOUT
+    ) -> None:
         sides = 1 if self_join else 2
-        self._trees = [
-            BPlusTree(leaf_entries=node_entries, fanout=node_entries) for _ in range(sides)
-        ]
+        self._trees = [BPlusTree(leaf_entries=leaf_entries, fanout=fanout) for _ in range(sides)]
         self._window = WindowKeys(sides)
+        self._found = np.zeros((BLOCK, 3), np.int64)
+        self._block = np.zeros(2, np.int64)
+
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+        """Join the next arrivals; return a row of results for each of them, in the same order."""
+        self._block[:] = 0
+        return super().join(rows, enumerate=enumerate)
 
     def _record(self) -> BPlusWindows:
+        first, last = self._trees[0].nodes, self._trees[-1].nodes
         window = self._window
-        return BPlusWindows(self._trees[0].nodes, self._trees[-1].nodes, window.keys, window.ends)
+        return BPlusWindows(first, last, window.keys, window.ends, self._found, self._block)
 
     def _mend(self, side: int, why: int) -> Work:
         window = self._window
@@ -77,12 +101,18 @@ class BPlusWindows(NamedTuple):
         The trees, or one tree twice.
     keys, ends
         See `joins.window_join.window_keys`.
+    found
+        int64, shape (`BLOCK`, 3): the leaves that were looked up for a block of rows, see `READ`.
+    block
+        int64: the block's first row and its end.
     """
 
     first: Nodes
     last: Nodes
     keys: np.ndarray
     ends: np.ndarray
+    found: np.ndarray
+    block: np.ndarray
 
 
 # A row of side 0 is inserted into the first tree and probes the last, one of side 1 the reverse.
@@ -91,12 +121,8 @@ class BPlusWindows(NamedTuple):
 
 @implements(prepare_row, BPlusWindows)
 def _prepare_row(index: BPlusWindows, rows: Rows, row: int, counters: np.ndarray) -> int:
-    ahead = row + AHEAD
-    if ahead < len(rows.side):
-        if rows.side[ahead]:
-            _fetch(index, index.last, index.first, rows, ahead)
-        else:
-            _fetch(index, index.first, index.last, rows, ahead)
+    if row >= index.block[1]:
+        _look_up_block(index, rows, row)
     if rows.side[row]:
         return _expire(index, index.last, index.first, rows, row, counters)
     return _expire(index, index.first, index.last, rows, row, counters)
@@ -107,30 +133,22 @@ def _probe_row(
     index: BPlusWindows, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray
 ) -> None:
     low, high, start, stop = rows.low[row], rows.high[row], rows.start[row], rows.stop[row]
+    leaf = index.found[row - index.block[0], READ]
     if rows.side[row]:
-        match_range(index.first, low, high, start, stop, row, output, counters)
+        match_range_near(index.first, leaf, low, high, start, stop, row, output, counters)
     else:
-        match_range(index.last, low, high, start, stop, row, output, counters)
+        match_range_near(index.last, leaf, low, high, start, stop, row, output, counters)
 
 
 @implements(insert_row, BPlusWindows)
 def _insert_row(index: BPlusWindows, rows: Rows, row: int, counters: np.ndarray) -> None:
     side, key, position = rows.side[row], rows.key[row], rows.position[row]
+    leaf = index.found[row - index.block[0], WRITTEN]
     if side:
-        insert_entry(index.last, key, position, counters)
+        insert_near(index.last, leaf, key, position, counters)
     else:
-        insert_entry(index.first, key, position, counters)
+        insert_near(index.first, leaf, key, position, counters)
     append_key(index.keys, index.ends, side, key, position)
-
-
-@inlined
-def _fetch(index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, row: int) -> None:
-    """Ask for the leaves that a row will read and write, its expired tuple's among them."""
-    prefetch_leaf(own, rows.key[row])
-    prefetch_leaf(probed, rows.low[row])
-    side, expired = probed_side(index.ends, rows.side[row]), rows.start[row] - 1
-    if index.ends[side, 0] <= expired < index.ends[side, 1]:
-        prefetch_leaf(probed, key_at(index.keys, side, expired))
 
 
 @inlined
@@ -138,9 +156,74 @@ def _expire(
     index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, row: int, counters: np.ndarray
 ) -> int:
     """Delete what a row no longer sees; return whether there is room for the row itself."""
-    ends, side = index.ends, probed_side(index.ends, rows.side[row])
-    while ends[side, 0] < min(rows.start[row], ends[side, 1]):
-        delete_entry(probed, key_at(index.keys, side, ends[side, 0]), ends[side, 0], counters)
+    ends, side, start = index.ends, probed_side(index.ends, rows.side[row]), rows.start[row]
+    leaf = index.found[row - index.block[0], EXPIRED]
+    while ends[side, 0] < min(start, ends[side, 1]):
+        position = ends[side, 0]
+        key = key_at(index.keys, side, position)
+        hint = leaf if position == start - 1 else NONE
+        delete_near(probed, hint, key, position, counters)
         ends[side, 0] += 1
     has_key_room = not is_full(index.keys, ends, rows.side[row])
     return DONE if has_key_room and has_room(own) else NO_ROOM
+
+
+# Looking up the leaves of a block, all rows taking each step before any takes the next one.
+
+
+@kernel
+def _look_up_block(index: BPlusWindows, rows: Rows, begin: int) -> None:
+    end = min(begin + BLOCK, len(rows.side))
+    index.block[0], index.block[1] = begin, end
+    for row in range(begin, end):
+        if rows.side[row]:
+            _find_parents(index, index.last, index.first, rows, row)
+        else:
+            _find_parents(index, index.first, index.last, rows, row)
+    for row in range(begin, end):
+        if rows.side[row]:
+            _find_leaves(index, index.last, index.first, rows, row)
+        else:
+            _find_leaves(index, index.first, index.last, rows, row)
+    for row in range(begin, end):
+        if rows.side[row]:
+            _fetch_positions(index, index.last, index.first, rows, row)
+        else:
+            _fetch_positions(index, index.first, index.last, rows, row)
+
+
+@inlined
+def _find_parents(index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, row: int) -> None:
+    found = index.found[row - index.block[0]]
+    found[READ] = find_parent(probed, rows.low[row])
+    found[WRITTEN] = find_parent(own, rows.key[row])
+    side, expired = probed_side(index.ends, rows.side[row]), rows.start[row] - 1
+    found[EXPIRED] = NONE
+    if index.ends[side, 0] <= expired < index.ends[side, 1]:
+        found[EXPIRED] = find_parent(probed, key_at(index.keys, side, expired))
+
+
+@inlined
+def _find_leaves(index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, row: int) -> None:
+    found = index.found[row - index.block[0]]
+    found[READ] = find_leaf_below(probed, found[READ], rows.low[row])
+    found[WRITTEN] = find_leaf_below(own, found[WRITTEN], rows.key[row])
+    if found[EXPIRED] != NONE:
+        found[EXPIRED] = find_leaf_below(probed, found[EXPIRED], _expired_key(index, rows, row))
+
+
+@inlined
+def _fetch_positions(index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, row: int) -> None:
+    found = index.found[row - index.block[0]]
+    fetch_positions(probed, found[READ], rows.low[row], _FEW)
+    fetch_positions(own, found[WRITTEN], rows.key[row], LEAF_ENTRIES)
+    if found[EXPIRED] != NONE:
+        key = _expired_key(index, rows, row)
+        fetch_positions(probed, found[EXPIRED], key, LEAF_ENTRIES)
+
+
+@inlined
+def _expired_key(index: BPlusWindows, rows: Rows, row: int) -> int:
+    """Return the key of the last tuple that a row no longer sees."""
+    side = probed_side(index.ends, rows.side[row])
+    return key_at(index.keys, side, rows.start[row] - 1)

@@ -27,9 +27,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from joins.indexes.b_plus.b_plus_tree import NODE_ENTRIES
 from joins.indexes.bw_tree import bw_tree
 from joins.indexes.pim_tree.index import WIDTH
+from joins.window_join.b_plus import FANOUT
 from joins.window_join.registry import IndexName, Making
 from joins.work import COUNTERS
 
@@ -244,13 +244,12 @@ def predict(
     m = making.merge_ratio
 
     def mutable(entries: float) -> TreeTimes:
-        return _updated(WIDTH, WIDTH, entries, unit_ns, deletes=False)
+        return _updated(WIDTH, entries, unit_ns, deletes=False)
 
     if making.index == "nested_loop":
         terms = nested_loop(replace(load, compare_ns=compare_ns))
     elif making.index == "b_plus_tree":
-        filled = _FILLED * NODE_ENTRIES
-        terms = b_plus_tree(load, _updated(NODE_ENTRIES, filled, window, unit_ns, deletes=True))
+        terms = b_plus_tree(load, _updated(FANOUT, window, unit_ns, deletes=True))
     elif making.index == "bw_tree":
         terms = b_plus_tree(load, _latch_free(window, unit_ns))
     elif making.index in ("b_chain", "ib_chain"):
@@ -266,16 +265,14 @@ def predict(
     return Prediction(making=making, terms=terms)
 
 
-def _updated(
-    width: int, searched: float, entries: float, unit_ns: dict[str, float], *, deletes: bool
-) -> TreeTimes:
+def _updated(width: int, entries: float, unit_ns: dict[str, float], *, deletes: bool) -> TreeTimes:
     """Return the times of a tree that tuples are inserted into, with that many *entries*.
 
-    Of *width* slots a node has as many filled as random inserts leave, and *searched* are compared.
+    Of *width* slots a node has as many filled as random inserts leave, and all are compared.
     What happens in the leaf alone is spread over the levels, as the equations want it.
     """
     fanout = _FILLED * width
-    search_ns = searched * unit_ns["comparisons"]
+    search_ns = width * unit_ns["comparisons"]
     height = TreeTimes(fanout=fanout, search_ns=search_ns).height(entries)
     moves_ns = fanout / 2 * unit_ns["moves"]
     return TreeTimes(

@@ -41,7 +41,7 @@ from joins.machine.memory import aligned, record
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
 from joins.matches import MatchBuffer, ProbeResult
-from joins.threads import side_by_side
+from joins.threads import side_by_side, threads_for
 from joins.window_join.rows import Rows
 from joins.window_join.schedulers import (
     DRAINING,
@@ -280,7 +280,7 @@ class PimTreeWindows(SharedIndex):
             horizon = max(0, self.index.forest.sides[side]["horizon"])
             return lay_out(batch, side, before[side], horizon)
 
-        threads = 1 if tasks.simulated else tasks.workers
+        threads = 1 if tasks.simulated else threads_for(len(rows.side), tasks.workers)
         windows = side_by_side(lay_out_side, range(self.sides), threads)
         for side, window in enumerate(windows):
             self._make_room(side, window, max(before) + tasks.most_unindexed(len(rows.side)))

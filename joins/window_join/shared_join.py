@@ -24,7 +24,7 @@ from joins.machine.steps import step
 from joins.machine.stops import DONE, NO_OUTPUT
 from joins.matches import MatchBuffer, MatchList, ProbeResult
 from joins.state import Stateful
-from joins.threads import side_by_side
+from joins.threads import side_by_side, threads_for
 from joins.window_join.rows import Rows
 from joins.window_join.schedulers import (
     IDLE,
@@ -41,6 +41,8 @@ from joins.work import COUNTERS, Work
 
 THREAD_TASK_ROWS = 64
 """Task size of real threads: a lock a task is less than one a tuple."""
+ROWS_A_THREAD = 512
+"""Tuples of a batch for which another thread is worth waking."""
 CORE_TASK_ROWS = 8
 """Task size of the paper's experiments (section 5.2)."""
 SLACK = 1 << 14
@@ -130,7 +132,7 @@ class SharedJoin(WindowJoin, ABC):
         index, batch, opening = self.windows.open(rows, self._tasks)
         total = MatchList(len(rows.side), enumerate=False)
         run = partial(self._run, index, batch, total, enumerate)
-        parts = self._run_all(run, opening)
+        parts = self._run_all(run, len(rows.side), opening)
         propagate(batch, total.buffer)
         closing = self.windows.close(index, batch)
         work = sum((Work.from_counters(counters) for _, counters in parts), opening + closing)
@@ -151,8 +153,8 @@ class SharedJoin(WindowJoin, ABC):
         return matches, scheduler.counters
 
     @abstractmethod
-    def _run_all(self, run: Run, opening: Work) -> list[tuple[MatchList, np.ndarray]]:
-        """Call *run* with each scheduler; opening the batch took that work."""
+    def _run_all(self, run: Run, rows: int, opening: Work) -> list[tuple[MatchList, np.ndarray]]:
+        """Call *run* with each scheduler, for so many *rows*; opening the batch took that work."""
 
     def _elapse(self, closing: Work) -> int:
         """Return how long simulated cores took for the batch, which took that work to close."""
@@ -176,6 +178,8 @@ class ThreadsJoin(SharedJoin):
         Task size: tuples that a thread takes at a time.
     slack
         Tuples that may be joined and not yet be indexed, per side.
+    rows_a_thread
+        Tuples of a batch for which a thread is woken: a small batch is joined by fewer threads.
     """
 
     state: ClassVar[tuple[str, ...]] = ()
@@ -187,14 +191,16 @@ class ThreadsJoin(SharedJoin):
         threads: int,
         task_rows: int = THREAD_TASK_ROWS,
         slack: int = SLACK,
+        rows_a_thread: int = ROWS_A_THREAD,
     ) -> None:
-        at_least_one(threads=threads, task_rows=task_rows, slack=slack)
+        at_least_one(threads=threads, task_rows=task_rows, slack=slack, rows_a_thread=rows_a_thread)
+        self._rows_a_thread = rows_a_thread
         super().__init__(
             windows, Tasks(workers=threads, simulated=False, rows=task_rows, slack=slack)
         )
 
-    def _run_all(self, run: Run, opening: Work) -> list[tuple[MatchList, np.ndarray]]:
-        threads = self._tasks.workers
+    def _run_all(self, run: Run, rows: int, opening: Work) -> list[tuple[MatchList, np.ndarray]]:
+        threads = threads_for(rows, self._tasks.workers, self._rows_a_thread)
         workers = aligned((threads,), WORKER)
         schedulers = [self._scheduler(workers, thread) for thread in range(threads)]
         return side_by_side(run, schedulers, threads)
@@ -240,7 +246,7 @@ class CoresJoin(SharedJoin):
         self._physical = cores or threads
         self._cores = make_cores(threads, unit_ps)
 
-    def _run_all(self, run: Run, opening: Work) -> list[tuple[MatchList, np.ndarray]]:
+    def _run_all(self, run: Run, rows: int, opening: Work) -> list[tuple[MatchList, np.ndarray]]:
         cores = self._cores
         stages = cores.workers["stage"]
         stages[stages == IDLE] = TAKE

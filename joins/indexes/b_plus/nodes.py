@@ -5,11 +5,17 @@ garbage collector to follow, and a snapshot is a copy. Entries are ordered by (k
 keys have one place each, so a tuple that expires is found among any number of equal keys in
 logarithmic time. Inside a node every key is compared, without branches and in vector registers:
 that reads the node's cache lines side by side where a binary search would wait for them in turn.
+Behind a node's last key lies the greatest value of the dtype, so that whole vectors are compared.
 
 Leaves and inner nodes have the same form, so that one set of kernels splits, merges and frees both.
 Entry i of an inner node is the separator in front of child i; entry 0, which no search reads,
 repeats the separator in front of the whole node. Two neighbours can thus be merged, or share, by
 moving entries from one to the other.
+
+A tree larger than the cache waits for memory at every step down. A caller that knows its next
+operations looks up all their leaves first, side by side (`find_parent`, `find_leaf_below`), and
+then takes the leaf that it found as a hint. Whether an entry belongs in a leaf its neighbours there
+decide, so a hint that a split or a merge has made wrong costs a descent, and changes no result.
 """
 
 from __future__ import annotations
@@ -20,6 +26,8 @@ import numpy as np
 
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries, prefetch_entry
+from joins.machine.lanes import LANES, greatest_of, lanes_less
+from joins.machine.memory import aligned
 from joins.matches import MatchBuffer, add_match
 from joins.state import storable
 from joins.work import COMPARISONS, INSERTS, MOVES
@@ -31,6 +39,7 @@ HIGH, FREE, LIVE = range(3)
 
 FIRST_LEAF = 0  # Merging always empties the right neighbour, so the first leaf never moves.
 NONE = -1
+_NARROW = 2 * LANES  # Entries of nodes that are compared whole, whatever is in use.
 _LINE_ENTRIES = 8  # Eight-byte entries in a cache line of 64 bytes.
 _LEVELS_MAX = 32  # A node has at least four children, so no tree that fits in memory is higher.
 
@@ -82,19 +91,23 @@ class Nodes(NamedTuple):
 
 def _make_pool(dtype: np.dtype, nodes: int, width: int, children: int) -> NodePool:
     return NodePool(
-        keys=np.zeros((nodes, width), dtype),
-        positions=np.zeros((nodes, width), np.int64),
-        child=np.zeros((nodes, children), np.int64),
+        keys=aligned((nodes, width), dtype, _greatest(dtype)),
+        positions=aligned((nodes, width)),
+        child=aligned((nodes, children)),
         size=np.zeros(nodes, np.int64),
         next=np.full(nodes, NONE, np.int64),
         used=np.zeros(3, np.int64),
     )
 
 
+def _greatest(dtype: np.dtype) -> float:
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
 def make_nodes(dtype: np.dtype, leaves: int, leaf_entries: int, inners: int, fanout: int) -> Nodes:
     """Return an empty tree with room for *leaves* leaves and *inners* inner nodes.
 
-    Unused entries are zero rather than arbitrary, so that equal trees have equal snapshots.
+    Unused places are never arbitrary, so that equal trees have equal snapshots.
     """
     nodes = Nodes(
         leaves=_make_pool(dtype, leaves, leaf_entries, 0),
@@ -125,6 +138,7 @@ def reset(nodes: Nodes) -> None:
     nodes.tree[:] = (FIRST_LEAF, 0, 0)
     nodes.leaves.used[:] = (1, NONE, 1)
     nodes.inners.used[:] = (0, NONE, 0)
+    nodes.leaves.keys[FIRST_LEAF] = _greatest(nodes.leaves.keys.dtype)
     nodes.leaves.size[FIRST_LEAF] = 0
     nodes.leaves.next[FIRST_LEAF] = NONE
 
@@ -138,13 +152,24 @@ def has_room(nodes: Nodes) -> bool:
 
 
 @inlined
-def count_below(keys: np.ndarray, node: int, begin: int, size: int, key: float) -> int:
-    """Count the keys of row *node*, from *begin* to *size*, that are less than *key*."""
-    row = np.uint64(node)
+def count_below(keys: np.ndarray, node: int, size: int, key: float) -> int:
+    """Count the keys of row *node*, *size* in use, that are less than *key*."""
+    if keys.shape[1] == _NARROW:  # No branch on the size, which is not to be foreseen.
+        return lanes_less(keys, node, 0, key) + lanes_less(keys, node, LANES, key)
+    vectors = keys.shape[1] - keys.shape[1] % LANES
     below = 0
-    for i in range(np.uint64(begin), np.uint64(size)):
-        below += keys[row, i] < key
+    for begin in range(0, min(size, vectors), LANES):
+        below += lanes_less(keys, node, begin, key)
+    for i in range(vectors, size):
+        below += keys[node, i] < key
     return below
+
+
+@inlined
+def _child_slot(inners: NodePool, node: int, key: float) -> int:
+    """Return the slot of the child where the first entry with a key of at least *key* is."""
+    below = count_below(inners.keys, node, inners.size[node], key)
+    return int(below - (inners.keys[node, 0] < key))
 
 
 @inlined
@@ -152,27 +177,9 @@ def find_leaf_of_key(nodes: Nodes, key: float, counters: np.ndarray) -> int:
     """Return the leaf where the first entry with a key of at least *key* is, or would be."""
     node = nodes.tree[ROOT]
     for _ in range(nodes.tree[HEIGHT]):
-        size = nodes.inners.size[node]
-        counters[COMPARISONS] += size - 1
-        node = nodes.inners.child[node, count_below(nodes.inners.keys, node, 1, size, key)]
+        counters[COMPARISONS] += nodes.inners.size[node] - 1
+        node = nodes.inners.child[node, _child_slot(nodes.inners, node, key)]
     return int(node)
-
-
-@inlined
-def prefetch_leaf(nodes: Nodes, key: float) -> None:
-    """Prefetch the cache lines of the leaf where *key* is, or would be.
-
-    A tree much larger than the cache waits for a leaf at every operation. A caller with several
-    operations ahead prefetches all their leaves first, and waits once. Nothing is counted: the
-    result of no operation depends on it.
-    """
-    node = nodes.tree[ROOT]
-    for _ in range(nodes.tree[HEIGHT]):
-        size = nodes.inners.size[node]
-        node = nodes.inners.child[node, count_below(nodes.inners.keys, node, 1, size, key)]
-    for i in range(0, nodes.leaves.size[node] + 1, _LINE_ENTRIES):
-        prefetch_entry(nodes.leaves.keys, node, i)
-        prefetch_entry(nodes.leaves.positions, node, i)
 
 
 @inlined
@@ -182,7 +189,7 @@ def find_leaf_of_entry(nodes: Nodes, key: float, position: int, counters: np.nda
     for level in range(nodes.tree[HEIGHT]):
         size = nodes.inners.size[node]
         counters[COMPARISONS] += size - 1
-        slot = count_below(nodes.inners.keys, node, 1, size, key)
+        slot = _child_slot(nodes.inners, node, key)
         while (
             slot + 1 < size
             and nodes.inners.keys[node, slot + 1] == key
@@ -202,7 +209,7 @@ def find_in_leaf(
     """Return where entry (key, position) is in *leaf*, or would be, and whether it is there."""
     size = nodes.leaves.size[leaf]
     counters[COMPARISONS] += size
-    at = count_below(nodes.leaves.keys, leaf, 0, size, key)
+    at = count_below(nodes.leaves.keys, leaf, size, key)
     while at < size and nodes.leaves.keys[leaf, at] == key:
         if nodes.leaves.positions[leaf, at] >= position:
             return at, nodes.leaves.positions[leaf, at] == position
@@ -219,7 +226,7 @@ def find_first(nodes: Nodes, key: float, counters: np.ndarray) -> tuple[int, int
     leaf = find_leaf_of_key(nodes, key, counters)
     size = nodes.leaves.size[leaf]
     counters[COMPARISONS] += size
-    return leaf, count_below(nodes.leaves.keys, leaf, 0, size, key)
+    return leaf, count_below(nodes.leaves.keys, leaf, size, key)
 
 
 @inlined
@@ -237,10 +244,25 @@ def match_range(
 
     Leaves are walked from the first entry on. An empty range (or a NaN end) has no matches.
     """
-    if not low <= high:
-        return
+    if low <= high:
+        leaf, i = find_first(nodes, low, counters)
+        match_from(nodes, leaf, i, high, start, stop, row, output, counters)
+
+
+@inlined
+def match_from(
+    nodes: Nodes,
+    leaf: int,
+    i: int,
+    high: float,
+    start: int,
+    stop: int,
+    row: int,
+    output: MatchBuffer,
+    counters: np.ndarray,
+) -> None:
+    """Do what `match_range` does from entry *i* of a leaf on, that of the range's least key."""
     leaves = nodes.leaves
-    leaf, i = find_first(nodes, low, counters)
     while leaf != NONE:
         begin, size = i, leaves.size[leaf]
         while i < size and leaves.keys[leaf, i] <= high:
@@ -264,6 +286,16 @@ def insert_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) 
     at, present = find_in_leaf(nodes, leaf, key, position, counters)
     if present:
         return False
+    _insert_at(nodes, leaf, at, key, position, counters)
+    if nodes.leaves.size[leaf] == nodes.leaves.keys.shape[1]:
+        _add_child(nodes, _split(nodes.leaves, leaf, counters), counters)
+    return True
+
+
+@inlined
+def _insert_at(
+    nodes: Nodes, leaf: int, at: int, key: float, position: int, counters: np.ndarray
+) -> None:
     leaves, size = nodes.leaves, nodes.leaves.size[leaf]
     _move(leaves, leaf, at, leaf, at + 1, size - at)
     leaves.keys[leaf, at] = key
@@ -272,9 +304,6 @@ def insert_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) 
     nodes.tree[ENTRIES] += 1
     counters[INSERTS] += 1
     counters[MOVES] += size - at
-    if size + 1 == leaves.keys.shape[1]:
-        _add_child(nodes, _split(leaves, leaf, counters), counters)
-    return True
 
 
 @inlined
@@ -284,14 +313,137 @@ def delete_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) 
     at, present = find_in_leaf(nodes, leaf, key, position, counters)
     if not present:
         return False
+    _delete_at(nodes, leaf, at, counters)
+    if _is_scant(nodes, leaf):
+        _rebalance(nodes, counters)
+    return True
+
+
+@inlined
+def _delete_at(nodes: Nodes, leaf: int, at: int, counters: np.ndarray) -> None:
     leaves, size = nodes.leaves, nodes.leaves.size[leaf] - 1
     _move(leaves, leaf, at + 1, leaf, at, size - at)
+    leaves.keys[leaf, size] = greatest_of(leaves.keys)
     leaves.size[leaf] = size
     nodes.tree[ENTRIES] -= 1
     counters[MOVES] += size - at
-    if size < leaves.keys.shape[1] // 4 and nodes.tree[HEIGHT] > 0:
-        _rebalance(nodes, counters)
-    return True
+
+
+@inlined
+def _is_scant(nodes: Nodes, leaf: int) -> bool:
+    """Return whether a leaf must be refilled."""
+    leaves = nodes.leaves
+    return bool(leaves.size[leaf] < leaves.keys.shape[1] // 4 and nodes.tree[HEIGHT] > 0)
+
+
+# The same with hints. Looking leaves up ahead counts nothing; what uses a hint counts the work of a
+# search for the entry in any case, a node that is compared whole being so many comparisons.
+
+
+@inlined
+def find_parent(nodes: Nodes, key: float) -> int:
+    """Return the node above the leaf of *key*, and ask for its keys; the root if that is a leaf."""
+    node = nodes.tree[ROOT]
+    for _ in range(nodes.tree[HEIGHT] - 1):
+        node = nodes.inners.child[node, _child_slot(nodes.inners, node, key)]
+    if nodes.tree[HEIGHT] > 0:
+        _fetch_keys(nodes.inners, node)
+    return int(node)
+
+
+@inlined
+def find_leaf_below(nodes: Nodes, node: int, key: float) -> int:
+    """Return the leaf of *key* below what `find_parent` returned, and ask for its keys."""
+    if nodes.tree[HEIGHT] > 0:
+        node = nodes.inners.child[node, _child_slot(nodes.inners, node, key)]
+    _fetch_keys(nodes.leaves, node)
+    return int(node)
+
+
+@inlined
+def fetch_positions(nodes: Nodes, leaf: int, key: float, entries: int) -> None:
+    """Ask for the positions of a leaf's next *entries* entries from *key* on."""
+    size = nodes.leaves.size[leaf]
+    at = count_below(nodes.leaves.keys, leaf, size, key)
+    prefetch_entry(nodes.leaves.positions, leaf, at)
+    prefetch_entry(nodes.leaves.positions, leaf, min(at + entries, size))
+
+
+@inlined
+def _fetch_keys(pool: NodePool, node: int) -> None:
+    for i in range(0, pool.keys.shape[1], _LINE_ENTRIES):
+        prefetch_entry(pool.keys, node, i)
+
+
+@inlined
+def _compared(nodes: Nodes) -> int:
+    """Return the comparisons of a search."""
+    return nodes.tree[HEIGHT] * nodes.inners.keys.shape[1] + nodes.leaves.keys.shape[1]
+
+
+@inlined
+def match_range_near(
+    nodes: Nodes,
+    hint: int,
+    low: float,
+    high: float,
+    start: int,
+    stop: int,
+    row: int,
+    output: MatchBuffer,
+    counters: np.ndarray,
+) -> None:
+    """Do what `match_range` does, from the leaf *hint* on if *low* lies between two of its keys."""
+    if not low <= high:
+        return
+    leaf, compared = hint, counters[COMPARISONS] + _compared(nodes)
+    size = nodes.leaves.size[leaf]
+    i = count_below(nodes.leaves.keys, leaf, size, low)
+    if not 0 < i < size:
+        leaf, i = _find_first(nodes, low, counters)
+    counters[COMPARISONS] = compared
+    match_from(nodes, leaf, i, high, start, stop, row, output, counters)
+
+
+@kernel
+def _find_first(nodes: Nodes, key: float, counters: np.ndarray) -> tuple[int, int]:
+    return find_first(nodes, key, counters)
+
+
+@inlined
+def insert_near(nodes: Nodes, hint: int, key: float, position: int, counters: np.ndarray) -> None:
+    """Insert an entry that is not there, into the leaf *hint* if it lies between two of its own."""
+    compared = counters[COMPARISONS] + _compared(nodes)
+    at, _ = find_in_leaf(nodes, hint, key, position, counters)
+    if 0 < at < nodes.leaves.size[hint] < nodes.leaves.keys.shape[1] - 1:
+        _insert_at(nodes, hint, at, key, position, counters)
+    else:
+        _insert(nodes, key, position, counters)
+    counters[COMPARISONS] = compared
+
+
+@kernel
+def _insert(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> None:
+    insert_entry(nodes, key, position, counters)
+
+
+@inlined
+def delete_near(nodes: Nodes, hint: int, key: float, position: int, counters: np.ndarray) -> None:
+    """Delete an entry that is there, from the leaf *hint* if it is in that; `NONE` is no hint."""
+    compared = counters[COMPARISONS] + _compared(nodes)
+    at, present = 0, False
+    if hint != NONE and nodes.leaves.size[hint] > nodes.leaves.keys.shape[1] // 4:
+        at, present = find_in_leaf(nodes, hint, key, position, counters)
+    if present:
+        _delete_at(nodes, hint, at, counters)
+    else:
+        _delete(nodes, key, position, counters)
+    counters[COMPARISONS] = compared
+
+
+@kernel
+def _delete(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> None:
+    delete_entry(nodes, key, position, counters)
 
 
 @kernel
@@ -332,14 +484,24 @@ def _new(pool: NodePool) -> int:
         used[FREE] = pool.next[node]
     pool.next[node] = NONE
     used[LIVE] += 1
+    _pad(pool, node, 0)
     return int(node)
 
 
 @kernel
 def _free(pool: NodePool, node: int) -> None:
     pool.next[node] = pool.used[FREE]
+    pool.size[node] = 0  # It is no leaf of any entry.
     pool.used[FREE] = node
     pool.used[LIVE] -= 1
+
+
+@inlined
+def _pad(pool: NodePool, node: int, begin: int) -> None:
+    """Fill up a node's keys from entry *begin* on."""
+    greatest = greatest_of(pool.keys)
+    for i in range(begin, pool.keys.shape[1]):
+        pool.keys[node, i] = greatest
 
 
 @inlined
@@ -357,6 +519,7 @@ def _split(pool: NodePool, node: int, counters: np.ndarray) -> int:
     right, size = _new(pool), pool.size[node]
     keep = size // 2
     _move(pool, node, keep, right, 0, size - keep)
+    _pad(pool, node, keep)
     pool.size[node], pool.size[right] = keep, size - keep
     pool.next[right], pool.next[node] = pool.next[node], right
     counters[MOVES] += size - keep
@@ -412,6 +575,7 @@ def _rebalance(nodes: Nodes, counters: np.ndarray) -> None:
             return
         size = inners.size[parent] - 1
         _move(inners, parent, slot + 1, parent, slot, size - slot)
+        _pad(inners, parent, size)
         inners.size[parent] = size
         counters[MOVES] += size - slot
         if level == 0 and size == 1:
@@ -439,6 +603,8 @@ def _even_out(pool: NodePool, left: int, right: int, counters: np.ndarray) -> bo
         _move(pool, left, keep, right, 0, -moved)
     counters[MOVES] += total - keep + abs(moved)
     size[left], size[right] = keep, total - keep
+    _pad(pool, left, keep)
+    _pad(pool, right, total - keep)
     if merged:
         pool.next[left] = pool.next[right]
         _free(pool, right)

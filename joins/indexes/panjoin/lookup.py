@@ -15,7 +15,6 @@ from joins.hashing import splitmix64
 from joins.indexes.index import EncodedRanges, in_range
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, add_total
-from joins.radix_sort import COUNTERS_MAX, sort_rows
 from joins.state import storable
 from joins.work import COMPARISONS, COUNTERS, MATCHES, Work
 
@@ -24,26 +23,6 @@ StructureName = Literal["bi_sort", "rap_table", "wib_tree"]
 BLOCK = 256
 """Probes per block. Searches start afresh at a block, so that the work counted does not depend on
 how blocks are dealt out to threads; and what a block prefetches fits into the first cache."""
-
-
-def sort_codes(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, Work]:
-    """Sort codes digit by digit; equal ones stay in their order.
-
-    Returns
-    -------
-    sorted
-        The codes in ascending order.
-    order
-        int64, the row of *codes* that each one is from.
-    work
-        What it cost.
-    """
-    n = len(codes)
-    ordered, order = np.empty(n, np.int64), np.empty(n, np.int64)
-    words, spare = np.empty(n, np.uint64), np.empty(n, np.uint64)
-    counters = new_counters()
-    sort_rows(codes, ordered, order, words, spare, n, np.empty(COUNTERS_MAX, np.int64), counters)
-    return ordered, order, Work.from_counters(counters)
 
 
 @storable

@@ -34,7 +34,7 @@ from joins.machine.compiling import kernel
 from joins.machine.memory import own_lines
 from joins.matches import MatchBuffer, MatchList, ProbeResult
 from joins.state import Stateful, storable
-from joins.threads import side_by_side
+from joins.threads import side_by_side, threads_for
 from joins.work import Work
 
 STRUCTURES: dict[str, type[Any]] = {"bi_sort": BiSort, "rap_table": RapTable, "wib_tree": WibTree}
@@ -44,8 +44,7 @@ CAPACITY_MOST = 2**31 - 1
 """Tuples of a subwindow: a place in it is an int32."""
 
 _BLOCKS_LEAST = 8
-"""Blocks of a thread's share: for fewer, calling a kernel takes too long beside what it does. With
-fewer than two shares a thread, waking one takes longer than what it would do."""
+"""Blocks of a thread's share: for fewer, calling a kernel takes too long beside what it does."""
 
 _IN_ORDER, _UNSORTED, _GAPS = range(3)
 
@@ -314,8 +313,8 @@ def in_threads(answer: Callable[[int, int], np.ndarray], probes: int, threads: i
     A share is a part of what is left: few calls for most of it, and at the end no thread waits long
     for another, though where ranges are wider a share takes longer.
     """
-    blocks = -(-probes // BLOCK)
-    if threads == 1 or blocks < 2 * threads * _BLOCKS_LEAST:
+    blocks, threads = -(-probes // BLOCK), threads_for(probes, threads)
+    if threads == 1:
         return answer(0, probes)
     cuts = [0]
     while cuts[-1] < blocks:

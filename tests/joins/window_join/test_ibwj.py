@@ -16,6 +16,7 @@ from joins.window_join.pim_tree import ForestJoin
 from joins.window_join.rows import make_rows
 from joins.window_join.sorted_runs.join import SortedRunsJoin
 from joins.work import NO_WORK
+from scenarios.surveys.window_workload import expected_matches
 from tests.joins.window_join.ibwj_cases import arrivals, assert_join_is_exact, matches_of
 
 SMALL = {"run_width": 4, "tree_width": 4}
@@ -49,7 +50,7 @@ def others(sides):
         lambda name: (
             NestedLoopJoin(self_join=sides == 1)
             if name == "nested loop"
-            else BPlusTreeJoin(self_join=sides == 1, node_entries=8)
+            else BPlusTreeJoin(self_join=sides == 1, leaf_entries=8, fanout=8)
         )
     )
 
@@ -105,6 +106,38 @@ def test_looking_ahead_changes_no_answer_nor_work_nor_tree(index, sides, run_wid
     forests = [join.index.forest for join in joins]
     for name, one, other in zip(Forest._fields, *forests, strict=True):
         assert np.all(one == other), name
+
+
+@pytest.mark.parametrize("distinct", [7, 400, 1 << 40])
+@pytest.mark.parametrize("sides", [1, 2])
+def test_leaves_looked_up_ahead_change_no_answer_nor_work_nor_tree(sides, distinct):
+    """Leaves of eight entries are split, merged and freed within nearly every block of tuples."""
+    n, window = 1500, 300
+    rng = np.random.default_rng(sides)
+    key = rng.integers(0, distinct, n)
+    reach = max(1, distinct // 200)
+    row = np.arange(n)
+    stop = (row + sides - 1) // sides
+    rows = make_rows(
+        side=row % sides,
+        position=row // sides,
+        key=key,
+        low=key - rng.integers(-1, reach, n),
+        high=key + rng.integers(0, reach, n),
+        # The window shrinks and grows, so that none or many expire at once.
+        start=np.maximum.accumulate(np.maximum(0, stop - rng.integers(window // 2, window, n))),
+        stop=stop,
+    )
+    joins = [BPlusTreeJoin(self_join=sides == 1, leaf_entries=8, fanout=8) for _ in range(2)]
+    together = joins[0].join(rows, enumerate=True)
+    alone = [joins[1].join(rows.part(i, i + 1), enumerate=True) for i in range(n)]
+    count, fingerprint = expected_matches(rows, self_join=sides == 1)
+    assert np.array_equal(together.count, count)
+    assert np.array_equal(together.fingerprint, fingerprint)
+    assert np.array_equal(together.match_id, np.concatenate([found.match_id for found in alone]))
+    assert together.work == sum((found.work for found in alone), NO_WORK)
+    trees = [[tree.scan() for tree in join._trees] for join in joins]
+    np.testing.assert_equal(*trees)
 
 
 @pytest.mark.parametrize("length", [2, 3, 5])

@@ -30,7 +30,7 @@ def test_every_tuple_finds_exactly_what_it_sees(
     case, enumerate_ids, threads, task_rows, join_class, **options
 ):
     windows = BwTreeWindows(1 if case[0] else 2, workers=threads, **options)
-    join = join_class(windows, threads=threads, task_rows=task_rows)
+    join = join_class(windows, threads=threads, task_rows=task_rows, rows_a_thread=1)
     assert_join_is_exact(join, case, enumerate_ids)
 
 

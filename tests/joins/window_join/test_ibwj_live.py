@@ -39,7 +39,7 @@ def test_every_tuple_finds_exactly_what_it_sees(
     sides = 1 if case[0] else 2
     index = PimTree(sides=sides, merge_ratio=ratio, insertion_depth=depth, **SMALL)
     assert_join_is_exact(
-        join_class(PimTreeWindows(index, nonblocking=nonblocking), **options), case
+        join_class(PimTreeWindows(index, nonblocking=nonblocking), rows_a_thread=1, **options), case
     )
 
 
@@ -60,7 +60,7 @@ def test_threads_that_meet_all_the_time(seed):
 def test_threads_go_on_after_a_snapshot(case, **options):
     def make():
         index = PimTree(sides=1 if case[0] else 2, merge_ratio=0.5, **SMALL)
-        return ThreadsJoin(PimTreeWindows(index), **options)
+        return ThreadsJoin(PimTreeWindows(index), rows_a_thread=1, **options)
 
     class PutAway:
         kept = make().snapshot()
@@ -73,6 +73,16 @@ def test_threads_go_on_after_a_snapshot(case, **options):
             return found
 
     assert_join_is_exact(PutAway(), case)
+
+
+@pytest.mark.parametrize(("rows", "started"), [(99, 1), (100, 1), (199, 1), (200, 2), (900, 3)])
+def test_a_small_batch_wakes_fewer_threads(rows, started):
+    join = ThreadsJoin(PimTreeWindows(PimTree(sides=2)), threads=3, rows_a_thread=100)
+    taken = []
+    own = join._scheduler
+    join._scheduler = lambda workers, thread: taken.append(thread) or own(workers, thread)
+    join.join(make_work(rows, 50).part(0, rows))
+    assert taken == list(range(started))
 
 
 def test_full_windows_stay_where_they_are():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from joins.indexes.panjoin.lookup import sort_codes
+from joins.radix_sort import sort_codes
 
 
 @given(codes=hnp.arrays(np.int64, st.integers(0, 300)))
