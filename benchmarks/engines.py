@@ -14,7 +14,8 @@ What bounds them: live Ray its processes' time and transport; operators inside S
 takes a trigger, some tenths of a second whatever it holds, the first some seconds; native Spark its
 state, a row at a time; Flink its rows as objects, one by one.
 
-Run: ``python -m benchmarks.engines [--works W1 ...] [--turns 5] [--quick] [--json]``
+Run: ``python -m benchmarks.engines [--works W1 ...] [--rows 1000000] [--turns 5] [--quick]
+[--json]``
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from scenarios.engines.joinsim_engines import Inline, Ray
 from scenarios.engines.spark_engines import SparkHosted, SparkNative
 from scenarios.scenario_files import ConfigError
 
-_ROWS = 1_000_000
 _AT_FULL_SPEED = {"feeding.batch_rows": 65_536, "batch_rows": 65_536, "linger_turns": 0}
 """Few messages, each so large that what a message costs does not show; none waits to be full."""
 _ALONE = {"replicas": 1, "batch_rows": 16_384, "feeding.batch_rows": 32_768}
@@ -84,43 +84,53 @@ _LIVE_OVER_EMBEDDED = (
 )
 
 
-def w1(turns: int, quick: bool) -> list[Result]:
+def w1(options: argparse.Namespace) -> list[Result]:
     """Measure W1, pairs in files, on all engines, and counted on those that take seconds."""
-    config = _interval(IntervalWork.of("W1", _ROWS))
+    config = _interval(IntervalWork.of("W1", options.rows))
     fast = [INLINE, LIVE_ALONE, LIVE, *EMBEDDED]
     results = [
         result
         for title, pairs in (("W1", True), ("W1, counted", False))
         for result in engines_contest(
-            title, config, fast, turns=turns, pairs=pairs, over=_LIVE_OVER_EMBEDDED
+            title, config, fast, turns=options.turns, pairs=pairs, over=_LIVE_OVER_EMBEDDED
         )
     ]
-    if quick:
+    if options.quick:
         return results
     slow = [LIVE, IN_SPARK, NATIVE, FLINK]
     over = tuple((one.name, other.name, None) for one in slow[:2] for other in slow[2:])
     return results + engines_contest(
-        "W1, beside streaming engines", config, slow, turns=min(3, turns), pairs=True, over=over
+        "W1, beside streaming engines",
+        config,
+        slow,
+        turns=min(3, options.turns),
+        pairs=True,
+        over=over,
     )
 
 
-def variants(turns: int, quick: bool) -> list[Result]:
+def variants(options: argparse.Namespace) -> list[Result]:
     """Measure W1 within a second, and with a hot key, pairs in files."""
     works = (
-        IntervalWork.of("one second", _ROWS, within_ms=1_000),
-        IntervalWork.of("hot key", _ROWS, hot=True),
+        IntervalWork.of("one second", options.rows, within_ms=1_000),
+        IntervalWork.of("hot key", options.rows, hot=True),
     )
     engines = [INLINE, LIVE, *EMBEDDED]
     return [
         result
         for work in works
         for result in engines_contest(
-            work.name, _interval(work), engines, turns=turns, pairs=True, over=_LIVE_OVER_EMBEDDED
+            work.name,
+            _interval(work),
+            engines,
+            turns=options.turns,
+            pairs=True,
+            over=_LIVE_OVER_EMBEDDED,
         )
     ]
 
 
-def trades_and_quotes(turns: int, quick: bool) -> list[Result]:
+def trades_and_quotes(options: argparse.Namespace) -> list[Result]:
     """Measure somebody's own query, pairs in files, nothing set."""
     config = scenario_files.build(_TRADES, where="trades and quotes")
     live = Contender(name="live Ray, two processes, defaults", engine=Ray())
@@ -129,21 +139,21 @@ def trades_and_quotes(turns: int, quick: bool) -> list[Result]:
     over = [(live.name, "DuckDB, all cores", 1.0)]
     title = "trades and quotes"
     results = engines_contest(
-        title, config, [inline, live, *EMBEDDED], turns=turns, pairs=True, over=over
+        title, config, [inline, live, *EMBEDDED], turns=options.turns, pairs=True, over=over
     )
-    if quick:
+    if options.quick:
         return results
     return results + engines_contest(
         f"{title}, in Spark",
         config,
         [hosted, NATIVE],
-        turns=min(3, turns),
+        turns=min(3, options.turns),
         pairs=True,
         over=[(hosted.name, NATIVE.name, 5.0)],
     )
 
 
-def q3(turns: int, quick: bool) -> list[Result]:
+def q3(options: argparse.Namespace) -> list[Result]:
     """Measure Q3 over windows of 10,000 of 100,000 trips, pairs counted."""
     config = scenario_files.change(
         scenario_files.load("spo-q3"), {"rows": 100_000, "feeding.batch_rows": 5_000}
@@ -159,17 +169,17 @@ def q3(turns: int, quick: bool) -> list[Result]:
         "Q3, counted",
         config,
         [inline, live, *EMBEDDED],
-        turns=turns,
+        turns=options.turns,
         pairs=False,
         over=[(inline.name, "DuckDB, one thread", None), (live.name, "DuckDB, all cores", None)],
     )
-    if quick:
+    if options.quick:
         return results
     return results + engines_contest(
         "Q3, counted, in Spark",
         config,
         [hosted, NATIVE],
-        turns=min(3, turns),
+        turns=min(3, options.turns),
         pairs=False,
         over=[(hosted.name, NATIVE.name, 5.0)],
     )
@@ -187,13 +197,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the works that are asked for, and print a table of each."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--works", nargs="+", choices=list(WORKS), default=list(WORKS))
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of W1 a stream (1000000)")
     parser.add_argument("--turns", type=int, default=5, help="of each engine (5); in Spark 3")
     parser.add_argument("--quick", action="store_true", help="leave Spark and Flink out")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args(arguments)
     for name in options.works:
         try:
-            results = WORKS[name](options.turns, options.quick)
+            results = WORKS[name](options)
         except ConfigError as error:  # its data is not here
             print(f"{name} is left out: {error}", file=sys.stderr)
             continue
