@@ -1,5 +1,7 @@
 """Window joins tuple by tuple beside the ordered sets of C++ libraries, in the same minutes.
 
+In the clock: probing, inserting and expiring, from tuples in memory to matches counted.
+
 The work of `benchmarks.b_plus_tree_join`. The peers are Abseil's ``btree_set`` and tlx's, each as
 it comes and with nodes or entries that suit it better, on huge pages or on malloc's: a library of
 our own over both (``peers_cpp/window_join.cpp``), which is compiled where there are a C++ compiler

@@ -173,12 +173,16 @@ def test_a_run_shows_itself_and_writes_its_report(
     run = js.run(QUERY, columns, topology="hash_join")
     assert "PASS" in repr(run)
     assert "PASS" in run._repr_html_()
+    waited = run.summary["wall_parts"]
+    assert run.summary["wall_seconds"] == pytest.approx(sum(waited.values()))
+    assert waited["prepare"] > 0, "the caller's tables are a part of it"
     page = run.report(tmp_path / "run.html").read_text()
     assert run.digest is not None
     assert run.digest in page
     assert run.network["messages"].to_pylist()
     assert len(run.latency) >= 600
     assert run.late.num_rows == 0
+    assert run.finished.clock.parts == waited, "a report that comes later is none"
     folder = run.directory
     assert (folder / "run.json").is_file()
     del run
