@@ -5,6 +5,7 @@ Their clock runs from the first event until results and trace are whole files on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 
 from actors.hosting.processes import RayUnavailableError
 from actors.protocol import ActorError
-from actors.result_files import part_files, summary_path
+from actors.result_files import pairs_path, part_files, summary_path
 from scenarios.engines.engine import Engine, Measured
 from scenarios.engines.processes import alone
 from scenarios.plan import Plan
@@ -57,15 +58,9 @@ def _run(plan: Plan, directory: Path, settings: dict[str, Any]) -> Measured:
         report = execute(plan, directory, undisturbed=True)
     except (ActorError, RayUnavailableError) as error:
         raise EngineFailed(str(error)) from error
-    totals = Totals()
-    for stream in range(len(plan.query.streams)):
-        for part in part_files(summary_path(directory, stream)):
-            file = pq.ParquetFile(part)
-            for group in file.iter_batches(columns=["probe_id", "count", "fingerprint"]):
-                totals += Totals.of_counts(*(column.to_numpy() for column in group.columns))
     parts = report.clock.parts
     return Measured(
-        totals=totals,
+        totals=_totals(plan, directory),
         start_seconds=parts["compile"] + parts["start"],
         wall_seconds=parts["run"] + parts["write"],
         latency_ms=latency_ms(report),
@@ -73,3 +68,20 @@ def _run(plan: Plan, directory: Path, settings: dict[str, Any]) -> Measured:
         memory_bytes=report.memory_bytes,
         note=f"topology {plan.topology.name}",
     )
+
+
+def _totals(plan: Plan, directory: Path) -> Totals:
+    """Add up what a run wrote: the listed pairs, where there are any, else its counts."""
+    streams = plan.query.streams
+    if plan.config.pairs and len(streams) <= 2:
+        paths, columns = [pairs_path(directory)], ["probe_id", "match_id"]
+        totals_of: Callable[..., Totals] = Totals.of_pairs
+    else:
+        paths = [summary_path(directory, stream) for stream in range(len(streams))]
+        columns, totals_of = ["probe_id", "count", "fingerprint"], Totals.of_counts
+    totals = Totals()
+    for path in paths:
+        for part in part_files(path):
+            for group in pq.ParquetFile(part).iter_batches(columns=columns):
+                totals += totals_of(*(column.to_numpy() for column in group.columns))
+    return totals

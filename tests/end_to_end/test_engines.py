@@ -80,7 +80,10 @@ def test_ray_and_spark_find_the_same_pairs(
     joinsim: Command, prepared: Path, ray_running: None, spark: object
 ) -> None:
     names = "ray,spark,native-spark"
-    said = joinsim("compare", QUERY, "--data", prepared, "--engines", names, "--out", "o", "--json")
+    said = joinsim(
+        "compare", QUERY, "--data", prepared, "--engines", names, "--out", "o", "--json",
+        "--set", "pairs=true",
+    )  # fmt: skip
     assert said.code == 0, said.err
     engines = {one["engine"]: one for one in said.json["engines"]}
     assert set(engines) == set(names.split(","))
