@@ -4,9 +4,9 @@ In the clock: from tables in memory to pairs counted, or to all pairs as columns
 and sealing are included, since the others sort, too; see `benchmarks.contest`.
 
 *W2* probes 50,000 uniform tuples with 2,000: 24,505,143 pairs. *One-off* counts the matches of 200
-probes among 500,000 stored tuples, where what is built is used once: too few to sort anything for,
-they are compared with every tuple (`joins.indexes.immutable.one_off`). DuckDB joins by its IEJoin,
-Polars by ``join_where``; all run on one thread and on two.
+probes among 500,000 stored tuples, where what is built is used once (ours are answered by
+`joins.indexes.immutable.one_off`). DuckDB joins by its IEJoin, Polars by ``join_where``; all run on
+one thread and on two.
 
 Run: ``python -m benchmarks.inequality_join [--turns 5] [--json]``
 """

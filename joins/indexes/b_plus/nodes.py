@@ -39,7 +39,7 @@ HIGH, FREE, LIVE = range(3)
 
 FIRST_LEAF = 0  # Merging always empties the right neighbour, so the first leaf never moves.
 NONE = -1
-_NARROW = 2 * LANES  # Entries of nodes that are compared whole, whatever is in use.
+_NARROW = 2 * LANES  # Nodes of so many entries are compared whole, whatever is in use.
 _LINE_ENTRIES = 8  # Eight-byte entries in a cache line of 64 bytes.
 _LEVELS_MAX = 32  # A node has at least four children, so no tree that fits in memory is higher.
 
@@ -154,10 +154,10 @@ def has_room(nodes: Nodes) -> bool:
 @inlined
 def count_below(keys: np.ndarray, node: int, size: int, key: float) -> int:
     """Count the keys of row *node*, *size* in use, that are less than *key*."""
-    if keys.shape[1] == _NARROW:  # No branch on the size, which is not to be foreseen.
+    width, below = keys.shape[1], 0
+    if width == _NARROW:  # No branch on the size, which is not to be foreseen.
         return lanes_less(keys, node, 0, key) + lanes_less(keys, node, LANES, key)
-    vectors = keys.shape[1] - keys.shape[1] % LANES
-    below = 0
+    vectors = width - width % LANES
     for begin in range(0, min(size, vectors), LANES):
         below += lanes_less(keys, node, begin, key)
     for i in range(vectors, size):

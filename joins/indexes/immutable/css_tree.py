@@ -32,12 +32,13 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.bit_array import intersect, keep_window, read_matches, words_for
+from joins.hashing import splitmix64
 from joins.indexes.columns import key_dtype
 from joins.indexes.immutable.segment import PlaceRanges, Segment, satisfying, window_in
 from joins.indexes.search import Brackets
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import aligned
-from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room
+from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches, has_room
 from joins.state import storable
 from joins.work import BITS, COMPARISONS, COUNTERS, INSERTS, Work
 
@@ -411,6 +412,16 @@ def _look_up(table: np.ndarray, bits: int, entry: int, counters: np.ndarray) -> 
     return -1
 
 
+@inlined
+def _agrees(table: _HashTable, bits: int, entry: int, step: int, counters: np.ndarray) -> bool:
+    """Return whether an id satisfied all predicates before number *step*; then it does this one."""
+    slot = _look_up(table.entry, bits, entry, counters)
+    if slot < 0 or table.agreed[np.uint64(slot)] != step - 1:
+        return False
+    table.agreed[np.uint64(slot)] = step
+    return True
+
+
 @kernel
 def _probe_one(
     leaf_id: np.ndarray,
@@ -425,7 +436,8 @@ def _probe_one(
     """Hash predicate *built*'s result and look the others' up."""
     predicates, n = leaf_id.shape
     window = window_in(first, n, places.start[probe], places.stop[probe])
-    bits = 0
+    bits, count, total, listed = 0, 0, np.uint64(0), buffer.listed[0]
+    keep_ids = len(buffer.match_id) > 0
     for step in range(predicates):
         # The predicate that is built comes first, the others follow in their own order.
         predicate = built if step == 0 else step - 1 if step <= built else step
@@ -440,17 +452,18 @@ def _probe_one(
             begins, ends = satisfying(begin, end, negated, part, n)
             for place in range(np.uint64(begins), np.uint64(ends)):
                 entry = int(leaf_id[predicate, place])
-                agreed = step
                 if predicates > 1 and step == 0:
                     table.agreed[np.uint64(_insert(table.entry, bits, entry, counters))] = 0
-                elif predicates > 1:
-                    slot = _look_up(table.entry, bits, entry, counters)
-                    if slot >= 0 and table.agreed[np.uint64(slot)] == step - 1:
-                        table.agreed[np.uint64(slot)] = step
-                    else:
-                        agreed = -1
-                if agreed == predicates - 1 and window[0] <= entry < window[1]:
-                    add_match(buffer, probe, first + entry)
+                    continue
+                if step > 0 and not _agrees(table, bits, entry, step, counters):
+                    continue
+                if step == predicates - 1 and window[0] <= entry < window[1]:
+                    position = first + entry
+                    total += splitmix64(position)
+                    if keep_ids:
+                        buffer.match_id[np.uint64(listed + count)] = position
+                    count += 1
+    add_total(buffer, probe, count, total)
 
 
 @kernel

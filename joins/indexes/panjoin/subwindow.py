@@ -254,6 +254,7 @@ def probe_subwindows(
     subwindow.
     """
     probed = [subwindow for subwindow in subwindows if len(subwindow)]
+    threads = threads_for(len(ranges.start), threads)
 
     def add_matches(buffer: MatchBuffer, next_id: np.ndarray) -> np.ndarray:
         def answer(begin: int, end: int) -> np.ndarray:
@@ -305,7 +306,7 @@ def _count_then_list(
 
 
 def in_threads(answer: Callable[[int, int], np.ndarray], probes: int, threads: int) -> np.ndarray:
-    """Answer *probes* probes in several threads; return the sum of the counters.
+    """Answer *probes* probes in several threads at most; return the sum of the counters.
 
     Probes are sorted, so a run of consecutive ones goes to a run of consecutive partitions: that is
     how the work is divided. *answer* is called with begin and end of a run, in whole blocks.
