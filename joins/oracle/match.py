@@ -237,12 +237,14 @@ def _sum_below(
     """Add up, for every probe, the stored tuples whose places are both below its bounds."""
     for i in range(len(first)):
         bound, other_bound = bounds[i], other_bounds[i]
-        matches = 0
-        total = np.uint64(0)
-        for j in range(first[i], last[i]):
-            matched = int((places[j] < bound) & (other_places[j] < other_bound))
+        # Of parts, indices begin at 0 and cannot be negative: only so is the loop vectorised.
+        mine, other = places[first[i] : last[i]], other_places[first[i] : last[i]]
+        hashed = hashes[first[i] : last[i]]
+        matches = total = np.uint64(0)
+        for j in range(len(mine)):
+            matched = np.uint64((mine[j] < bound) & (other[j] < other_bound))
             matches += matched
-            total += hashes[j] & np.uint64(-matched)
+            total += hashed[j] & (np.uint64(0) - matched)
         count[i] = matches
         fingerprint[i] = total
 
