@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.threads import side_by_side
+from joins.threads import ROWS_A_THREAD, side_by_side, threads_for
 
 
 @given(items=st.lists(st.integers(), max_size=20), threads=st.integers(1, 3))
@@ -40,3 +40,11 @@ def test_what_goes_wrong_in_another_thread_is_not_lost() -> None:
 
     with pytest.raises(ValueError, match="in another thread"):
         side_by_side(work, (0, 1), 2)
+
+
+@pytest.mark.parametrize(
+    ("shares", "threads", "used"), [(0, 4, 1), (1, 4, 1), (2, 4, 2), (9, 2, 2)]
+)
+def test_a_thread_is_used_where_it_has_rows_enough(shares: int, threads: int, used: int) -> None:
+    assert threads_for(shares * ROWS_A_THREAD, threads) == used
+    assert threads_for(shares * 10 + 9, threads, rows_a_thread=10) == used
