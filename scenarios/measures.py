@@ -28,7 +28,7 @@ Beside the stable keys of `run_json.summary` a record has, per operator and per 
     overlapped: ``seconds`` and ``bytes`` between sites (of the system alone, not per part)
 ``pace_tps``, ``pace_max_tps``
     tuples per virtual second over each twentieth of the arrivals, ``1`` ... ``20``, and over the
-    fastest of them: not per part
+    fastest of those that are measured whole: not per part
 ``result_ms``
     latency of the results that it sent to a sink (of the arrivals measured), each pair counted,
     from the birth of the tuple that found it: ``mean``, ``p1``, ``p5``, ``p10`` ... ``p99``,
@@ -45,6 +45,7 @@ that tell PO-Join PEs what has expired.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
         },
         "execution": {"seconds": execution.seconds, "bytes": execution.nbytes},
         "pace_tps": over_parts,
-        "pace_max_tps": max((tps for tps in over_parts.values() if tps), default=None),
+        "pace_max_tps": pace.fastest(tuples, *(config.measured or (0, tuples))),
         "result_ms": _result_latencies(report, list(graph), named | {"total": list(graph)}),
         "merge_ms": _percentiles(merges_ms, np.ones(len(merges_ms), np.int64)),
         "window_lag": window_lag(trace, roles),
@@ -305,6 +306,16 @@ class Pace:
             str(part + 1): tuples / PARTS / took_ns * NS_PER_S if took_ns else None
             for part, took_ns in enumerate(np.diff(ends).tolist())
         }
+
+    def fastest(self, tuples: int, first: int, stop: int) -> float | None:
+        """Return the most that `over_parts` has of a part that lies in arrivals *first* to *stop*.
+
+        None where there is none.
+        """
+        length = tuples / PARTS
+        within = range(ceil(first / length), min(PARTS, int(stop / length))) if tuples else ()
+        paces = self.over_parts(tuples)
+        return max((tps for part in within if (tps := paces[str(part + 1)])), default=None)
 
 
 # How far the counts by which PO-Join PEs move their window lag behind the stream.

@@ -47,6 +47,15 @@ def test_the_parts_add_up_to_the_whole():
     assert seconds == pytest.approx(3e-6)
 
 
+def test_the_fastest_part_is_one_that_is_measured_whole():
+    journal = trace(("machine", 9, 1_000), ("machine", 14, 6_000), ("machine", 19, 7_000))
+    pace = Pace(journal, ROLES)
+    assert pace.fastest(20, 0, 20) == pytest.approx(1e9 / 100)
+    assert pace.fastest(20, 10, 20) == pytest.approx(1e9 / 200)
+    assert pace.fastest(20, 10, 15) == pytest.approx(1e9 / 1_000)
+    assert pace.fastest(40, 1, 3) is None, "parts of two arrivals, none of them in 1 to 3"
+
+
 def test_a_run_without_arrivals_has_no_pace():
     journal = trace(("source", -1, 5))
     assert set(Pace(journal, ROLES).over_parts(0).values()) == {None}
