@@ -14,12 +14,10 @@ from scenarios.calibration.fidelity import Prediction, predict
 from scenarios.calibration.live_runs import Watched, calibration_plans, watch
 from scenarios.calibration.memory import measure_memory
 from scenarios.calibration.structures import calibrate_structures, machine
-from scenarios.calibration.window_joins import append_times, calibrate_window_joins
 from scenarios.many_runs import Preparation
 from scenarios.observer import SILENT, Observer
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES, find_topology
-from topologies.ibwj import Ibwj
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,9 +151,6 @@ def calibrate(
                 "median. Picoseconds."
             )
         fit.write_profile(operators, out, comment)
-        if live and Ibwj.name in names:
-            observer.note("window joins over every index, windows of 2^12 to 2^22: minutes")
-            append_times(calibrate_window_joins(), out)
         used = operators.base
     written = path or out
     predictions = [

@@ -26,8 +26,6 @@ PROFILES = Path(__file__).parent / "profiles"
 
 TRANSPORT, OPERATORS = "transport", "operators"
 """Keys of a profile that was measured operator by operator (see `operator_profiles`)."""
-WINDOW_JOINS = "window_joins"
-"""Key of what window joins take on the machine that the profile was measured on."""
 
 MACHINE = "machine"
 """Key of what a profile was measured on."""
@@ -151,6 +149,10 @@ class CostProfile:
             name: cost.on_cores(cores, memory, same=same) for name, cost in self.structures.items()
         }
         return replace(self, structures=structures)
+    def part_ns(self, name: str, size: int, work: Work) -> float:
+        """Return what *work* costs that is part of a step, in a structure of that *size*."""
+        units = self.units_of(name, size)
+        return sum(count * ps for count, ps in zip(work, units, strict=True)) / 1000
 
     @property
     def unit_ps(self) -> tuple[int, ...]:
@@ -174,7 +176,7 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
     """
     path = profile_path(name_or_path)
     values = tomllib.loads(path.read_text())
-    for key in (TRANSPORT, OPERATORS, WINDOW_JOINS, MACHINE):
+    for key in (TRANSPORT, OPERATORS, MACHINE):
         values.pop(key, None)
     structures, memory = values.pop(STRUCTURES, {}), values.pop(MEMORY, None)
     try:

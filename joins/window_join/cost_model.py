@@ -1,31 +1,24 @@
 """What a tuple costs each window join: PIM-Tree's analytical model (equations 1 to 7 but 4).
 
-Three parts. The equations: every function returns the terms of one by name, in the units of its
+Two parts. The equations: every function returns the terms of one by name, in the units of its
 times; `total` adds them up, and equation 1 is that sum. Equation 4 is about another system, whose
 cores have a tree each. They are those of a join of two streams with equal windows; the symbols
 are in `Load` and `TreeTimes`. A height is counted in inner levels, log to the base of the fan-out
 of the entries, as in the paper: a fraction of a level counts as such, but where nodes are filled up
 from the leaves, so that one entry too many makes another root.
 
-Predictions: times per node follow from what the kernels do at a node and what a unit of work takes.
+Predictions: times per node follow from what the kernels do at a node and what a unit of work takes
+that index, in windows of that size: there the levels of memory show.
 Nodes of a forest are searched by counting, so that a node costs as many comparisons as it has
 slots; B+-trees are searched entry by entry. The paper has no equation for a Bw-Tree: it is a
 B+-tree here, whose nodes are pages with their deltas.
-
-Machine times: a prediction adds up work at the price of its units and ignores caches. How much
-longer a machine takes depends on which of its memories contains the windows and their index, and on
-whether the join waits for it (a tree) or only reads it faster than it comes (nested loops). So an
-index is timed at windows of several sizes, and what is between two of them is interpolated.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-
-import numpy as np
 
 from joins.indexes.bw_tree import bw_tree
 from joins.indexes.pim_tree.index import WIDTH
@@ -228,7 +221,8 @@ def predict(
     window, match_rate
         Tuples in each window, and matches a tuple.
     unit_ps
-        What a unit of each counter of `joins.work.Work` takes.
+        What a unit of each counter of `joins.work.Work` takes; an insertion with its share of the
+        call.
 
     Raise :exc:`ValueError` for an index that the model has no equation for.
     """
@@ -248,6 +242,7 @@ def predict(
 
     if making.index == "nested_loop":
         terms = nested_loop(replace(load, compare_ns=compare_ns))
+        terms["insert"] = unit_ns["inserts"]
     elif making.index == "b_plus_tree":
         terms = b_plus_tree(load, _updated(FANOUT, window, unit_ns, deletes=True))
     elif making.index == "bw_tree":
@@ -309,11 +304,17 @@ def _latch_free(entries: float, unit_ns: dict[str, float]) -> TreeTimes:
     )
 
 
-def predict_all(*, window: float, match_rate: float, unit_ps: Sequence[int]) -> list[Prediction]:
-    """Return a prediction for each index at its best parameters, the cheapest first."""
+def predict_all(
+    *, window: float, match_rate: float, unit_ps: Callable[[IndexName], Sequence[int]]
+) -> list[Prediction]:
+    """Return a prediction for each index at its best parameters, the cheapest first.
+
+    *unit_ps* are the prices of units, by index.
+    """
     best: dict[str, Prediction] = {}
     for making in _makings():
-        prediction = predict(making, window=window, match_rate=match_rate, unit_ps=unit_ps)
+        prices = unit_ps(making.index)
+        prediction = predict(making, window=window, match_rate=match_rate, unit_ps=prices)
         if making.index not in best or prediction.tuple_ns < best[making.index].tuple_ns:
             best[making.index] = prediction
     return sorted(best.values(), key=lambda prediction: prediction.tuple_ns)
@@ -330,47 +331,3 @@ def _makings() -> Iterator[Making]:
         yield Making(index="im_tree", merge_ratio=ratio)
         for depth in INSERTION_DEPTHS:
             yield Making(index="pim_tree", merge_ratio=ratio, insertion_depth=depth)
-
-
-# Machine times.
-
-CALIBRATED_WINDOWS = tuple(1 << bits for bits in (12, 15, 18, 20, 22))
-"""Windows, in tuples, that an index is timed at; others are predicted.
-
-They are closest where windows and their indexes outgrow the last cache.
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MachineTimes:
-    """What an index's work takes on a machine.
-
-    Attributes
-    ----------
-    windows
-        Lengths in tuples that it was timed at, ascending.
-    ratios
-        At each of them, processor time over the model's.
-
-    Raise :exc:`ValueError` when they do not belong together.
-    """
-
-    windows: tuple[int, ...]
-    ratios: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if not self.windows or len(self.windows) != len(self.ratios):
-            raise ValueError(f"{len(self.ratios)} ratios for {len(self.windows)} windows")
-        if any(later <= earlier for earlier, later in pairwise((0, *self.windows))):
-            raise ValueError(f"windows {self.windows} do not ascend from 1")
-        if not all(0 < ratio < math.inf for ratio in self.ratios):
-            raise ValueError(f"ratios {self.ratios} are not all above 0 and finite")
-
-    def tuple_ns(self, predicted_ns: float, window: float) -> float:
-        """Return the processor time of a tuple, given the model's, ns.
-
-        Between two windows the ratio changes by the same factor with each doubling; beyond the
-        smallest and the largest it stays.
-        """
-        logs = np.log(self.windows), np.log(self.ratios)
-        return predicted_ns * float(np.exp(np.interp(np.log(window), *logs)))

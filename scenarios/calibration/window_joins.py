@@ -1,27 +1,22 @@
-"""How long the window joins of `ibwj` take on this machine, measured for a cost profile."""
+"""How long the window joins of `ibwj` take on this machine, and PIM-Tree's workload for them."""
 
 from __future__ import annotations
 
 import time
-import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from actors.whole_files import write_text
 from joins.hashing import mix
-from joins.window_join.cost_model import CALIBRATED_WINDOWS, MODELLED, MachineTimes, predict
-from joins.window_join.registry import IndexName, Making
+from joins.window_join.registry import IndexName
 from joins.window_join.rows import Rows, make_rows
 from joins.window_join.window_join import WindowJoin
 from joins.work import NO_WORK, Work
-from netsim.cost import WINDOW_JOINS, load_profile, profile_path
 
 BATCH_ROWS = 8_192
 _KEY_BITS = 30
-_MATCH_RATE = 2
+MATCH_RATE = 2
+"""Matches of a tuple in all experiments but one."""
 _TUPLES = 400_000
 _PERIODS = {"pim_tree": 1.0, "im_tree": 1.0, "b_chain": 2.0, "ib_chain": 2.0, "bw_tree": 0.25}
 """Tuples, in windows, after which both sides have merged, archived or rebuilt once."""
@@ -41,29 +36,6 @@ class Timed:
     def tuple_ns(self) -> float:
         """Processor time of a tuple, ns."""
         return self.seconds * 1e9 / self.tuples
-
-
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """What a tuple costs an index at one window, ns.
-
-    Attributes
-    ----------
-    index, window
-        Which, and its length in tuples.
-    predicted_ns
-        By the model.
-    counted_ns
-        By the work that its kernels counted: virtual time.
-    took_ns
-        Of processor time.
-    """
-
-    index: IndexName
-    window: int
-    predicted_ns: float
-    counted_ns: float
-    took_ns: float
 
 
 def time_join(join: WindowJoin, rows: Rows, filling: int) -> Timed:
@@ -97,7 +69,7 @@ def uniform_keys(tuples: int, first: int = 0) -> np.ndarray:
 
 def band_of(window: int) -> int:
     """Return how far apart two such keys may be for a tuple to have two matches in a *window*."""
-    return _MATCH_RATE * (1 << _KEY_BITS) // (2 * window)
+    return MATCH_RATE * (1 << _KEY_BITS) // (2 * window)
 
 
 def band_join(keys: np.ndarray, band: int, window: int, first: int = 0) -> Rows:
@@ -118,77 +90,3 @@ def band_join(keys: np.ndarray, band: int, window: int, first: int = 0) -> Rows:
         start=start,
         stop=stop,
     )
-
-
-def time_indexes(windows: Sequence[int], *, passes: int = 1) -> dict[IndexName, list[Point]]:
-    """Time every index that has an equation, over full *windows* of PIM-Tree's workload.
-
-    In several *passes* each is timed again, minutes later, and the least time counts: whatever
-    else the machine does meanwhile only adds to it.
-    """
-    timed = [
-        [_time_index(index, window) for index in MODELLED for window in windows]
-        for _ in range(passes)
-    ]
-    least: dict[IndexName, list[Point]] = {index: [] for index in MODELLED}
-    for same in zip(*timed, strict=True):
-        least[same[0].index].append(min(same, key=lambda point: point.took_ns))
-    return least
-
-
-def _time_index(index: IndexName, window: int) -> Point:
-    profile, making = load_profile(), Making(index=index)
-    tuples = tuples_to_time(index, window)
-    rows = band_join(uniform_keys(2 * window + tuples), band_of(window), window)
-    join = making.make(self_join=False, unit_ps=profile.unit_ps)
-    timed = time_join(join, rows, 2 * window)
-    model = predict(making, window=window, match_rate=_MATCH_RATE, unit_ps=profile.unit_ps)
-    return Point(
-        index=index,
-        window=window,
-        predicted_ns=model.tuple_ns,
-        counted_ns=profile.work_ns(timed.work) / timed.tuples,
-        took_ns=timed.tuple_ns,
-    )
-
-
-def calibrated(points: Sequence[Point]) -> MachineTimes:
-    """Return the machine times that the *points* of one index imply, at calibrated windows only."""
-    known = [point for point in points if point.window in CALIBRATED_WINDOWS]
-    return MachineTimes(
-        windows=tuple(point.window for point in known),
-        ratios=tuple(round(point.took_ns / point.predicted_ns, 4) for point in known),
-    )
-
-
-def calibrate_window_joins() -> dict[IndexName, MachineTimes]:
-    """Return what every index takes on this machine."""
-    timed = time_indexes(CALIBRATED_WINDOWS)
-    return {index: calibrated(points) for index, points in timed.items()}
-
-
-def append_times(times: dict[IndexName, MachineTimes], path: Path) -> None:
-    """Add *times* to the profile *path*."""
-    lines: list[str] = []
-    for index, constants in times.items():
-        values = (f"{key} = {list(value)}" for key, value in vars(constants).items())
-        lines += ["", f"[{WINDOW_JOINS}.{index}]", *values]
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    write_text(path, before + "\n".join(lines) + "\n")
-
-
-def read_times(name_or_path: str | Path) -> dict[str, MachineTimes]:
-    """Return the times that a profile holds, by index; none where none were measured.
-
-    Raise :exc:`ValueError` as `netsim.cost.load_profile` does, and naming an entry that is wrong.
-    """
-    path = profile_path(name_or_path)
-    measured = tomllib.loads(path.read_text()).get(WINDOW_JOINS, {})
-    try:
-        return {
-            index: MachineTimes(**{key: tuple(values) for key, values in constants.items()})
-            for index, constants in measured.items()
-        }
-    except (TypeError, ValueError) as error:
-        advice = "joinsim calibrate measures it anew"
-        raise ValueError(f"{path}: {WINDOW_JOINS}: {error}; {advice}") from None

@@ -1,9 +1,9 @@
 """Plans of one machine's window joins: which index, how often to merge, how deep, how many trees.
 
 PIM-Tree's equations (`joins.window_join.cost_model`) say what each index costs a tuple, given
-the window and the match rate; the rate is that of a sample of the streams' first tuples. A
-calibrated profile says what that takes on this machine, and then decides which index is cheapest.
-Beside it stands what it took: with the run, every index joins the streams once in real time.
+the window and the match rate, at the run's own prices of that index; the rate is that of a sample
+of the streams' first tuples. With the run, every index joins the streams once in real time: what it
+took is shown beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from actors.disorder import open_feed
 from joins.window_join.cost_model import MODELLED, Prediction, predict, predict_all
 from joins.window_join.registry import Making
 from joins.window_join.rows import RowMaker
-from scenarios.calibration.window_joins import read_times, time_join, tuples_to_time
+from scenarios.calibration.window_joins import time_join, tuples_to_time
 from scenarios.measures import record
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal
@@ -42,12 +42,13 @@ class WindowJoinPlanner(Planner):
     def propose(self, plan: Plan) -> Proposal:
         """Return the settings that should cost least, and what those of the run should cost."""
         costs = _costs(plan)
+        best = " ".join(f"--set {one}" for one in _settings(costs.ranked[0].making))
         return Proposal(
             plan=(
                 f"window of {costs.window:,.0f} tuples, {costs.match_rate:,.3g} matches each",
-                f"cheapest: {' '.join(f'--set {one}' for one in _settings(costs.best.making))}",
+                f"cheapest: {best}",
             ),
-            tables=(_alternatives(costs), *_on_this_machine(costs, {})),
+            tables=(_alternatives(costs),),
             costs=(Cost(name=_TIME, unit="ns", estimated=costs.own.tuple_ns),),
         )
 
@@ -82,30 +83,17 @@ class _Costs:
         The run's own join.
     ranked
         Every index at its best, the cheapest first.
-    machine_ns
-        Processor time of a tuple on this machine, by name as in `named`, of the indexes that were
-        calibrated; not of the run's own join if several threads share it.
     """
 
     window: float
     match_rate: float
     own: Prediction
     ranked: list[Prediction]
-    machine_ns: dict[str, float]
 
     @property
     def named(self) -> dict[str, Prediction]:
         """The rows of a table."""
         return {_OWN: self.own} | {one.making.index: one for one in self.ranked}
-
-    @property
-    def best(self) -> Prediction:
-        """What is cheapest on this machine, or by the model where it was not measured."""
-        known = [one for one in self.ranked if one.making.index in self.machine_ns]
-        return min(
-            known or self.ranked,
-            key=lambda one: self.machine_ns.get(one.making.index, one.tuple_ns),
-        )
 
 
 def _costs(plan: Plan) -> _Costs:
@@ -120,22 +108,15 @@ def _costs(plan: Plan) -> _Costs:
             f"plan for one of {', '.join(MODELLED)}"
         )
     window, match_rate = float(np.mean(lengths)), _match_rate(plan, lengths)
-    unit_ps = plan.profile.unit_ps
-    load: Any = {"window": window, "match_rate": match_rate, "unit_ps": unit_ps}
-    own, ranked = predict(making_of(plan.parameters), **load), predict_all(**load)
-    times = read_times(plan.config.profile)
-    named = [(_OWN, own)] if not plan.parameters.threads else []
-    named += [(one.making.index, one) for one in ranked]
+
+    def unit_ps(index: str) -> tuple[int, ...]:
+        return plan.profile.units_of(f"ibwj_{index}.join", round(window))
+
+    own, load = making_of(plan.parameters), {"window": window, "match_rate": match_rate}
     return _Costs(
-        window=window,
-        match_rate=match_rate,
-        own=own,
-        ranked=ranked,
-        machine_ns={
-            name: times[one.making.index].tuple_ns(one.tuple_ns, window)
-            for name, one in named
-            if one.making.index in times
-        },
+        **load,
+        own=predict(own, **load, unit_ps=unit_ps(own.index)),
+        ranked=predict_all(**load, unit_ps=unit_ps),
     )
 
 
@@ -181,22 +162,17 @@ def _alternatives(costs: _Costs) -> Table:
     )
 
 
-def _on_this_machine(costs: _Costs, took_ns: dict[str, float]) -> tuple[Table, ...]:
-    """Return what is known of processor time: nothing without calibration before a run."""
-    if not costs.machine_ns and not took_ns:
+def _on_this_machine(costs: _Costs, took_ns: Mapping[str, float]) -> tuple[Table, ...]:
+    """Return what tuples took this machine beside the estimate; nothing where none were timed."""
+    if not took_ns:
         return ()
-
-    def told(ns: float | None) -> str:
-        return "-" if ns is None else f"{ns:,.0f}"
-
     return (
         Table(
-            title="processor time on this machine, ns a tuple"
-            + ("" if costs.machine_ns else " (estimated with a profile of joinsim calibrate)"),
+            title="ns a tuple, and processor time on this machine",
             columns=("index", "estimated", "measured"),
             rows=tuple(
-                (name, told(costs.machine_ns.get(name)), told(took_ns.get(name)))
-                for name in costs.named
+                (name, f"{one.tuple_ns:,.0f}", f"{took_ns[name]:,.0f}" if name in took_ns else "-")
+                for name, one in costs.named.items()
             ),
         ),
     )
@@ -220,10 +196,9 @@ def _time_on_streams(plan: Plan, makings: Mapping[str, Making]) -> dict[str, flo
     if arrivals is None or len(arrivals) <= filling:
         return {}
     rows = RowMaker(plan.query, [file.schema for file in plan.files]).make(arrivals)
-    unit_ps = plan.profile.unit_ps
     return {
         name: time_join(
-            making.make(self_join=self_join, unit_ps=unit_ps),
+            making.make(self_join=self_join, unit_ps=None),
             rows.part(0, filling + wanted[name]),
             filling,
         ).tuple_ns

@@ -49,13 +49,14 @@ _FORESTS = {"im_tree": ImTree, "pim_tree": PimTree}
 def take_index_steps(survey: IndexStepsSurvey, seed: int, profile: CostProfile) -> Surveyed:
     """Take the steps, and compare the last tuples' matches with those of a sorted window."""
     _Steps(survey.index, 1 << _LEAST_BITS).run()  # the first ones compile
-    steps = _Steps(survey.index, 1 << survey.window_bits)
+    join, window = f"ibwj_{survey.index}.join", 1 << survey.window_bits
+    steps = _Steps(survey.index, window)
     exact = steps.run()
-    counted_ns = {step: float(profile.work_ns(work)) for step, work in steps.work.items()}
+    counted_ns = {step: profile.part_ns(join, window, work) for step, work in steps.work.items()}
     processor_ns = {step: seconds * 1e9 for step, seconds in steps.seconds.items()}
     record: dict[str, Any] = {"merges": {}}
     for kind, spent_ns in (("counted", counted_ns), ("processor", processor_ns)):
-        each_ns = _per_tuple(spent_ns, 1 << survey.window_bits)
+        each_ns = _per_tuple(spent_ns, window)
         merge_ns = spent_ns.get("merge", 0.0)
         record[f"{kind}_ns"] = each_ns
         record["merges"] |= {
@@ -208,7 +209,8 @@ def _join(
     survey: MemoryTrafficSurvey, threads: int, profile: CostProfile, filling: Rows, measured: Rows
 ) -> ProbeResult:
     making = Making(threads=threads, cores=survey.cores, merge_ratio=SHARED_MERGE_RATIO)
-    join = making.make(self_join=False, unit_ps=profile.unit_ps)
+    prices = profile.units_of("ibwj_shared_pim_tree.join", 1 << survey.window_bits)
+    join = making.make(self_join=False, unit_ps=prices)
     join.join(filling)
     return join.join(measured)
 

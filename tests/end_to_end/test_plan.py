@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from joins.window_join.cost_model import MachineTimes
 from netsim.cost import PROFILES
-from scenarios.calibration.window_joins import append_times
 from tests.end_to_end.conftest import Command, write_prepared
 
 QUERY = """
@@ -104,28 +101,40 @@ def test_a_survey_says_that_it_is_one(joinsim: Command) -> None:
     assert "joinsim run semijoin-table3" in said.err
 
 
-def test_window_joins_are_timed_and_estimated_for_this_machine(
+def test_window_joins_are_estimated_at_the_runs_prices_and_timed(
+    joinsim: Command, data: list[str]
+) -> None:
+    query = "SELECT * FROM A, B WHERE A.x = B.x WINDOW AS (SLIDE INTERVAL '1' ON '100')"
+    plan = ("plan", "--query", query, *data[:4], "--topology", "ibwj", "--json")
+    said = joinsim(*plan)
+    assert said.code == 0, said.err
+    model, machine = said.json["tables"]
+    predicted = {row[0]: row[-1] for row in model["rows"]}
+    assert machine["columns"] == ["index", "estimated", "measured"]
+    assert {row[0]: row[1] for row in machine["rows"]} == predicted
+    assert all(float(row[2].replace(",", "")) > 0 for row in machine["rows"])
+    assert said.json["costs"][0]["estimated"] == pytest.approx(
+        float(predicted["this run"].replace(",", "")), abs=1
+    )
+
+
+def test_an_index_is_planned_at_its_own_prices(
     joinsim: Command, data: list[str], tmp_path: Path
 ) -> None:
+    """In a profile where nothing of a B-chain's join costs anything, it is the cheapest."""
     profile = tmp_path / "mine.toml"
-    shutil.copy(PROFILES / "default.toml", profile)
-    append_times({"b_chain": MachineTimes(windows=(4096,), ratios=(0.01,))}, profile)
+    free = "sizes = [64]\nrows = [1]\npercents = [[0]]\ncall_ps = 0\nrow_ps = 0\n"
+    text = (PROFILES / "shared_memory.toml").read_text().replace('structures = "default"\n', "")
+    profile.write_text(
+        f'{text}\n[structures]\nlike = "default"\n\n[structures."ibwj_b_chain.join"]\n{free}'
+    )
     query = "SELECT * FROM A, B WHERE A.x = B.x WINDOW AS (SLIDE INTERVAL '1' ON '100')"
     said = joinsim(
-        "plan", "--query", query, *data[:4], "--topology", "ibwj",
+        "plan", "--query", query, *data[:4], "--topology", "ibwj", "--no-simulate",
         "--set", f"profile={profile}", "--json",
     )  # fmt: skip
     assert said.code == 0, said.err
     assert said.json["plan"][1] == "cheapest: --set index=b_chain --set chain_length=2"
-    model, machine = said.json["tables"]
-    predicted = {row[0]: float(row[-1]) for row in model["rows"]}
-    answer = {row[0]: row[1:] for row in machine["rows"]}
-    assert machine["columns"] == ["index", "estimated", "measured"]
-    assert list(answer) == list(predicted)
-    assert float(answer["b_chain"][0]) == round(predicted["b_chain"] / 100)
-    assert answer["pim_tree"][0] == "-"
-    for name in answer:
-        assert float(answer[name][1].replace(",", "")) > 0
 
 
 def test_without_a_run_nothing_is_timed(joinsim: Command, data: list[str]) -> None:
