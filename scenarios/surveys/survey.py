@@ -139,12 +139,13 @@ class PlanSurvey(Survey):
 class IndexStepsSurvey(Survey):
     """What the steps of a join take while one full window is replaced, two matches a tuple.
 
-    ``counted_ns`` and ``processor_ns`` are times a tuple, virtual ones of the work that was counted
-    and this processor's: of ``insert``, ``delete``, ``search`` (the way to where a range begins),
-    ``scan`` (what its matches add), ``merge`` and ``total``. ``merges`` likewise has ``counted_ms``
-    and ``processor_ms`` of one merge, ``counted_ns`` and ``processor_ns`` of one entry of the tree
-    that is merged, and what share of all time merging takes, ``counted_percent`` and
-    ``processor_percent``; all 0 where nothing is merged.
+    ``counted_ns`` and ``processor_ns`` are times a tuple, virtual ones (of the work that was
+    counted, at the prices of the index's join) and this processor's: of ``insert``, ``delete``,
+    ``search`` (the way to where a range begins), ``scan`` (what its matches add), ``merge`` and
+    ``total``. ``merges`` likewise has ``counted_ms`` and ``processor_ms`` of one merge,
+    ``counted_ns`` and ``processor_ns`` of one entry of the tree that is merged, and what share of
+    all time merging takes, ``counted_percent`` and ``processor_percent``; all 0 where nothing is
+    merged.
 
     Attributes
     ----------
@@ -227,8 +228,9 @@ class WindowJoinSpeedSurvey(Survey):
     """How fast a window join is on this machine, its windows full.
 
     ``tuples_s`` are the tuples that it takes a second, ``median``, ``least`` and ``most`` of the
-    passes; ``tuple_ns.median`` is the time of one. ``match_rate`` is how many matches a tuple has,
-    ``matches`` all of them; ``window``, ``tuples``, ``passes``, ``threads`` and ``clock`` say what
+    passes; ``tuple_ns.median`` is the time of one, and ``task_us.median`` that of a task, of which
+    each thread has one at a time. ``match_rate`` is how many matches a tuple has, ``matches`` all;
+    ``window``, ``tuples``, ``passes``, ``threads`` and ``clock`` say what
     was run: processor time of one thread, or wall time of several.
 
     Attributes
@@ -245,7 +247,7 @@ class WindowJoinSpeedSurvey(Survey):
         How often the windows are replaced and timed.
     """
 
-    clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns")
+    clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns", "task_us")
 
     of: Literal["window join speed"] = "window join speed"
     index: Literal[
@@ -313,6 +315,74 @@ _ENTRY_BYTES = {
 """Bytes of memory that a tuple of a window takes, as processes grow by with windows of 2^20."""
 _CHECKING_BYTES = 96
 """Bytes that it takes beside that while the last matches are checked: its columns, and sorted."""
+
+
+class DriftSpeedSurvey(Survey):
+    """How fast a self join over a PIM-Tree is while its values drift, on this machine.
+
+    ``pace_tps.1`` ... ``pace_tps.20`` are the tuples that it takes a second in each window of
+    tuples, the median of the passes: in the first four the mean of the normal values stands, in the
+    next ten it moves, then it stands again. ``threads`` and ``clock`` say what was run: processor
+    time of one thread, or wall time of several.
+
+    Attributes
+    ----------
+    shift
+        How far the mean moves, in standard deviations.
+    window_bits
+        The window holds 2^*window_bits* tuples.
+    threads, merge_ratio
+        Real threads that share the index; 0 is one without locks.
+    batch_rows
+        Arrivals of a call.
+    passes
+        How often all is joined.
+    """
+
+    clocked: ClassVar[tuple[str, ...]] = ("pace_tps",)
+
+    of: Literal["drift speed"] = "drift speed"
+    shift: Annotated[float, Field(ge=0)] = 0.0
+    window_bits: Annotated[int, Field(ge=6, le=24)] = 16
+    threads: Annotated[int, Field(ge=0, le=64)] = 2
+    merge_ratio: Annotated[float, Field(gt=0, le=1)] = 1.0
+    batch_rows: Annotated[int, Field(ge=1)] = 8192
+    passes: Annotated[int, Field(ge=1, le=100)] = 3
+
+    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
+        """Return the figures; the keys are the same for every seed."""
+        from scenarios.surveys.drift_speed import take
+
+        return take(self)
+
+
+class PlanningSpeedSurvey(Survey):
+    """How long it takes to plan a join by semijoins on this machine.
+
+    ``plan_ms`` is the processor time of a plan, ``median``, ``least`` and ``most`` of the queries,
+    given their statistics; ``queries`` and ``clock`` say what was run.
+
+    Attributes
+    ----------
+    search
+        Which search.
+    join_graph, streams, queries
+        Random queries of Table 2: kind of the join graph, its streams, and how many queries.
+    """
+
+    clocked: ClassVar[tuple[str, ...]] = ("plan_ms",)
+
+    of: Literal["planning speed"] = "planning speed"
+    search: Literal["greedy", "exhaustive"] = "greedy"
+    join_graph: Literal["chain", "star", "cycle", "fully connected"] = "fully connected"
+    streams: int = Field(default=4, ge=2, le=8)
+    queries: int = Field(default=9, ge=1)
+
+    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
+        """Return the figures."""
+        from scenarios.surveys.planning_speed import take
+
+        return take(self, seed)
 
 
 class SubwindowSpeedSurvey(Survey):
@@ -411,6 +481,8 @@ AnySurvey = Annotated[
     | MemoryTrafficSurvey
     | InsertSpreadSurvey
     | WindowJoinSpeedSurvey
+    | DriftSpeedSurvey
+    | PlanningSpeedSurvey
     | SubwindowSpeedSurvey
     | SegmentSpeedSurvey,
     Field(discriminator="of"),

@@ -13,6 +13,7 @@ import numpy as np
 
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import Making
+from joins.window_join.shared_join import THREAD_TASK_ROWS
 from joins.window_join.window_join import WindowJoin
 from scenarios.surveys.survey import Surveyed, WindowJoinSpeedSurvey, timed_record
 from scenarios.surveys.window_workload import WindowWorkload
@@ -41,6 +42,9 @@ def take(survey: WindowJoinSpeedSurvey) -> Surveyed:
         "matches": stream.matches,
         "window": max(workload.windows),
     }
+    if survey.threads:
+        at_once = survey.threads * (survey.task_rows or THREAD_TASK_ROWS)
+        record["task_us"] = {"median": at_once * record["tuple_ns"]["median"] / 1e3}
     return Surveyed(
         record=record,
         checked=f"the last {_CHECKED:,} tuples' matches are those that numpy finds",

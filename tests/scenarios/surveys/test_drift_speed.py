@@ -1,0 +1,49 @@
+"""Joins measured while values drift: what they join. Never how fast it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from netsim.cost import load_profile
+from scenarios.surveys import drift_speed
+from scenarios.surveys.survey import DriftSpeedSurvey, Surveyed
+
+
+def take(**keys: Any) -> Surveyed:
+    survey = DriftSpeedSurvey.model_validate({"window_bits": 8, "passes": 2} | keys)
+    return survey.take(seed=1, profile=load_profile())
+
+
+@pytest.mark.parametrize(("threads", "clock"), [(0, "processor time"), (2, "wall time")])
+@pytest.mark.parametrize("shift", [0.0, 30.0])
+def test_every_window_of_tuples_is_timed(threads: int, clock: str, shift: float) -> None:
+    found = take(threads=threads, shift=shift)
+    assert found.passed
+    assert list(found.record["pace_tps"]) == [str(number) for number in range(1, 21)]
+    assert min(found.record["pace_tps"].values()) > 0
+    assert (found.record["clock"], found.record["threads"]) == (clock, threads)
+
+
+def test_a_wrong_join_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    join = drift_speed._join
+
+    def without_the_last(*arguments: Any) -> Any:
+        seconds, counts = join(*arguments)
+        counts[-1] += 1
+        return seconds, counts
+
+    monkeypatch.setattr(drift_speed, "_join", without_the_last)
+    assert not take().passed
+
+
+def test_values_drift_in_the_second_phase_alone() -> None:
+    survey = DriftSpeedSurvey(window_bits=10, shift=100.0)
+    means = [
+        float(drift_speed._rows(survey, at, at + 1).key.mean()) for at in (0, 3, 4, 9, 13, 14, 19)
+    ]
+    assert means == sorted(means)
+    before, after = means[:2], means[-2:]
+    assert before[1] - before[0] < (after[0] - before[1]) / 20
+    assert after[1] - after[0] < (after[0] - before[1]) / 20
