@@ -1,4 +1,4 @@
-"""The claims of all papers as one Markdown document, from what reproductions left on disk."""
+"""The papers' statements and claims as one Markdown document, from reproductions on disk."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scenarios.formatting import format_value
 from scenarios.report.result_tables import Table, holds_word, mark_kind
 from scenarios.run_directory import UNFINISHED
 from scenarios.scenario_files import ConfigError
 from scenarios.study.reproduction import PAPERS, Counts, Reported
+from scenarios.study.statements import StatementCounts
 
 RECORD = "reproduce.json"
 
-_COUNTS = ("claims", *(field.replace("_", " ") for field in Counts._fields))
+_STATEMENTS = tuple(field.replace("_", " ") for field in StatementCounts._fields)
+_CLAIMS = tuple(field.replace("_", " ") for field in Counts._fields)
 
 
 def read_reproductions(directories: Sequence[Path]) -> list[dict[str, Any]]:
@@ -45,10 +48,18 @@ def claims_document(records: Sequence[Mapping[str, Any]]) -> str:
         "out here. Values are simulated (virtual time and counted work) unless they are marked as "
         "measured (this machine's clock) or derived (estimated from a run). A reason is given "
         "where something was run to find it, and names that. Written by `joinsim claims`.",
-        _counts_table(records).markdown(),
+        "What the papers state: a statement is tested by one claim or by several, as by "
+        "simulation and by the clock, and holds where all of them do. What is not comparable is "
+        "listed with the reason at the end of each paper's part.",
+        _counts_table(records, "statement_counts", _STATEMENTS).markdown(),
+        "The claims, each in every panel that it is about:",
+        _counts_table(records, "counts", _CLAIMS).markdown(),
     ]
     for record in records:
         parts += [f"## {record['title']}", _made(record), _claims_table(record).markdown()]
+        untested = _untested_table(record)
+        if untested.rows:
+            parts += ["Not comparable:", untested.markdown()]
         mistakes = [
             f"- {study['name']}: {one}" for study in record["studies"] for one in study["mistakes"]
         ]
@@ -67,14 +78,27 @@ def _made(record: Mapping[str, Any]) -> str:
     )
 
 
-def _counts_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    rows = [
-        (record["paper"], record["scale"], len(record["claims"]), *record["counts"].values())
-        for record in records
-    ]
+def _counts_table(records: Sequence[Mapping[str, Any]], key: str, columns: Sequence[str]) -> Table:
+    """Return a line of counts for each paper, and their sums."""
+    rows = [(record["paper"], record["scale"], *record[key].values()) for record in records]
     totals = [sum(column) for column in zip(*(row[2:] for row in rows), strict=True)]
     cells = [[str(cell) for cell in row] for row in [*rows, ("all", "", *totals)]]
-    return Table(columns=("paper", "scale", *_COUNTS), rows=cells, text_columns=2)
+    return Table(columns=("paper", "scale", *columns), rows=cells, text_columns=2)
+
+
+def _untested_table(record: Mapping[str, Any]) -> Table:
+    """Return the statements of a paper that no claim was judged of, with the reasons."""
+    rows = [
+        (
+            statement["where"] or statement["study"],
+            statement["text"],
+            "" if statement["paper"] is None else format_value(statement["paper"]),
+            statement["why"],
+        )
+        for statement in record["statements"]
+        if statement["outcome"] == "not comparable"
+    ]
+    return Table(columns=("figure or section", "statement", "in the paper", "reason"), rows=rows)
 
 
 def _claims_table(record: Mapping[str, Any]) -> Table:

@@ -39,6 +39,7 @@ from scenarios.run import Report
 from scenarios.run_json import summary
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import Reproduced, Reproduction, count_claims
+from scenarios.study.statements import count_statements
 from scenarios.system_comparison import Comparison
 from topologies.assumptions import ASSUMPTIONS, Assumption
 
@@ -122,7 +123,7 @@ def _write_study(findings: Findings, path: Path, replay: str) -> Markup:
 @write_page.register
 def write_reproduction_page(reproduction: Reproduction, directory: Path, replay: str) -> Path:
     """Write ``reproduce.html``, ``reproduction.md`` and a folder per study into *directory*."""
-    counts = count_claims(reproduction.claims)
+    counts, stated = count_claims(reproduction.claims), count_statements(reproduction.statements)
     table = reproduction_table(reproduction)
     mistakes = [
         f"- {study.name}: {one}" for study in reproduction.studies for one in study.mistakes
@@ -133,6 +134,7 @@ def write_reproduction_page(reproduction: Reproduction, directory: Path, replay:
         table.markdown(),
         *(["\n".join(["What went wrong:", "", *mistakes])] if mistakes else []),
         str(counts),
+        str(stated),
     ]
     write_text(directory / "reproduction.md", "\n\n".join(parts) + "\n")
     studies = []
@@ -150,6 +152,7 @@ def write_reproduction_page(reproduction: Reproduction, directory: Path, replay:
         reproduction=reproduction,
         word=VERDICT_WORDS[reproduction.passed],
         counts=counts,
+        stated=stated,
         studies=studies,
         assumptions=_figures_by_assumption(reproduction),
         replay=replay,

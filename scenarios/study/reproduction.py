@@ -18,6 +18,14 @@ from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.judging import Finding
 from scenarios.study.kinds import Kind
+from scenarios.study.statements import (
+    Judged,
+    Statement,
+    count_statements,
+    statements_of_paper,
+    statements_of_study,
+)
+from scenarios.study.study import load_study
 
 PAPERS = {
     "spo": "SPO-Join: Efficient Stream Inequality Join",
@@ -58,6 +66,18 @@ class Reproduced:
         """Every claim in every panel that it is about."""
         findings = self.findings
         return [self._report(one, findings) for one in findings.claims] if findings else []
+
+    @property
+    def statements(self) -> list[Statement]:
+        """What the paper states of it; of a study that stopped as of one that tested nothing."""
+        findings = self.findings
+        study = findings.study if findings else load_study(self.name)
+        assert study is not None  # whose name this is
+        judged = [
+            Judged(claim=one.claim, holds=one.holds, undecided=one.undecided, why=one.why)
+            for one in (findings.claims if findings else ())
+        ]
+        return statements_of_study(self.name, self.figure, study.section, judged)
 
     @property
     def mistakes(self) -> list[str]:
@@ -194,6 +214,12 @@ class Reproduction:
         return [claim for study in self.studies for claim in study.claims]
 
     @property
+    def statements(self) -> list[Statement]:
+        """What the paper states: what claims test, and what nothing here can be compared with."""
+        tested = [statement for study in self.studies for statement in study.statements]
+        return tested + statements_of_paper(self.paper)
+
+    @property
     def passed(self) -> bool | None:
         """Whether every claim holds or has a reason not to, and every run passed its checks.
 
@@ -206,12 +232,14 @@ class Reproduction:
 
     def as_json(self, replay: str) -> dict[str, Any]:
         """Return it as one JSON object with stable keys."""
-        claims = self.claims
+        claims, statements = self.claims, self.statements
         return {
             "paper": self.paper,
             "title": self.title,
             "scale": self.scale,
             "counts": count_claims(claims)._asdict(),
+            "statement_counts": count_statements(statements)._asdict(),
+            "statements": [asdict(statement) for statement in statements],
             "studies": [
                 {
                     "name": study.name,

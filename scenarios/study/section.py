@@ -208,6 +208,9 @@ class Claim(Section):
     ----------
     text
         The statement in words.
+    states
+        The text of the study's claim that tests the same statement, where another one does: by
+        simulation, say, where this one is about the machine's clock.
     of
         A variant, or two: then their ratio is meant.
     panel, at
@@ -232,6 +235,7 @@ class Claim(Section):
     """
 
     text: str
+    states: str = ""
     of: Subject
     panel: PanelNames = ()
     at: tuple[int, ...] = ()
@@ -366,6 +370,17 @@ class StudySection(Section):
             if name not in self.variants:
                 raise ValueError(
                     f"there is no variant {name!r}; there are {', '.join(self.variants)}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _known_statements(self) -> StudySection:
+        texts = {claim.text for claim in self.claims if not claim.states}
+        for claim in self.claims:
+            if claim.states and claim.states not in texts:
+                raise ValueError(
+                    f"claim {claim.text!r}: no claim has the text {claim.states!r}, whose "
+                    "statement it is to test"
                 )
         return self
 

@@ -38,6 +38,7 @@ from scenarios.run import Report
 from scenarios.run_json import versions
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import Reproduction, count_claims
+from scenarios.study.statements import count_statements
 from scenarios.study.study import Study
 from scenarios.system_comparison import Comparison
 from scenarios.terminal.printing import STYLES, print_table, styled
@@ -222,6 +223,7 @@ def show_reproduction(
         for mistake in study.mistakes:
             out.print(Text(f"{study.name}: {mistake}", STYLES["FAIL"]))
     out.print(str(count_claims(reproduction.claims)))
+    out.print(str(count_statements(reproduction.statements)))
     out.print(f"{directory / 'reproduction.md'}")
     _show_files(out, directory / "reproduce.html", replay)
 

@@ -14,6 +14,8 @@ import joinsim as js
 from joinsim import Scenario
 from scenarios import scenario_files
 from scenarios.run_directory import UNFINISHED
+from scenarios.study import statements
+from scenarios.study.statements import NotCompared
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
 PLAIN = """
@@ -91,6 +93,10 @@ def catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, prepared: Path) -> 
         for name in ("panjoin-one", "panjoin-plain", "panjoin-two", "pim-other")
     }
     monkeypatch.setattr(scenario_files, "catalog", lambda: paths)
+    untested = NotCompared(where="Figure 15g", text="inside Storm", why="Storm is not here")
+    monkeypatch.setattr(
+        statements, "not_compared", lambda paper: (untested,) if paper == "panjoin" else ()
+    )
     write()
     return write
 
@@ -129,9 +135,22 @@ def test_all_studies_of_a_paper_are_run_and_come_to_one_page_and_one_table(
     reason = "the answer is one and the same (found by: joinsim run panjoin-one)"
     assert rows[1][5] == f"{reason} |"
     assert rows[3][3].startswith("all: ")
-    assert lines[-1] == (
+    assert lines[-3] == (
         "3 claims tested: 2 hold, 1 fails with a reason, 0 fail without; 1 is not comparable."
     )
+    assert said.json["statement_counts"] == {
+        "statements": 5,
+        "tested": 3,
+        "hold": 2,
+        "fail_with_reason": 1,
+        "fail_without_reason": 0,
+        "undecided": 0,
+        "not_comparable": 2,
+    }
+    stated = said.json["statements"]
+    assert [one["outcome"] for one in stated[:2]] == ["holds", "fails with a reason"]
+    assert stated[-1]["why"] == "Storm is not here"
+    assert lines[-1].startswith("5 statements, 3 tested: 2 hold")
 
 
 def test_a_study_that_is_complete_is_not_run_again(
@@ -283,8 +302,10 @@ def test_the_claims_of_reproductions_come_to_one_document(
     assert said.code == 0
     text = (tmp_path / "docs.md").read_text()
     lines = text.splitlines()
-    assert "| panjoin | laptop | 4 | 3 | 2 | 1 | 0 | 0 | 1 |" in lines
-    assert "| all |  | 4 | 3 | 2 | 1 | 0 | 0 | 1 |" in lines
+    assert "| panjoin | laptop | 5 | 3 | 2 | 1 | 0 | 0 | 2 |" in lines, "statements"
+    assert "| panjoin | laptop | 3 | 2 | 1 | 0 | 0 | 1 |" in lines, "claims"
+    assert "| all |  | 3 | 2 | 1 | 0 | 0 | 1 |" in lines
+    assert "| Figure 15g | inside Storm |  | Storm is not here |" in lines
     assert "1 of its points is run at this scale" in text, "why a claim is not comparable"
     (made,) = (line for line in lines if line.startswith("`joinsim reproduce panjoin"))
     assert re.search(r", \d{4}-\d\d-\d\d, on .+, \d+ cores, ", made)

@@ -1,0 +1,103 @@
+"""What papers state: which claims test a statement, what comes of it, and how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from scenarios.study.reproduction import PAPERS, find_studies
+from scenarios.study.section import Claim, StudySection
+from scenarios.study.statements import (
+    Judged,
+    Outcome,
+    count_statements,
+    not_compared,
+    statements_of_paper,
+    statements_of_study,
+)
+from scenarios.study.study import load_study
+
+
+def section_of(*claims: dict[str, str]) -> StudySection:
+    plain = {"of": ["a"], "at_least": 1}
+    return StudySection.model_validate(
+        {
+            "axis": {"label": "x", "values": [1]},
+            "variants": {"a": {}},
+            "measure": "tuples",
+            "label": "tuples",
+            "claims": [plain | claim for claim in claims],
+        }
+    )
+
+
+def judged(claim: Claim, holds: bool | None, why: str = "", *, undecided: bool = False) -> Judged:
+    return Judged(claim=claim, holds=holds, undecided=undecided, why=why)
+
+
+@pytest.mark.parametrize(
+    ("came", "outcome", "why"),
+    [
+        ([(True, ""), (True, "")], "holds", ""),
+        ([(True, ""), (None, "no points")], "holds", ""),
+        ([(True, ""), (False, "tried")], "fails with a reason", "tried"),
+        ([(False, "tried"), (False, "")], "fails", "tried"),
+        ([(None, "no points")], "not comparable", "no points"),
+        ([], "not comparable", "it is judged at another scale"),
+    ],
+)
+def test_a_statement_holds_where_all_claims_that_test_it_do(
+    came: Sequence[tuple[bool | None, str]], outcome: Outcome, why: str
+) -> None:
+    section = section_of({"text": "s"}, {"text": "s by the clock", "states": "s"})
+    findings = [judged(claim, *result) for claim, result in zip(section.claims, came, strict=False)]
+    (statement,) = statements_of_study("pim-x", "Figure 1", section, findings)
+    assert (statement.outcome, statement.why) == (outcome, why)
+    assert statement.claims == ("s", "s by the clock")
+
+
+def test_a_statement_is_undecided_where_seeds_disagree_and_none_fails() -> None:
+    section = section_of({"text": "s"}, {"text": "t", "states": "s"})
+    first, second = section.claims
+    findings = [judged(first, None, undecided=True), judged(second, True)]
+    (statement,) = statements_of_study("pim-x", "Figure 1", section, findings)
+    assert statement.outcome == "undecided"
+
+
+def test_claims_of_one_text_are_statements_of_their_own() -> None:
+    """As of two panels; what states the same text states that of the first."""
+    section = section_of({"text": "s"}, {"text": "s"}, {"text": "t", "states": "s"})
+    statements = statements_of_study("pim-x", "Figure 1", section, [])
+    assert [len(one.claims) for one in statements] == [2, 1]
+
+
+def test_a_statement_that_no_claim_has_is_refused() -> None:
+    with pytest.raises(ValueError, match="no claim has the text 'r'"):
+        section_of({"text": "s"}, {"text": "t", "states": "r"})
+
+
+def test_outcomes_are_counted() -> None:
+    section = section_of({"text": "a"}, {"text": "b"}, {"text": "c"}, {"text": "d"}, {"text": "e"})
+    a, b, c, d, _ = section.claims
+    findings = [judged(a, True), judged(b, False, "tried"), judged(c, False)]
+    findings.append(judged(d, None, undecided=True))
+    counts = count_statements(statements_of_study("pim-x", "Figure 1", section, findings))
+    assert counts == (5, 4, 1, 1, 1, 1, 1)
+    assert str(counts) == (
+        "5 statements, 4 tested: 1 hold, 1 fail with a reason, 1 fail without, 1 undecided; 1 not "
+        "comparable."
+    )
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_at_least_85_percent_of_what_a_paper_states_is_tested(paper: str) -> None:
+    untested = statements_of_paper(paper)
+    assert len(untested) == len(not_compared(paper))
+    stated = []
+    for name in find_studies(paper):
+        study = load_study(name)
+        assert study is not None
+        stated += statements_of_study(name, study.base.figure or "", study.section, [])
+    assert all(one.claims for one in stated)
+    assert len(untested) <= 0.15 * (len(stated) + len(untested))
