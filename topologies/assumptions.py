@@ -67,6 +67,13 @@ ASSUMPTIONS = (
         applies=lambda topology, profile, parameters: profile == "shared_memory",
     ),
     Assumption(
+        name="messages by remote memory access",
+        text="the network writes a message into its receiver's memory, and costs the receiver "
+        "2 us, each tuple 2 ns, each byte 0.06 ns",
+        source="set as for InfiniBand, which PanJoin's machines have; none was measured",
+        applies=lambda topology, profile, parameters: profile == "rdma",
+    ),
+    Assumption(
         name="caches",
         text="what a structure costs above its least is waiting for memory; where cores of a site "
         "work side by side it takes as much longer as reads of as many bytes did on two cores, and "

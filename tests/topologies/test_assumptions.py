@@ -31,6 +31,7 @@ def test_every_run_assumes_messages_and_caches() -> None:
             {"threads": 16, "cores": 8},
             {"atomic operations", "memory of threads", "hyper-threads"},
         ),
+        ("panjoin", "rdma", {}, {"messages by remote memory access"}),
         ("scale_oij", "mine", {}, {"atomic operations", "contention"}),
         ("hash_join", "multicore", {}, {"messages within a machine"}),
         ("panjoin", "mine", {"device": "accelerator", "results": "manager"}, {"the board"}),
