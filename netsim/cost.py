@@ -149,6 +149,7 @@ class CostProfile:
             name: cost.on_cores(cores, memory, same=same) for name, cost in self.structures.items()
         }
         return replace(self, structures=structures)
+
     def part_ns(self, name: str, size: int, work: Work) -> float:
         """Return what *work* costs that is part of a step, in a structure of that *size*."""
         units = self.units_of(name, size)
