@@ -76,12 +76,10 @@ def test_watermarks_that_run_backwards_are_counted_and_ignored(
     joinsim: Command, streams: tuple[object, ...]
 ) -> None:
     """A late tuple that an emitter holds back makes one: it promises less than before."""
-    disorder = [
-        option
-        for setting in ("disorder=20 s", "watermark_lag=1 s", "batch_rows=5")
-        for option in ("--set", f"feeding.{setting}")
-    ]
-    said = joinsim("run", "--query", QUERY, *streams, *disorder, "--json")
+    disorder = ("feeding.disorder=20 s", "feeding.watermark_lag=1 s", "feeding.batch_rows=5")
+    gathering = ("batch_rows=32", "linger_turns=2")
+    options = [option for one in (*disorder, *gathering) for option in ("--set", one)]
+    said = joinsim("run", "--query", QUERY, *streams, *options, "--json")
     assert said.code == 0, said.err
     assert said.json["verdict"]["late"] > 0
     assert said.json["collectors"]["backward_watermarks"] > 0
