@@ -216,10 +216,11 @@ class Host(Protocol):
 
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
-    ) -> None:
+    ) -> Reply | None:
         """Have *actor* receive a message that arrives at virtual time *now*.
 
-        *handle* is None or came out of a `Reply` of this host. The reply is fetched by *ticket*.
+        *handle* is None or came out of a `Reply` of this host. Return the reply if it is there at
+        once; else it is fetched by *ticket*.
         """
 
     def reply(self, ticket: int) -> Reply:

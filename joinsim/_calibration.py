@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from netsim.cost import CostProfile, load_profile
+from netsim.cost import COSTS, CostProfile, load_profile
 from scenarios.calibration import fit
 from scenarios.calibration.fidelity import Prediction, predict
 from scenarios.calibration.live_runs import Watched, calibration_plans, watch
@@ -49,7 +49,7 @@ class Calibration:
         """Everything as plain data, as ``--json`` prints it."""
         errors = [abs(prediction.throughput_error) for prediction in self.predictions]
         return {
-            "profile": {name: getattr(self.profile, name) for name in ("name", *fit.COSTS)},
+            "profile": {name: getattr(self.profile, name) for name in ("name", *COSTS)},
             "structures": {
                 name: cost.written(self.profile.unit_ps)
                 for name, cost in sorted(self.profile.structures.items())

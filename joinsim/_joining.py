@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from joinsim._outcomes import Comparison, Run
 from joinsim._scenario import Scenario
-from scenarios.planning.planner import Proposal
 from scenarios.scenario_files import ConfigError
 from scenarios.tables import prepare_tables
 from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
 from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
 from topologies.topology import SinkPlace
+
+if TYPE_CHECKING:
+    from scenarios.planning.planner import Proposal
 
 _PREFERRED = ("hash_join", "split_join", "hp_oij", "semijoin")
 """Topologies tried first, in this order, for a query without one; then all others."""

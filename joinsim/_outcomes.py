@@ -7,7 +7,7 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,12 +19,13 @@ from scenarios.report.summary import summary_html, summary_text
 from scenarios.run import Report
 from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
-from scenarios.study.findings import Findings
-from scenarios.study.reproduction import Reproduction as _Reproduction
-from scenarios.study.reproduction import count_claims
-from scenarios.system_comparison import Comparison as _Compared
 from scenarios.tables import TableStream
 from scenarios.verdict import Verdict
+
+if TYPE_CHECKING:  # by name below, in what the classes are generic in
+    from scenarios.study.findings import Findings  # noqa: F401
+    from scenarios.study.reproduction import Reproduction as _Reproduction  # noqa: F401
+    from scenarios.system_comparison import Comparison as _Compared  # noqa: F401
 
 
 class Run:
@@ -117,7 +118,7 @@ class Run:
 
     def report(self, path: str | Path) -> Path:
         """Write the run's report, one HTML page that works offline, to *path*; return it."""
-        from scenarios.report.pages import write_report
+        from scenarios.report.run_page import write_report
 
         write_report(self.finished, Path(path), self.replay)
         return Path(path)
@@ -188,7 +189,7 @@ class _Several(Generic[Result]):
         self.report(self.directory)
 
 
-class StudyRun(_Several[Findings]):
+class StudyRun(_Several["Findings"]):
     """A finished study: many runs, the curves they make, and the claims about them.
 
     Its folder has ``study.json``; see `_Several` for its attributes.
@@ -211,7 +212,7 @@ class StudyRun(_Several[Findings]):
         return f"{self.summary['study']}: {runs} runs, {hold} of {len(claims)} claims hold"
 
 
-class Reproduction(_Several[_Reproduction]):
+class Reproduction(_Several["_Reproduction"]):
     """All figures and tables of a paper: the claims about them, and what came of each.
 
     Its folder has ``reproduce.json``, ``reproduce.html``, ``reproduction.md``, and a folder for
@@ -242,6 +243,8 @@ class Reproduction(_Several[_Reproduction]):
         return self.result.passed
 
     def __repr__(self) -> str:
+        from scenarios.study.reproduction import count_claims
+
         words = count_claims(self.result.claims)
         mistakes = [f"{one.name}: {why}" for one in self.result.studies for why in one.mistakes]
         return "\n".join([f"{self.result.title}, {self.result.scale} scale", str(words), *mistakes])
@@ -251,7 +254,7 @@ class Reproduction(_Several[_Reproduction]):
         return f"<p>{text}</p>\n{reproduction_table(self.result).html()}"
 
 
-class Comparison(_Several[_Compared]):
+class Comparison(_Several["_Compared"]):
     """One query on several systems, fastest first.
 
     Its folder has ``compare.json``; see `_Several` for its attributes.

@@ -15,23 +15,23 @@ from urllib.parse import urlsplit
 from joinsim._outcomes import Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
 from scenarios.config import RunConfig
-from scenarios.many_runs import Preparation, Prepare
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import Plan, make_plan
-from scenarios.run import execute
+from scenarios.run import execute, ray_ahead
 from scenarios.run_directory import run_directory
 from scenarios.run_json import write_run_json
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import prepare_streams
-from scenarios.study.findings import plan_points, run_points
-from scenarios.study.study import REPEAT, Point, Study, is_study, load_study
-from scenarios.system_comparison import candidates, plan_all, run_all
 from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import PreparedStream
 from topologies import Topology
 
+# What only studies and comparisons need is imported by what runs them: it would take a plain run
+# a quarter of a second.
 if TYPE_CHECKING:
+    from scenarios.plan import Prepare
     from scenarios.planning.planner import Planner, Proposal
+    from scenarios.study.study import Point, Study
 
 PLANNED = ("semijoin", "ibwj")
 """Topologies that plan; the first plans a query that comes without a topology."""
@@ -107,16 +107,24 @@ class Scenario:
     @property
     def _of_each_run(self) -> Mapping[str, Any]:
         """The settings without the one that is a study's own."""
-        if not isinstance(self.source, str) or not is_study(self.source):
+        if not self._is_study:
             return self.settings
+        from scenarios.study.study import REPEAT
+
         return {key: value for key, value in self.settings.items() if key not in REPEAT}
+
+    @property
+    def _is_study(self) -> bool:
+        return isinstance(self.source, str) and scenario_files.is_study(self.source)
 
     @cached_property
     def study(self) -> Study | None:
         """The study, where the scenario is one."""
-        if not isinstance(self.source, str):
+        if not self._is_study:
             return None
-        return load_study(self.source, scale=self.scale, settings=self.settings)
+        from scenarios.study.study import load_study
+
+        return load_study(str(self.source), scale=self.scale, settings=self.settings)
 
     def run(
         self, *, out: str | Path | None = None, address: str | None = None, **settings: Any
@@ -145,9 +153,10 @@ class Scenario:
             clock = WallClock()
         clock.lap("import")
         if self.study is None:
-            plan = self.prepare(address=address)
-            clock.lap("prepare")
-            return self._run(plan, out, clock)
+            with ray_ahead(self.config, address):
+                plan = self.prepare(address=address)
+                clock.lap("prepare")
+                return self._run(plan, out, clock)
         if address is not None:
             raise ConfigError(f"{self.config.name} is a study of many runs: no address for it")
         return self._run_study(self.study, out)
@@ -184,6 +193,9 @@ class Scenario:
         ConfigError
             No system can evaluate the query, or a setting means nothing to any of them.
         """
+        from scenarios.many_runs import Preparation
+        from scenarios.system_comparison import candidates, plan_all, run_all
+
         chosen = candidates(self.base, topologies, self.settings)
         with self.observer.preparing() as progress:
             plans, refused = plan_all(chosen, self._preparation or Preparation(progress))
@@ -322,11 +334,16 @@ class Scenario:
             self.observer.planned(plan)
             with self.observer.running(plan) as line:
                 report = execute(
-                    plan, directory, on_run=line.on_run, on_judge=line.on_judge, clock=clock
+                    plan,
+                    directory,
+                    on_run=line.on_run,
+                    on_judge=line.on_judge,
+                    on_compile=line.on_compile,
+                    clock=clock,
                 )
             try:
                 if folder is None:
-                    from scenarios.report.pages import write_report
+                    from scenarios.report.run_page import write_report
 
                     write_report(report, directory / "report.html", replay)
             finally:  # without a report, what came out is no less worth
@@ -336,6 +353,9 @@ class Scenario:
         return Run(report, replay, folder)
 
     def _run_study(self, study: Study, out: str | Path | None) -> StudyRun:
+        from scenarios.many_runs import Preparation
+        from scenarios.study.findings import plan_points, run_points
+
         with self.observer.preparing() as progress:
             plans = plan_points(study, Preparation(progress))
         with self._directory(out) as (folder, directory):

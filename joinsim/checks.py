@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from actors import state
 from actors.hosting.inline import InlineHost
-from actors.protocol import Actor, ActorSpec, Wiring
+from actors.protocol import Actor, ActorSpec, Reply, Wiring
 from joinsim._random_runs import RandomJob, on_jobs
 from scenarios import run as running
 from scenarios.config import RunConfig
@@ -165,24 +165,28 @@ def _hardship(topology: Topology[Any], examples: int, host: type[InlineHost]) ->
 class ShippingHost(InlineHost):
     """Ships every message, as between processes, so that actors cannot write to what they get."""
 
-    def __init__(self, specs: Mapping[str, ActorSpec], wiring: Wiring, seed: int) -> None:
-        super().__init__(specs, wiring, seed, serialise=True)
+    def __init__(
+        self, specs: Mapping[str, ActorSpec], wiring: Wiring, seed: int, **options: Any
+    ) -> None:
+        super().__init__(specs, wiring, seed, serialise=True, **options)
 
 
 class RestoringHost(ShippingHost):
     """Replaces every actor by a new one, restored from its snapshot on disk, at each message."""
 
-    def __init__(self, specs: Mapping[str, ActorSpec], wiring: Wiring, seed: int) -> None:
-        super().__init__(specs, wiring, seed)
+    def __init__(
+        self, specs: Mapping[str, ActorSpec], wiring: Wiring, seed: int, **options: Any
+    ) -> None:
+        super().__init__(specs, wiring, seed, **options)
         self._specs = specs
         self._folder = TemporaryDirectory()  # removed with this object
 
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
-    ) -> None:
+    ) -> Reply:
         """Restore the actor, and let it receive the message."""
         path = Path(self._folder.name) / "state.npz"
         state.save(self.cells[actor].actor.snapshot(), path)
         self.cells[actor].actor = self._specs[actor].build()
         self.cells[actor].actor.restore(state.load(path))
-        super().submit(ticket, actor, sender, port, handle, now)
+        return super().submit(ticket, actor, sender, port, handle, now)

@@ -591,10 +591,13 @@ def _complain(message: str) -> None:
 
 
 def _terminal(json_output: bool) -> Terminal:
+    from joins.machine.imports import leave_out_pandas
     from joins.machine.memory import keep_freed_memory
+
+    leave_out_pandas()
+    keep_freed_memory()
     from scenarios.terminal.progress import Terminal
 
-    keep_freed_memory()
     return Terminal(quiet=json_output)
 
 

@@ -170,6 +170,10 @@ class CostProfile:
         )
 
 
+COSTS = tuple(cost.name for cost in fields(CostProfile) if cost.name.endswith("_ps"))
+"""Names of the prices in a profile that are not of a structure."""
+
+
 def load_profile(name_or_path: str | Path = "default") -> CostProfile:
     """Read a cost profile: a committed one by name, or a TOML file by path.
 

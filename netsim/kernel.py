@@ -22,6 +22,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, cast
 from zlib import crc32
@@ -58,7 +59,10 @@ _NOTHING = Sent("", (), None, 0, 0, NO_SPAN)
 class _Site:
     """Cores that actors compete for, and one port each way."""
 
-    __slots__ = ("egress_free_ns", "free_cores", "ingress_free_ns", "ready")
+    __slots__ = (
+        "coming", "egress_free_ns", "foresees", "free_cores", "ingress_free_ns", "ready",
+        "received_ns",
+    )  # fmt: skip
 
     def __init__(self, cores: int) -> None:
         self.free_cores = cores
@@ -66,6 +70,12 @@ class _Site:
         """Actors that wait for a core, by how long they have waited and rank: a heap."""
         self.egress_free_ns = 0
         self.ingress_free_ns = 0
+        self.foresees = True
+        """Whether every message takes some time to reach it, so that `coming` is their order."""
+        self.coming: deque[_Letter] = deque()
+        """Messages on their way to its port, in the order in which they will reach it."""
+        self.received_ns = 0
+        """When the port has received all that were on their way before those."""
 
 
 @dataclass(slots=True)
@@ -92,15 +102,17 @@ class _Letter:
     """A message or a timer on its way through the kernel: an event of the clock, many times."""
 
     __slots__ = (
-        "arrived_ns", "handle", "left_ns", "nbytes", "port", "priority", "receiver", "reply",
-        "rows", "sender", "sent_ns", "seq", "span", "started_ns", "ticket", "tx_ns",
+        "arrived_ns", "channel", "first_bit_ns", "handle", "left_ns", "nbytes", "port", "priority",
+        "receiver", "reply", "rows", "sender", "sent_ns", "seq", "span", "started_ns", "ticket",
+        "tx_ns",
     )  # fmt: skip
 
-    arrived_ns: int
+    channel: _Channel
+    first_bit_ns: int
     started_ns: int
     tx_ns: int
     ticket: int
-    reply: Reply
+    reply: Reply | None
 
     def __init__(
         self,
@@ -120,7 +132,7 @@ class _Letter:
         self.nbytes = sent.nbytes
         self.rows = sent.rows
         self.span = sent.span
-        self.sent_ns = self.left_ns = now
+        self.sent_ns = self.left_ns = self.arrived_ns = now
 
 
 def _profiles_at_sites(
@@ -163,21 +175,28 @@ class _Clock(simpy.Environment):
 
     def advance(self, events: int) -> bool:
         """Process the next *events*; return whether there were as many."""
-        queue = self._events
+        queue, now = self._events, self._now
         for _ in range(events):
             if not queue:
-                return False
-            self._now, _, _, action, letter = heappop(queue)
-            action(letter, self._now)
-        return True
+                break
+            now, _, _, action, letter = heappop(queue)
+            action(letter, now)
+        self._now = now
+        return bool(queue)
 
 
 class _Channel:
     """From one actor to another: never reorders. Within one site it takes no time."""
 
-    __slots__ = ("bandwidth_bps", "draw_ns", "last_first_bit_ns")
+    __slots__ = ("bandwidth_bps", "draw_ns", "last_first_bit_ns", "receiver")
 
-    def __init__(self, bandwidth_bps: int = 0, draw_ns: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        receiver: _Node,
+        bandwidth_bps: int = 0,
+        draw_ns: Callable[[], int] | None = None,
+    ) -> None:
+        self.receiver = receiver
         self.bandwidth_bps = bandwidth_bps
         self.draw_ns = draw_ns
         self.last_first_bit_ns = 0
@@ -236,7 +255,7 @@ class Kernel:
         self._trace = trace
         self._record = trace.record
         self._collect = collect
-        self._unfetched: deque[int] = deque()
+        self._unfetched: deque[_Letter] = deque()
         self._unfetched_bytes = 0
         self._tickets = 0
         self._tuples = self._messages = self._nbytes = 0
@@ -262,10 +281,12 @@ class Kernel:
                 if sender == receiver:
                     raise NetworkError(f"{sender} is wired to itself: use a timer")
                 link = link_between(network, placement[sender], placement[receiver])
-                channel = _Channel()
+                node = self._nodes[receiver]
+                channel = _Channel(node)
                 if link is not None:
                     draws = [seed, crc32(f"{sender}>{receiver}".encode())]
-                    channel = _Channel(link.bandwidth_bps, link.latency.sampler(draws))
+                    channel = _Channel(node, link.bandwidth_bps, link.latency.sampler(draws))
+                    node.site.foresees &= link.latency.least_ns > 0
                 self._nodes[sender].channels[receiver] = channel
         self._port_code = {
             name: code for code, name in enumerate(trace_names(wiring)) if code >= len(wiring)
@@ -311,7 +332,8 @@ class Kernel:
             virtual_ns=int(self._clock.now), tuples=self._tuples, messages=self._messages
         )
 
-    # A message's life, in order: post, (credit), transmit, reach, arrive, start, sync, complete.
+    # A message's life, in order: post, credit, transmit, reach, arrive, start, sync, complete. Two
+    # of these are events, arrive and complete; reach and sync where they have to be.
 
     def _post(self, letter: _Letter, now: int) -> None:
         self._messages += 1
@@ -329,10 +351,10 @@ class Kernel:
 
     def _transmit(self, letter: _Letter, now: int) -> None:
         """Send *letter* off as soon as its sender's port is free (see `netsim.network`)."""
-        channel = letter.sender.channels[letter.receiver.name]
+        channel = letter.channel
         draw_ns = channel.draw_ns
         if draw_ns is None:
-            letter.left_ns = now
+            letter.left_ns = letter.arrived_ns = now
             self._at(now, self._arrive, letter)
             return
         port = letter.sender.site
@@ -345,23 +367,66 @@ class Kernel:
         first_bit_ns = left_ns + draw_ns()
         if first_bit_ns < channel.last_first_bit_ns:
             first_bit_ns = channel.last_first_bit_ns
-        channel.last_first_bit_ns = first_bit_ns
-        self._at(first_bit_ns, self._reach, letter)
+        channel.last_first_bit_ns = letter.first_bit_ns = first_bit_ns
+        site = letter.receiver.site
+        if site.foresees:
+            self._foresee(letter, site, now)
+        else:
+            self._at(first_bit_ns, self._reach, letter)
+
+    def _foresee(self, letter: _Letter, site: _Site, now: int) -> None:
+        """Find out when *letter* arrives, given all others that are on their way to *site*.
+
+        The port receives messages in the order of their first bits. One that is sent later and gets
+        there sooner puts off those it overtakes: they wait again when their time has come.
+        """
+        coming, first_bit_ns = site.coming, letter.first_bit_ns
+        while coming and coming[0].first_bit_ns <= now:
+            site.received_ns = coming.popleft().arrived_ns
+        free_ns = site.ingress_free_ns
+        if coming:
+            last = coming[-1]
+            if last.first_bit_ns > first_bit_ns or (
+                last.first_bit_ns == first_bit_ns and last.priority > letter.priority
+            ):
+                self._overtake(letter, site)
+                return
+        coming.append(letter)
+        arrives_ns = (free_ns if free_ns > first_bit_ns else first_bit_ns) + letter.tx_ns
+        letter.arrived_ns = site.ingress_free_ns = arrives_ns
+        self._at(arrives_ns, self._arrive, letter)
+
+    def _overtake(self, letter: _Letter, site: _Site) -> None:
+        """Put *letter* before those whose first bit comes later, and put off their arrival."""
+        coming = site.coming
+        order = (letter.first_bit_ns, letter.priority)
+        place = sum((one.first_bit_ns, one.priority) < order for one in coming)
+        free_ns = coming[place - 1].arrived_ns if place else site.received_ns
+        coming.insert(place, letter)
+        for one in islice(coming, place, None):
+            free_ns = max(free_ns, one.first_bit_ns) + one.tx_ns
+            one.arrived_ns = free_ns
+        site.ingress_free_ns = free_ns
+        self._at(letter.arrived_ns, self._arrive, letter)
 
     def _reach(self, letter: _Letter, now: int) -> None:
-        """Receive the first bit at the receiver's port; the message arrives with the last one."""
+        """Receive the first bit at a port that cannot foresee it; the last one is the arrival."""
         site = letter.receiver.site
         free_ns = site.ingress_free_ns
-        in_ns = (free_ns if free_ns > now else now) + letter.tx_ns
-        site.ingress_free_ns = in_ns
-        self._at(in_ns, self._arrive, letter)
+        letter.arrived_ns = site.ingress_free_ns = max(free_ns, now) + letter.tx_ns
+        self._at(letter.arrived_ns, self._arrive, letter)
 
     def _arrive(self, letter: _Letter, now: int) -> None:
+        if letter.arrived_ns > now:  # it was overtaken on its way
+            self._at(letter.arrived_ns, self._arrive, letter)
+            return
         letter.arrived_ns = now
         node = letter.receiver
         letter.ticket = self._tickets
         self._tickets += 1
-        self._submit(letter.ticket, node.name, letter.sender.name, letter.port, letter.handle, now)
+        letter.reply = self._submit(
+            letter.ticket, node.name, letter.sender.name, letter.port, letter.handle, now
+        )
         letter.handle = None
         node.inbox.append(letter)
         if not node.busy and not node.unsent:
@@ -384,7 +449,12 @@ class Kernel:
                 node.credits += 1
         profile = node.profile
         floor = profile.local_ns if letter.sender.site is site else profile.floor_ns
-        self._at(now + floor(letter.rows, letter.nbytes), self._sync, letter)
+        least_ns = now + floor(letter.rows, letter.nbytes)
+        reply = letter.reply
+        if reply is None or node.only_emits:
+            self._at(least_ns, self._sync, letter)
+        else:
+            self._at(least_ns + self._extra_ns(node, reply), self._complete, letter)
 
     def _admit(self, letter: _Letter, now: int) -> None:
         """Transmit a message that waited for room; its sender goes on if none of its others do."""
@@ -407,8 +477,7 @@ class Kernel:
     def _sync(self, letter: _Letter, now: int) -> None:
         node = letter.receiver
         if node.only_emits:
-            letter.reply = _NO_REPLY
-            self._unfetched.append(letter.ticket)
+            self._unfetched.append(letter)
             self._unfetched_bytes += letter.nbytes
             if (
                 len(self._unfetched) > _UNFETCHED_MESSAGES
@@ -418,12 +487,7 @@ class Kernel:
             self._complete(letter, now)
             return
         letter.reply = reply = self._reply(letter.ticket)
-        profile = node.profile
-        extra_ns = 0 if reply.work is NO_WORK else profile.work_ns(reply.work)
-        if reply.steps:
-            extra_ns = profile.steps_ns(reply.steps, reply.work)
-        if profile.charges_senders:
-            extra_ns += self._sending_ns(node, reply.sends)
+        extra_ns = self._extra_ns(node, reply)
         if extra_ns:
             self._at(now + extra_ns, self._complete, letter)
         else:
@@ -435,11 +499,23 @@ class Kernel:
         Raise :exc:`ValueError` when one asked for something else.
         """
         while self._unfetched:
-            reply = self._reply(self._unfetched.popleft())
+            letter = self._unfetched.popleft()
+            reply = letter.reply or self._reply(letter.ticket)
             if reply.sends or reply.timers or reply.steps or reply.work != NO_WORK:
                 raise ValueError("an actor declared to only emit asked for something else")
             self._collect(reply.emitted)
         self._unfetched_bytes = 0
+
+    def _extra_ns(self, node: _Node, reply: Reply) -> int:
+        """Return what a message costs on top of the floor, given what came of it."""
+        profile = node.profile
+        if reply.steps:
+            extra_ns = profile.steps_ns(reply.steps, reply.work)
+        else:
+            extra_ns = 0 if reply.work is NO_WORK else profile.work_ns(reply.work)
+        if profile.charges_senders:
+            extra_ns += self._sending_ns(node, reply.sends)
+        return extra_ns
 
     def _sending_ns(self, node: _Node, sends: list[Sent]) -> int:
         rows = sum(sent.rows for sent in sends) if node.is_source else 0
@@ -452,24 +528,26 @@ class Kernel:
         return node.profile.sent_ns(rows, len(leaving), sum(leaving))
 
     def _complete(self, letter: _Letter, now: int) -> None:
-        node, sender, reply = letter.receiver, letter.sender, letter.reply
+        node, sender = letter.receiver, letter.sender
         self._end_ns = now
         if sender is not node:
             self._served += 1
+        first, last = letter.span
         self._record(pack_row(
             sender.rank, node.rank,
             # A timer's port ends in its name, and so has no code of its own.
             self._port_code.get(letter.port, self._timer_code),
-            letter.seq, letter.nbytes, letter.rows, *letter.span,
+            letter.seq, letter.nbytes, letter.rows, first, last,
             letter.sent_ns, letter.left_ns, letter.arrived_ns, letter.started_ns, now,
         ))  # fmt: skip
+        if node.only_emits:
+            reply = _NO_REPLY
+        else:
+            reply, letter.reply = cast(Reply, letter.reply), None
         if reply.emitted:
             self._collect(reply.emitted)
         for sent in reply.sends:
-            for name in sent.receivers:
-                self._post(_Letter(node, self._nodes[name], sent.port, now, sent), now)
-            if node.is_source:
-                self._tuples += sent.rows
+            self._send(node, sent, now)
         if node.unsent:
             # A blocked source must not run on: its clock waits with it.
             node.delayed_timers += reply.timers
@@ -482,6 +560,15 @@ class Kernel:
             self._start(heappop(site.ready)[2], now)
         if node.inbox and not node.unsent:
             self._start(node, now)
+
+    def _send(self, node: _Node, sent: Sent, now: int) -> None:
+        for name in sent.receivers:
+            channel = node.channels[name]
+            letter = _Letter(node, channel.receiver, sent.port, now, sent)
+            letter.channel = channel
+            self._post(letter, now)
+        if node.is_source:
+            self._tuples += sent.rows
 
     def _set_timers(self, node: _Node, timers: list[tuple[int, str]], now: int) -> None:
         for at_ns, name in timers:

@@ -55,6 +55,13 @@ class Latency:
         """Whether every message takes the same time."""
         return self.kind == "constant" or self.spread_ns == 0
 
+    @property
+    def least_ns(self) -> int:
+        """The least that a message can take."""
+        if self.is_constant or self.kind == "pareto":
+            return self.mean_ns
+        return max(0, self.mean_ns - self.spread_ns) if self.kind == "uniform" else 0
+
     def sampler(self, seed: int | Sequence[int]) -> Callable[[], int]:
         """Return a function that draws the next latency in nanoseconds."""
         if self.is_constant:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from actors.hosting.inline import Clock
 from actors.whole_files import write_text
 from joins.errors import OutputError
 from joins.queries.query import JoinQuery
@@ -50,10 +52,6 @@ class Result:
     failure: str | None = None
 
 
-Prepare = Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]]
-"""Returns the streams of a query, prepared; `make_plan` calls it."""
-
-
 class Preparation:
     """Prepares the streams of several runs, each once; `make_plan` calls it."""
 
@@ -71,15 +69,23 @@ class Preparation:
 
 
 def run_one_of_many(
-    plan: Plan, directory: Path, *, replay: str, parts: Parts | None = None, keep: bool
+    plan: Plan,
+    directory: Path,
+    *,
+    replay: str,
+    parts: Parts | None = None,
+    keep: bool,
+    kernel_clock: Clock = time.perf_counter,
 ) -> Result:
     """Run *plan* into *directory* and return what came out, also when it fails.
 
-    Without *keep* only ``run.json`` stays, and of a failure its traceback.
+    *kernel_clock* is as for `scenarios.run.execute`. Without *keep* only ``run.json`` stays, and of
+    a failure its traceback.
     """
     directory.mkdir(parents=True, exist_ok=True)
     try:
-        report = execute(plan, directory, undisturbed=True)  # studies compare processor times
+        # Studies compare the times of actors: nothing else is to run beside them.
+        report = execute(plan, directory, kernel_clock=kernel_clock, undisturbed=True)
         write_run_json(report, replay)
         result = Result(
             config=plan.config,

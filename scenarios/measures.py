@@ -3,10 +3,10 @@
 Beside the stable keys of `run_json.summary` a record has, per operator and per part of the system:
 
 ``kernel_seconds``
-    processor time spent in its PEs (``total``: in all but source and sink); empty on Ray
+    time spent in its PEs (``total``: in all but source and sink): processor time of a live run, and
+    of a study that draws it, else real time; empty on Ray in virtual time
 ``kernel_tps``
-    tuples per second of processor time it could take: all of them over the seconds of its busiest
-    PE; empty on Ray
+    tuples per second of that time it could take: all of them over the seconds of its busiest PE
 ``state_bytes``
     arrays that its PEs held at the end of the run (``total`` likewise)
 ``busy_seconds``

@@ -22,6 +22,9 @@ class Line:
     def on_run(self, at: Progress, seconds: float) -> None:
         """Show how far a run is, *seconds* after its sources began to send."""
 
+    def on_compile(self) -> None:
+        """Show that kernels are compiled, whose machine code is then stored."""
+
     def on_judge(self) -> None:
         """Show that the answer of a run is being checked."""
 

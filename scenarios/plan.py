@@ -26,6 +26,9 @@ from topologies.actor_graph import ActorGraph
 from topologies.assumptions import assumptions_of
 from topologies.topology import Job
 
+Prepare = Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]]
+"""Returns the streams of a query, prepared."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -132,7 +135,7 @@ def make_plan(
     *,
     address: str | None = None,
     topology: Topology[Any] | None = None,
-    prepare: Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]] = prepare_streams,
+    prepare: Prepare = prepare_streams,
 ) -> Plan:
     """Look everything up that *config* names, and *prepare* its streams.
 

@@ -6,7 +6,9 @@ process; without a rehearsal the first messages of a run would pay for that, in 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actors.hosting.inline import InlineHost
+from actors.hosting.inline import Clock, InlineHost
 from actors.hosting.live.parts import Destination, Piece, put_together, receive_piece
 from actors.hosting.live.post import Count, Measured
 from actors.hosting.live.run import LiveRun
@@ -23,13 +25,14 @@ from actors.hosting.processes import EACH, label_processes
 from actors.protocol import Host
 from actors.result_files import ResultWriter
 from actors.source import Feeding
+from joins.machine.compiling import announcing
 from joins.queries.windows import WindowClause
 from netsim.cost import load_profile, operator_profiles
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
 from netsim.outcome import Outcome, Progress
 from netsim.trace import Trace, pack_row, trace_names
-from scenarios.config import build_network
+from scenarios.config import RunConfig, build_network
 from scenarios.plan import Plan
 from scenarios.results import Histogram
 from scenarios.verdict import Verdict, judge
@@ -85,8 +88,8 @@ class Simulated:
     memory_bytes
         Peak resident memory of all processes that ran actors.
     kernel_seconds, state_bytes
-        Actor name to the processor time spent in it, and to the bytes of the arrays it held at the
-        end; empty where they lived in other processes in virtual time.
+        Actor name to the time spent in it, and to the bytes of the arrays it held at the end; empty
+        where they lived in other processes in virtual time.
     """
 
     outcome: Outcome
@@ -102,8 +105,12 @@ def simulate(
     pairs: bool,
     on_run: OnRun | None = None,
     clock: WallClock | None = None,
+    kernel_clock: Clock = time.perf_counter,
 ) -> Simulated:
-    """Run *plan* once, its trace and results into *directory*."""
+    """Run *plan* once, its trace and results into *directory*.
+
+    ``kernel_seconds`` are by *kernel_clock*.
+    """
     config, clock = plan.config, clock or WallClock()
     graph = plan.graph(pairs=pairs)
     wiring = graph.wiring
@@ -111,7 +118,7 @@ def simulate(
     profiles = operator_profiles(config.profile, plan.topology.name)
     with (
         Trace(trace_names(wiring), directory / "trace.parquet") as trace,
-        _host(plan, graph, clock) as (host, memory),
+        _host(plan, graph, clock, kernel_clock) as (host, memory),
         ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results,
     ):
         kernel = Kernel(
@@ -149,12 +156,12 @@ def simulate(
 
 @contextmanager
 def _host(
-    plan: Plan, graph: ActorGraph, clock: WallClock
+    plan: Plan, graph: ActorGraph, clock: WallClock, kernel_clock: Clock
 ) -> Iterator[tuple[Host, Callable[[], int]]]:
-    """Give the host the configuration asks for, and a function that tells its peak memory."""
+    """Yield the host that the configuration names, and a function that returns its peak memory."""
     config = plan.config
     if config.backend == "inline":
-        yield InlineHost(graph.specs, graph.wiring, config.seed), peak_bytes
+        yield InlineHost(graph.specs, graph.wiring, config.seed, clock=kernel_clock), peak_bytes
         return
     homes = graph.homes(config.processes)
     with _started(plan, graph, homes) as processes:
@@ -167,9 +174,39 @@ def _host(
     clock.lap("start")
 
 
+_ahead: list[Future[None]] = []
+"""Ray, while it is started ahead of the run that will use it."""
+
+
+@contextmanager
+def ray_ahead(config: RunConfig, address: str | None) -> Iterator[None]:
+    """Start Ray beside what is done in the ``with``, if a run of *config* needs one of its own.
+
+    It takes seconds, in which other processes work.
+    """
+    if config.backend != "ray" or address is not None or config.processes == EACH:
+        yield
+        return
+    processes = int(config.processes)
+    with ExitStack() as cluster, ThreadPoolExecutor(1) as thread:
+
+        def start() -> None:
+            from actors.hosting.ray_cluster import ray_cluster
+
+            cluster.enter_context(ray_cluster(processes=processes))
+
+        _ahead.append(thread.submit(start))
+        try:
+            yield
+        finally:
+            _ahead.clear()
+
+
 @contextmanager
 def _started(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Iterator[RayProcesses]:
     """Yield Ray processes for the actors of *graph*; *homes* is actor name to process."""
+    for starting in _ahead:
+        starting.result()
     # Only here: importing Ray takes a second that inline runs need not spend.
     from actors.hosting.ray_cluster import ray_cluster
     from actors.hosting.ray_processes import RayProcesses
@@ -313,13 +350,16 @@ def execute(
     *,
     on_run: OnRun | None = None,
     on_judge: Callable[[], None] | None = None,
+    on_compile: Callable[[], None] = lambda: None,
     rehearsal: bool = True,
     clock: WallClock | None = None,
+    kernel_clock: Clock = time.perf_counter,
     undisturbed: bool = False,
 ) -> Report:
     """Run *plan* into *directory* and judge it, by default after a `rehearse`.
 
-    *clock* measures the parts of it; by default one that begins now.
+    *clock* measures the parts of it; by default one that begins now. An inline run's
+    ``kernel_seconds`` are by *kernel_clock*; a live run's are processor time.
 
     In virtual time the oracle works beside the run, unless that is to be *undisturbed*, for its
     real seconds to be compared with others'. Raise whatever an actor raised, as
@@ -327,7 +367,8 @@ def execute(
     """
     clock = clock or WallClock()
     if rehearsal:
-        rehearse(*plan.rehearsal)
+        with announcing(on_compile):
+            rehearse(*plan.rehearsal)
     clock.lap("compile")
     live = plan.config.clock == "live"
     with ExitStack() as open_:
@@ -335,8 +376,13 @@ def execute(
         tuples = sum(file.tuples for file in plan.files)
         if not (live or undisturbed) and tuples >= WORTH_A_THREAD:
             ahead = open_.enter_context(Expectation(plan.query, plan.files))
-        carry_out = run_live if live else simulate
-        simulated = carry_out(plan, directory, pairs=plan.config.pairs, on_run=on_run, clock=clock)
+        pairs = plan.config.pairs
+        if live:
+            simulated = run_live(plan, directory, pairs=pairs, on_run=on_run, clock=clock)
+        else:
+            simulated = simulate(
+                plan, directory, pairs=pairs, on_run=on_run, clock=clock, kernel_clock=kernel_clock
+            )
         if on_judge:
             on_judge()
         return _judged(plan, directory, simulated, ahead, clock)

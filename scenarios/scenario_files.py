@@ -57,6 +57,11 @@ def read(name_or_path: str, *, scale: str = "laptop") -> dict[str, Any]:
     return _merge(values, changes)
 
 
+def is_study(name_or_path: str) -> bool:
+    """Return whether a scenario is a study of many runs."""
+    return STUDY in read(name_or_path)
+
+
 def _read_file(name_or_path: str) -> dict[str, Any]:
     path = Path(name_or_path)
     if path.suffix != ".toml":

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.config import RunConfig
-from scenarios.many_runs import Prepare, Result, run_one_of_many
-from scenarios.plan import Plan, make_plan
+from scenarios.many_runs import Result, run_one_of_many
+from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError, change

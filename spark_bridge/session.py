@@ -14,12 +14,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from actors.hosting.descendants import ending_with
 from spark_bridge.errors import EngineUnavailable
@@ -28,7 +29,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STOP_WAIT_S = 10  # a JVM that has not ended by then hangs
+_LOOK_S = 0.02  # how often to see whether the JVM is up
 _JAVA_MIN = 17  # the oldest Java that Spark 4 runs on
+_SUBMITTED = ("spark.jars", "spark.submit", "spark.files", "spark.archives", "spark.driver.extra")
+"""Settings that `spark-submit` acts on before Spark itself starts."""
+_OPENED: list[str] = [
+    *(
+        f"--add-opens=java.base/{package}=ALL-UNNAMED"
+        for package in (
+            "java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio",
+            "java.util", "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref",
+            "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar",
+        )
+    ),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+]  # fmt: skip
+"""What Spark reaches of Java's own, as `org.apache.spark.launcher.JavaModuleOptions` lists it."""
 _REMEDY = (
     f"joinsim needs Java {_JAVA_MIN} or newer for {{}}: install a JRE (for example "
     "'apt install openjdk-17-jre-headless') or set JAVA_HOME to the folder of one"
@@ -77,8 +94,7 @@ def find_java(*, wanted_by: str = "Spark") -> Path:
         if on_path is None:
             raise EngineUnavailable(f"no Java on PATH, and JAVA_HOME is not set. {remedy}")
         java = Path(on_path)
-    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    version = re.search(r'version "(\d+)(?:\.(\d+))?', answer.stderr + answer.stdout)
+    version = re.search(r'(?m)(?:^JAVA_VERSION=|version )"(\d+)(?:\.(\d+))?', _describe_java(java))
     if version is None:
         raise EngineUnavailable(f"{java} does not answer -version as Java does. {remedy}")
     # Java 8 called itself 1.8.
@@ -86,6 +102,14 @@ def find_java(*, wanted_by: str = "Spark") -> Path:
     if major < _JAVA_MIN:
         raise EngineUnavailable(f"{java} is Java {major}. {remedy}")
     return java
+
+
+def _describe_java(java: Path) -> str:
+    """Return a text with the version of *java*: of the file beside it, or its own answer."""
+    with suppress(OSError):  # a JDK's file: read at once, where a JVM takes a quarter of a second
+        return (java.resolve().parents[1] / "release").read_text()
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    return answer.stderr + answer.stdout
 
 
 @contextmanager
@@ -102,14 +126,14 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
         yield active
         return
     options = options or SessionOptions()
-    find_java()
+    java = find_java()
     with tempfile.TemporaryDirectory(prefix="joinsim-spark-", ignore_cleanup_errors=True) as folder:
         log = Path(folder) / "spark.log"
         conf, gateway = _conf(options, Path(folder)), None
 
         def start() -> None:
             nonlocal gateway
-            gateway = _start_jvm(conf, log)
+            gateway = _start_jvm(java, options, conf, log)
 
         # Interrupted while it waits for the JVM, pyspark returns nothing by which to end it.
         with ending_with(lambda: _stop(gateway), start):
@@ -134,14 +158,13 @@ def _active_session() -> SparkSession | None:
 def _conf(options: SessionOptions, folder: Path) -> Any:
     from pyspark import SparkConf
 
-    java = ["-XX:TieredStopAtLevel=1"] if options.quick_start else []
     settings = {
         "spark.app.name": "joinsim",
         "spark.master": options.master,
         "spark.driver.memory": options.memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": " ".join(java),
+        "spark.driver.extraJavaOptions": " ".join(_java_options(options)),
         # Workers import joins and actors from the repository root, wherever the driver was started.
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(
             [
@@ -163,7 +186,11 @@ def _conf(options: SessionOptions, folder: Path) -> Any:
     return conf
 
 
-def _start_jvm(conf: Any, log: Path) -> Any:
+def _java_options(options: SessionOptions) -> list[str]:
+    return ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if options.quick_start else []
+
+
+def _start_jvm(java: Path, options: SessionOptions, conf: Any, log: Path) -> Any:
     from pyspark import accumulators
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
@@ -179,9 +206,62 @@ def _start_jvm(conf: Any, log: Path) -> Any:
         setattr(server, "handle_error", lambda *_: None)  # noqa: B010  (mypy: a method)
     with log.open("wb") as output:
         try:
+            if _is_plain(options):
+                return _launch(java, options, output)
             return launch_gateway(conf, {"stdout": output, "stderr": output})
         except PySparkException as error:
             raise EngineUnavailable(f"Spark did not start: {_last_words(log)}") from error
+
+
+def _is_plain(options: SessionOptions) -> bool:
+    """Return whether nothing has to be looked up that `spark-submit` would look up.
+
+    That is a JVM and two shells before the one that is wanted: more than half a second.
+    """
+    sent = [name for name in options.extra if name.startswith(_SUBMITTED)]
+    configured = [name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_SUBMIT"))]
+    return options.master.startswith("local") and not sent and not configured
+
+
+def _launch(java: Path, options: SessionOptions, output: IO[bytes]) -> Any:
+    """Start the JVM that pyspark talks to, as `spark-submit` would; return the connection to it."""
+    import pyspark
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.serializers import UTF8Deserializer, read_int
+
+    jars = Path(pyspark.__file__).parent / "jars"
+    command = [java, "-cp", f"{jars}/*", f"-Xmx{options.memory}", *_OPENED, *_java_options(options)]
+    with tempfile.TemporaryDirectory() as folder:
+        address = Path(folder) / "address"
+        process = subprocess.Popen(
+            [*command, "org.apache.spark.api.python.PythonGatewayServer"],
+            stdin=subprocess.PIPE,  # it ends with its input
+            stdout=output,
+            stderr=output,
+            env={**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)},
+            process_group=0,  # Ctrl-C is for Python, which then ends it
+        )
+        try:
+            while not address.is_file():
+                if process.poll() is not None:
+                    raise PySparkException("the JVM has ended")
+                time.sleep(_LOOK_S)
+            with address.open("rb") as info:
+                port, secret = read_int(info), UTF8Deserializer().loads(info)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+    ready = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+    os.environ.update(ready)
+    try:
+        gateway = launch_gateway()  # which starts nothing, but connects
+    finally:
+        for name in ready:
+            del os.environ[name]
+    gateway.proc = process
+    return gateway
 
 
 def _not_of_the_gateway(record: logging.LogRecord) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -16,6 +16,9 @@ from actors.state import from_bytes, to_bytes
 from joins.errors import JoinsimError
 from joins.state import array_bytes
 from joins.work import NO_WORK, Step, Work
+
+Clock = Callable[[], float]
+"""Seconds since some moment: of real time or of a processor's."""
 
 
 class _LeftOut(NamedTuple):
@@ -49,7 +52,7 @@ def thread_left_out() -> Iterator[None]:
         _left_out = _LeftOut(clocks, _left_out.ended_s + time.thread_time())
 
 
-def _processor_time() -> float:
+def processor_time() -> float:
     """Return the processor time of this process, without that of threads that are left out."""
     while True:
         clocks, ended_s = _left_out
@@ -116,15 +119,23 @@ class Cell(RecordingContext):
     Attributes
     ----------
     seconds
-        Processor time that the actor has spent receiving.
+        Time that the actor has spent receiving, by the clock that the cell was given.
     """
 
-    __slots__ = ("actor", "seconds")
+    __slots__ = ("_clock", "actor", "seconds")
 
-    def __init__(self, name: str, spec: ActorSpec, wiring: Wiring, seed: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        spec: ActorSpec,
+        wiring: Wiring,
+        seed: int,
+        clock: Clock = time.perf_counter,
+    ) -> None:
         super().__init__(name, wiring.get(name, {}), seed)
         self.actor = spec.build()
         self.seconds = 0.0
+        self._clock = clock
 
     def deliver(self, sender: str, port: str, payload: Any, now: int) -> Reply:
         """Have the actor receive a message at virtual time *now*; return what it asked for.
@@ -134,7 +145,7 @@ class Cell(RecordingContext):
         """
         self.now = now
         self._reply = reply = Reply(NO_WORK, [], [], [])  # faster than the defaults
-        start = _processor_time()
+        start = self._clock()
         try:
             self.actor.receive(Message(sender, port, payload), self)
         except JoinsimError:  # about the data, say: no fault of the actor's
@@ -144,7 +155,7 @@ class Cell(RecordingContext):
                 f"{self.name} failed on a message from {sender} on port {port!r} at "
                 f"{now / 1e6:.3f} ms: {type(error).__name__}: {error}"
             ) from error
-        self.seconds += _processor_time() - start
+        self.seconds += self._clock() - start
         return reply
 
 
@@ -162,27 +173,37 @@ class InlineHost:
     serialise
         Pass every payload through the serialisation that another process would force on it, and
         freeze its arrays, so that nothing works here that would fail elsewhere.
+    clock
+        What the time spent in actors is read from. The processor's own leaves out what other
+        programs took meanwhile, and reading it takes longer than the kernel's part of a message.
     """
 
     def __init__(
-        self, specs: Mapping[str, ActorSpec], wiring: Wiring, seed: int, *, serialise: bool = False
+        self,
+        specs: Mapping[str, ActorSpec],
+        wiring: Wiring,
+        seed: int,
+        *,
+        serialise: bool = False,
+        clock: Clock = time.perf_counter,
     ) -> None:
-        self.cells = {name: Cell(name, spec, wiring, seed) for name, spec in specs.items()}
-        self._replies: dict[int, Reply] = {}
+        self.cells = {name: Cell(name, spec, wiring, seed, clock) for name, spec in specs.items()}
         self._serialise = serialise
-        self.reply = self._replies.pop
-        """Return the reply to a submitted message, by its ticket."""
 
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
-    ) -> None:
+    ) -> Reply:
         """Run the actor at once; its state has then changed in the order of arrival."""
         if self._serialise and handle is not None:
             handle = _as_if_shipped(handle)
-        self._replies[ticket] = self.cells[actor].deliver(sender, port, handle, now)
+        return self.cells[actor].deliver(sender, port, handle, now)
+
+    def reply(self, ticket: int) -> Reply:
+        """Raise :exc:`KeyError`: every message was answered at once."""
+        raise KeyError(ticket)
 
     def seconds(self) -> dict[str, float]:
-        """Return actor name to the real time spent in it."""
+        """Return actor name to the time spent in it, by the host's clock."""
         return {name: cell.seconds for name, cell in self.cells.items()}
 
     def state_bytes(self) -> dict[str, int]:

@@ -75,13 +75,14 @@ class ProcessHost:
 
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
-    ) -> None:
+    ) -> Reply | None:
         """Send the message to its actor's process if that is idle, else with the next frame."""
         home = self._homes[actor]
         state = self._states[home]
         state.pending.append([ticket, actor, sender, port, handle, now])
         if not state.owed:
             self._flush(home)
+        return None
 
     def reply(self, ticket: int) -> Reply:
         """Return the reply, waiting for it; meanwhile every process gets what has arrived for it.

@@ -19,6 +19,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -150,6 +151,19 @@ def _compiled(function: F, **options: Any) -> F:
     return cast(F, dispatcher)
 
 
+_waiting: list[Callable[[], None]] = []
+
+
+@contextmanager
+def announcing(say: Callable[[], None]) -> Iterator[None]:
+    """Call *say* before the first kernel is compiled in the ``with`` that is not stored yet."""
+    _waiting[:] = [say]
+    try:
+        yield
+    finally:
+        _waiting.clear()
+
+
 class _KernelLocator(_CacheLocator):  # type: ignore[misc]
     """Finds a function's folder by its module's name and digest."""
 
@@ -195,7 +209,10 @@ class _KernelCache(Cache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         self._cache_file = self._file_of(signature)
-        return super().load_overload(signature, target_context)
+        stored = super().load_overload(signature, target_context)
+        if stored is None and _waiting:
+            _waiting.pop()()
+        return stored
 
     def save_overload(self, signature: Any, data: Any) -> None:
         self._cache_file = self._file_of(signature)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from actors.hosting.live.post import Served
 from actors.whole_files import write_text
 from netsim.cost import (
+    COSTS,
     MACHINE,
     MEMORY,
     OPERATORS,
@@ -36,7 +37,6 @@ _PS_PER_S = 1e12
 _PULL = 0.001
 """Weight of a factor's distance from 1 beside a run's relative error: it decides where these do
 not."""
-COSTS = tuple(cost.name for cost in fields(CostProfile) if cost.name.endswith("_ps"))
 """What a profile prices."""
 
 Operators = Mapping[str, Mapping[str, OperatorCost]]

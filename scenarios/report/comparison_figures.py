@@ -12,7 +12,8 @@ from scenarios.engines.comparison import EngineComparison
 from scenarios.formatting import format_value
 from scenarios.many_runs import Result
 from scenarios.measures import look_up
-from scenarios.report.style import LIGHT, WIDTH, name_rows, use_short_numbers
+from scenarios.report.colours import LIGHT, WIDTH
+from scenarios.report.style import name_rows, use_short_numbers
 
 _LABEL_WIDTH, _ROW, _TOP, _BOTTOM = 1.9, 0.34, 0.45, 0.75
 
@@ -21,7 +22,7 @@ _SYSTEM_PANELS = {
     "latency p95, ms": "latency_ms.p95",
     "network, bytes": "network.bytes",
     "state at the end, bytes": "state_bytes.total",
-    "kernel time, s (processor)": "kernel_seconds.total",
+    "kernel time, s": "kernel_seconds.total",
 }
 _SYSTEM_COLOURS = {
     "blue": "exact",

@@ -1,13 +1,11 @@
-"""Pages that need nothing but themselves: of a run, a study, and comparisons.
+"""The pages of studies, comparisons and reproductions, and their pictures.
 
-All have one look, light and dark, from the templates beside this file. The libraries that draw and
-fill them are imported when the first page is written, because that takes a second which commands
-without a page need not spend.
+matplotlib, which draws them, is imported with the first, because that takes half a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import singledispatch
 from io import BytesIO
 from pathlib import Path
@@ -15,28 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from actors.whole_files import write_bytes, write_text
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
-from scenarios.formatting import (
-    VERDICT_WORDS,
-    format_bytes,
-    format_count,
-    format_duration,
-)
+from scenarios.formatting import VERDICT_WORDS
+from scenarios.report.page import fill_page
 from scenarios.report.result_tables import (
     Table,
     chart_table,
-    checks_table,
     claims_table,
     comparison_table,
     engine_notes,
     engines_table,
-    offenders_table,
     points_table,
     reproduction_table,
 )
-from scenarios.report.run_analysis import STAGES
-from scenarios.report.summary import describe_verdict, settings_tables
-from scenarios.run import Report
-from scenarios.run_json import summary
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import Reproduced, Reproduction, count_claims
 from scenarios.study.statements import count_statements
@@ -46,39 +34,6 @@ from topologies.assumptions import ASSUMPTIONS, Assumption
 if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.figure import Figure
-
-    from scenarios.report.run_figures import OperatorStages
-
-_TEMPLATES = Path(__file__).parent / "templates"
-
-
-def write_report(report: Report, path: Path, replay: str) -> None:
-    """Write the page of a run to *path*; *replay* is the command that repeats the run.
-
-    Raise :exc:`OutputError` when the file cannot be written.
-    """
-    from scenarios.report.run_figures import run_figures
-
-    figures = run_figures(report)
-    report.clock.lap("report")
-    run = summary(report)
-    _write_page(
-        path,
-        "report.html",
-        run=run,
-        word=VERDICT_WORDS[report.verdict.passed],
-        verdict=describe_verdict(report.verdict),
-        checks=checks_table(report.verdict),
-        offenders=offenders_table(report) if report.verdict.offenders else None,
-        remarks=[*report.plan.notes, *report.plan.warnings, *report.plan.assumptions],
-        figures=figures,
-        stages=_stages_table(figures.stages),
-        streams=_streams_table(run["streams"]),
-        settings=settings_tables(report),
-        wall=report.clock,
-        replay=replay,
-    )
-    report.clock.lap("report")
 
 
 @singledispatch
@@ -105,7 +60,7 @@ def _write_study(findings: Findings, path: Path, replay: str) -> Markup:
     study = findings.study
     picture = path.with_suffix(".png")
     svg = _draw(lambda: study_figure(findings), study.base.title, picture)
-    _write_page(
+    fill_page(
         path,
         "study.html",
         study=study,
@@ -146,7 +101,7 @@ def write_reproduction_page(reproduction: Reproduction, directory: Path, replay:
             svg = _write_study(study.findings, page, study.replay)
             claims = claims_table(study.findings)
         studies.append((study, count_claims(study.claims), svg, claims))
-    return _write_page(
+    return fill_page(
         directory / "reproduce.html",
         "reproduce.html",
         reproduction=reproduction,
@@ -183,7 +138,7 @@ def write_comparison_page(comparison: Comparison, directory: Path, replay: str) 
             f"{comparison.fastest} is the fastest of those whose answer was exactly right, in "
             "virtual time."
         )
-    return _write_page(
+    return fill_page(
         directory / "compare.html",
         "compare.html",
         name=base.name,
@@ -214,7 +169,7 @@ def write_engines_page(comparison: EngineComparison, directory: Path, replay: st
     from scenarios.report.comparison_figures import engines_figure
 
     notes = engine_notes(comparison)
-    return _write_page(
+    return fill_page(
         directory / "compare.html",
         "compare.html",
         name=comparison.plan.config.name,
@@ -235,28 +190,6 @@ def write_engines_page(comparison: EngineComparison, directory: Path, replay: st
     )
 
 
-def _stages_table(stages: list[OperatorStages]) -> Table:
-    columns = ("operator", "messages", *(f"{stage} (ms)" for stage in STAGES), "together (ms)")
-    rows = [
-        (
-            stage.role,
-            format_count(stage.messages),
-            *(format_count(ms, 4) for ms in [*stage.mean_ms, sum(stage.mean_ms)]),
-        )
-        for stage in stages
-    ]
-    return Table(columns=columns, rows=rows, text_columns=1)
-
-
-def _streams_table(streams: Sequence[Mapping[str, Any]]) -> Table:
-    rows = [
-        (one["name"], one["path"], format_count(one["rows"]), format_count(one["rejected"]))
-        for one in streams
-    ]
-    columns = ("stream", "prepared at", "tuples read", "rows rejected")
-    return Table(columns=columns, rows=rows, text_columns=2)
-
-
 def _draw(draw: Callable[[], Figure], description: str, png: Path) -> Markup:
     """Write a figure to the file *png* and return it as markup for a page."""
     from markupsafe import Markup
@@ -269,31 +202,3 @@ def _draw(draw: Callable[[], Figure], description: str, png: Path) -> Markup:
         figure.savefig(drawing, format="png", dpi=PNG_DPI, facecolor="white", metadata={})
         write_bytes(png, drawing.getvalue())
         return Markup(svg_markup(figure, png.stem, description))
-
-
-def _write_page(path: Path, template: str, **context: Any) -> Path:
-    """Fill *template* with *context*, write it to *path*, and return that.
-
-    Raise :exc:`OutputError` when the file cannot be written.
-    """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    from scenarios.report.style import COLOURS
-
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "bytes": format_bytes,
-        "count": format_count,
-        "duration": format_duration,
-        "table": lambda table: Markup(table.html()),
-    }
-    page = environment.get_template(template).render(colours=COLOURS, **context)
-    write_text(path, page)
-    return path

@@ -5,19 +5,14 @@ Traces and results are aggregated before they are drawn, so that a long run's pi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_rgba
-from matplotlib.figure import Figure
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from scenarios.formatting import format_value
+from scenarios.report.colours import WIDTH
 from scenarios.report.run_analysis import (
     STAGES,
     ResultFigures,
@@ -28,8 +23,8 @@ from scenarios.report.run_analysis import (
     born_at_rate,
     split_by_stream,
 )
-from scenarios.report.style import LIGHT, WIDTH, name_rows, style, svg_markup, use_short_numbers
-from scenarios.report.topology_drawing import load_figure
+from scenarios.report.svg import INCH, Drawing, Panel, decades, nice_ticks, number
+from scenarios.report.topology_drawing import draw_load
 from scenarios.run import Report
 from topologies.actor_graph import ActorGraph
 
@@ -43,15 +38,6 @@ _PERCENTILE_COLOURS = ("blue", "orange", "red")
 _SECONDS_FROM_MS = 10_000
 _LOG_FROM_RATIO = 1_000
 """Values further apart than this cannot be read off one linear axis."""
-_DEPTH = LinearSegmentedColormap.from_list(
-    "depth",
-    [
-        to_rgba(LIGHT["orange"], 0.0),
-        to_rgba(LIGHT["orange"], 0.7),
-        to_rgba(LIGHT["red"], 1.0),
-    ],
-)
-"""An empty queue lets the page through, so that it looks empty on light and on dark ground."""
 _DESCRIPTIONS = {
     "topology": "Graph of the topology with its traffic and load",
     "stages": "Stacked bars of where messages spend their time",
@@ -123,20 +109,15 @@ def run_figures(report: Report) -> RunFigures:
     else:
         order = [place for places in pes.values() for place in places]
         depth, rows = depth[order], [rows[place] for place in order]
-    drawings: dict[str, Callable[[], Figure]] = {
-        "topology": lambda: load_figure(
-            graph, dict(zip(trace.actors, utilisation.tolist(), strict=True)), trace.channel_bytes
-        ),
-        "stages": lambda: _stage_figure(stages),
-        "time": lambda: _time_figure(trace.bins, born, results),
-        "queues": lambda: _depth_figure(trace.bins, rows, depth),
-        "load": lambda: _load_bars(trace.actors, pes, utilisation),
+    loads = dict(zip(trace.actors, utilisation.tolist(), strict=True))
+    drawings = {
+        "topology": draw_load(graph, loads, trace.channel_bytes),
+        "stages": _draw_stages(stages),
+        "time": _draw_time(trace.bins, born, results),
+        "queues": _draw_depths(trace.bins, rows, depth),
+        "load": _draw_loads(trace.actors, pes, utilisation),
     }
-    with style():
-        svg = {
-            name: Markup(svg_markup(draw(), name, _DESCRIPTIONS[name]))
-            for name, draw in drawings.items()
-        }
+    svg = {name: Markup(one.markup(_DESCRIPTIONS[name])) for name, one in drawings.items()}
     busiest = int(np.argmax(utilisation))
     fullest = max(trace.channel_bytes.items(), key=lambda item: item[1], default=None)
     return RunFigures(
@@ -176,136 +157,168 @@ def _stages(trace: TraceFigures, pes: dict[str, list[int]]) -> list[OperatorStag
     return stages
 
 
-def _stage_figure(stages: Sequence[OperatorStages]) -> Figure:
-    """Return stacked bars, an operator a bar, of where the mean message spends its time."""
-    figure, axes = _one_panel(0.95 + 0.3 * len(stages), left=1.35, bottom=0.5, top=0.35)
-    rows = np.arange(len(stages))
-    mean_ms = np.array([stage.mean_ms for stage in stages]).reshape(-1, len(STAGES))
-    start = np.zeros(len(stages))
-    for name, colour, length in zip(STAGES, _STAGE_COLOURS, mean_ms.T, strict=True):
-        axes.barh(rows, length, left=start, height=0.68, color=LIGHT[colour], label=name)
-        start += length
-    longest = start.max(initial=0.0) or 1.0
-    for row, total in enumerate(start):
-        axes.text(total + 0.006 * longest, row, f"{total:,.3g} ms", va="center", size=8)
-    name_rows(axes, [stage.role for stage in stages])
-    axes.set(xlim=(0, longest * 1.09), xlabel="time of a message, mean (ms)")
-    axes.grid(axis="x")
-    _legend(axes)
-    return figure
+def _draw_stages(stages: Sequence[OperatorStages]) -> Drawing:
+    """Draw stacked bars, an operator a bar, of where the mean message spends its time."""
+    drawing, corner, size = _one_panel(0.95 + 0.3 * len(stages), left=1.35, bottom=0.5, top=0.35)
+    longest = max((sum(stage.mean_ms) for stage in stages), default=0.0) or 1.0
+    panel = Panel(drawing, corner, size, xlim=(0, longest * 1.09), ylim=(len(stages) - 0.4, -0.6))
+    panel.x_axis("time of a message, mean (ms)", nice_ticks(0, longest * 1.09, 9), grid=True)
+    height = 0.68 * (panel.y(1) - panel.y(0))
+    for row, stage in enumerate(stages):
+        start = 0.0
+        for colour, length in zip(_STAGE_COLOURS, stage.mean_ms, strict=True):
+            left, right = panel.x(start), panel.x(start + length)
+            top = panel.y(row) - height / 2
+            drawing.rectangle(left, top, right - left, height, fill=colour)
+            start += length
+        drawing.text(panel.x(start) + 4, panel.y(row), f"{start:,.3g} ms", size=8)
+    panel.name_rows([stage.role for stage in stages])
+    panel.frame()
+    drawing.legend(panel.left, panel.top - 9, _named(STAGES, _STAGE_COLOURS), thick=True)
+    return drawing
 
 
-def _time_figure(bins: TimeBins, born: np.ndarray, results: ResultFigures) -> Figure:
-    """Return panels over virtual time: latency, tuples answered, tuples waiting, matches.
+def _draw_time(bins: TimeBins, born: np.ndarray, results: ResultFigures) -> Drawing:
+    """Draw panels over virtual time: latency, tuples answered, tuples waiting, matches.
 
     *born* are the tuples that had come into being by each edge of *bins*.
     """
-    height = 6.2
-    figure = Figure(figsize=(WIDTH, height))
-    latency, *others = panels = figure.subplots(4, 1, sharex=True)
-    figure.subplots_adjust(
-        left=0.09, right=0.985, bottom=0.48 / height, top=1 - 0.3 / height, hspace=0.3
+    drawing = Drawing(WIDTH * INCH, 6.2 * INCH)
+    scale, unit = _time_unit(bins)
+    edges = (bins.edges_ns / scale).tolist()
+    seconds = bins.width_ns / 1e9
+    latency = results.latency_ms(PERCENTS)
+    in_seconds = np.nanmax(latency, initial=0.0) >= _SECONDS_FROM_MS
+    if in_seconds:
+        latency = latency / 1000
+    curves = (
+        ("latency (s)" if in_seconds else "latency (ms)", latency, _PERCENTILE_COLOURS),
+        ("tuples/s", results.answered[None] / seconds, ("green",)),
+        ("tuples inside", (born[1:] - np.cumsum(results.answered))[None], ("teal",)),
+        ("matches/s", results.matches[None] / seconds, ("purple",)),
     )
+    height = (6.2 - 0.78) * INCH / (len(curves) + 0.3 * (len(curves) - 1))
+    left, width = 0.09 * WIDTH * INCH, 0.895 * WIDTH * INCH
+    for place, (label, lines, colours) in enumerate(curves):
+        corner = (left, 0.3 * INCH + 1.3 * place * height)
+        log = place == 0 and _is_wide(lines)
+        ylim = _log_limits(lines) if log else (0.0, _top(lines) * 1.1)
+        limits = {"xlim": (0.0, edges[-1]), "ylim": ylim}
+        panel = Panel(drawing, corner, (width, height), log=log, **limits)
+        ticks = decades(*ylim) if log else nice_ticks(*ylim, 4)
+        panel.y_axis(label, ticks, "{:g}".format if log else format_value)
+        for line, colour in zip(lines, colours, strict=True):
+            panel.steps(line.tolist(), edges, colour)
+        panel.frame()
+    panel.x_axis(f"time of the run ({unit})", nice_ticks(0, edges[-1], 9))
+    percents = [f"p{percent}" for percent in PERCENTS]
+    drawing.legend(left, 0.3 * INCH - 9, _named(percents, _PERCENTILE_COLOURS), thick=False)
+    return drawing
+
+
+def _draw_depths(bins: TimeBins, names: Sequence[str], depth: np.ndarray) -> Drawing:
+    """Draw a heat map of the mean depth of queues, *names* by bins."""
+    height = 0.85 + 0.19 * len(names)
+    drawing, corner, size = _one_panel(height, left=1.35, bottom=0.48, top=0.08, right=1.1)
     scale, unit = _time_unit(bins)
     edges = bins.edges_ns / scale
-    values = results.latency_ms(PERCENTS)
-    in_seconds = np.nanmax(values, initial=0.0) >= _SECONDS_FROM_MS
-    if in_seconds:
-        values = values / 1000
-    for percent, line, colour in zip(PERCENTS, values, _PERCENTILE_COLOURS, strict=True):
-        _steps(latency, line, edges, colour, f"p{percent}")
-    _use_latency_scale(latency, values)
-    latency.set_ylabel("latency (s)" if in_seconds else "latency (ms)")
-    _legend(latency)
-    seconds = bins.width_ns / 1e9
-    curves = (
-        ("green", "tuples/s", results.answered / seconds),
-        ("teal", "tuples inside", born[1:] - np.cumsum(results.answered)),
-        ("purple", "matches/s", results.matches / seconds),
-    )
-    for panel, (colour, label, line) in zip(others, curves, strict=True):
-        _steps(panel, line, edges, colour, None)
-        panel.set_ylabel(label)
-    for panel in panels:
-        panel.grid(axis="y")
-        panel.yaxis.set_label_coords(-0.062, 0.5)
-        if panel.get_yscale() == "linear":
-            highest = panel.dataLim.y1
-            panel.set_ylim(0, highest * 1.1 if np.isfinite(highest) and highest > 0 else 1)
-            use_short_numbers(panel.yaxis, ticks=4)
-    panels[-1].set(xlim=(0, edges[-1]), xlabel=f"time of the run ({unit})")
-    return figure
-
-
-def _depth_figure(bins: TimeBins, names: Sequence[str], depth: np.ndarray) -> Figure:
-    """Return a heat map of the mean depth of queues, *names* by bins."""
-    height = 0.85 + 0.19 * len(names)
-    figure, axes = _one_panel(height, left=1.35, bottom=0.48, top=0.08, right=1.1)
-    scale, unit = _time_unit(bins)
     top = depth.max(initial=0.0) or 1.0
-    extent = (0, bins.edges_ns[-1] / scale, len(names) - 0.5, -0.5)
-    look: dict[str, Any] = {"cmap": _DEPTH, "aspect": "auto", "interpolation": "none"}
-    axes.imshow(depth, extent=extent, vmin=0, vmax=top, **look)
-    name_rows(axes, names)
-    axes.set(ylim=(len(names) - 0.5, -0.5), xlabel=f"time of the run ({unit})")
-    for spine in axes.spines.values():
-        spine.set_visible(True)
+    panel = Panel(drawing, corner, size, xlim=(0, edges[-1]), ylim=(len(names) - 0.5, -0.5))
+    sides = [panel.x(edge) for edge in edges.tolist()]
+    for row, shares in enumerate((depth / top).tolist()):
+        for left, right, share in zip(sides, sides[1:], shares, strict=False):
+            _shade(drawing, (left, panel.y(row - 0.5)), (right, panel.y(row + 0.5)), share)
+    panel.name_rows(names)
+    panel.x_axis(f"time of the run ({unit})", nice_ticks(0, edges[-1], 9))
+    panel.frame(whole=True)
 
-    bar_height = min(1.4, height - 0.6)
-    corner = ((WIDTH - 0.85) / WIDTH, 1 - (0.08 + bar_height) / height)
-    bar = figure.add_axes((*corner, 0.14 / WIDTH, bar_height / height))
-    bar.imshow(np.linspace(1, 0, 64)[:, None], extent=(0, 1, 0, top), vmin=0, vmax=1, **look)
-    bar.set_xticks([])
-    bar.yaxis.tick_right()
-    bar.yaxis.set_major_locator(MaxNLocator(3))
-    bar.set_ylabel("messages waiting", size=8)
-    bar.yaxis.set_label_position("right")
-    return figure
+    bar_height = min(1.4, height - 0.6) * INCH
+    bar = Panel(
+        drawing,
+        ((WIDTH - 0.85) * INCH, panel.top),
+        (0.14 * INCH, bar_height),
+        xlim=(0, 1),
+        ylim=(0, top),
+    )
+    levels = 24
+    for level in range(levels):
+        above = bar.top + (1 - (level + 1) / levels) * bar_height
+        _shade(
+            drawing,
+            (bar.left, above),
+            (bar.right, above + bar_height / levels),
+            (level + 0.5) / levels,
+        )
+    bar.frame(whole=True)
+    for tick in nice_ticks(0, top, 3):
+        drawing.text(bar.right + 6, bar.y(tick), f"{tick:g}", size=8, colour="muted")
+    x, y = bar.right + 34, bar.top + bar_height / 2
+    drawing.text(x, y, "messages waiting", size=8, anchor="middle", upwards=True)
+    return drawing
 
 
-def _load_bars(actors: Sequence[str], pes: dict[str, list[int]], utilisation: np.ndarray) -> Figure:
-    """Return bars of the share of time each PE was busy, operators side by side."""
+def _shade(
+    drawing: Drawing, corner: tuple[float, float], other: tuple[float, float], share: float
+) -> None:
+    """Fill a cell of a heat map: an empty queue lets the page through, on light and dark ground."""
+    box = (*corner, other[0] - corner[0], other[1] - corner[1])
+    if share > 0:
+        drawing.rectangle(*box, fill="orange", opacity=min(0.7, 1.4 * share))
+    if share > 0.5:
+        drawing.rectangle(*box, fill="red", opacity=2 * share - 1)
+
+
+def _draw_loads(
+    actors: Sequence[str], pes: dict[str, list[int]], utilisation: np.ndarray
+) -> Drawing:
+    """Draw bars of the share of time each PE was busy, operators side by side."""
     bar = min(0.8, 9.0 / max(1, len(actors)))
     widths = [max(len(places) * bar, 0.085 * len(role) + 0.1) for role, places in pes.items()]
     gap = 0.14
-    width = max(WIDTH, 0.9 + sum(widths) + gap * len(pes))
-    figure, axes = _one_panel(3.0, left=0.75, bottom=0.62, top=0.3, width=width)
+    length = sum(widths) + gap * (len(pes) + 1)
+    drawing, corner, size = _one_panel(
+        3.0, left=0.75, bottom=0.62, top=0.3, width=max(WIDTH, 0.75 + length)
+    )
     top = max(utilisation.max(initial=0.0), 1e-9)
-    at, ticks, labels = gap, [], []
+    panel = Panel(drawing, corner, size, xlim=(0, length), ylim=(0, top * 1.12))
+    panel.y_axis(
+        "busy (share of the run)",
+        nice_ticks(0, top * 1.12, 5),
+        lambda share: f"{100 * share:.3g} %",
+    )
+    at = gap
     for (role, places), room in zip(pes.items(), widths, strict=True):
         shares, middle = utilisation[places], at + room / 2
         first = middle - len(places) * bar / 2
-        _bars(axes, first, bar, shares)
+        _draw_bars(panel, first, bar, shares)
         if len(places) > 1 and shares.any():
             mean, most = shares.mean(), shares.max()
-            ends = [first, first + len(places) * bar]
-            axes.plot(ends, [mean, mean], color=LIGHT["ink"], linewidth=1)
+            ends = [number(panel.x(end)) for end in (first, first + len(places) * bar)]
+            drawing.path(f"M{ends[0]} {number(panel.y(mean))}H{ends[1]}", stroke="ink")
             skew = f"max/mean {most / mean:.2f}"
-            axes.text(middle, most + 0.02 * top, skew, size=8, ha="center", va="bottom")
-        below: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "va": "center"}
-        axes.text(middle, -0.19, role, size=8.5, weight="bold", ha="center", **below)
+            drawing.text(panel.x(middle), panel.y(most) - 6, skew, size=8, anchor="middle")
+        below = panel.bottom + 28
+        drawing.text(panel.x(middle), below, role, size=8.5, bold=True, anchor="middle")
         if bar >= 0.25 and len(places) > 1:
-            ticks += [first + (i + 0.5) * bar for i in range(len(places))]
-            labels += [actors[place].removeprefix(f"{role}.") for place in places]
+            ticks = [first + (i + 0.5) * bar for i in range(len(places))]
+            names = [actors[place].removeprefix(f"{role}.") for place in places]
+            panel.name_columns(ticks, names, marks=False)
         at += room + gap
-    axes.set_xticks(ticks, labels)
-    axes.tick_params(axis="x", length=0)
-    axes.set(xlim=(0, at), ylim=(0, top * 1.12), ylabel="busy (share of the run)")
-    axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g} %"))
-    axes.grid(axis="y")
-    return figure
+    panel.frame()
+    return drawing
 
 
-def _bars(axes: Axes, left: float, width: float, heights: np.ndarray) -> None:
+def _draw_bars(panel: Panel, left: float, width: float, heights: np.ndarray) -> None:
     """Draw bars as one mark, so that a thousand cost no more than one."""
-    start = left + np.arange(len(heights)) * width + 0.1 * width
-    stop = start + 0.8 * width
-    zero = np.zeros(len(heights))
-    corners = [(start, zero), (start, heights), (stop, heights), (stop, zero)]
-    polygons = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
-    path = Path.make_compound_path_from_polys(polygons)
-    axes.add_patch(PathPatch(path, facecolor=LIGHT["blue"], linewidth=0))
+    bars = []
+    for place, height in enumerate(heights.tolist()):
+        start = panel.x(left + (place + 0.1) * width)
+        stop = panel.x(left + (place + 0.9) * width)
+        bars.append(
+            f"M{number(start)} {number(panel.bottom)}V{number(panel.y(height))}"
+            f"H{number(stop)}V{number(panel.bottom)}Z"
+        )
+    panel.drawing.path("".join(bars), fill="blue")
 
 
 def _one_panel(
@@ -316,30 +329,33 @@ def _one_panel(
     top: float,
     right: float = 0.2,
     width: float = WIDTH,
-) -> tuple[Figure, Axes]:
-    """Return a figure with one pair of axes; lengths and margins are inches."""
-    figure = Figure(figsize=(width, height))
-    inner = ((width - left - right) / width, (height - bottom - top) / height)
-    return figure, figure.add_axes((left / width, bottom / height, *inner))
+) -> tuple[Drawing, tuple[float, float], tuple[float, float]]:
+    """Return a drawing, and the corner and size of its one panel; lengths given are inches."""
+    size = ((width - left - right) * INCH, (height - bottom - top) * INCH)
+    return Drawing(width * INCH, height * INCH), (left * INCH, top * INCH), size
 
 
-def _legend(axes: Axes) -> None:
-    axes.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0.2, handlelength=1.2
-    )
+def _named(names: Sequence[str], colours: Sequence[str]) -> list[tuple[str, str]]:
+    return list(zip(names, colours, strict=True))
 
 
-def _steps(
-    axes: Axes, values: np.ndarray, edges: np.ndarray, colour: str, label: str | None
-) -> None:
-    axes.stairs(values, edges, baseline=None, color=LIGHT[colour], linewidth=1.6, label=label)
+def _top(lines: np.ndarray) -> float:
+    """Return the greatest known value; 1 where there is none, or none above 0."""
+    highest = np.nanmax(lines, initial=0.0, where=np.isfinite(lines))
+    return float(highest) if highest > 0 else 1 / 1.1
 
 
-def _use_latency_scale(axes: Axes, latency: np.ndarray) -> None:
-    known = latency[np.isfinite(latency) & (latency > 0)]
-    if len(known) and known.max() > _LOG_FROM_RATIO * known.min():
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+def _is_wide(lines: np.ndarray) -> bool:
+    known = lines[np.isfinite(lines) & (lines > 0)]
+    return len(known) > 0 and bool(known.max() > _LOG_FROM_RATIO * known.min())
+
+
+def _log_limits(lines: np.ndarray) -> tuple[float, float]:
+    """Return the limits of a logarithmic axis: a twentieth more than the known values need."""
+    known = lines[np.isfinite(lines) & (lines > 0)]
+    low, high = float(known.min()), float(known.max())
+    room = (high / low) ** 0.05
+    return low / room, high * room
 
 
 def _time_unit(bins: TimeBins) -> tuple[float, str]:

@@ -20,7 +20,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import NullFormatter
 
-from scenarios.report.style import LIGHT, SERIES, WIDTH, use_short_numbers
+from scenarios.report.colours import LIGHT, SERIES, WIDTH
+from scenarios.report.style import use_short_numbers
 from scenarios.study.findings import Findings
 from scenarios.study.judging import Estimates
 from scenarios.study.kinds import KIND_WORDS, Kind

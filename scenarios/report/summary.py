@@ -7,9 +7,8 @@ from dataclasses import asdict
 from html import escape
 from typing import Any
 
-from netsim.cost import load_profile
+from netsim.cost import COSTS, load_profile
 from netsim.network import PRESETS
-from scenarios.calibration.fit import COSTS
 from scenarios.config import NetworkConfig
 from scenarios.formatting import (
     VERDICT_WORDS,

@@ -23,6 +23,7 @@ from scenarios.scenario_files import ConfigError
 from scenarios.study.estimates import Estimate
 from scenarios.study.inputs import digest_inputs
 from scenarios.study.judging import Estimates, Finding, judge_claim, values_of
+from scenarios.study.kinds import kernel_clock
 from scenarios.study.section import Claim, Paper
 from scenarios.study.study import Chart, Point, Study
 from topologies import TopologyError
@@ -320,6 +321,7 @@ def run_points(
                 replay=replay(point),
                 parts=study.section.parts,
                 keep=False,
+                kernel_clock=kernel_clock(study.measures_of(point)),
             )
         else:
             result = _take_survey(point.config)
@@ -338,11 +340,8 @@ def _take_survey(config: RunConfig) -> Result:
 
 
 def _check_measures(study: Study, point: Point, record: dict[str, object]) -> None:
-    for chart in study.charts:
-        for curve in chart.curves:
-            for numbers, measure in zip(curve.points, curve.measures, strict=True):
-                if point.number in numbers:
-                    try:
-                        look_up(record, measure)
-                    except KeyError as error:
-                        raise ConfigError(f"{study.base.name}: {error.args[0]}") from None
+    for measure in study.measures_of(point):
+        try:
+            look_up(record, measure)
+        except KeyError as error:
+            raise ConfigError(f"{study.base.name}: {error.args[0]}") from None

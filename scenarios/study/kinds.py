@@ -6,8 +6,11 @@ value a measured one.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from typing import Literal
 
+from actors.hosting.inline import Clock, processor_time
 from scenarios.config import RunConfig
 
 Kind = Literal["simulated", "measured", "derived"]
@@ -19,7 +22,9 @@ KIND_WORDS: dict[Kind, str] = {
 }
 """What a legend says of each."""
 
-_REAL_TIMES = ("kernel_seconds", "kernel_tps", "wall_parts", "wall_seconds")
+_KERNEL_TIMES = ("kernel_seconds", "kernel_tps")
+"""Measures of the time that actors took."""
+_REAL_TIMES = (*_KERNEL_TIMES, "wall_parts", "wall_seconds")
 """Measures of a run that are real seconds whatever its clock."""
 _TIMES = (
     *_REAL_TIMES,
@@ -33,6 +38,16 @@ _TIMES = (
 """Measures that are times, or per time: of a live run they are this machine's."""
 _ESTIMATES = ("capacity_tps",)
 """Measures that are computed from what a run spent, as if something else had been run."""
+
+
+def kernel_clock(measures: Iterable[str]) -> Clock:
+    """Return what a run of a study reads the time from that is spent in its actors.
+
+    Processor time where one of the *measures* that the study looks up in it is made of that: other
+    programs do not slow it down. Nothing else needs it, and reading it slows the run itself down.
+    """
+    firsts = {measure.split(".")[0] for measure in measures}
+    return processor_time if firsts.intersection(_KERNEL_TIMES) else time.perf_counter
 
 
 def kind_of(config: RunConfig, measure: str) -> Kind:

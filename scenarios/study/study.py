@@ -145,15 +145,20 @@ class Study:
                 assumed |= dict.fromkeys(known)
         return list(assumed)
 
+    def measures_of(self, point: Point) -> list[str]:
+        """Return what its curves look up of a point."""
+        return [
+            measure
+            for chart in self.charts
+            for curve in chart.curves
+            for numbers, measure in zip(curve.points, curve.measures, strict=True)
+            if point.number in numbers
+        ]
+
     @property
     def is_measured(self) -> bool:
         """Whether any of its values is of this machine."""
         return any(curve.kind == "measured" for chart in self.charts for curve in chart.curves)
-
-
-def is_study(name_or_path: str) -> bool:
-    """Return whether a scenario is a study of many runs."""
-    return STUDY in scenario_files.read(name_or_path)
 
 
 def load_study(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -18,9 +19,11 @@ from rich.progress import (
 from netsim import outcome
 from scenarios.observer import Line, Observer
 from scenarios.plan import Plan
-from scenarios.study.study import Study
 from scenarios.terminal.printing import console
 from scenarios.terminal.views import show_plan, show_study
+
+if TYPE_CHECKING:
+    from scenarios.study.study import Study
 
 
 class Terminal(Observer):
@@ -114,6 +117,12 @@ class ProgressLine(Line):
         if tenths > self._tenths:
             self._print_plain(f"{self._doing}: {state}")
         self._tenths = max(tenths, self._tenths)
+
+    def on_compile(self) -> None:
+        """Show that kernels are compiled, whose machine code is then stored."""
+        self._bar.console.print(
+            "compiling what this plan needs, once for this machine and version ...", style="dim"
+        )
 
     def on_judge(self) -> None:
         """Show that the answer is being checked."""

@@ -5,21 +5,17 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
 from joins.work import NO_WORK, Step
-from netsim.cost import CostProfile, load_profile
-from scenarios.calibration.fidelity import Prediction
-from scenarios.calibration.fit import COSTS, Calibrated
+from netsim.cost import COSTS, CostProfile, load_profile
 from scenarios.config import RunConfig
-from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS, format_value
 from scenarios.plan import Plan
-from scenarios.planning.planner import Cost, Proposal
 from scenarios.report.result_tables import (
     HOLDS_WORDS,
     Table,
@@ -36,17 +32,22 @@ from scenarios.report.result_tables import (
 from scenarios.report.summary import summary_rows
 from scenarios.run import Report
 from scenarios.run_json import versions
-from scenarios.study.findings import Findings
-from scenarios.study.reproduction import Reproduction, count_claims
-from scenarios.study.statements import count_statements
-from scenarios.study.study import Study
-from scenarios.system_comparison import Comparison
 from scenarios.terminal.printing import STYLES, print_table, styled
 from scenarios.verdict import Verdict
 from spark_bridge.prepared import REJECTED, PreparedStream
 from topologies import Topology
 from topologies.actor_graph import ActorGraph
 from topologies.parameters import describe
+
+if TYPE_CHECKING:
+    from scenarios.calibration.fidelity import Prediction
+    from scenarios.calibration.fit import Calibrated
+    from scenarios.engines.comparison import EngineComparison
+    from scenarios.planning.planner import Cost, Proposal
+    from scenarios.study.findings import Findings
+    from scenarios.study.reproduction import Reproduction
+    from scenarios.study.study import Study
+    from scenarios.system_comparison import Comparison
 
 
 def _processes(config: RunConfig) -> str:
@@ -142,6 +143,8 @@ def show_comparison(out: Console, comparison: Comparison, directory: Path, repla
 
 def show_engines(out: Console, comparison: EngineComparison, directory: Path, replay: str) -> None:
     """Print one table of all engines, fastest first, and why some have no figures."""
+    from scenarios.engines.comparison import IN_THE_CLOCK
+
     print_table(out, engines_table(comparison))
     out.print(
         f"{comparison.rows:,} tuples; the oracle expects {comparison.expected.pairs:,} pairs, "
@@ -204,6 +207,9 @@ def show_reproduction(
     out: Console, reproduction: Reproduction, directory: Path, replay: str
 ) -> None:
     """Print how many claims of each study hold, those that do not, and what went wrong."""
+    from scenarios.study.reproduction import count_claims
+    from scenarios.study.statements import count_statements
+
     rows = [
         (study.figure or study.name, study.name, *map(str, count_claims(study.claims)))
         for study in reproduction.studies

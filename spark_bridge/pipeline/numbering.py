@@ -44,6 +44,10 @@ class Buckets:
     in_order: bool
 
 
+ONE_BUCKET = Buckets(bounds=[], counts=[0], in_order=True)
+"""Of a source that needs no more; how many rows it has is not known yet, nor of importance."""
+
+
 def buckets_needed(rows: int, segment_rows: int) -> int:
     """Return how many buckets *rows* rows need for each to be about one segment."""
     if rows <= segment_rows:
@@ -52,11 +56,11 @@ def buckets_needed(rows: int, segment_rows: int) -> int:
     return min(BUCKETS_MAX, 1 + rows * 11 // (segment_rows * 10))
 
 
-def make_buckets(valid: DataFrame, rows: int, quantiles: list[int]) -> Buckets:
+def make_buckets(valid: DataFrame, quantiles: list[int]) -> Buckets:
     """Count the rows of *valid* in the ranges between the *quantiles* of their timestamps."""
     bounds = sorted(set(quantiles))
     if not bounds:
-        return Buckets(bounds=[], counts=[rows], in_order=True)
+        return ONE_BUCKET
     counted = (
         valid.withColumn(_BUCKET, _bucket(bounds))
         .groupBy(_BUCKET)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
 from joins.batch import Schema
@@ -44,6 +44,7 @@ from spark_bridge.sql.statement import sql_name
 
 REASONS_LISTED = 5  # in an error message
 TASKS_MAX = 32  # sorting tasks; beyond that each takes several buckets, one after the other
+_ONE_TASK_BYTES = 8 << 20  # so much is read, sorted and written by one task, without a shuffle
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,21 +103,24 @@ def _build(
     task.report("judge")
     rows = validate(task, typed)
     watched = _watched(typed, {*layout.fields.values(), typed.time})
-    counts = _count(rows.frame, typed.rows, watched, task.segment_rows)
-    if not counts.valid + counts.rejected:
-        require_unchanged(files)
-        raise DataError(
-            f"stream {source.name!r}: no row of {source.files} satisfies {source.where!r}"
-        )
-    if counts.rejected:
-        _write_rejected(rows.frame, task, folder / "rejected", stream / REJECTED)
-    if counts.valid == 0:
-        _give_up(source, counts, stream, only_rejected)
+    # What fits into one segment is written in one pass, which counts it too.
+    at_once = numbering.buckets_needed(typed.rows, task.segment_rows) == 1
+    passing, seen = rows.frame, Observation()
+    counts = None
+    if at_once:
+        passing = _count_passing(rows.frame, seen, watched)
+    else:
+        counts = _count(rows.frame, typed.rows, watched, task.segment_rows)
+        _require_some(counts, rows.frame, task, folder, only_rejected)
     task.report("order")
-    valid = rows.frame.filter(f"{KINDS} = ''")
-    buckets = numbering.make_buckets(valid, counts.valid, counts.quantiles)
+    valid = passing.filter(f"{KINDS} = ''")
+    buckets = numbering.ONE_BUCKET
+    if counts is not None:
+        buckets = numbering.make_buckets(valid, counts.quantiles)
     tasks = min(len(buckets.counts), TASKS_MAX)
     session.conf.set("spark.sql.shuffle.partitions", str(tasks))
+    if sum(file.size_bytes for file in files) < _ONE_TASK_BYTES:
+        valid = valid.coalesce(1)
     task.report("write")
     coded = {
         name: dictionaries[source.codes[name]]
@@ -127,17 +131,22 @@ def _build(
     for name, file in code_files.items():
         shutil.copyfile(coded[name].file, file)
     valid = with_codes(valid, {FIELD + name: file for name, file in code_files.items()})
-    length = min(counts.valid, source.rows or counts.valid)
     back = numbering.write_segments(
         valid,
         _columns(source, layout),
         buckets,
-        rows=length,
+        rows=source.rows or typed.rows,
         segment_rows=task.segment_rows,
         scratch=folder / "segments",
         to=stream / SEGMENTS,
     )
+    if counts is None:
+        counts = _passed(seen, watched)
+        if counts.rejected or not counts.valid:
+            counts = _count(rows.frame, typed.rows, watched, task.segment_rows)
+        _require_some(counts, rows.frame, task, folder, only_rejected)
     task.report("check")
+    length = min(counts.valid, source.rows or counts.valid)
     require_unchanged(files)
     span = check_segments(stream / SEGMENTS)
     assert span.rows == length, f"{span.rows} rows in the segments, {length} counted"
@@ -168,6 +177,22 @@ def _build(
     options = source.options() | {"segment_rows": task.segment_rows}
     save_summary(prepared, stream, sources=sources, options=options)
     shutil.rmtree(only_rejected, ignore_errors=True)  # of an earlier run
+
+
+def _require_some(
+    counts: Counts, frame: DataFrame, task: Task, folder: Path, only_rejected: Path
+) -> None:
+    """Write down the rejected rows; raise :exc:`DataError` where there is no valid one."""
+    source, stream = task.source, folder / "stream"
+    if not counts.valid + counts.rejected:
+        require_unchanged(task.files)
+        raise DataError(
+            f"stream {source.name!r}: no row of {source.files} satisfies {source.where!r}"
+        )
+    if counts.rejected:
+        _write_rejected(frame, task, folder / "rejected", stream / REJECTED)
+    if counts.valid == 0:
+        _give_up(source, counts, stream, only_rejected)
 
 
 def _watched(typed: Typed, checked: set[str | None]) -> dict[str, str]:
@@ -211,6 +236,28 @@ def _count(
         rejected=sum(rows for rows, _, _ in by_kinds.values()),
         lost=dict(zip(watched, gone, strict=True)),
         quantiles=cuts,
+    )
+
+
+def _count_passing(frame: DataFrame, seen: Observation, watched: dict[str, str]) -> DataFrame:
+    """Return *frame*, which counts the rows that pass through it (see `_passed`)."""
+    lost = [
+        sf.expr(f"count_if({KINDS} = '' and {condition})").alias(f"lost_{place}")
+        for place, condition in enumerate(watched.values())
+    ]
+    valid = sf.expr(f"count_if({KINDS} = '')").alias("valid")
+    return frame.observe(seen, sf.count(sf.lit(1)).alias("rows"), valid, *lost)
+
+
+def _passed(seen: Observation, watched: dict[str, str]) -> Counts:
+    """Return what was counted of the rows that have passed; not what is wrong with the others."""
+    counted = seen.get
+    return Counts(
+        valid=counted["valid"],
+        reasons=Counter(),
+        rejected=counted["rows"] - counted["valid"],
+        lost={note: counted[f"lost_{place}"] for place, note in enumerate(watched)},
+        quantiles=[],
     )
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol import ActorError, ActorSpec, Wiring
-from netsim.network import NetworkError, full_mesh
+from netsim.network import NetworkError, full_mesh, sites_without_links
 from netsim.outcome import EndlessRunError
 from tests.netsim.simulate import MESSAGE_NS, Simulated, link, simulate
 from tests.toys import Recorder, Sender, Worker
@@ -112,6 +112,42 @@ def test_a_timer_set_during_a_service_fires_no_earlier_than_its_end(path: Path) 
     )
     own = to(run.trace, "a")
     assert np.all(column(own, "arrived_ns")[1:] >= column(own, "done_ns")[:-1])
+
+
+@given(
+    latencies_ns=st.lists(st.integers(1, 4_000), min_size=4, max_size=4),
+    sizes=st.lists(st.integers(0, 3_000), min_size=4, max_size=4),
+    gaps_ns=st.lists(st.integers(0, 1_500), min_size=4, max_size=4),
+)
+def test_a_port_receives_messages_one_after_the_other_in_the_order_of_their_first_bits(
+    path: Path, latencies_ns: list[int], sizes: list[int], gaps_ns: list[int]
+) -> None:
+    """Whatever is sent later over a shorter way, and so overtakes what is under way already."""
+    senders = [f"s{i}" for i in range(4)]
+    specs = {
+        name: spec(Sender, count=12, gap_ns=gap_ns, nbytes=nbytes)
+        for name, gap_ns, nbytes in zip(senders, gaps_ns, sizes, strict=True)
+    }
+    network = sites_without_links([*senders, "c"])
+    for name, latency_ns in zip(senders, latencies_ns, strict=True):
+        network.add_edge(name, "c", link=link(latency_ns))
+    run = simulate(
+        specs | {"c": spec(Recorder)},
+        {name: {"out": ("c",)} for name in senders} | {"c": {}},
+        path=path,
+        network=network,
+        inbox_messages=3,
+    )
+    delay_ns = dict(zip(senders, latencies_ns, strict=True))
+    messages = sorted(
+        (row["left_ns"] + delay_ns[row["sender"]], row["sender"], row["seq"], row)
+        for row in to(run.trace, "c").to_pylist()
+    )
+    free_ns = 0
+    for first_bit_ns, *_, row in messages:
+        free_ns = max(free_ns, first_bit_ns) + row["nbytes"]
+        assert row["arrived_ns"] == free_ns
+    assert len(messages) == 4 * 12
 
 
 def slow_consumer(path: Path, inbox_messages: int, latency_ns: int) -> Simulated:

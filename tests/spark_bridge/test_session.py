@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_bridge import session
 from spark_bridge.errors import EngineUnavailable, one_line
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import StreamSource
@@ -55,6 +58,27 @@ def test_a_new_java_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ver
     home = fake_java(tmp_path / "jdk", version)
     monkeypatch.setenv("JAVA_HOME", str(home))
     assert find_java() == home / "bin" / "java"
+
+
+def test_a_jdks_own_file_is_read_in_place_of_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = fake_java(tmp_path / "jdk", "17.0.15")
+    (home / "release").write_text('IMPLEMENTOR_VERSION="x17"\nJAVA_VERSION="11.0.2"\n')
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    with pytest.raises(EngineUnavailable, match=r"is Java 11\. joinsim needs Java 17"):
+        find_java()
+
+
+def test_what_spark_opens_of_java_is_what_its_own_launcher_opens() -> None:
+    """A new Spark may need more: its launcher has the list as constants of a class."""
+    import pyspark
+
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-launcher_*.jar")
+    with zipfile.ZipFile(jar) as archive:
+        constants = archive.read("org/apache/spark/launcher/JavaModuleOptions.class")
+    listed = {one.decode() for one in re.findall(rb"--add-opens=[\w./]+=ALL-UNNAMED", constants)}
+    assert listed == {one for one in session._OPENED if one.startswith("--add-opens")}
 
 
 def test_preparing_without_java_fails_before_spark_is_imported(tmp_path: Path) -> None:
@@ -116,12 +140,12 @@ def test_spark_interrupted_while_java_starts_leaves_no_java_behind() -> None:
         """
         from types import SimpleNamespace
         import psutil
-        from pyspark import java_gateway
+        from spark_bridge import session
         from spark_bridge.session import spark_session
         def interrupt(seconds):
             assert psutil.Process().children()
             raise KeyboardInterrupt
-        java_gateway.time = SimpleNamespace(sleep=interrupt)
+        session.time = SimpleNamespace(sleep=interrupt)
         try:
             with spark_session():
                 raise AssertionError("it started")

@@ -15,8 +15,8 @@ from netsim.cost import load_profile
 from netsim.network import PRESETS
 from scenarios.config import FeedingConfig
 from scenarios.formatting import format_bytes, format_duration
-from scenarios.report.pages import write_report
-from scenarios.report.style import COLOURS
+from scenarios.report.colours import COLOURS
+from scenarios.report.run_page import write_report
 from scenarios.report.summary import describe_verdict, settings_tables
 from scenarios.run import Report
 from scenarios.verdict import Check, Verdict

@@ -15,8 +15,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 
+from scenarios.report.colours import LIGHT, SERIES
 from scenarios.report.study_figure import find_coinciding, study_figure
-from scenarios.report.style import LIGHT, SERIES, style
+from scenarios.report.style import style
 from scenarios.study.estimates import Estimate
 from scenarios.study.findings import Findings
 from scenarios.study.judging import Estimates

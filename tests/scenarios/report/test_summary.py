@@ -72,7 +72,8 @@ def test_a_short_row_fills_its_table() -> None:
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("scenarios.report.pages", ["matplotlib", "scipy.optimize", "jinja2", "rich"]),
+        ("scenarios.report.pages", ["matplotlib", "scipy.optimize", "rich"]),
+        ("scenarios.report.run_page", ["matplotlib", "scipy.optimize", "rich"]),
         ("scenarios.terminal.views", ["matplotlib", "scipy.optimize", "jinja2", "ray"]),
     ],
 )

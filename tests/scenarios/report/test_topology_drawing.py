@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.errors import OutputError
-from scenarios.report.topology_drawing import draw_topology
+from scenarios.report.topology_file import draw_topology
 from scenarios.report.topology_layout import (
     BOX_HEIGHT,
     Box,

@@ -26,7 +26,7 @@ from scenarios.report.result_tables import holds_word
 from scenarios.streams import SAMPLES, find_file, prepare_streams
 from scenarios.study.findings import plan_points, run_points
 from scenarios.study.section import Claim
-from scenarios.study.study import Chart, Study, is_study, load_study
+from scenarios.study.study import Chart, Study, load_study
 from scenarios.tables import prepare_tables
 from spark_bridge.prepared import PreparedStream
 
@@ -50,6 +50,7 @@ def read_record() -> dict[str, Words]:
 
 def studies() -> list[str]:
     """Return the names of the catalog's studies whose data comes with joinsim."""
+    is_study = scenario_files.is_study
     return [
         name for name in scenario_files.catalog() if is_study(name) and name not in ON_OTHER_DATA
     ]

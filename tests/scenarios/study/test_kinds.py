@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from matplotlib.colors import to_hex
 
+from actors.hosting.inline import Clock, processor_time
 from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.many_runs import Preparation, Result
+from scenarios.report.colours import LIGHT
 from scenarios.report.result_tables import chart_table, claims_table
 from scenarios.report.study_figure import study_figure
-from scenarios.report.style import LIGHT
 from scenarios.scenario_files import ConfigError
 from scenarios.study import findings, inputs
 from scenarios.study.findings import Findings, plan_points, run_points
-from scenarios.study.kinds import KIND_WORDS, kind_of
+from scenarios.study.kinds import KIND_WORDS, kernel_clock, kind_of
 from scenarios.study.study import Study, load_study
 
 STUDY = """
@@ -103,6 +105,21 @@ def test_the_kind_of_a_run_follows_from_its_clock(clock: str, measure: str, kind
         {"query": "", "streams": (), "clock": clock, "backend": "ray"}
     )
     assert kind_of(config, measure) == kind
+
+
+@pytest.mark.parametrize(
+    ("measures", "clock"),
+    [
+        (["throughput_tps", "kernel_tps.total"], processor_time),
+        (["kernel_seconds.joiner"], processor_time),
+        (["throughput_tps", "wall_seconds"], time.perf_counter),
+        ([], time.perf_counter),
+    ],
+)
+def test_actors_are_timed_by_the_processor_where_a_study_draws_it_alone(
+    measures: list[str], clock: Clock
+) -> None:
+    assert kernel_clock(measures) is clock
 
 
 def test_tables_mark_what_was_not_simulated(tmp_path: Path) -> None:

@@ -1,0 +1,65 @@
+"""The page of a run: verdict, figures, numbers and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scenarios.formatting import VERDICT_WORDS, format_count
+from scenarios.report.page import fill_page
+from scenarios.report.result_tables import Table, checks_table, offenders_table
+from scenarios.report.run_analysis import STAGES
+from scenarios.report.run_figures import OperatorStages, run_figures
+from scenarios.report.summary import describe_verdict, settings_tables
+from scenarios.run import Report
+from scenarios.run_json import summary
+
+
+def write_report(report: Report, path: Path, replay: str) -> None:
+    """Write the page of a run to *path*; *replay* is the command that repeats the run.
+
+    Raise :exc:`OutputError` when the file cannot be written.
+    """
+    figures = run_figures(report)
+    report.clock.lap("report")
+    run = summary(report)
+    fill_page(
+        path,
+        "report.html",
+        run=run,
+        word=VERDICT_WORDS[report.verdict.passed],
+        verdict=describe_verdict(report.verdict),
+        checks=checks_table(report.verdict),
+        offenders=offenders_table(report) if report.verdict.offenders else None,
+        remarks=[*report.plan.notes, *report.plan.warnings, *report.plan.assumptions],
+        figures=figures,
+        stages=_stages_table(figures.stages),
+        streams=_streams_table(run["streams"]),
+        settings=settings_tables(report),
+        wall=report.clock,
+        replay=replay,
+    )
+    report.clock.lap("report")
+
+
+def _stages_table(stages: list[OperatorStages]) -> Table:
+    columns = ("operator", "messages", *(f"{stage} (ms)" for stage in STAGES), "together (ms)")
+    rows = [
+        (
+            stage.role,
+            format_count(stage.messages),
+            *(format_count(ms, 4) for ms in [*stage.mean_ms, sum(stage.mean_ms)]),
+        )
+        for stage in stages
+    ]
+    return Table(columns=columns, rows=rows, text_columns=1)
+
+
+def _streams_table(streams: Sequence[Mapping[str, Any]]) -> Table:
+    rows = [
+        (one["name"], one["path"], format_count(one["rows"]), format_count(one["rejected"]))
+        for one in streams
+    ]
+    columns = ("stream", "prepared at", "tuples read", "rows rejected")
+    return Table(columns=columns, rows=rows, text_columns=2)

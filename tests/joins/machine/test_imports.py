@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_pyarrow_converts_without_pandas_which_can_be_imported_later() -> None:
+    """In a process of its own: this one has imported pandas already."""
+    program = """
+import sys
+from joins.machine.imports import leave_out_pandas
+leave_out_pandas()
+import numpy as np, pyarrow as pa
+assert pa.table({"a": np.arange(3), "b": [True, None, False]})["b"].to_pylist()[1] is None
+assert pa.array(np.arange(3)).to_numpy().tolist() == [0, 1, 2]
+print("pandas" in sys.modules)
+import pandas
+print(pandas.DataFrame({"a": [1]}).shape, pa.table({"a": [1]}).to_pandas().shape)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout.split("\n")[:2], done.stderr) == (["False", "(1, 1) (1, 1)"], "")
