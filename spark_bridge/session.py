@@ -231,7 +231,14 @@ def _launch(java: Path, options: SessionOptions, output: IO[bytes]) -> Any:
     from pyspark.serializers import UTF8Deserializer, read_int
 
     jars = Path(pyspark.__file__).parent / "jars"
-    command = [java, "-cp", f"{jars}/*", f"-Xmx{options.memory}", *_OPENED, *_java_options(options)]
+    command: list[str] = [
+        str(java),
+        "-cp",
+        f"{jars}/*",
+        f"-Xmx{options.memory}",
+        *_OPENED,
+        *_java_options(options),
+    ]
     with tempfile.TemporaryDirectory() as folder:
         address = Path(folder) / "address"
         process = subprocess.Popen(
