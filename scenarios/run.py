@@ -193,7 +193,7 @@ def ray_ahead(config: RunConfig, address: str | None) -> Iterator[None]:
         def start() -> None:
             from actors.hosting.ray_cluster import ray_cluster
 
-            cluster.enter_context(ray_cluster(processes=processes))
+            cluster.enter_context(ray_cluster(None, processes=processes))
 
         _ahead.append(thread.submit(start))
         try:
