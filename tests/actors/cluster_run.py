@@ -10,8 +10,6 @@ import os
 import signal
 import sys
 
-import numpy as np
-
 from actors.hosting.live.post import Count
 from actors.hosting.live.run import LiveRun
 from actors.hosting.ray_cluster import ray, ray_cluster
@@ -49,7 +47,7 @@ def main() -> None:
         print("pids", *pids, flush=True)
         run = LiveRun(started, specs, wiring, 1, homes=homes, room=4, codes=codes)
         run.run(on_count)
-        results = [entry for entry in run.entries() if not isinstance(entry, np.ndarray)]
+        results = [entry for entry in run.entries() if isinstance(entry, list)]
     print("results", sum(map(len, results)), flush=True)
 
 

@@ -52,11 +52,12 @@ def run_live(
     with Threads(labels(max(homes.values()) + 1)) as processes:
         run = LiveRun(processes, specs, wiring, 1, homes=homes, room=room, codes=PORTS)
         measured = run.run(lambda count: None)
-        emitted, rows = [], [np.empty((0, 13), np.int64)]
+        emitted: list[Any] = []
+        rows = [np.empty((0, 13), np.int64)]
         for entry in run.entries():
             if isinstance(entry, np.ndarray):
                 rows.append(entry)
-            else:
+            elif isinstance(entry, list):
                 emitted += entry
     return measured, emitted, np.concatenate(rows)
 

@@ -76,11 +76,16 @@ def test_threads_go_on_after_a_snapshot(case, **options):
 
 
 @pytest.mark.parametrize(("rows", "started"), [(99, 1), (100, 1), (199, 1), (200, 2), (900, 3)])
-def test_a_small_batch_wakes_fewer_threads(rows, started):
+def test_a_small_batch_wakes_fewer_threads(rows, started, monkeypatch):
     join = ThreadsJoin(PimTreeWindows(PimTree(sides=2)), threads=3, rows_a_thread=100)
     taken = []
     own = join._scheduler
-    join._scheduler = lambda workers, thread: taken.append(thread) or own(workers, thread)
+
+    def schedule(workers, thread):
+        taken.append(thread)
+        return own(workers, thread)
+
+    monkeypatch.setattr(join, "_scheduler", schedule)
     join.join(make_work(rows, 50).part(0, rows))
     assert taken == list(range(started))
 
