@@ -17,7 +17,7 @@ from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import Plan, make_plan
-from scenarios.run import execute, ray_ahead
+from scenarios.run import execute
 from scenarios.run_directory import run_directory
 from scenarios.run_json import write_run_json
 from scenarios.scenario_files import ConfigError
@@ -153,10 +153,9 @@ class Scenario:
             clock = WallClock()
         clock.lap("import")
         if self.study is None:
-            with ray_ahead(self.config, address):
-                plan = self.prepare(address=address)
-                clock.lap("prepare")
-                return self._run(plan, out, clock)
+            plan = self.prepare(address=address)
+            clock.lap("prepare")
+            return self._run(plan, out, clock)
         if address is not None:
             raise ConfigError(f"{self.config.name} is a study of many runs: no address for it")
         return self._run_study(self.study, out)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,7 +31,7 @@ from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
 from netsim.outcome import Outcome, Progress
 from netsim.trace import Trace, pack_row, trace_names
-from scenarios.config import RunConfig, build_network
+from scenarios.config import build_network
 from scenarios.plan import Plan
 from scenarios.results import Histogram
 from scenarios.verdict import Verdict, judge
@@ -174,39 +173,9 @@ def _host(
     clock.lap("start")
 
 
-_ahead: list[Future[None]] = []
-"""Ray, while it is started ahead of the run that will use it."""
-
-
-@contextmanager
-def ray_ahead(config: RunConfig, address: str | None) -> Iterator[None]:
-    """Start Ray beside what is done in the ``with``, if a run of *config* needs one of its own.
-
-    It takes seconds, in which other processes work.
-    """
-    if config.backend != "ray" or address is not None or config.processes == EACH:
-        yield
-        return
-    processes = int(config.processes)
-    with ExitStack() as cluster, ThreadPoolExecutor(1) as thread:
-
-        def start() -> None:
-            from actors.hosting.ray_cluster import ray_cluster
-
-            cluster.enter_context(ray_cluster(None, processes=processes))
-
-        _ahead.append(thread.submit(start))
-        try:
-            yield
-        finally:
-            _ahead.clear()
-
-
 @contextmanager
 def _started(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Iterator[RayProcesses]:
     """Yield Ray processes for the actors of *graph*; *homes* is actor name to process."""
-    for starting in _ahead:
-        starting.result()
     # Only here: importing Ray takes a second that inline runs need not spend.
     from actors.hosting.ray_cluster import ray_cluster
     from actors.hosting.ray_processes import RayProcesses
