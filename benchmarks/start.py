@@ -46,9 +46,11 @@ _PREPARE = """
 import sys, time
 start = time.perf_counter()
 import joinsim as js
-stream = js.prepare("data/yellow_taxi_sample.parquet", time="pickup_datetime", out=sys.argv[1],
-                    fields=["trip_distance", "fare_amount"], name="NYC")
-assert stream.rows == 60_000
+from scenarios.streams import find_file
+stream = js.prepare(find_file(("yellow_taxi_sample.parquet",)), time="pickup_datetime",
+                    fields=["trip_distance", "fare_amount"], name="NYC", rows=60_000,
+                    out=sys.argv[1])
+assert stream.rows == 60_000, stream.rows
 print(time.perf_counter() - start)
 """
 
