@@ -21,7 +21,7 @@ _FILE_WIDTH = 160
 def console(*, quiet: bool) -> Console:
     """Return the console of stdout; it swallows everything when *quiet*."""
     width = None if sys.stdout.isatty() else _FILE_WIDTH
-    return Console(quiet=quiet, highlight=False, soft_wrap=True, width=width)
+    return Console(quiet=quiet, highlight=False, markup=False, soft_wrap=True, width=width)
 
 
 def print_table(out: Console, table: Table) -> None:

@@ -44,9 +44,9 @@ import os, signal
 import joinsim.cli
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 run = joinsim.cli.main
-def hung_up():
+def hung_up(*arguments):
     os.kill(os.getpid(), signal.SIGHUP)
-    run()
+    run(*arguments)
 joinsim.cli.main = hung_up
 """
     with command(["list", "--json"], tmp_path, before=before) as run:
