@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 STOP_WAIT_S = 10  # a JVM that has not ended by then hangs
 _LOOK_S = 0.02  # how often to see whether the JVM is up
 _JAVA_MIN = 17  # the oldest Java that Spark 4 runs on
+_SET_BY_SPARK = {"SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"}
+"""Environment variables that an earlier session of this process has left."""
 _SUBMITTED = ("spark.jars", "spark.submit", "spark.files", "spark.archives", "spark.driver.extra")
 """Settings that `spark-submit` acts on before Spark itself starts."""
 _OPENED: list[str] = [
@@ -219,8 +221,8 @@ def _is_plain(options: SessionOptions) -> bool:
     That is a JVM and two shells before the one that is wanted: more than half a second.
     """
     sent = [name for name in options.extra if name.startswith(_SUBMITTED)]
-    configured = [name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_SUBMIT"))]
-    return options.master.startswith("local") and not sent and not configured
+    configured = {name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_SUBMIT"))}
+    return options.master.startswith("local") and not sent and configured <= _SET_BY_SPARK
 
 
 def _launch(java: Path, options: SessionOptions, output: IO[bytes]) -> Any:

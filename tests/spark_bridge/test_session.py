@@ -156,6 +156,15 @@ def test_spark_interrupted_while_java_starts_leaves_no_java_behind() -> None:
     assert _run(script) == "[]\n"
 
 
+def test_a_second_session_of_a_process_needs_no_launcher_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SPARK_BUFFER_SIZE", "65536")
+    assert session._is_plain(session.SessionOptions())
+    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    assert not session._is_plain(session.SessionOptions())
+
+
 def test_ctrl_c_in_the_middle_of_a_query_says_nothing_of_its_own() -> None:
     script = textwrap.dedent(
         """

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -76,10 +77,12 @@ def test_pes_that_receive_alike_may_work_unevenly(tmp_path: Path) -> None:
 
 
 def test_a_run_measures_the_arrivals_it_is_asked_to(tmp_path: Path) -> None:
-    whole = record(toy_report(tmp_path / "whole", [range(3000)]))
+    batches: dict[str, Any] = {"feeding.batch_rows": 500}
+    config = toy_config(**batches)
+    whole = record(toy_report(tmp_path / "whole", [range(3000)], config=config))
     parts = []
     for measured in ([0, 1000], [1000, 3000]):
-        config = toy_config(measured=measured, **{"feeding.batch_rows": 500})
+        config = toy_config(measured=measured, **batches)
         report = toy_report(tmp_path / str(measured[0]), [range(3000)], config=config)
         parts.append(record(report))
         busy_s = parts[-1]["busy_seconds"]["router"]
