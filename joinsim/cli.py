@@ -565,6 +565,9 @@ def _guarded() -> Iterator[None]:
     except Exception as error:  # the last net: a person never sees a traceback
         if isinstance(error, OSError) and error.errno in FULL:
             _complain(str(output_error(error)))
+        elif isinstance(error.__cause__, KeyboardInterrupt):
+            # While a class is made, as during imports, Python 3.11 wraps whatever is raised.
+            _complain("stopped")
         else:
             _complain(f"{type(error).__name__}: {error}\n{_save_traceback()}")
     sys.exit(EXIT_STOPPED)

@@ -125,7 +125,7 @@ def assert_stops(run: Command, started: Iterable[psutil.Process] = ()) -> None:
         time.sleep(_LOOK_S)
     out, err = run.communicate(timeout=30)
     assert (run.returncode, out) == (3, ""), err
-    assert err.rstrip().endswith("joinsim: stopped")
+    assert err.rstrip().endswith("joinsim: stopped"), err
     assert "Traceback" not in err
     _, left = psutil.wait_procs(started, timeout=10)
     assert not left

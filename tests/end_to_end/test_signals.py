@@ -55,6 +55,25 @@ joinsim.cli.main = hung_up
     assert json.loads(out)["scenarios"]
 
 
+def test_a_run_stopped_while_a_class_is_made_ends_as_any_other(tmp_path: Path) -> None:
+    """Python 3.11 wraps what is raised there in a RuntimeError."""
+    before = """
+import os, signal
+import scenarios.config
+class Attribute:
+    def __set_name__(self, owner, name):
+        os.kill(os.getpid(), signal.SIGINT)
+def load_profile(*_):
+    type("Made", (), {"attribute": Attribute()})
+import netsim.cost
+netsim.cost.load_profile = load_profile
+import scenarios.plan
+scenarios.plan.load_profile = load_profile
+"""
+    with command(on_ray(tmp_path), tmp_path, before=before) as run:
+        assert_stops(run)
+
+
 def test_sigterm_stops_a_live_run(tmp_path: Path) -> None:
     arguments = on_ray(tmp_path, "--clock", "live")
     assert_stopped(signal.SIGTERM, arguments, running_live, tmp_path)
