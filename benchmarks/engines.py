@@ -194,7 +194,7 @@ def _interval(work: IntervalWork) -> RunConfig:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the works that are asked for, and print a table of each."""
+    """Run the chosen works, and print a table of each."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--works", nargs="+", choices=list(WORKS), default=list(WORKS))
     parser.add_argument("--rows", type=int, default=1_000_000, help="of W1 a stream (1000000)")

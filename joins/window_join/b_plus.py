@@ -42,7 +42,7 @@ insertion moves half a leaf. `--sweep` in benchmarks/b_plus_tree_join.py tries o
 BLOCK = 16
 """Tuples whose leaves are looked up together."""
 _FEW = 3
-"""Entries that a range is thought to hold, when their lines are asked for."""
+"""Entries that a range is expected to have, when their cache lines are fetched ahead."""
 READ, WRITTEN, EXPIRED = range(3)
 """Columns of the leaves found: where a row's range begins, where the row goes, and where the last
 tuple is that it no longer sees; `NONE` where there is none."""

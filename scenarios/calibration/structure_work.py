@@ -59,7 +59,7 @@ _WARM_UP, _SECONDS, _ROUNDS = 2, 0.02, 3
 _PATIENCE = 8
 """How many times as long a structure is timed that merges now and then, until it has."""
 _RARE = 8
-"""A call counted rare work, as a merge, where it did so many times what half of the calls did."""
+"""A call includes a merge if it counted so many times as much work as the median call."""
 _FILL_ROWS = 8192
 
 Operation = tuple[str, int, Callable[[], Any]]
@@ -201,7 +201,7 @@ def measure(
 
 
 def _are_rare(calls: Sequence[tuple[float, Work]]) -> np.ndarray:
-    """Return of each call whether it counted far more than half of them did."""
+    """Return for each call whether it counted far more work than the median call: a merge."""
     counted = np.array([sum(work[:ELAPSED_NS]) for _, work in calls])
     return np.asarray(counted > _RARE * np.median(counted))
 

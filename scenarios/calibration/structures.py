@@ -161,7 +161,7 @@ class _Factors:
             if mine.any():
                 factor = (own[mine] @ left[mine] + self.pull) / (own[mine] @ own[mine] + self.pull)
             self.factors[size, rows] = np.clip(factor, _LEAST, _MOST)
-        # Where nothing was measured, the next smaller size stands for it, or else a larger one.
+        # A size that was not measured gets the factor of the next smaller one, or else of a larger.
         for sizes in (range(1, len(self.factors)), range(len(self.factors) - 2, -1, -1)):
             for size in sizes:
                 near = self.factors[size - 1 if sizes.step > 0 else size + 1]

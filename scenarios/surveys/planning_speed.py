@@ -14,10 +14,13 @@ from topologies.semijoins.searches import SEARCHES
 
 
 def take(survey: PlanningSpeedSurvey, seed: int) -> Surveyed:
-    """Plan random queries of Table 2; no plan may cost less than one that is found exhaustively."""
+    """Plan random queries of Table 2, timed in milliseconds of processor time.
+
+    No plan may cost less than the one that an exhaustive search finds.
+    """
     values = QueryValues(join_graph=survey.join_graph, streams=survey.streams)
     search, exhaustive = SEARCHES[survey.search], SEARCHES["exhaustive"]
-    spent_ms, cheapest = [], True
+    spent_ms, possible = [], True
     for number in range(survey.queries + 1):  # the first one compiles, and imports
         query = random_query(values, np.random.default_rng([seed, number]))
         started = time.thread_time()
@@ -25,7 +28,7 @@ def take(survey: PlanningSpeedSurvey, seed: int) -> Surveyed:
         spent_ms.append((time.thread_time() - started) * 1e3)
         if number == 0:
             least = estimate_plan(query, exhaustive(Costing(query))).seconds
-            cheapest = estimate_plan(query, plan).seconds > least * (1 - 1e-9)
+            possible = estimate_plan(query, plan).seconds > least * (1 - 1e-9)
     return Surveyed(
         record={
             "plan_ms": {
@@ -37,5 +40,5 @@ def take(survey: PlanningSpeedSurvey, seed: int) -> Surveyed:
             "clock": "processor time",
         },
         checked="a query is not planned at less than exhaustively",
-        passed=bool(cheapest),
+        passed=bool(possible),
     )

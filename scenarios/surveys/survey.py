@@ -321,9 +321,9 @@ class DriftSpeedSurvey(Survey):
     """How fast a self join over a PIM-Tree is while its values drift, on this machine.
 
     ``pace_tps.1`` ... ``pace_tps.20`` are the tuples that it takes a second in each window of
-    tuples, the median of the passes: in the first four the mean of the normal values stands, in the
-    next ten it moves, then it stands again. ``threads`` and ``clock`` say what was run: processor
-    time of one thread, or wall time of several.
+    tuples, the median of the passes: in the first four the mean of the normal values is fixed, in
+    the next ten it moves, then it is fixed again. ``threads`` and ``clock`` say what was run:
+    processor time of one thread, or wall time of several.
 
     Attributes
     ----------

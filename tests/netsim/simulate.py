@@ -61,6 +61,7 @@ def simulate(
     inbox_messages: int = 16,
     host: Host | None = None,
     until_ns: int | None = None,
+    profile: CostProfile = PROFILE,
 ) -> Simulated:
     """Run *specs*, each on a site of its own and 1 µs apart unless said otherwise."""
     placement = placement or {name: name for name in specs}
@@ -71,7 +72,7 @@ def simulate(
         wiring=wiring,
         placement=placement,
         network=network,
-        profile=PROFILE,
+        profile=profile,
         host=host,
         seed=seed,
         trace=Trace(trace_names(wiring), path),

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from actors.protocol import Actor, ActorSpec, Context, Message
+from joins.work import Step, Work
 from netsim.cost import load_profile
 from netsim.memory import Memory
+from netsim.network import full_mesh
 from netsim.structures import StructureCost
+from tests.netsim.simulate import MESSAGE_NS, PROFILE, link, simulate
+from tests.toys import Sender
 
 MEMORY = Memory(
     cores=2,
@@ -65,6 +71,34 @@ def test_a_core_alone_costs_what_the_profile_says() -> None:
     shared = profile.on_cores(2, same=True)
     assert shared.structures.keys() == profile.structures.keys()
     assert shared.on_cores(1) is shared
+
+
+class Prober(Actor):
+    """Probes a structure of 2^20 tuples once."""
+
+    state = ()
+
+    def receive(self, message: Message, context: Context) -> None:
+        context.charge(Work(), Step("x.probe", 1, 1 << 20))
+
+
+@pytest.mark.parametrize(("cores", "percent"), [(1, 300), (2, 420)])
+def test_cores_of_a_site_take_memory_from_each_other(
+    tmp_path: Path, cores: int, percent: int
+) -> None:
+    probers = [f"p{i}" for i in range(cores)]
+    run = simulate(
+        {"a": ActorSpec(actor=Sender, arguments={"count": 1, "nbytes": 0})}
+        | dict.fromkeys(probers, ActorSpec(actor=Prober, arguments={})),
+        {"a": {"out": tuple(probers)}} | {name: {} for name in probers},
+        path=tmp_path / "trace.parquet",
+        network=full_mesh(["x", "y"], link(1_000), cores=2),
+        placement={"a": "x"} | dict.fromkeys(probers, "y"),
+        profile=replace(PROFILE, memory=MEMORY, structures={"x.probe": COST}),
+    )
+    arrived_ns = MESSAGE_NS + 1_000
+    call_ns = (COST.call_ps + COST.row_ps) * percent // 100 // 1000
+    assert run.outcome.virtual_ns == arrived_ns + MESSAGE_NS + call_ns
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import nullcontext
 from heapq import heappop, heappush
 from itertools import chain
 from typing import Any
@@ -388,40 +388,26 @@ def serve(
     `Count` now and then and `Measured` at the end, and then asks for the journal entry by entry,
     and for files that it does not see; None is behind the last. For the parameters see `LiveShard`.
     """
-    with ExitStack() as open_:
-        part = open_.enter_context(Part(destination, mesh.member)) if destination else None
-        _serve(mesh, homes, specs, wiring, seed, room, codes, part)
-
-
-def _serve(
-    mesh: Mesh,
-    homes: Mapping[str, int],
-    specs: Mapping[str, ActorSpec],
-    wiring: Wiring,
-    seed: int,
-    room: int,
-    codes: Mapping[str, int],
-    part: Part | None,
-) -> None:
     seats = {
         name: Seat(name, Cell(name, specs[name], wiring, seed))
         for name in wiring
         if homes[name] == mesh.member
     }
-    mesh.send(mesh.driver, None)
-    # Others may have started before, and sent something already.
-    early: deque[tuple[int, Any]] = deque()
-    began_ns = _from_driver(mesh, early)
-    shard = LiveShard(mesh, homes, seats, wiring, room, codes, Clock(began_ns), part)
-    for process, bundle in early:
-        shard.open_bundle(process, bundle)
-    mesh.send(mesh.driver, shard.run())
-    for entry in chain(shard.journal.entries(), part.pieces() if part else ()):
+    with Part(destination, mesh.member) if destination else nullcontext() as part:
+        mesh.send(mesh.driver, None)
+        # Others may have started before, and sent something already.
+        early: deque[tuple[int, Any]] = deque()
+        began_ns = _from_driver(mesh, early)
+        shard = LiveShard(mesh, homes, seats, wiring, room, codes, Clock(began_ns), part)
+        for process, bundle in early:
+            shard.open_bundle(process, bundle)
+        mesh.send(mesh.driver, shard.run())
+        for entry in chain(shard.journal.entries(), part.pieces() if part else ()):
+            _from_driver(mesh, early)
+            mesh.send(mesh.driver, entry)
         _from_driver(mesh, early)
-        mesh.send(mesh.driver, entry)
-    _from_driver(mesh, early)
-    mesh.send(mesh.driver, None)
-    _from_driver(mesh, early)
+        mesh.send(mesh.driver, None)
+        _from_driver(mesh, early)
 
 
 def _from_driver(mesh: Mesh, others: deque[tuple[int, Any]]) -> Any:

@@ -46,7 +46,7 @@ READ, WRITTEN, WRITTEN_LEAF, PLACES = 0, 1, 2, 4
 that is written and its subindex's splits, and per immutable tree the place where the range begins;
 then per mutable tree the leaf that is read first and its subindex's splits."""
 _FEW = 3
-"""Entries of a tree that a range is thought to hold, when their lines are asked for."""
+"""Entries that a range is expected to have, when their cache lines are fetched ahead."""
 
 
 class Arriving(Protocol):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from scenarios.calibration import memory as measuring
 from scenarios.calibration.memory import chain, chase, measure_memory
 
 
@@ -23,4 +25,18 @@ def test_memory_is_measured_at_every_size() -> None:
     assert memory.sizes == (1 << 14, 1 << 22)
     assert memory.cores == 2
     assert np.all(np.array([memory.wait_ps, memory.read_ps]) > 0)
-    assert min(memory.apart_percents + memory.same_percents) >= 100
+
+
+def test_what_cores_take_from_each_other_is_relative_to_one_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read_ps(chains: list[np.ndarray]) -> int:
+        if len(chains) == 1:
+            return 1_000
+        return 2_500 if chains[0] is not chains[1] else 990  # less than alone is noise
+
+    monkeypatch.setattr(measuring, "_read_ps", read_ps)
+    memory = measure_memory(sizes=(1 << 14,), cores=2)
+    assert (memory.read_ps, memory.apart_percents, memory.same_percents) == (
+        (1_000,), (250,), (100,),
+    )  # fmt: skip
