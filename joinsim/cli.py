@@ -10,10 +10,7 @@ import inspect
 import json
 import shlex
 import sys
-import tempfile
-import traceback
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from functools import partial
@@ -22,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hin
 
 import typer
 
+from joinsim._failures import EXIT_FAIL, EXIT_PASS, EXIT_STOPPED, EXIT_UNKNOWN, Finished
 from scenarios.wall_clock import WallClock
 
 if TYPE_CHECKING:
@@ -31,13 +29,11 @@ if TYPE_CHECKING:
     from scenarios.many_runs import Result
     from scenarios.terminal.progress import Terminal
 
-EXIT_PASS, EXIT_FAIL, EXIT_UNKNOWN, EXIT_STOPPED = range(4)
 DEMO_SCENARIO = "spo-q3"
 
 _FROM_BEST = (EXIT_PASS, EXIT_UNKNOWN, EXIT_FAIL, EXIT_STOPPED)
-_INTERRUPTED = 130  # the parser's code for Ctrl-C, of which it says nothing
 
-_CLOCK: ContextVar[WallClock] = ContextVar("clock")
+CLOCK: ContextVar[WallClock] = ContextVar("clock")
 """Measures the command, from when it began."""
 
 app = typer.Typer(
@@ -141,7 +137,7 @@ def _with_options(kind: type[Options]) -> Callable[[Callable[..., int]], Callabl
 
         def command(**values: Any) -> None:
             options = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
-            raise _Finished(body(options=options, **values))
+            raise Finished(body(options=options, **values))
 
         command.__name__, command.__doc__ = body.__name__, body.__doc__
         command.__signature__ = inspect.Signature([*mine, *shared])  # type: ignore[attr-defined]
@@ -167,7 +163,7 @@ def demo(json_output: Json = False) -> None:
             observer=terminal,
             keep=True,
             replay=replay.format,
-            wall_clock=_CLOCK.get(),
+            wall_clock=CLOCK.get(),
         )
         run = chosen.run(backend=backend)
         assert isinstance(run, Run)  # the scenario is no study
@@ -178,7 +174,7 @@ def demo(json_output: Json = False) -> None:
     if json_output:
         _print_json({"runs": [run.summary for run in runs], "digests_equal": equal})
     codes = [_exit_code(run.verdict.passed) for run in runs]
-    raise _Finished(EXIT_FAIL if not equal else max(codes))
+    raise Finished(EXIT_FAIL if not equal else max(codes))
 
 
 @app.command("list")
@@ -271,7 +267,7 @@ def reproduce(
     if json_output:
         _print_json(finished.summary)
     stopped = any(study.stopped for study in finished.result.studies)
-    raise _Finished(EXIT_STOPPED if stopped else _exit_code(finished.passed))
+    raise Finished(EXIT_STOPPED if stopped else _exit_code(finished.passed))
 
 
 @app.command(epilog="Example: joinsim claims --scale smoke --out claims.md")
@@ -448,7 +444,7 @@ def calibrate(
         show_predictions(terminal.out, calibration.predictions)
     if json_output:
         _print_json(calibration.summary)
-    raise _Finished(EXIT_PASS if calibration.exact else EXIT_FAIL)
+    raise Finished(EXIT_PASS if calibration.exact else EXIT_FAIL)
 
 
 @app.command()
@@ -519,80 +515,6 @@ def prepare(
         )
 
 
-def main(began_s: float | None = None) -> None:
-    """Run the command line; every failure is one message and an exit code.
-
-    *began_s* is when the person began to wait, of `time.monotonic`; by default now.
-    """
-    with _guarded():
-        try:
-            _CLOCK.set(WallClock(began_s))
-            app()
-        except _Finished as finished:
-            code = finished.code
-        except SystemExit as stopped:
-            if stopped.code == _INTERRUPTED:
-                raise KeyboardInterrupt from None
-            # The parser's own code for a wrong option is 2, which means something else here.
-            code = EXIT_STOPPED if stopped.code else 0
-        sys.stdout.flush()  # in time for a message where that fails
-        sys.exit(code)
-
-
-class _Finished(Exception):  # noqa: N818  (nothing went wrong)
-    """A command is done and says with which exit code."""
-
-    def __init__(self, code: int) -> None:
-        self.code = code
-
-
-@contextmanager
-def _guarded() -> Iterator[None]:
-    """Turn failures into a message on stderr and exit code 3.
-
-    What a person can mend is printed as it is; anything else is a fault of ours, and its traceback
-    goes to a file.
-    """
-    from actors.whole_files import FULL, output_error
-    from joins.errors import JoinsimError
-
-    try:
-        yield
-    except JoinsimError as error:
-        _complain(str(error))
-    except KeyboardInterrupt:
-        _complain("stopped")
-    except Exception as error:  # the last net: a person never sees a traceback
-        if isinstance(error, OSError) and error.errno in FULL:
-            _complain(str(output_error(error)))
-        elif isinstance(error.__cause__, KeyboardInterrupt):
-            # While a class is made, as during imports, Python 3.11 wraps whatever is raised.
-            _complain("stopped")
-        else:
-            _complain(f"{type(error).__name__}: {error}\n{_save_traceback()}")
-    sys.exit(EXIT_STOPPED)
-
-
-def _save_traceback() -> str:
-    """Write the traceback of the current exception to a file, and return where it is."""
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="joinsim-", suffix=".txt", delete=False
-        ) as file:
-            traceback.print_exc(file=file)
-    except OSError as error:
-        return f"The traceback could not be saved: {error.strerror}"
-    return f"The traceback is in {file.name}"
-
-
-def _complain(message: str) -> None:
-    from rich.console import Console
-
-    Console(stderr=True, soft_wrap=True).print(
-        f"joinsim: {message}", style="bold red", markup=False, highlight=False
-    )
-
-
 def _terminal(json_output: bool) -> Terminal:
     from joins.machine.imports import leave_out_pandas
     from joins.machine.memory import keep_freed_memory
@@ -635,7 +557,7 @@ def _scenario(
         observer=terminal,
         keep=True,
         replay=_replay,
-        wall_clock=_CLOCK.get(),
+        wall_clock=CLOCK.get(),
     )
     given = _run_settings(options) | (settings or {})
     changed = _parse_settings(options.settings or [])

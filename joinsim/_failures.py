@@ -1,0 +1,92 @@
+"""The command line's exit codes; every failure is one message on stderr and one of them.
+
+What `main` needs is imported when it is called, so that an interrupt meanwhile is a failure too.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+EXIT_PASS, EXIT_FAIL, EXIT_UNKNOWN, EXIT_STOPPED = range(4)
+_INTERRUPTED = 130  # the parser's code for Ctrl-C, of which it says nothing
+
+
+class Finished(Exception):  # noqa: N818  (nothing went wrong)
+    """A command is done and says with which exit code."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+def main(began_s: float | None = None) -> None:
+    """Run the command line; every failure is one message and an exit code.
+
+    *began_s* is when the person began to wait, of `time.monotonic`; by default now.
+    """
+    with _guarded():
+        from joinsim.cli import CLOCK, app
+        from scenarios.wall_clock import WallClock
+
+        try:
+            CLOCK.set(WallClock(began_s))
+            app()
+        except Finished as finished:
+            code = finished.code
+        except SystemExit as stopped:
+            if stopped.code == _INTERRUPTED:
+                raise KeyboardInterrupt from None
+            # The parser's own code for a wrong option is 2, which means something else here.
+            code = EXIT_STOPPED if stopped.code else 0
+        sys.stdout.flush()  # in time for a message where that fails
+        sys.exit(code)
+
+
+@contextmanager
+def _guarded() -> Iterator[None]:
+    """Turn failures into a message on stderr and exit code 3.
+
+    What a person can mend is printed as it is; anything else is a fault of ours, and its traceback
+    goes to a file.
+    """
+    from actors.whole_files import FULL, output_error
+    from joins.errors import JoinsimError
+
+    try:
+        yield
+    except JoinsimError as error:
+        _complain(str(error))
+    except KeyboardInterrupt:
+        _complain("stopped")
+    except Exception as error:  # the last net: a person never sees a traceback
+        if isinstance(error, OSError) and error.errno in FULL:
+            _complain(str(output_error(error)))
+        elif isinstance(error.__cause__, KeyboardInterrupt):
+            # While a class is made, as during imports, Python 3.11 wraps whatever is raised.
+            _complain("stopped")
+        else:
+            _complain(f"{type(error).__name__}: {error}\n{_save_traceback()}")
+    sys.exit(EXIT_STOPPED)
+
+
+def _save_traceback() -> str:
+    """Write the traceback of the current exception to a file, and return where it is."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="joinsim-", suffix=".txt", delete=False
+        ) as file:
+            traceback.print_exc(file=file)
+    except OSError as error:
+        return f"The traceback could not be saved: {error.strerror}"
+    return f"The traceback is in {file.name}"
+
+
+def _complain(message: str) -> None:
+    from rich.console import Console
+
+    Console(stderr=True, soft_wrap=True).print(
+        f"joinsim: {message}", style="bold red", markup=False, highlight=False
+    )
