@@ -324,7 +324,7 @@ def run_points(
                 kernel_clock=kernel_clock(study.measures_of(point)),
             )
         else:
-            result = _take_survey(point.config)
+            result = _survey_result(point.config)
         results[point.number] = result
         if result.record:
             _check_measures(study, point, result.record)
@@ -332,9 +332,11 @@ def run_points(
     return Findings(study=study, results=results, inputs=inputs, date=date)
 
 
-def _take_survey(config: RunConfig) -> Result:
+def _survey_result(config: RunConfig) -> Result:
+    from scenarios.surveys.taking import take_survey  # loads all indexes, which runs need not
+
     assert config.survey is not None  # what has no plan
-    surveyed = config.survey.take(seed=config.seed, profile=load_profile(config.profile))
+    surveyed = take_survey(config.survey, seed=config.seed, profile=load_profile(config.profile))
     record = surveyed.record | {"checked": surveyed.checked}
     return Result(config=config, record=record, passed=surveyed.passed, claims_exact=False)
 

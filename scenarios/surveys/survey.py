@@ -1,6 +1,6 @@
 """Surveys: figures of a paper that need no query, no network and no run; here their keys.
 
-What takes a survey is imported when it is taken: it loads the indexes, which other runs need not.
+`scenarios.surveys.taking` takes them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 if TYPE_CHECKING:
-    from netsim.cost import CostProfile
     from scenarios.surveys.window_workload import WindowWorkload
 
 
@@ -129,12 +128,6 @@ class PlanSurvey(Survey):
     latency_s: Annotated[float, Field(gt=0)] | None = None
     bandwidth_bps: Annotated[int, Field(ge=1)] | None = None
 
-    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Return the figures; *profile* is what work costs in virtual time."""
-        from scenarios.surveys.plan_survey import take
-
-        return take(self, seed, profile)
-
 
 class IndexStepsSurvey(Survey):
     """What the steps of a join take while one full window is replaced, two matches a tuple.
@@ -164,12 +157,6 @@ class IndexStepsSurvey(Survey):
     index: Literal["b_plus_tree", "im_tree", "pim_tree"] = "pim_tree"
     window_bits: Annotated[int, Field(ge=6, le=26)] = 16
 
-    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Return the figures; *profile* is what work costs in virtual time."""
-        from scenarios.surveys.index_surveys import take_index_steps
-
-        return take_index_steps(self, seed, profile)
-
 
 class InsertSpreadSurvey(Survey):
     """How the inserts of the second phase are spread, on average over its windows.
@@ -189,12 +176,6 @@ class InsertSpreadSurvey(Survey):
     of: Literal["insert spread"] = "insert spread"
     shift: Annotated[float, Field(ge=0)] = 0.0
     window_bits: Annotated[int, Field(ge=6, le=26)] = 14
-
-    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Return the figures; *profile* is what work costs in virtual time."""
-        from scenarios.surveys.index_surveys import take_insert_spread
-
-        return take_insert_spread(self, seed, profile)
 
 
 class MemoryTrafficSurvey(Survey):
@@ -216,12 +197,6 @@ class MemoryTrafficSurvey(Survey):
     threads: Annotated[int, Field(ge=1, le=1000)] = 16
     cores: Annotated[int, Field(ge=1)] = 8
     window_bits: Annotated[int, Field(ge=6, le=26)] = 14
-
-    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Return the figures; *profile* is what work costs in virtual time."""
-        from scenarios.surveys.index_surveys import take_memory_traffic
-
-        return take_memory_traffic(self, seed, profile)
 
 
 class WindowJoinSpeedSurvey(Survey):
@@ -295,12 +270,6 @@ class WindowJoinSpeedSurvey(Survey):
             values=self.values,
         )
 
-    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Return the figures; the keys are the same for every seed."""
-        from scenarios.surveys.window_join_speed import take
-
-        return take(self)
-
 
 _ENTRY_BYTES = {
     "pim_tree": 96,
@@ -349,12 +318,6 @@ class DriftSpeedSurvey(Survey):
     batch_rows: Annotated[int, Field(ge=1)] = 8192
     passes: Annotated[int, Field(ge=1, le=100)] = 3
 
-    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Return the figures; the keys are the same for every seed."""
-        from scenarios.surveys.drift_speed import take
-
-        return take(self)
-
 
 class PlanningSpeedSurvey(Survey):
     """How long it takes to plan a join by semijoins on this machine.
@@ -377,12 +340,6 @@ class PlanningSpeedSurvey(Survey):
     join_graph: Literal["chain", "star", "cycle", "fully connected"] = "fully connected"
     streams: int = Field(default=4, ge=2, le=8)
     queries: int = Field(default=9, ge=1)
-
-    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Return the figures."""
-        from scenarios.surveys.planning_speed import take
-
-        return take(self, seed)
 
 
 class SubwindowSpeedSurvey(Survey):
@@ -430,12 +387,6 @@ class SubwindowSpeedSurvey(Survey):
         """About how much memory the subwindow and its sorted copy take."""
         return 100 * self.tuples
 
-    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Return the figures; the values are the same for every seed."""
-        from scenarios.surveys.subwindow_speed import take
-
-        return take(self)
-
 
 class SegmentSpeedSurvey(Survey):
     """How fast a sealed segment of SPO-Join is probed on this machine.
@@ -467,12 +418,6 @@ class SegmentSpeedSurvey(Survey):
     def memory_bytes(self) -> int:
         """About how much memory the segment and its columns take; a prefix grid has most."""
         return 200 * self.tuples
-
-    def take(self, *, seed: int, profile: CostProfile) -> Surveyed:
-        """Return the figures; the tuples are the same for every seed."""
-        from scenarios.surveys.segment_speed import take
-
-        return take(self)
 
 
 AnySurvey = Annotated[

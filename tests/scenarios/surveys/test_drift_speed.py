@@ -10,11 +10,12 @@ from joins.indexes.columns import decode
 from netsim.cost import load_profile
 from scenarios.surveys import drift_speed
 from scenarios.surveys.survey import DriftSpeedSurvey, Surveyed
+from scenarios.surveys.taking import take_survey
 
 
 def take(**keys: Any) -> Surveyed:
     survey = DriftSpeedSurvey.model_validate({"window_bits": 8, "passes": 2} | keys)
-    return survey.take(seed=1, profile=load_profile())
+    return take_survey(survey, seed=1, profile=load_profile())
 
 
 @pytest.mark.parametrize(("threads", "clock"), [(0, "processor time"), (2, "wall time")])

@@ -18,6 +18,7 @@ from scenarios.study.study import load_study
 from scenarios.surveys.executed_plans import Executed, Executor
 from scenarios.surveys.plan_survey import query_values
 from scenarios.surveys.survey import PlanSurvey
+from scenarios.surveys.taking import take_survey
 from topologies.semijoins.plans import JoinPlan, uniform_plan
 from topologies.semijoins.random_queries import QueryValues, random_query
 from topologies.semijoins.statistics import JoinStatistics
@@ -41,10 +42,10 @@ def executor(statistics: JoinStatistics, seconds: int = 2) -> Executor:
 
 def test_a_survey_is_the_same_for_the_same_seed() -> None:
     survey, profile = light_survey(), load_profile()
-    first = survey.take(seed=7, profile=profile)
+    first = take_survey(survey, seed=7, profile=profile)
     assert first.passed
-    assert survey.take(seed=7, profile=profile) == first
-    assert survey.take(seed=8, profile=profile) != first
+    assert take_survey(survey, seed=7, profile=profile) == first
+    assert take_survey(survey, seed=8, profile=profile) != first
 
 
 def test_a_single_value_is_a_choice_of_one() -> None:
@@ -100,7 +101,7 @@ def test_every_algorithm_finds_what_the_oracle_expects() -> None:
 def test_a_plan_that_loses_a_result_fails_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
     survey = light_survey().model_copy(update={"rate_tps": (50.0,)})
     profile = load_profile()
-    assert survey.take(seed=1, profile=profile).passed
+    assert take_survey(survey, seed=1, profile=profile).passed
     whole, calls = Executor.execute, []
 
     def losing(self: Executor, plan: JoinPlan) -> Executed:
@@ -109,7 +110,7 @@ def test_a_plan_that_loses_a_result_fails_the_survey(monkeypatch: pytest.MonkeyP
         return executed if len(calls) == 1 else replace(executed, found=executed.found[:, 1:])
 
     monkeypatch.setattr(Executor, "execute", losing)
-    assert not survey.take(seed=1, profile=profile).passed
+    assert not take_survey(survey, seed=1, profile=profile).passed
 
 
 def test_a_study_of_surveys_compares_with_the_paper(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ from joins.indexes.immutable.po_join import PoJoinSegment
 from joins.indexes.immutable.segments import SEGMENTS
 from netsim.cost import load_profile
 from scenarios.surveys.survey import SegmentSpeedSurvey, Surveyed
+from scenarios.surveys.taking import take_survey
 
 
 def take(**keys: Any) -> Surveyed:
     survey = SegmentSpeedSurvey.model_validate({"tuples": 2000, "probes": 150, "passes": 1} | keys)
-    return survey.take(seed=1, profile=load_profile())
+    return take_survey(survey, seed=1, profile=load_profile())
 
 
 @pytest.mark.parametrize("structure", list(SEGMENTS))

@@ -11,6 +11,7 @@ from joins.indexes.panjoin.subwindow import STRUCTURES
 from netsim.cost import load_profile
 from scenarios.surveys import subwindow_speed
 from scenarios.surveys.survey import SubwindowSpeedSurvey, Surveyed
+from scenarios.surveys.taking import take_survey
 
 KINDS = (*STRUCTURES, "b_plus_tree")
 
@@ -18,7 +19,7 @@ KINDS = (*STRUCTURES, "b_plus_tree")
 def take(**keys: Any) -> Surveyed:
     small = {"tuples": 4096, "partitions": 32, "batch": 1024, "passes": 1, "probes": 512}
     survey = SubwindowSpeedSurvey.model_validate(small | keys)
-    return survey.take(seed=1, profile=load_profile())
+    return take_survey(survey, seed=1, profile=load_profile())
 
 
 @pytest.mark.parametrize("structure", KINDS)

@@ -14,6 +14,7 @@ from joins.window_join.window_join import WindowJoin
 from netsim.cost import load_profile
 from scenarios.surveys import window_join_speed
 from scenarios.surveys.survey import Surveyed, WindowJoinSpeedSurvey
+from scenarios.surveys.taking import take_survey
 from scenarios.surveys.window_workload import WindowWorkload, expected_matches
 
 
@@ -22,7 +23,7 @@ def survey_of(**keys: Any) -> WindowJoinSpeedSurvey:
 
 
 def take(**keys: Any) -> Surveyed:
-    return survey_of(**keys).take(seed=1, profile=load_profile())
+    return take_survey(survey_of(**keys), seed=1, profile=load_profile())
 
 
 def test_every_index_of_the_registry_can_be_measured() -> None:
