@@ -18,6 +18,7 @@ lint: $(SETUP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/hadolint Containerfile
 
 format: $(SETUP)
 	$(BIN)/ruff format .
@@ -44,7 +45,7 @@ benchmarks: $(SETUP)
 	$(BIN)/python -m benchmarks
 
 lock: $(SETUP)
-	$(BIN)/pip-compile --quiet --extra dev --allow-unsafe --strip-extras --no-header \
+	$(BIN)/pip-compile --quiet --all-extras --allow-unsafe --strip-extras --no-header \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 		--output-file requirements.lock pyproject.toml
 

@@ -24,12 +24,21 @@ import pyarrow.parquet as pq
 from actors import state
 from actors.hosting.inline import InlineHost
 from actors.protocol import Actor, ActorSpec, Reply, Wiring
-from joinsim._random_runs import RandomJob, on_jobs
+from joins.errors import JoinsimError
 from scenarios import run as running
 from scenarios.config import RunConfig
 from scenarios.run import Report
 from topologies import Topology, find_topology
 from topologies.parameters import describe
+
+try:
+    from joinsim._random_runs import RandomJob, on_jobs
+except ModuleNotFoundError as error:
+    if error.name != "hypothesis":
+        raise
+    raise JoinsimError(
+        "hypothesis is not installed: it is an extra, pip install 'joinsim[checks]'"
+    ) from None
 
 __all__ = ["Check", "RestoringHost", "check_topology"]
 

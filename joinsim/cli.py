@@ -48,6 +48,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Raw files in, prepared streams out.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+new_app = typer.Typer(help="Writes a first version of something of your own.", no_args_is_help=True)
+app.add_typer(new_app, name="new")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Scale = Annotated[
@@ -513,6 +515,27 @@ def prepare(
                 "notes": list(stream.notes),
             }
         )
+
+
+@new_app.command(epilog="Example: joinsim new topology my_join")
+def topology(
+    name: Annotated[str, typer.Argument(help="Its name, in lower case: my_join.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write to; by default one of that name.")
+    ] = None,
+) -> None:
+    """Write a package with a topology of your own: nested loops that work, a test, an entry point.
+
+    Change the joiner and the routing from there; the test says whether the answer is still right.
+    """
+    from joinsim._starter import write_topology
+
+    folder = write_topology(name, out)[0].parent
+    typer.echo(
+        f"wrote {folder}: {name}.py, test_{name}.py, pyproject.toml\n"
+        f"  try it:      pip install --editable {folder} && joinsim run spo-q1 --topology {name}\n"
+        f"  check it:    pytest {folder}"
+    )
 
 
 def _terminal(json_output: bool) -> Terminal:

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -120,13 +121,17 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
 
     A session that is already active in this process is yielded as it is, and left running.
 
-    Raise :exc:`EngineUnavailable` if Java is missing or too old, or if the JVM ended before it was
-    ready or while it was needed.
+    Raise :exc:`EngineUnavailable` if pyspark or Java is missing, if Java is too old, or if the JVM
+    ended before it was ready or while it was needed.
     """
     active = _active_session()
     if active is not None:
         yield active
         return
+    if find_spec("pyspark") is None:
+        raise EngineUnavailable(
+            "Spark is not installed: it is an extra, pip install 'joinsim[spark]'"
+        )
     options = options or SessionOptions()
     java = find_java()
     with tempfile.TemporaryDirectory(prefix="joinsim-spark-", ignore_cleanup_errors=True) as folder:

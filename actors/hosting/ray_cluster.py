@@ -29,10 +29,15 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 # On, SIGTERM aborts a process that uses Ray, whatever handles it in Python.
 os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
 
-import ray as ray  # for others: whoever imports it from here has it with these settings
-
 from actors.hosting.descendants import ending_with
 from actors.hosting.processes import RayUnavailableError
+
+try:
+    import ray as ray  # for others: whoever imports it from here has it with these settings
+except ModuleNotFoundError:
+    raise RayUnavailableError(
+        "Ray is not installed: it is an extra, pip install 'joinsim[ray]'"
+    ) from None
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _PACKAGES = ("joinsim", "scenarios", "spark_bridge", "topologies", "netsim", "actors", "joins")

@@ -42,7 +42,7 @@ class Ray(Engine):
     """The same operators live, in Ray's processes, sending to each other directly."""
 
     name = package = "ray"
-    install = "pip install ray"
+    install = "pip install 'joinsim[ray]'"
 
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Run the plan's topology live.

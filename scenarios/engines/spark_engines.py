@@ -30,7 +30,7 @@ class SparkHosted(PairEngine):
 
     name = "spark"
     package = "pyspark"
-    install = "pip install pyspark"
+    install = "pip install 'joinsim[spark]'"
 
     def cannot(self, plan: Plan) -> str | None:
         """Refuse to write results of more than two streams, which it can only count."""
@@ -74,7 +74,7 @@ class SparkNative(PairEngine):
 
     name = "native-spark"
     package = "pyspark"
-    install = "pip install pyspark"
+    install = "pip install 'joinsim[spark]'"
 
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Run the query as a stream; if Spark refuses, in batch, with Spark's reason as a note."""
@@ -99,7 +99,7 @@ class SparkShipping(Engine):
     """
 
     package = "pyspark"
-    install = "pip install pyspark"
+    install = "pip install 'joinsim[spark]'"
 
     def __init__(self, shipping: Shipping) -> None:
         self._shipping = shipping

@@ -1,0 +1,47 @@
+"""A first version of a system of one's own: the files in ``starter/``, under another name."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from actors.whole_files import write_text
+from scenarios.scenario_files import ConfigError
+from topologies import TOPOLOGIES
+
+_FILES = ("pyproject.toml", "my_join.py", "test_my_join.py")
+
+
+def write_topology(name: str, folder: Path | None = None) -> list[Path]:
+    """Write a package with a working topology, its test and its entry point; return its files.
+
+    Parameters
+    ----------
+    name
+        Of the topology, the module and the package, such as ``my_join``.
+    folder
+        Where to write it, a folder that does not exist; by default *name*, here.
+
+    Raises
+    ------
+    ConfigError
+        The name is not usable or taken, or the folder exists.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
+        raise ConfigError(f"{name!r}: a topology is named in lower case, as in my_join or join2")
+    if name in TOPOLOGIES:
+        raise ConfigError(f"{name!r}: there is a topology of this name; choose another")
+    folder = folder or Path(name)
+    if folder.exists():
+        raise ConfigError(f"{folder} exists; choose another folder with --out")
+    kind = "".join(word.capitalize() for word in name.split("_"))
+    written = []
+    for file in _FILES:
+        text = files("joinsim").joinpath("starter", file).read_text(encoding="utf-8")
+        text = text.replace("MyJoin", kind).replace("my_join", name)
+        path = folder / file.replace("my_join", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text)
+        written.append(path)
+    return written

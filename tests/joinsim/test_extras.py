@@ -1,0 +1,74 @@
+"""The base install joins tables inline; whatever needs an extra names it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+WITHOUT_EXTRAS = """
+import importlib.machinery, json, sys
+
+absent = set(sys.argv[1].split(","))
+find_spec = importlib.machinery.PathFinder.find_spec
+importlib.machinery.PathFinder.find_spec = staticmethod(
+    lambda name, *rest: None if name.partition(".")[0] in absent else find_spec(name, *rest)
+)
+
+import numpy as np
+import joinsim as js
+
+query = "SELECT * FROM R, S WHERE R.x < S.x WINDOW AS (SLIDE INTERVAL '1' ON '5')"
+tables = {"R": {"x": np.arange(20)}, "S": {"x": np.arange(20)}}
+
+def complaint(call):
+    try:
+        call()
+    except js.JoinsimError as error:
+        return str(error)
+
+open("rows.csv", "w").write("ts,x\\n1,2\\n")
+run = js.run(query, tables, topology="split_join")
+run.report("run.html")
+print(json.dumps({
+    "exact": run.verdict.exact,
+    "ranked": len(js.compare(query, tables, topologies=["nested_loop"]).summary["systems"]),
+    "ray": complaint(lambda: js.run(query, tables, backend="ray")),
+    "live": complaint(lambda: js.run(query, tables, backend="ray", clock="live")),
+    "spark": complaint(lambda: js.prepare("rows.csv", fields=["x"])),
+    "checks": complaint(lambda: list(js.checks.check_topology("nested_loop"))),
+    "loaded": sorted(absent & {name.partition(".")[0] for name in sys.modules}),
+}))
+"""
+
+
+def test_the_base_install_joins_tables_and_names_the_extra_that_is_missing(tmp_path: Path) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    base = {name.split(">")[0] for name in extras["dependencies"]}
+    absent = {
+        name.split(">")[0]
+        for extra in ("spark", "ray", "engines", "checks", "docs")
+        for name in extras["optional-dependencies"][extra]
+    }
+    assert not base & absent
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, ",".join([*sorted(absent), "py4j"])],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        timeout=300,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["exact"] is True
+    assert found["ranked"] == 1
+    for extra in ("ray", "spark", "checks"):
+        assert f"pip install 'joinsim[{extra}]'" in found[extra]
+    assert found["live"] == found["ray"]
+    assert found["loaded"] == []
