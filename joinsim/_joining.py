@@ -31,6 +31,7 @@ def run(
     topology: str | type[Topology[Any]] | Topology[Any] | None = None,
     network: str | Mapping[str, Any] = "rack",
     feeding: Mapping[str, Any] | None = None,
+    faults: Sequence[Mapping[str, Any]] = (),
     time: str | Mapping[str, str] | None = None,
     rows: int | None = None,
     seed: int = 1,
@@ -64,6 +65,9 @@ def run(
     feeding
         The keys of a scenario's section ``feeding``: ``batch_rows``, ``rate_tps``, ``disorder``
         and so on.
+    faults
+        What goes wrong meanwhile, in virtual time: rows of a scenario's ``[[faults]]``, such as
+        ``{"kind": "loss", "rate": 0.01, "start": "1 s", "end": "2 s"}``.
     time
         The column of the event time, of all streams or by stream. By default ``ts``, else the
         first column of timestamps, else the order of the rows.
@@ -124,6 +128,7 @@ def run(
         bind=bind,
         network=network,
         feeding=feeding,
+        faults=[dict(fault) for fault in faults],
         rows=rows,
         seed=seed,
         pairs=pairs,

@@ -56,7 +56,7 @@ _NOTHING = Sent("", (), None, 0, 0, NO_SPAN)
 """What a timer carries."""
 
 
-class _Site:
+class Site:
     """Cores that actors compete for, and one port each way."""
 
     __slots__ = (
@@ -66,39 +66,39 @@ class _Site:
 
     def __init__(self, cores: int) -> None:
         self.free_cores = cores
-        self.ready: list[tuple[int, int, _Node]] = []
+        self.ready: list[tuple[int, int, Node]] = []
         """Actors that wait for a core, by how long they have waited and rank: a heap."""
         self.egress_free_ns = 0
         self.ingress_free_ns = 0
         self.foresees = True
         """Whether every message takes some time to reach it, so that `coming` is their order."""
-        self.coming: deque[_Letter] = deque()
+        self.coming: deque[Letter] = deque()
         """Messages on their way to its port, in the order in which they will reach it."""
         self.received_ns = 0
         """When the port has received all that were on their way before those."""
 
 
 @dataclass(slots=True)
-class _Node:
+class Node:
     """The kernel's record of one actor."""
 
     name: str
     rank: int
-    site: _Site
+    site: Site
     credits: int
     profile: CostProfile
     is_source: bool
     only_emits: bool
-    channels: dict[str, _Channel] = field(default_factory=dict)
-    inbox: deque[_Letter] = field(default_factory=deque)
-    waiting: deque[_Letter] = field(default_factory=deque)
+    channels: dict[str, Channel] = field(default_factory=dict)
+    inbox: deque[Letter] = field(default_factory=deque)
+    waiting: deque[Letter] = field(default_factory=deque)
     delayed_timers: list[tuple[int, str]] = field(default_factory=list)
     busy: bool = False
     unsent: int = 0
     seq: int = 0
 
 
-class _Letter:
+class Letter:
     """A message or a timer on its way through the kernel: an event of the clock, many times."""
 
     __slots__ = (
@@ -107,7 +107,7 @@ class _Letter:
         "tx_ns",
     )  # fmt: skip
 
-    channel: _Channel
+    channel: Channel
     first_bit_ns: int
     started_ns: int
     tx_ns: int
@@ -116,8 +116,8 @@ class _Letter:
 
     def __init__(
         self,
-        sender: _Node,
-        receiver: _Node,
+        sender: Node,
+        receiver: Node,
         port: str,
         now: int,
         sent: Sent = _NOTHING,
@@ -153,7 +153,7 @@ def _profiles_at_sites(
     return profiles
 
 
-_Action = Callable[[_Letter, int], None]
+_Action = Callable[[Letter, int], None]
 """What happens to a message at a virtual time."""
 
 
@@ -166,9 +166,9 @@ class _Clock(simpy.Environment):
 
     def __init__(self) -> None:
         super().__init__(initial_time=0)
-        self._events = cast(list[tuple[int, int, int, _Action, _Letter]], self._queue)
+        self._events = cast(list[tuple[int, int, int, _Action, Letter]], self._queue)
 
-    def at(self, at_ns: int, action: _Action, letter: _Letter) -> None:
+    def at(self, at_ns: int, action: _Action, letter: Letter) -> None:
         """Have *action* happen to *letter* at *at_ns*; of one time, the least priority is first."""
         # As `schedule` does, whose priorities are two, urgent and normal; any number serves.
         heappush(self._events, (at_ns, letter.priority, next(self._eid), action, letter))
@@ -185,14 +185,14 @@ class _Clock(simpy.Environment):
         return bool(queue)
 
 
-class _Channel:
+class Channel:
     """From one actor to another: never reorders. Within one site it takes no time."""
 
     __slots__ = ("bandwidth_bps", "draw_ns", "last_first_bit_ns", "receiver")
 
     def __init__(
         self,
-        receiver: _Node,
+        receiver: Node,
         bandwidth_bps: int = 0,
         draw_ns: Callable[[], int] | None = None,
     ) -> None:
@@ -255,17 +255,17 @@ class Kernel:
         self._trace = trace
         self._record = trace.record
         self._collect = collect
-        self._unfetched: deque[_Letter] = deque()
+        self._unfetched: deque[Letter] = deque()
         self._unfetched_bytes = 0
         self._tickets = 0
         self._tuples = self._messages = self._nbytes = 0
         self._served = self._end_ns = 0
 
-        sites = {name: _Site(data["cores"]) for name, data in network.nodes(data=True)}
+        sites = {name: Site(data["cores"]) for name, data in network.nodes(data=True)}
         profiles = _profiles_at_sites(placement, network, profile, operators)
         fed = {receiver for ports in wiring.values() for to in ports.values() for receiver in to}
         self._nodes = {
-            name: _Node(
+            name: Node(
                 name=name,
                 rank=rank,
                 site=sites[placement[name]],
@@ -282,10 +282,10 @@ class Kernel:
                     raise NetworkError(f"{sender} is wired to itself: use a timer")
                 link = link_between(network, placement[sender], placement[receiver])
                 node = self._nodes[receiver]
-                channel = _Channel(node)
+                channel = Channel(node)
                 if link is not None:
                     draws = [seed, crc32(f"{sender}>{receiver}".encode())]
-                    channel = _Channel(node, link.bandwidth_bps, link.latency.sampler(draws))
+                    channel = Channel(node, link.bandwidth_bps, link.latency.sampler(draws))
                     node.site.foresees &= link.latency.least_ns > 0
                 self._nodes[sender].channels[receiver] = channel
         self._port_code = {
@@ -306,7 +306,7 @@ class Kernel:
         """
         for node in self._nodes.values():
             if node.is_source:
-                self._at(0, self._arrive, _Letter(node, node, START, 0))
+                self._at(0, self._arrive, Letter(node, node, START, 0))
         while self._clock.advance(_EVENTS_BETWEEN_REPORTS):
             self._trace.flush_if_full()
             if progress:
@@ -335,7 +335,7 @@ class Kernel:
     # A message's life, in order: post, credit, transmit, reach, arrive, start, sync, complete. Two
     # of these are events, arrive and complete; reach and sync where they have to be.
 
-    def _post(self, letter: _Letter, now: int) -> None:
+    def _post(self, letter: Letter, now: int) -> None:
         self._messages += 1
         receiver = letter.receiver
         if letter.sender.site is not receiver.site:
@@ -349,7 +349,7 @@ class Kernel:
             receiver.waiting.append(letter)
             letter.sender.unsent += 1
 
-    def _transmit(self, letter: _Letter, now: int) -> None:
+    def _transmit(self, letter: Letter, now: int) -> None:
         """Send *letter* off as soon as its sender's port is free (see `netsim.network`)."""
         channel = letter.channel
         draw_ns = channel.draw_ns
@@ -374,7 +374,7 @@ class Kernel:
         else:
             self._at(first_bit_ns, self._reach, letter)
 
-    def _foresee(self, letter: _Letter, site: _Site, now: int) -> None:
+    def _foresee(self, letter: Letter, site: Site, now: int) -> None:
         """Find out when *letter* arrives, given all others that are on their way to *site*.
 
         The port receives messages in the order of their first bits. One that is sent later and gets
@@ -396,7 +396,7 @@ class Kernel:
         letter.arrived_ns = site.ingress_free_ns = arrives_ns
         self._at(arrives_ns, self._arrive, letter)
 
-    def _overtake(self, letter: _Letter, site: _Site) -> None:
+    def _overtake(self, letter: Letter, site: Site) -> None:
         """Put *letter* before those whose first bit comes later, and put off their arrival."""
         coming = site.coming
         order = (letter.first_bit_ns, letter.priority)
@@ -409,14 +409,14 @@ class Kernel:
         site.ingress_free_ns = free_ns
         self._at(letter.arrived_ns, self._arrive, letter)
 
-    def _reach(self, letter: _Letter, now: int) -> None:
+    def _reach(self, letter: Letter, now: int) -> None:
         """Receive the first bit at a port that cannot foresee it; the last one is the arrival."""
         site = letter.receiver.site
         free_ns = site.ingress_free_ns
         letter.arrived_ns = site.ingress_free_ns = max(free_ns, now) + letter.tx_ns
         self._at(letter.arrived_ns, self._arrive, letter)
 
-    def _arrive(self, letter: _Letter, now: int) -> None:
+    def _arrive(self, letter: Letter, now: int) -> None:
         if letter.arrived_ns > now:  # it was overtaken on its way
             self._at(letter.arrived_ns, self._arrive, letter)
             return
@@ -432,7 +432,7 @@ class Kernel:
         if not node.busy and not node.unsent:
             self._start(node, now)
 
-    def _start(self, node: _Node, now: int) -> None:
+    def _start(self, node: Node, now: int) -> None:
         """Serve the first message in the inbox of *node*, now or when its site has a core."""
         node.busy = True
         site = node.site
@@ -456,7 +456,7 @@ class Kernel:
         else:
             self._at(least_ns + self._extra_ns(node, reply), self._complete, letter)
 
-    def _admit(self, letter: _Letter, now: int) -> None:
+    def _admit(self, letter: Letter, now: int) -> None:
         """Transmit a message that waited for room; its sender goes on if none of its others do."""
         self._transmit(letter, now)
         sender = letter.sender
@@ -468,13 +468,13 @@ class Kernel:
                 # As an event of its own: a chain of blocked senders would otherwise recurse.
                 self._at(now, self._resume, letter)
 
-    def _resume(self, letter: _Letter, now: int) -> None:
+    def _resume(self, letter: Letter, now: int) -> None:
         """Let the sender of *letter*, the last of its messages that waited for room, go on."""
         sender = letter.sender
         if sender.inbox and not sender.busy and not sender.unsent:
             self._start(sender, now)
 
-    def _sync(self, letter: _Letter, now: int) -> None:
+    def _sync(self, letter: Letter, now: int) -> None:
         node = letter.receiver
         if node.only_emits:
             self._unfetched.append(letter)
@@ -506,7 +506,7 @@ class Kernel:
             self._collect(reply.emitted)
         self._unfetched_bytes = 0
 
-    def _extra_ns(self, node: _Node, reply: Reply) -> int:
+    def _extra_ns(self, node: Node, reply: Reply) -> int:
         """Return what a message costs on top of the floor, given what came of it."""
         profile = node.profile
         if reply.steps:
@@ -517,7 +517,7 @@ class Kernel:
             extra_ns += self._sending_ns(node, reply.sends)
         return extra_ns
 
-    def _sending_ns(self, node: _Node, sends: list[Sent]) -> int:
+    def _sending_ns(self, node: Node, sends: list[Sent]) -> int:
         rows = sum(sent.rows for sent in sends) if node.is_source else 0
         leaving = [
             sent.nbytes
@@ -527,7 +527,7 @@ class Kernel:
         ]
         return node.profile.sent_ns(rows, len(leaving), sum(leaving))
 
-    def _complete(self, letter: _Letter, now: int) -> None:
+    def _complete(self, letter: Letter, now: int) -> None:
         node, sender = letter.receiver, letter.sender
         self._end_ns = now
         if sender is not node:
@@ -561,16 +561,16 @@ class Kernel:
         if node.inbox and not node.unsent:
             self._start(node, now)
 
-    def _send(self, node: _Node, sent: Sent, now: int) -> None:
+    def _send(self, node: Node, sent: Sent, now: int) -> None:
         for name in sent.receivers:
             channel = node.channels[name]
-            letter = _Letter(node, channel.receiver, sent.port, now, sent)
+            letter = Letter(node, channel.receiver, sent.port, now, sent)
             letter.channel = channel
             self._post(letter, now)
         if node.is_source:
             self._tuples += sent.rows
 
-    def _set_timers(self, node: _Node, timers: list[tuple[int, str]], now: int) -> None:
+    def _set_timers(self, node: Node, timers: list[tuple[int, str]], now: int) -> None:
         for at_ns, name in timers:
-            letter = _Letter(node, node, TIMER + name, now)
+            letter = Letter(node, node, TIMER + name, now)
             self._at(at_ns if at_ns > now else now, self._arrive, letter)

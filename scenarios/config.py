@@ -20,6 +20,7 @@ from netsim.network import (
     is_full_mesh,
     sites_without_links,
 )
+from scenarios.faults_config import AnyFault
 from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import SyntheticStream
 from topologies.actor_graph import ActorGraph
@@ -125,6 +126,9 @@ class NetworkConfig(Section):
         run's processes, which are then the sites.
     inbox_messages
         Room of each actor's inbox.
+    transport
+        Over links with faults: ``reliable`` sends again what is lost, and delivers in order, once;
+        ``none`` delivers what arrives, as it arrives.
     mesh
         Whether a link joins every two sites; else only those that *links* names.
     links
@@ -139,6 +143,7 @@ class NetworkConfig(Section):
     cores: Count = 1
     sites: Literal["placed", "processes"] = "placed"
     inbox_messages: Count = INBOX_MESSAGES
+    transport: Literal["reliable", "none"] = "reliable"
     mesh: bool = True
     links: tuple[LinkConfig, ...] = ()
 
@@ -191,6 +196,8 @@ class RunConfig(Section):
         Tuples taken of each stream; None takes all.
     feeding, network, profile
         How fast, over what, and what work costs.
+    faults
+        What goes wrong meanwhile, in virtual time.
     sink
         ``partitioned``: results stay at the PEs that find them. ``single``: all are sent to one
         sink, on a site of its own.
@@ -221,6 +228,7 @@ class RunConfig(Section):
     rows: Count | None = None
     feeding: FeedingConfig = FeedingConfig()
     network: NetworkConfig = NetworkConfig()
+    faults: tuple[AnyFault, ...] = ()
     profile: str = "default"
     sink: SinkPlace = "partitioned"
     measured: tuple[Annotated[int, Field(ge=0)], Count] | None = None
@@ -255,6 +263,12 @@ class RunConfig(Section):
             raise ValueError(
                 "clock = 'live' is for actors in processes of their own: set backend = 'ray' too"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _faults_in_virtual_time(self) -> RunConfig:
+        if self.clock == "live" and self.faults:
+            raise ValueError("faults are of virtual time: leave out clock = 'live'")
         return self
 
     @model_validator(mode="after")

@@ -179,22 +179,51 @@ def explain(error: ValidationError, model: type) -> str:
             lines.append(f"{key}: there is no such key; {hint}there are {', '.join(allowed)}")
         elif mistake["type"] == "missing":
             lines.append(f"{key}: is missing")
+        elif mistake["type"].startswith("union_tag"):
+            lines.append(_wrong_tag(key, mistake["ctx"]))
         else:
             message = mistake["msg"].removeprefix("Value error, ")
             lines.append(f"{key} = {mistake['input']!r}: {message[0].lower()}{message[1:]}")
     return "; ".join(lines)
 
 
+def _wrong_tag(key: str, found: dict[str, Any]) -> str:
+    """Say which kinds of a section there are, where one is of none of them."""
+    tag, name = found.get("tag"), found["discriminator"].strip("'")
+    if tag is None:
+        return f"{key}.{name}: is missing"
+    kinds = [kind.strip("'") for kind in found["expected_tags"].split(", ")]
+    return f"{key}.{name} = {tag!r}: {_hint(tag, kinds)}there are {', '.join(kinds)}"
+
+
 def _keys(model: type, path: tuple[int | str, ...]) -> list[str]:
     """Return the keys of the section of *model* that *path* leads to."""
+    models = [model]
     for part in path:
-        if isinstance(part, str):
-            annotation = get_type_hints(model)[part]
-            kinds = [k for k in (annotation, *get_args(annotation)) if isinstance(k, type)]
-            model = next(k for k in kinds if issubclass(k, BaseModel) or is_dataclass(k))
-    if is_dataclass(model):
-        return [field.name for field in fields(model)]
-    return list(get_type_hints(model))
+        if isinstance(part, int):
+            continue
+        if len(models) > 1:  # a section of several kinds: its own is the next part of the path
+            models = [one for one in models if part in _kinds(one)] or models[:1]
+        else:
+            models = _models_in(get_type_hints(models[0])[part])
+    found = models[0]
+    if is_dataclass(found):
+        return [field.name for field in fields(found)]
+    return list(found.model_fields) if issubclass(found, BaseModel) else []
+
+
+def _models_in(annotation: Any) -> list[type]:
+    """Return the models and dataclasses that a type is made of, at any depth."""
+    if isinstance(annotation, type) and (
+        is_dataclass(annotation) or issubclass(annotation, BaseModel)
+    ):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models_in(part)]
+
+
+def _kinds(model: type) -> set[str]:
+    """Return the words that a field of *model* alone may have: the names of its kind."""
+    return {word for hint in get_type_hints(model).values() for word in get_args(hint)}
 
 
 def _hint(name: str, allowed: Iterable[str]) -> str:

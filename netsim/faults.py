@@ -1,0 +1,389 @@
+"""Faults as data: what goes wrong with a link or an actor, from when to when in virtual time.
+
+A fault is a row: a kind, whom it is about, a span of virtual time that may come back, an amount.
+`Faults` answers what is wrong at a time. Repetition is arithmetic: no span is stored, so that a run
+may last as long as it likes.
+
+| kind | of | amount | what happens from start to end |
+|---|---|---|---|
+| ``loss`` | links | ``rate`` | so many frames are lost |
+| ``duplicate`` | links | ``rate`` | so many frames arrive twice |
+| ``reorder`` | links | ``rate``, ``delay_ns`` | so many come later, and are overtaken |
+| ``delay`` | links | ``delay_ns`` | every frame takes so much longer |
+| ``partition`` | links | | no frame gets through |
+| ``bandwidth`` | links | ``factor`` | the bandwidth is multiplied by it |
+| ``pause`` | actors | | no service goes on; messages still arrive |
+| ``slow`` | actors | ``factor`` | service takes so many times as long |
+| ``skew`` | actors | ``offset_ns`` | the clock that an actor reads is ahead by so much |
+| ``stall`` | sources | | no data comes: timers wait |
+| ``crash`` | actors | | the process is gone; at the end it starts again |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from itertools import chain
+from math import ceil
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from netsim.network import NetworkError
+
+LinkKind = Literal["loss", "duplicate", "reorder", "delay", "partition", "bandwidth"]
+ActorKind = Literal["pause", "slow", "skew", "stall", "crash"]
+
+FOREVER_NS = 2**62
+"""Later than any run: the end of what has none."""
+
+_ROUNDING_NS = 1e-6
+"""What sums of fractions of a nanosecond may be off by."""
+
+_MUST_END = ("partition", "pause", "stall", "crash")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Timed:
+    """When a fault is there.
+
+    Attributes
+    ----------
+    from_ns, to_ns
+        Virtual nanoseconds, the end excluded; None: to the end of the run.
+    every_ns
+        The span comes back so often, counted from its start to the next; None: it does not.
+    random
+        In each period of *every_ns* the span begins at a moment drawn from the run's seed, not at
+        the period's start.
+    """
+
+    from_ns: int = 0
+    to_ns: int | None = None
+    every_ns: int | None = None
+    random: bool = False
+
+    def _check_times(self, kind: str) -> None:
+        if self.to_ns is None:
+            if kind in _MUST_END:
+                raise NetworkError(f"a {kind} needs an end: nothing goes on until it is over")
+            if self.every_ns is not None:
+                raise NetworkError("what comes back needs an end: after it, it can come back")
+            length_ns = FOREVER_NS
+        else:
+            length_ns = self.to_ns - self.from_ns
+        if self.from_ns < 0 or length_ns < 1:
+            raise NetworkError("the end must come after the start, and that at 0 or later")
+        if self.every_ns is not None and self.every_ns <= length_ns:
+            raise NetworkError("must come back less often than it is long: it would never be over")
+        if self.random and self.every_ns is None:
+            raise NetworkError("random moments need a period to be drawn in: set every")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkFault(_Timed):
+    """A fault of the links from sites to sites, in one direction.
+
+    Attributes
+    ----------
+    kind
+        What goes wrong, see the table above.
+    sender, receiver
+        Patterns of the sites' names, as of a shell: ``*`` is any part of a name.
+    rate
+        Share of the frames, 0 to less than 1.
+    delay_ns
+        What a frame takes longer; with ``reorder``, at most.
+    factor
+        What the bandwidth is multiplied by, more than 0.
+    """
+
+    kind: LinkKind
+    sender: str = "*"
+    receiver: str = "*"
+    rate: float = 0.0
+    delay_ns: int = 0
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._check_times(self.kind)
+        if not 0 <= self.rate < 1:
+            raise NetworkError(f"a rate of {self.rate}: must be 0 or more, and less than 1")
+        if self.delay_ns < 0:
+            raise NetworkError(f"a delay of {self.delay_ns} ns: must be 0 or more")
+        if not 1e-6 <= self.factor <= 1e6:
+            raise NetworkError(f"a factor of {self.factor}: must be from 0.000001 to 1000000")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorFault(_Timed):
+    """A fault of actors, or of all that live at a site.
+
+    Attributes
+    ----------
+    kind
+        What goes wrong, see the table above.
+    actor, site
+        Patterns of names, as of a shell; an actor is meant where both match.
+    factor
+        How many times as long service takes, 1 or more.
+    offset_ns
+        How far the clock is ahead; behind where it is negative.
+    """
+
+    kind: ActorKind
+    actor: str = "*"
+    site: str = "*"
+    factor: float = 1.0
+    offset_ns: int = 0
+
+    def __post_init__(self) -> None:
+        self._check_times(self.kind)
+        if not 1 <= self.factor <= 1e6:
+            raise NetworkError(f"a factor of {self.factor}: must be from 1 to 1000000")
+
+
+Fault = LinkFault | ActorFault
+
+
+class Spans:
+    """The spans of virtual time in which one fault is there; they do not overlap."""
+
+    __slots__ = ("_drawn", "_every_ns", "_from_ns", "_length_ns", "_seed")
+
+    def __init__(self, fault: Fault, seed: Sequence[int]) -> None:
+        self._from_ns = fault.from_ns
+        self._length_ns = (FOREVER_NS if fault.to_ns is None else fault.to_ns) - fault.from_ns
+        self._every_ns = fault.every_ns
+        self._seed = seed if fault.random else None
+        self._drawn = (-1, 0)
+
+    def at(self, now: int) -> tuple[int, int]:
+        """Return start and end of the span that *now* is in, or of the next one.
+
+        Both are `FOREVER_NS` where none comes any more.
+        """
+        if self._every_ns is None:
+            end_ns = self._from_ns + self._length_ns
+            return (self._from_ns, end_ns) if now < end_ns else (FOREVER_NS, FOREVER_NS)
+        number = max(0, (now - self._from_ns) // self._every_ns)
+        start_ns = self._start_ns(number)
+        if now >= start_ns + self._length_ns:
+            start_ns = self._start_ns(number + 1)
+        return start_ns, start_ns + self._length_ns
+
+    def active(self, now: int) -> bool:
+        """Return whether the fault is there."""
+        return self.at(now)[0] <= now
+
+    def until(self, end_ns: int) -> Iterator[tuple[int, int]]:
+        """Yield the spans that begin before *end_ns*, in order."""
+        start_ns, stop_ns = self.at(0)
+        while start_ns < end_ns:
+            yield start_ns, stop_ns
+            start_ns, stop_ns = self.at(stop_ns)
+
+    def _start_ns(self, number: int) -> int:
+        assert self._every_ns is not None
+        start_ns = self._from_ns + number * self._every_ns
+        if self._seed is None:
+            return start_ns
+        if self._drawn[0] != number:
+            rng = np.random.default_rng([*self._seed, number])
+            later_ns = int(rng.integers(self._every_ns - self._length_ns + 1))
+            self._drawn = (number, later_ns)
+        return start_ns + self._drawn[1]
+
+
+class LinkState(NamedTuple):
+    """What is wrong with a link, in one direction, at a time.
+
+    Attributes
+    ----------
+    loss, duplicate, reorder
+        Shares of the frames, 0 to less than 1.
+    reorder_ns
+        How much later a frame that is reordered comes, at most.
+    delay_ns
+        How much longer every frame takes.
+    cut
+        Whether no frame gets through.
+    bandwidth
+        What the bandwidth is multiplied by.
+    """
+
+    loss: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    reorder_ns: int = 0
+    delay_ns: int = 0
+    cut: bool = False
+    bandwidth: float = 1.0
+
+
+_SOUND = LinkState()
+
+
+class LinkFaults:
+    """The faults of a link in one direction; where several meet, they add up."""
+
+    def __init__(self, rows: Sequence[tuple[LinkFault, Spans]]) -> None:
+        self._rows = rows
+
+    def at(self, now: int) -> LinkState:
+        """Return what is wrong at a time."""
+        state = _SOUND
+        for fault, spans in self._rows:
+            if not spans.active(now):
+                continue
+            match fault.kind:
+                case "loss":
+                    state = state._replace(loss=_either(state.loss, fault.rate))
+                case "duplicate":
+                    state = state._replace(duplicate=_either(state.duplicate, fault.rate))
+                case "reorder":
+                    state = state._replace(
+                        reorder=_either(state.reorder, fault.rate),
+                        reorder_ns=max(state.reorder_ns, fault.delay_ns),
+                    )
+                case "delay":
+                    state = state._replace(delay_ns=state.delay_ns + fault.delay_ns)
+                case "partition":
+                    state = state._replace(cut=True)
+                case "bandwidth":
+                    state = state._replace(bandwidth=state.bandwidth * fault.factor)
+        return state
+
+
+class ActorFaults:
+    """The faults of one actor; where several meet, they add up."""
+
+    def __init__(self, rows: Sequence[tuple[ActorFault, Spans]]) -> None:
+        self._rows = rows
+        self._skews = [(fault.offset_ns, spans) for fault, spans in rows if fault.kind == "skew"]
+        self._slows = [(fault.factor, spans) for fault, spans in rows if fault.kind == "slow"]
+
+    def paused_until(self, now: int) -> int:
+        """Return when a pause is over; *now* where there is none."""
+        return self._over("pause", now)
+
+    def stalled_until(self, now: int) -> int:
+        """Return when a source has data again; *now* where it has."""
+        return self._over("stall", now)
+
+    def crash(self, now: int) -> tuple[int, int] | None:
+        """Return when the next crash is, at *now* or later, and when the actor starts again."""
+        spans = [spans for fault, spans in self._rows if fault.kind == "crash"]
+        found = [one.at(now) for one in spans]
+        later = [
+            one.at(end_ns) if start_ns < now else (start_ns, end_ns)
+            for one, (start_ns, end_ns) in zip(spans, found, strict=True)
+        ]
+        return min((at for at in later if at[0] < FOREVER_NS), default=None)
+
+    def offset_ns(self, now: int) -> int:
+        """Return how far the actor's clock is ahead of virtual time."""
+        return sum(offset_ns for offset_ns, spans in self._skews if spans.active(now))
+
+    def slowed(self, now: int) -> float:
+        """Return how many times as long service takes."""
+        factor = 1.0
+        for one, spans in self._slows:
+            if spans.active(now):
+                factor *= one
+        return factor
+
+    def done_ns(self, started_ns: int, work_ns: int) -> int:
+        """Return when a service of *work_ns* is done, given its pauses and slow-downs."""
+        now, left_ns = started_ns, float(work_ns)
+        while left_ns > _ROUNDING_NS:
+            paused_until = self.paused_until(now)
+            if paused_until > now:
+                now = paused_until
+                continue
+            factor, change_ns = self.slowed(now), self._next_change(now)
+            needed_ns = ceil(left_ns * factor - _ROUNDING_NS)
+            if now + needed_ns <= change_ns:
+                return now + needed_ns
+            left_ns -= (change_ns - now) / factor
+            now = change_ns
+        return now
+
+    @cached_property
+    def stretches(self) -> bool:
+        """Whether service can take longer than its work."""
+        return any(fault.kind in ("pause", "slow") for fault, _ in self._rows)
+
+    def _over(self, kind: ActorKind, now: int) -> int:
+        """Return when no fault of a kind is there any more: they may follow on each other."""
+        rows = [spans for fault, spans in self._rows if fault.kind == kind]
+        while any(spans.active(now) for spans in rows):
+            now = max(spans.at(now)[1] for spans in rows if spans.active(now))
+        return now
+
+    def _next_change(self, now: int) -> int:
+        """Return the next time after *now* at which a pause or a slow-down begins or ends."""
+        ends = chain.from_iterable(
+            spans.at(now) for fault, spans in self._rows if fault.kind in ("pause", "slow")
+        )
+        return min((at_ns for at_ns in ends if at_ns > now), default=FOREVER_NS)
+
+
+class Faults:
+    """All faults of a run.
+
+    Parameters
+    ----------
+    rows
+        What goes wrong.
+    placement
+        Actor name to the site it lives on.
+    sources
+        Actors that feed the others; they alone can stall.
+    seed
+        The run's: random moments are drawn from it, and the row's place.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Fault],
+        *,
+        placement: Mapping[str, str],
+        sources: Collection[str],
+        seed: int,
+    ) -> None:
+        self.rows = [(fault, Spans(fault, [seed, at])) for at, fault in enumerate(rows)]
+        """The rows in their order, each with when it is there."""
+        self._placement = placement
+        self._sources = sources
+
+    def on_link(self, sender: str, receiver: str) -> LinkFaults | None:
+        """Return the faults of the way from one site to another; None where there never are any."""
+        rows = [
+            (fault, spans)
+            for fault, spans in self.rows
+            if isinstance(fault, LinkFault)
+            and fnmatchcase(sender, fault.sender)
+            and fnmatchcase(receiver, fault.receiver)
+        ]
+        return LinkFaults(rows) if rows else None
+
+    def on_actor(self, name: str) -> ActorFaults | None:
+        """Return the faults of an actor; None where there never are any."""
+        site = self._placement[name]
+        rows = [
+            (fault, spans)
+            for fault, spans in self.rows
+            if isinstance(fault, ActorFault)
+            and fnmatchcase(name, fault.actor)
+            and fnmatchcase(site, fault.site)
+            and (fault.kind != "stall" or name in self._sources)
+        ]
+        return ActorFaults(rows) if rows else None
+
+
+def _either(one: float, other: float) -> float:
+    """Return the chance that at least one of two things happens."""
+    return 1 - (1 - one) * (1 - other)

@@ -1,0 +1,225 @@
+"""The rows ``[[faults]]`` of a scenario: keys, units, and the names that they may mention."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
+from netsim.network import NetworkError
+from topologies.quantities import Duration, Nanoseconds
+
+_AMOUNTS = {"rate": "rate", "delay": "delay_ns", "factor": "factor", "offset": "offset_ns"}
+"""Keys of amounts, and their names in the simulation."""
+
+Rate = Annotated[float, Field(ge=0, lt=1)]
+
+
+class FaultConfig(BaseModel):
+    """When a fault is there.
+
+    Attributes
+    ----------
+    start, end
+        Virtual times; without an end it lasts as long as the run.
+    every
+        The span comes back so often, from start to start.
+    random
+        In each period of *every* the span begins at a moment drawn from the run's seed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    start: Nanoseconds = Field(default=0, ge=0)
+    end: Duration | None = None
+    every: Duration | None = None
+    random: bool = False
+
+    @model_validator(mode="after")
+    def _means_something(self) -> FaultConfig:
+        self.rows()
+        return self
+
+    def rows(self) -> tuple[Fault, ...]:
+        """Return what it is for the simulation; raise :exc:`NetworkError` if that means nothing."""
+        raise NotImplementedError
+
+    @property
+    def _times(self) -> dict[str, Any]:
+        return {
+            "from_ns": self.start,
+            "to_ns": self.end,
+            "every_ns": self.every,
+            "random": self.random,
+        }
+
+
+class LinkFaultConfig(FaultConfig):
+    """A fault of links: from sites to sites, or both ways between some and others.
+
+    Attributes
+    ----------
+    sender, receiver
+        Patterns of sites' names such as ``joiner.*``; by default all.
+    between
+        Two patterns, in place of sender and receiver: the fault is there both ways.
+    """
+
+    kind: LinkKind
+    sender: str | None = None
+    receiver: str | None = None
+    between: tuple[str, str] | None = None
+
+    def rows(self) -> tuple[LinkFault, ...]:
+        """Return one row for each direction."""
+        ways = {(self.sender or "*", self.receiver or "*"): None}
+        if self.between:
+            if self.sender or self.receiver:
+                raise NetworkError("between names both ends: leave out sender and receiver")
+            ways = dict.fromkeys((self.between, self.between[::-1]))
+        return tuple(
+            LinkFault(kind=self.kind, sender=a, receiver=b, **self._times, **_amounts(self))
+            for a, b in ways
+        )
+
+
+class Loss(LinkFaultConfig):
+    """Frames that are lost: so many of them."""
+
+    kind: Literal["loss"]
+    rate: Rate
+
+
+class Duplicate(LinkFaultConfig):
+    """Frames that arrive twice: so many of them."""
+
+    kind: Literal["duplicate"]
+    rate: Rate
+
+
+class Reorder(LinkFaultConfig):
+    """Frames that come up to *delay* later, and are overtaken meanwhile."""
+
+    kind: Literal["reorder"]
+    rate: Rate
+    delay: Duration
+
+
+class Delay(LinkFaultConfig):
+    """A delay spike: every frame takes so much longer."""
+
+    kind: Literal["delay"]
+    delay: Duration
+
+
+class Partition(LinkFaultConfig):
+    """No frame gets through, until it heals."""
+
+    kind: Literal["partition"]
+
+
+class Bandwidth(LinkFaultConfig):
+    """The bandwidth, multiplied by *factor*."""
+
+    kind: Literal["bandwidth"]
+    factor: Annotated[float, Field(ge=1e-6, le=1e6)]
+
+
+class ActorFaultConfig(FaultConfig):
+    """A fault of actors: of those whose name, and whose site's name, the patterns match."""
+
+    kind: ActorKind
+    actor: str | None = None
+    site: str | None = None
+
+    def rows(self) -> tuple[ActorFault, ...]:
+        """Return its one row."""
+        return (
+            ActorFault(
+                kind=self.kind,
+                actor=self.actor or "*",
+                site=self.site or "*",
+                **self._times,
+                **_amounts(self),
+            ),
+        )
+
+
+class Pause(ActorFaultConfig):
+    """A process that stands still, as in a long garbage collection; messages still arrive."""
+
+    kind: Literal["pause"]
+
+
+class Slow(ActorFaultConfig):
+    """Service that takes *factor* times as long."""
+
+    kind: Literal["slow"]
+    factor: Annotated[float, Field(ge=1, le=1e6)]
+
+
+class Skew(ActorFaultConfig):
+    """A clock that is ahead by *offset*; behind where it is negative (nanoseconds)."""
+
+    kind: Literal["skew"]
+    offset: Nanoseconds
+
+
+class Stall(ActorFaultConfig):
+    """A source without new data; its tuples come into being meanwhile, and are late."""
+
+    kind: Literal["stall"]
+
+
+class Crash(ActorFaultConfig):
+    """A process that is gone from *start* to *end*, and then starts again."""
+
+    kind: Literal["crash"]
+
+
+AnyFault = Annotated[
+    Loss
+    | Duplicate
+    | Reorder
+    | Delay
+    | Partition
+    | Bandwidth
+    | Pause
+    | Slow
+    | Skew
+    | Stall
+    | Crash,
+    Field(discriminator="kind"),
+]
+
+
+def fault_rows(faults: Iterable[FaultConfig]) -> list[Fault]:
+    """Return the faults of a configuration as rows for the simulation."""
+    return [row for fault in faults for row in fault.rows()]
+
+
+def check_names(
+    faults: Sequence[FaultConfig], actors: Collection[str], sites: Collection[str]
+) -> None:
+    """Raise :exc:`NetworkError` where a fault is about nobody: a pattern that matches no name."""
+    for place, fault in enumerate(faults):
+        for key in ("sender", "receiver", "between", "actor", "site"):
+            patterns = getattr(fault, key, None) or ()
+            names, of = (actors, "actor") if key == "actor" else (sites, "site")
+            for pattern in (patterns,) if isinstance(patterns, str) else patterns:
+                if not any(fnmatchcase(name, pattern) for name in names):
+                    near = get_close_matches(pattern, names, n=1)
+                    hint = f"did you mean {near[0]!r}? " if near else ""
+                    raise NetworkError(
+                        f"faults.{place}.{key}: no {of} is called {pattern!r}; {hint}there are "
+                        f"{', '.join(dict.fromkeys(names))}"
+                    )
+
+
+def _amounts(fault: LinkFaultConfig | ActorFaultConfig) -> dict[str, Any]:
+    """Return the amounts that a kind of fault has, by their names in the simulation."""
+    return {name: getattr(fault, key) for key, name in _AMOUNTS.items() if hasattr(fault, key)}

@@ -1,0 +1,154 @@
+"""When faults are there, and what they do to links and actors then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netsim.faults import ActorFault, ActorFaults, Fault, Faults, LinkFault, LinkState, Spans
+from netsim.network import NetworkError
+
+PLACEMENT = {"source": "s", "joiner.0": "j0", "joiner.1": "j1"}
+
+
+def faults(*rows: Fault, seed: int = 1) -> Faults:
+    return Faults(rows, placement=PLACEMENT, sources={"source"}, seed=seed)
+
+
+def actor(*rows: ActorFault) -> ActorFaults:
+    found = faults(*rows).on_actor("joiner.0")
+    assert found is not None
+    return found
+
+
+@st.composite
+def repeated(draw: st.DrawFn) -> ActorFault:
+    start = draw(st.integers(0, 50))
+    length = draw(st.integers(1, 30))
+    every = draw(st.none() | st.integers(length + 1, 80))
+    random = every is not None and draw(st.booleans())
+    return ActorFault(
+        kind="pause", from_ns=start, to_ns=start + length, every_ns=every, random=random
+    )
+
+
+@given(fault=repeated(), seed=st.integers(0, 5))
+def test_spans_by_arithmetic_are_those_listed_one_by_one(fault: ActorFault, seed: int) -> None:
+    assert fault.to_ns is not None
+    length = fault.to_ns - fault.from_ns
+    listed = list(Spans(fault, [seed]).until(400))
+    assert all(end - start == length for start, end in listed)
+    if fault.every_ns is None:
+        assert listed == [(fault.from_ns, fault.to_ns)]
+    else:
+        for number, (start, end) in enumerate(listed):
+            period = fault.from_ns + number * fault.every_ns
+            assert period <= start
+            assert end <= period + fault.every_ns
+            assert fault.random or start == period
+    # The same, asked for in any order of times.
+    asked = Spans(fault, [seed])
+    for now in reversed(range(400)):
+        assert asked.active(now) == any(start <= now < end for start, end in listed)
+
+
+def test_random_moments_differ_from_seed_to_seed() -> None:
+    fault = ActorFault(kind="pause", from_ns=0, to_ns=10, every_ns=1_000, random=True)
+    listed = [tuple(Spans(fault, [seed]).until(10_000)) for seed in range(5)]
+    assert len(set(listed)) == 5
+
+
+@given(
+    rows=st.lists(repeated(), max_size=3),
+    factors=st.lists(st.sampled_from([1.0, 2.0, 3.0]), max_size=2),
+    started=st.integers(0, 60),
+    work=st.integers(0, 40),
+)
+def test_a_service_ends_when_its_work_is_done_tick_by_tick(
+    rows: Sequence[ActorFault], factors: Sequence[float], started: int, work: int
+) -> None:
+    slows = [
+        ActorFault(kind="slow", factor=factor, from_ns=20 * i, to_ns=20 * i + 60)
+        for i, factor in enumerate(factors)
+    ]
+    of_actor = faults(*rows, *slows).on_actor("joiner.0")
+    if of_actor is None:
+        return
+    now, left = started, float(work)
+    while left > 1e-9:
+        if of_actor.paused_until(now) == now:
+            left -= 1 / of_actor.slowed(now)
+        now += 1
+    assert of_actor.done_ns(started, work) == now
+
+
+def test_faults_of_one_link_add_up_while_they_are_there() -> None:
+    link = faults(
+        LinkFault(kind="loss", rate=0.5, to_ns=100),
+        LinkFault(kind="loss", rate=0.5, sender="s", from_ns=50),
+        LinkFault(kind="delay", delay_ns=7, receiver="j*"),
+        LinkFault(kind="partition", sender="j1", to_ns=100),
+        LinkFault(kind="bandwidth", factor=0.5),
+        LinkFault(kind="bandwidth", factor=0.5),
+    ).on_link("s", "j0")
+    assert link is not None
+    assert link.at(0) == LinkState(loss=0.5, delay_ns=7, bandwidth=0.25)
+    assert link.at(50).loss == 0.75
+    assert link.at(100).loss == 0.5
+
+
+def test_a_fault_is_of_those_it_names() -> None:
+    both = faults(
+        LinkFault(kind="loss", rate=0.1, sender="s", receiver="j1"),
+        ActorFault(kind="slow", factor=2, actor="joiner.*", site="j1"),
+        ActorFault(kind="stall", to_ns=10),
+    )
+    assert both.on_link("s", "j0") is None
+    assert both.on_link("s", "j1") is not None
+    assert both.on_link("j1", "s") is None
+    assert both.on_actor("joiner.0") is None
+    assert both.on_actor("joiner.1") is not None
+    source = both.on_actor("source")
+    assert source is not None
+    assert source.stalled_until(3) == 10
+    assert source.slowed(3) == 1
+
+
+def test_the_next_crash_begins_at_a_time_or_later() -> None:
+    crashes = actor(
+        ActorFault(kind="crash", from_ns=100, to_ns=150, every_ns=1_000),
+        ActorFault(kind="crash", from_ns=300, to_ns=310),
+    )
+    assert crashes.crash(0) == (100, 150)
+    assert crashes.crash(100) == (100, 150)
+    assert crashes.crash(101) == (300, 310)
+    assert crashes.crash(301) == (1_100, 1_150)
+    assert actor(ActorFault(kind="crash", from_ns=1, to_ns=2)).crash(2) is None
+
+
+def test_a_clock_is_ahead_by_all_its_skews() -> None:
+    skewed = actor(
+        ActorFault(kind="skew", offset_ns=50),
+        ActorFault(kind="skew", offset_ns=-80, from_ns=10, to_ns=20),
+    )
+    assert [skewed.offset_ns(now) for now in (9, 10, 20)] == [50, -30, 50]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LinkFault(kind="loss", rate=1.0), "less than 1"),
+        (lambda: LinkFault(kind="partition"), "needs an end"),
+        (lambda: ActorFault(kind="pause", from_ns=5, to_ns=5), "after the start"),
+        (lambda: ActorFault(kind="pause", to_ns=5, every_ns=5), "never be over"),
+        (lambda: ActorFault(kind="slow", every_ns=5), "needs an end"),
+        (lambda: ActorFault(kind="slow", to_ns=5, random=True), "set every"),
+        (lambda: ActorFault(kind="slow", factor=0.5), "from 1 to"),
+    ],
+)
+def test_a_row_that_means_nothing_is_refused(make, message: str) -> None:
+    with pytest.raises(NetworkError, match=message):
+        make()
