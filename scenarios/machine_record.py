@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from functools import cache
 from pathlib import Path
 
 import psutil
+
+from joins.threads import usable_cores
 
 _CPU_INFO = Path("/proc/cpuinfo")  # Linux; platform.processor() is empty there.
 
@@ -20,9 +21,7 @@ def describe_machine() -> dict[str, str | int]:
     """
     return {
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1,
+        "cores": usable_cores(),
         "system": f"{platform.system()} {platform.machine()}",
     }
 

@@ -19,7 +19,6 @@ index=nested_loop|b_plus_tree``) and low-latency handshake join.
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Literal
 
 from annotated_types import Interval
@@ -30,6 +29,7 @@ from actors.source import Source
 from joins.indexes.pim_tree.forest import inner_levels
 from joins.indexes.pim_tree.index import WIDTH
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, SHARED_MERGE_RATIO
+from joins.threads import usable_cores
 from joins.window_join.registry import SHARED, IndexName, Making
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
@@ -124,8 +124,8 @@ class Ibwj(Topology[IbwjParameters]):
     def notes(self, job: Job, parameters: IbwjParameters) -> tuple[str, ...]:
         """Return notes on threads that share cores, and on a depth beyond the tree's."""
         p, notes = parameters, []
-        cores = os.cpu_count() if job.live else p.cores
-        if cores is not None and p.threads > cores:
+        cores = usable_cores() if job.live else p.cores
+        if cores and p.threads > cores:
             note = f"{p.threads} threads on {cores} cores: they share them"
             gain = ", and gain nothing by it, as no hyper-threading is simulated"
             notes.append(note + ("" if job.live else gain))

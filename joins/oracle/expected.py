@@ -20,10 +20,11 @@ from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.machine.compiling import kernel
 from joins.matches import Matches
-from joins.oracle.match import Visible, available_cores, match_ranges
+from joins.oracle.match import Visible, match_ranges
 from joins.oracle.multiway import expected_of_multiway
 from joins.queries.interval import Interval
 from joins.queries.query import JoinQuery
+from joins.threads import usable_cores
 
 _INT64 = np.iinfo(np.int64)
 
@@ -35,7 +36,7 @@ def expected(
     *,
     late: Sequence[np.ndarray] = (),
     enumerate_ids: bool = False,
-    threads: Callable[[], int] = available_cores,
+    threads: Callable[[], int] = usable_cores,
 ) -> Iterator[Matches]:
     """Yield the matches of every tuple that probes: of each stream its tuples in their order.
 

@@ -8,7 +8,6 @@ them.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Literal
@@ -44,11 +43,6 @@ _COMPARE: dict[str, Callable[..., np.ndarray]] = {
     "=": np.equal,
     "!=": np.not_equal,
 }
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def evaluate(predicate: Predicate, left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -7,7 +7,6 @@ their own, and beside others that read the same memory.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ import numpy as np
 
 from joins.machine.compiling import kernel
 from joins.machine.memory import aligned
+from joins.threads import usable_cores
 from netsim.memory import Memory
 
 SIZES = tuple(1 << bits for bits in range(14, 28))
@@ -66,7 +66,7 @@ def measure_memory(sizes: Sequence[int] = SIZES, cores: int | None = None) -> Me
     cores
         How many read at once where several do; by default all of the machine.
     """
-    cores = cores or os.cpu_count() or 1
+    cores = cores or usable_cores()
     alone, waits, apart, same = [], [], [], []
     for nbytes in sizes:
         chains = [chain(nbytes, seed) for seed in range(1, cores + 1)]

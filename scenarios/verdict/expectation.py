@@ -20,8 +20,8 @@ from actors.hosting.inline import thread_left_out
 from joins import oracle
 from joins.arrivals import Arrivals
 from joins.matches import Matches
-from joins.oracle.match import available_cores
 from joins.queries.query import JoinQuery
+from joins.threads import usable_cores
 
 WORTH_A_THREAD = 32_768
 """Tuples of all streams from which on it is worth to work beside the run."""
@@ -104,7 +104,7 @@ class Expectation:
             )
 
     def _threads(self) -> int:
-        return available_cores() if self._awaited else 1  # another core is the run's
+        return usable_cores() if self._awaited else 1  # another core is the run's
 
     def _work(self) -> None:
         try:
