@@ -25,8 +25,9 @@ def main(address: str | None = None) -> None:
         for name, shift in (("orders", 0), ("payments", 50_000))
     }
     inline = js.run(QUERY, streams, topology="hp_oij", replicas=2)
-    ray = js.run(QUERY, streams, topology="hp_oij", replicas=2, backend="ray", address=address)
-    live = js.run(QUERY, streams, topology="hp_oij", replicas=2, clock="live", address=address)
+    with js.ray_cluster(address):  # both runs are on processes that are started once
+        ray = js.run(QUERY, streams, topology="hp_oij", replicas=2, backend="ray")
+        live = js.run(QUERY, streams, topology="hp_oij", replicas=2, clock="live")
     print(f"inline {inline.digest}, on Ray {ray.digest}: equal {inline.digest == ray.digest}")
     print(f"pairs: {inline.pairs.num_rows:,}, {ray.pairs.num_rows:,}, {live.pairs.num_rows:,}")
     print(f"live: {live.summary['throughput_tps']:,.0f} tuples/s, measured")

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from actors.hosting.processes import RayUnavailableError
+    from actors.hosting.ray_cluster import ray_cluster
     from joins.errors import JoinsimError, OutputError
     from joins.queries.query import QueryError
     from joinsim import checks
@@ -46,6 +47,7 @@ _HOMES = {
     "joins.errors": ("JoinsimError", "OutputError"),
     "joins.queries.query": ("QueryError",),
     "actors.hosting.processes": ("RayUnavailableError",),
+    "actors.hosting.ray_cluster": ("ray_cluster",),
     "netsim.network": ("NetworkError",),
     "topologies.topology": ("Topology", "TopologyError"),
     "spark_bridge.errors": ("DataError", "EngineUnavailable"),
@@ -84,6 +86,7 @@ __all__ = [
     "compare",
     "plan",
     "prepare",
+    "ray_cluster",
     "reproduce",
     "run",
     "scenario",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from actors.hosting.inline import Clock
+from actors.hosting.processes import EACH
 from actors.whole_files import write_text
 from joins.errors import OutputError
 from joins.queries.query import JoinQuery
@@ -66,6 +68,21 @@ class Preparation:
         if asked not in self._known:
             self._known[asked] = prepare_streams(config, query, progress=self._progress)
         return self._known[asked]
+
+
+@contextmanager
+def one_ray_for(plans: Iterable[Plan]) -> Iterator[None]:
+    """Have Ray up while *plans* run, where any of them needs it: it starts once for all."""
+    on_ray = [plan for plan in plans if plan.config.backend == "ray"]
+    if not on_ray:
+        yield
+        return
+    from actors.hosting.ray_cluster import ray_cluster  # a second that other runs need not spend
+
+    processes = (plan.config.processes for plan in on_ray)
+    most = max(1 if number == EACH else number for number in processes)
+    with ray_cluster(on_ray[0].address, processes=most):
+        yield
 
 
 def run_one_of_many(

@@ -185,13 +185,14 @@ def _started(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Iterato
     config = plan.config
     cores = 0 if config.processes == EACH else 1
     with (
-        ray_cluster(plan.address, processes=len(labels)),
+        ray_cluster(plan.address, processes=len(labels)) as goes_on,
         RayProcesses(
             labels,
             run=config.name,
             cores=cores,
             silence_s=config.silence / 1e9,
             encrypt=config.encrypt,
+            reuse=goes_on,
         ) as processes,
     ):
         yield processes

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.config import RunConfig
-from scenarios.many_runs import Result, run_one_of_many
+from scenarios.many_runs import Result, one_ray_for, run_one_of_many
 from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
@@ -168,10 +168,11 @@ def run_all(
 ) -> Comparison:
     """Run every plan into a folder of its own below *directory*."""
     results = {}
-    for place, (label, plan) in enumerate(plans.items()):
-        on_point(place, label)
-        folder = directory / POINTS / re.sub(r"\W+", "-", label)
-        results[label] = run_one_of_many(plan, folder, replay=replay(plan.config), keep=True)
+    with one_ray_for(plans.values()):
+        for place, (label, plan) in enumerate(plans.items()):
+            on_point(place, label)
+            folder = directory / POINTS / re.sub(r"\W+", "-", label)
+            results[label] = run_one_of_many(plan, folder, replay=replay(plan.config), keep=True)
     first = next(iter(plans.values()))
     ranked = sorted(results.items(), key=lambda item: -item[1].record.get("throughput_tps", -1))
     return Comparison(

@@ -13,7 +13,9 @@ from __future__ import annotations
 import resource
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from actors.hosting.inline import Cell
@@ -230,5 +232,11 @@ def _handle(process: int, serial: int) -> Handle:
 
 
 def peak_bytes() -> int:
-    """Return the peak memory of this process in bytes."""
+    """Return the peak memory of this process in bytes, since `forget_peak` if that was called."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def forget_peak() -> None:
+    """Have `peak_bytes` begin anew, for a process that serves one run after another."""
+    with suppress(OSError):  # Linux alone has it, and some containers forbid it
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")

@@ -31,6 +31,7 @@ os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
 
 from actors.hosting.descendants import ending_with
 from actors.hosting.processes import RayUnavailableError
+from joins.threads import usable_cores
 
 try:
     import ray as ray  # for others: whoever imports it from here has it with these settings
@@ -57,11 +58,26 @@ JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 _OBJECT_STORE_BYTES = 2 * 2**30
 
 
+_entered = False
+
+
 @contextmanager
-def ray_cluster(address: str | None = None, *, processes: int) -> Iterator[None]:
-    """Have Ray for the time of a ``with``: a running cluster, or one of our own on this machine.
+def ray_cluster(address: str | None = None, *, processes: int | None = None) -> Iterator[bool]:
+    r"""Have Ray for the time of a ``with``: a running cluster, or one of our own on this machine.
 
     Inside another `ray_cluster`, or where Ray is running in this process already, that one serves.
+    So several runs inside one start Ray once, and those that want the same processes one after the
+    other find them started, with all that they have compiled. Yield whether runs may leave their
+    processes for later ones: whether another `ray_cluster` is around this one.
+
+    >>> import joinsim as js
+    >>> streams = {"trips": js.synthetic(200, {"fare": "uniform(1, 9)"})}
+    >>> query = "SELECT * FROM trips WHERE trips.fare1 < trips.fare2 " \
+    ...     "WINDOW AS (SLIDE INTERVAL '10' ON '50')"
+    >>> with js.ray_cluster():
+    ...     runs = [js.run(query, streams, backend="ray", seed=seed) for seed in (1, 2)]
+    >>> [run.verdict.exact for run in runs]
+    [True, True]
 
     Parameters
     ----------
@@ -69,18 +85,24 @@ def ray_cluster(address: str | None = None, *, processes: int) -> Iterator[None]
         ``HOST:PORT``, ``ray://HOST:PORT`` or ``auto``; None starts Ray here, listening on the
         loopback interface only, and stops it at the end.
     processes
-        How many processes will be wanted at the same time.
+        How many processes will be wanted at the same time; None: as many as there are cores.
 
     Raises
     ------
     RayUnavailableError
         When nothing answers at *address*, or Ray cannot start.
     """
+    global _entered
     if ray.is_initialized():
-        yield
+        yield _entered
         return
-    with ending_with(ray.shutdown, start=lambda: _start(address, processes)):
-        yield
+    wanted = processes or usable_cores()
+    with ending_with(ray.shutdown, start=lambda: _start(address, wanted)):
+        _entered = True
+        try:
+            yield False
+        finally:
+            _entered = False
 
 
 @contextmanager

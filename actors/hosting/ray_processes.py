@@ -14,7 +14,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Any
 
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
@@ -22,6 +22,7 @@ from ray.util import get_node_ip_address
 
 from actors.hosting.links import Address, Secrets
 from actors.hosting.mesh import Door, MemberLostError, Mesh, join_last
+from actors.hosting.process_host import forget_peak
 from actors.hosting.processes import Label, RayUnavailableError
 from actors.hosting.ray_cluster import Head, ray
 from actors.protocol import ActorError
@@ -52,6 +53,8 @@ class _RayProcess:
         threading.Thread(target=self._leave_when_alone, args=(head,), daemon=True).start()
 
     def listen(self) -> Address:
+        self._mesh = None
+        forget_peak()
         self._door = Door(get_node_ip_address())
         return self._door.address
 
@@ -80,6 +83,37 @@ def _labelled(kind: str) -> type[_RayProcess]:
     return type(kind, (_RayProcess,), {})
 
 
+class _Idle:
+    """Processes that have served a run and wait for one that wants the same.
+
+    Only one run's: all cores of the cluster may be theirs, and other ones would wait for them.
+    """
+
+    def __init__(self) -> None:
+        self._node: Any = None
+        self._wanted: Any = None
+        self._namespace = ""
+        self._processes: list[Any] = []
+
+    def put(self, wanted: Any, namespace: str, processes: list[Any]) -> None:
+        """Take *processes* in, that were started as *wanted*."""
+        self._node = ray.get_runtime_context().get_node_id()
+        self._wanted, self._namespace, self._processes = wanted, namespace, processes
+
+    def take(self, wanted: Any) -> tuple[str, list[Any]] | None:
+        """Return the namespace and those that were started as *wanted*; end all others."""
+        processes, self._processes = self._processes, []
+        if not processes or self._node != ray.get_runtime_context().get_node_id():
+            return None  # or Ray was stopped since, and they with it
+        if wanted == self._wanted:
+            return self._namespace, processes
+        _end(processes)
+        return None
+
+
+_idle = _Idle()
+
+
 class RayProcesses:
     """Processes spread over the nodes of the cluster; a context manager that ends them.
 
@@ -98,6 +132,8 @@ class RayProcesses:
         compiles; not while it is stopped, or in a kernel that lets no other thread run.
     encrypt
         Encrypt what processes on different machines send each other.
+    reuse
+        Take those of a run before that wanted the same, and leave them for the next one.
 
     Attributes
     ----------
@@ -117,31 +153,22 @@ class RayProcesses:
 
     def __init__(
         self, labels: Sequence[Label], *, run: str = "joinsim", cores: float = 1,
-        silence_s: float = SILENCE_S, encrypt: bool = False,
+        silence_s: float = SILENCE_S, encrypt: bool = False, reuse: bool = False,
     ) -> None:  # fmt: skip
         self.count = len(labels)
-        self.namespace = f"{run}-{secrets.token_hex(_NAMESPACE_BYTES)}"
+        self._wanted = (run, tuple(labels), cores) if reuse else None
         self._serving: list[Any] = []
         self._labels, self._silence_s, self._encrypt = labels, silence_s, encrypt
         self._looked_s = time.monotonic()
         self._head = Head(ray.get_runtime_context().gcs_address)
         if not ray.util.client.ray.is_connected():
             self._head.wait()  # without it Ray would end this process after a minute
-        self._processes = self._start(labels, cores)
+        self.namespace, self._processes = _idle.take(self._wanted) or _start(run, labels, cores)
         try:
             self.mesh = self._join()
         except BaseException:
-            self._end()
+            _end(self._processes)
             raise
-
-    def _start(self, labels: Sequence[Label], cores: float) -> list[Any]:
-        remote = ray.remote(num_cpus=cores, scheduling_strategy="SPREAD")
-        return [
-            remote(_labelled(label.kind))
-            .options(name=label.name, namespace=self.namespace)
-            .remote()
-            for label in labels
-        ]
 
     def _join(self) -> Mesh:
         shared = Secrets.new(encrypt=self._encrypt)
@@ -186,11 +213,13 @@ class RayProcesses:
         """Return the processes themselves."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """End the processes."""
-        with ExitStack() as closing:
-            closing.callback(self._end)
-            closing.enter_context(self.mesh)
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        """End the processes, or leave them for the next run."""
+        with self.mesh:
+            if self._wanted and failure is None:
+                _idle.put(self._wanted, self.namespace, self._processes)
+            else:
+                _end(self._processes)
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Call an importable *function* in every process, side by side; return what they return.
@@ -275,10 +304,21 @@ class RayProcesses:
             "its node or the whole cluster went away. Nothing of this run is left; start it again"
         )
 
-    def _end(self) -> None:
-        for process in self._processes:
-            with suppress(RayError):  # gone with its node, or the whole cluster
-                ray.kill(process)  # by force, after some seconds, if it is stopped
+
+def _start(run: str, labels: Sequence[Label], cores: float) -> tuple[str, list[Any]]:
+    """Return a namespace of its own, and the processes that Ray starts in it."""
+    namespace = f"{run}-{secrets.token_hex(_NAMESPACE_BYTES)}"
+    remote = ray.remote(num_cpus=cores, scheduling_strategy="SPREAD")
+    return namespace, [
+        remote(_labelled(label.kind)).options(name=label.name, namespace=namespace).remote()
+        for label in labels
+    ]
+
+
+def _end(processes: Sequence[Any]) -> None:
+    for process in processes:
+        with suppress(RayError):  # gone with its node, or the whole cluster
+            ray.kill(process)  # by force, after some seconds, if it is stopped
 
 
 def _cause(error: RayTaskError) -> Exception:

@@ -14,7 +14,7 @@ from netsim.cost import load_profile
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine_record import describe_machine, free_memory_bytes
-from scenarios.many_runs import Preparation, Result, run_one_of_many
+from scenarios.many_runs import Preparation, Result, one_ray_for, run_one_of_many
 from scenarios.measures import look_up
 from scenarios.plan import Plan, make_plan
 from scenarios.run_directory import POINTS, write_json
@@ -312,22 +312,23 @@ def run_points(
     Raise :exc:`ConfigError` when a point has no number of the name that is to be measured.
     """
     results, inputs = {}, digest_inputs(study)
-    for point in study.points:
-        on_point(point.number - 1, point.label)
-        if point.number in plans:
-            result = run_one_of_many(
-                plans[point.number],
-                directory / POINTS / f"{point.number:03}",
-                replay=replay(point),
-                parts=study.section.parts,
-                keep=False,
-                kernel_clock=kernel_clock(study.measures_of(point)),
-            )
-        else:
-            result = _survey_result(point.config)
-        results[point.number] = result
-        if result.record:
-            _check_measures(study, point, result.record)
+    with one_ray_for(plans.values()):
+        for point in study.points:
+            on_point(point.number - 1, point.label)
+            if point.number in plans:
+                result = run_one_of_many(
+                    plans[point.number],
+                    directory / POINTS / f"{point.number:03}",
+                    replay=replay(point),
+                    parts=study.section.parts,
+                    keep=False,
+                    kernel_clock=kernel_clock(study.measures_of(point)),
+                )
+            else:
+                result = _survey_result(point.config)
+            results[point.number] = result
+            if result.record:
+                _check_measures(study, point, result.record)
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     return Findings(study=study, results=results, inputs=inputs, date=date)
 

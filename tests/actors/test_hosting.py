@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -86,6 +87,29 @@ def test_ray_and_inline_have_one_digest_and_one_output(
     ray_running: None, tmp_path: Path, processes: int
 ) -> None:
     check_one_digest(RayProcesses(labels(processes)), tmp_path, 7, 2, 4, 1_000, 900)
+
+
+def test_processes_serve_one_run_after_another(ray_running: None, tmp_path: Path) -> None:
+    def pids_of_a_run(count: int, *, reuse: bool = True) -> list[int]:
+        processes = RayProcesses(labels(count), reuse=reuse)
+        pids = processes.everywhere(os.getpid)
+        check_one_digest(processes, tmp_path, 7, 2, 4, 1_000, 900)
+        return pids
+
+    first = pids_of_a_run(2)
+    assert pids_of_a_run(2) == first
+    other = pids_of_a_run(1)
+    assert not set(other) & set(first)
+    assert pids_of_a_run(1, reuse=False) != other
+
+
+def test_processes_of_a_run_that_failed_serve_no_other(ray_running: None) -> None:
+    pids = []
+    for _ in range(2):
+        with suppress(ZeroDivisionError), RayProcesses(labels(1), reuse=True) as processes:
+            pids += processes.everywhere(os.getpid)
+            raise ZeroDivisionError
+    assert pids[0] != pids[1]
 
 
 def check_one_digest(

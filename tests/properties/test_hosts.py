@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from actors.hosting import ray_processes
 from actors.hosting.processes import Label
 from actors.hosting.ray_cluster import ray
-from actors.hosting.ray_processes import RayProcesses
 from joinsim._random_runs import RandomJob, on_jobs
 from tests.actors.meshes import use_threads
 from topologies import TOPOLOGIES
@@ -33,30 +32,31 @@ def check_equal_to_inline(job: RandomJob, directory: Path, processes: int) -> No
     assert (directory / "results.parquet").read_bytes() == pairs
 
 
-class KeptProcesses(RayProcesses):
-    """Keeps Ray's processes from run to run: starting them takes seconds."""
+def reuse_processes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Have runs share Ray's processes, whatever their labels: starting them takes seconds."""
+    started: list[Any] = []
+    start = ray_processes._start
 
-    kept: ClassVar[list[Any]] = []
+    def start_missing(run: str, labels: Sequence[Label], cores: float) -> tuple[str, list[Any]]:
+        started.extend(start(run, labels[len(started) :], cores)[1])
+        return run, started[: len(labels)]
 
-    def _start(self, labels: Sequence[Label], cores: float) -> list[Any]:
-        self.kept.extend(super()._start(labels[len(self.kept) :], cores))
-        return self.kept[: len(labels)]
-
-    def _end(self) -> None:
-        pass
+    monkeypatch.setattr(ray_processes, "_start", start_missing)
+    monkeypatch.setattr(ray_processes, "_end", lambda processes: None)
+    return started
 
 
 def test_ray_has_the_digest_the_pairs_and_the_verdict_of_inline(
     ray_running: None, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_processes, "RayProcesses", KeptProcesses)
+    started = reuse_processes(monkeypatch)
 
     @on_jobs("spo_join", examples=20)
     def check(job: RandomJob, directory: Path) -> None:
         check_equal_to_inline(job, directory, processes=1 + job.seed % 3)
 
     check()
-    for process in KeptProcesses.kept:
+    for process in started:
         ray.kill(process)
 
 
