@@ -60,12 +60,12 @@ class Site:
     """Cores that actors compete for, and one port each way."""
 
     __slots__ = (
-        "coming", "egress_free_ns", "foresees", "free_cores", "ingress_free_ns", "ready",
+        "coming", "cores", "egress_free_ns", "foresees", "free_cores", "ingress_free_ns", "ready",
         "received_ns",
     )  # fmt: skip
 
     def __init__(self, cores: int) -> None:
-        self.free_cores = cores
+        self.cores = self.free_cores = cores
         self.ready: list[tuple[int, int, Node]] = []
         """Actors that wait for a core, by how long they have waited and rank: a heap."""
         self.egress_free_ns = 0
@@ -86,7 +86,8 @@ class Node:
     rank: int
     site: Site
     credits: int
-    profile: CostProfile
+    profiles: tuple[CostProfile, ...]
+    """What work costs, by how many other cores of the site are at work as it starts."""
     is_source: bool
     only_emits: bool
     channels: dict[str, Channel] = field(default_factory=dict)
@@ -103,12 +104,13 @@ class Letter:
 
     __slots__ = (
         "arrived_ns", "channel", "first_bit_ns", "handle", "left_ns", "nbytes", "port", "priority",
-        "receiver", "reply", "rows", "sender", "sent_ns", "seq", "span", "started_ns", "ticket",
-        "tx_ns",
+        "profile", "receiver", "reply", "rows", "sender", "sent_ns", "seq", "span", "started_ns",
+        "ticket", "tx_ns",
     )  # fmt: skip
 
     channel: Channel
     first_bit_ns: int
+    profile: CostProfile
     started_ns: int
     tx_ns: int
     ticket: int
@@ -140,15 +142,15 @@ def _profiles_at_sites(
     network: nx.Graph,
     profile: CostProfile,
     operators: Mapping[str, CostProfile],
-) -> dict[str, CostProfile]:
-    """Return what work costs each actor, where cores of its site work beside it."""
+) -> dict[str, tuple[CostProfile, ...]]:
+    """Return what work costs each actor, by how many other cores of its site are at work."""
     actors = Counter(placement.values())
-    known: dict[tuple[int, int], CostProfile] = {}
+    known: dict[tuple[int, int], tuple[CostProfile, ...]] = {}
     profiles = {}
     for name, site in placement.items():
         own, cores = operators.get(name, profile), min(actors[site], network.nodes[site]["cores"])
         if (id(own), cores) not in known:
-            known[id(own), cores] = own.on_cores(cores)
+            known[id(own), cores] = tuple(own.on_cores(n) for n in range(1, cores + 1))
         profiles[name] = known[id(own), cores]
     return profiles
 
@@ -270,7 +272,7 @@ class Kernel:
                 rank=rank,
                 site=sites[placement[name]],
                 credits=inbox_messages,
-                profile=profiles[name],
+                profiles=profiles[name],
                 is_source=name not in fed,
                 only_emits=name in only_emit,
             )
@@ -447,14 +449,14 @@ class Kernel:
                 self._admit(node.waiting.popleft(), now)
             else:
                 node.credits += 1
-        profile = node.profile
+        letter.profile = profile = node.profiles[site.cores - site.free_cores - 1]
         floor = profile.local_ns if letter.sender.site is site else profile.floor_ns
         least_ns = now + floor(letter.rows, letter.nbytes)
         reply = letter.reply
         if reply is None or node.only_emits:
             self._at(least_ns, self._sync, letter)
         else:
-            self._at(least_ns + self._extra_ns(node, reply), self._complete, letter)
+            self._at(least_ns + self._extra_ns(letter, reply), self._complete, letter)
 
     def _admit(self, letter: Letter, now: int) -> None:
         """Transmit a message that waited for room; its sender goes on if none of its others do."""
@@ -487,7 +489,7 @@ class Kernel:
             self._complete(letter, now)
             return
         letter.reply = reply = self._reply(letter.ticket)
-        extra_ns = self._extra_ns(node, reply)
+        extra_ns = self._extra_ns(letter, reply)
         if extra_ns:
             self._at(now + extra_ns, self._complete, letter)
         else:
@@ -506,15 +508,15 @@ class Kernel:
             self._collect(reply.emitted)
         self._unfetched_bytes = 0
 
-    def _extra_ns(self, node: Node, reply: Reply) -> int:
+    def _extra_ns(self, letter: Letter, reply: Reply) -> int:
         """Return what a message costs on top of the floor, given what came of it."""
-        profile = node.profile
+        profile = letter.profile
         if reply.steps:
             extra_ns = profile.steps_ns(reply.steps, reply.work)
         else:
             extra_ns = 0 if reply.work is NO_WORK else profile.work_ns(reply.work)
         if profile.charges_senders:
-            extra_ns += self._sending_ns(node, reply.sends)
+            extra_ns += self._sending_ns(letter.receiver, reply.sends)
         return extra_ns
 
     def _sending_ns(self, node: Node, sends: list[Sent]) -> int:
@@ -525,7 +527,7 @@ class Kernel:
             for name in sent.receivers
             if self._nodes[name].site is not node.site
         ]
-        return node.profile.sent_ns(rows, len(leaving), sum(leaving))
+        return node.profiles[0].sent_ns(rows, len(leaving), sum(leaving))
 
     def _complete(self, letter: Letter, now: int) -> None:
         node, sender = letter.receiver, letter.sender

@@ -75,9 +75,9 @@ ASSUMPTIONS = (
     ),
     Assumption(
         name="caches",
-        text="what a structure costs above its least is waiting for memory; where cores of a site "
-        "work side by side it takes as much longer as reads of as many bytes did on two cores, and "
-        "more cores take as much again each",
+        text="what a structure costs above its least is waiting for memory; while other cores of a "
+        "site are at work it takes as much longer as reads of as many bytes did beside one other, "
+        "and more cores take as much again each",
         source="structures were measured alone, memory on two cores: [memory] in the profile",
         applies=lambda topology, profile, parameters: True,
     ),

@@ -82,15 +82,16 @@ class Prober(Actor):
         context.charge(Work(), Step("x.probe", 1, 1 << 20))
 
 
-@pytest.mark.parametrize(("cores", "percent"), [(1, 300), (2, 420)])
-def test_cores_of_a_site_take_memory_from_each_other(
-    tmp_path: Path, cores: int, percent: int
+@pytest.mark.parametrize(("at_work", "percent"), [(1, 300), (2, 420)])
+def test_cores_that_are_at_work_take_memory_from_each_other(
+    tmp_path: Path, at_work: int, percent: int
 ) -> None:
-    probers = [f"p{i}" for i in range(cores)]
+    probers = ["p0", "p1"]
     run = simulate(
         {"a": ActorSpec(actor=Sender, arguments={"count": 1, "nbytes": 0})}
         | dict.fromkeys(probers, ActorSpec(actor=Prober, arguments={})),
-        {"a": {"out": tuple(probers)}} | {name: {} for name in probers},
+        {"a": {"out": tuple(probers[:at_work]), "idle": tuple(probers[at_work:])}}
+        | {name: {} for name in probers},
         path=tmp_path / "trace.parquet",
         network=full_mesh(["x", "y"], link(1_000), cores=2),
         placement={"a": "x"} | dict.fromkeys(probers, "y"),
