@@ -10,18 +10,17 @@ from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from joinsim._outcomes import Comparison, Run
 from joinsim._scenario import Scenario
+from scenarios.choice import AUTO
 from scenarios.scenario_files import ConfigError
+from scenarios.streams import check_time
 from scenarios.tables import prepare_tables
 from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
-from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
+from topologies import TOPOLOGIES, Topology, find_topology
 from topologies.topology import SinkPlace
 
 if TYPE_CHECKING:
     from scenarios.planning.planner import Proposal
-
-_PREFERRED = ("hash_join", "split_join", "hp_oij", "semijoin")
-"""Topologies tried first, in this order, for a query without one; then all others."""
 
 
 def run(
@@ -58,7 +57,7 @@ def run(
         stream (see `prepare`, which reads CSV) or its folder, or a `synthetic` stream.
     topology
         The system to run it on: a name (see `topologies`), or a `Topology` of your own. By default
-        one that can evaluate the query.
+        (``"auto"``) the one that `scenarios.choice` has for the query; the run's notes say why.
     network
         A preset (``same-host``, ``rack``, ``data-centre``, ``wan``, ``infiniband``), or the keys
         of a scenario's section ``network``.
@@ -69,8 +68,9 @@ def run(
         What goes wrong meanwhile, in virtual time: rows of a scenario's ``[[faults]]``, such as
         ``{"kind": "loss", "rate": 0.01, "start": "1 s", "end": "2 s"}``.
     time
-        The column of the event time, of all streams or by stream. By default ``ts``, else the
-        first column of timestamps, else the order of the rows.
+        The column of the event time, of all streams or by stream: timestamps, dates, texts in ISO
+        8601, or whole nanoseconds. By default the one that the query's interval names, else ``ts``,
+        else the first column of timestamps, else the order of the rows.
     rows
         Take at most so many tuples of each stream, the first in time.
     seed
@@ -252,7 +252,7 @@ def _of_query(
     prepared = _prepare(parsed, streams, time)
     if wall_clock:
         wall_clock.lap("prepare")
-    system = find_topology(topology) if topology is not None else _first_that_can(parsed)
+    system = None if topology in (None, AUTO) else find_topology(topology)
     return Scenario(
         {
             "query": query,
@@ -260,27 +260,14 @@ def _of_query(
             "streams": [
                 {"name": stream.name, "table": f"{stream.rows} tuples"} for stream in prepared
             ],
-            "topology": system.name,
+            "topology": system.name if system else AUTO,
             "network": {"preset": network} if isinstance(network, str) else dict(network),
             **{key: value for key, value in keys.items() if value is not None},
         },
-        topology=system if system.name not in TOPOLOGIES else None,
+        topology=system if system and system.name not in TOPOLOGIES else None,
         streams=prepared,
         wall_clock=wall_clock,
     )
-
-
-def _first_that_can(query: JoinQuery) -> Topology[Any]:
-    """Return the first exact topology that can evaluate *query*."""
-    names = [*_PREFERRED, *(name for name in TOPOLOGIES if name not in _PREFERRED)]
-    refusals = []
-    for topology in (TOPOLOGIES[name] for name in names if TOPOLOGIES[name].exact):
-        try:
-            topology.build(topology.sketch(query), topology.parameters_type())
-            return topology
-        except TopologyError as error:
-            refusals.append(str(error))
-    raise TopologyError(f"no topology can evaluate the query: {'; '.join(refusals)}")
 
 
 def _prepare(
@@ -299,12 +286,25 @@ def _prepare(
                 + [f"the query knows no {', '.join(unknown)}"] * bool(unknown)
             )
         )
-    times = [time.get(name) if isinstance(time, Mapping) else time for name in query.streams]
+    times = [time] * len(query.streams) if not isinstance(time, Mapping) else _times(query, time)
     ready = [_ready(streams[name]) for name in query.streams]
+    for place, stream in enumerate(ready):
+        if stream is not None:
+            check_time(query, place, stream)
     if all(stream is not None for stream in ready):
         return tuple(stream for stream in ready if stream is not None)
     data = [stream or streams[name] for stream, name in zip(ready, query.streams, strict=True)]
     return prepare_tables(query, data, times)
+
+
+def _times(query: JoinQuery, time: Mapping[str, str]) -> list[str | None]:
+    """Return the event time of each stream; raise :exc:`ConfigError` where there is no such."""
+    for name in time:
+        if name not in query.streams:
+            raise ConfigError(
+                f"time: the query knows no stream {name!r}, only {', '.join(query.streams)}"
+            )
+    return [time.get(name) for name in query.streams]
 
 
 def _ready(stream: Any) -> PreparedStream | None:

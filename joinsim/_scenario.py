@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 
 from joinsim._outcomes import Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
+from scenarios.choice import AUTO
 from scenarios.config import RunConfig
 from scenarios.observer import SILENT, Observer
-from scenarios.plan import Plan, make_plan
+from scenarios.plan import Plan, make_plan, name_others
 from scenarios.run import execute
 from scenarios.run_directory import run_directory
 from scenarios.run_json import write_run_json
@@ -24,7 +25,7 @@ from scenarios.scenario_files import ConfigError
 from scenarios.streams import prepare_streams
 from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import PreparedStream
-from topologies import Topology
+from topologies import Topology, TopologyError
 
 # What only studies and comparisons need is imported by what runs them: it would take a plain run
 # a quarter of a second.
@@ -279,6 +280,8 @@ class Scenario:
                 f"{config.name} is a survey, which has no query to plan for: joinsim run "
                 f"{config.name} takes it"
             )
+        if config.topology == AUTO:
+            return self.with_settings({"topology": PLANNED[0]}).plan(simulate=simulate, out=out)
         planner = _planner(config.topology)
         plan = self.with_settings(planner.left_to_it(config.parameters)).prepare()
         proposal = planner.propose(plan)
@@ -291,12 +294,17 @@ class Scenario:
         """Look up everything that a run needs, and prepare its streams."""
         _check_address(self.config, address)
         with self.observer.preparing() as progress:
-            return make_plan(
-                self.config,
-                address=address,
-                topology=self.topology,
-                prepare=self._preparation or partial(prepare_streams, progress=progress),
-            )
+            try:
+                return make_plan(
+                    self.config,
+                    address=address,
+                    topology=self.topology,
+                    prepare=self._preparation or partial(prepare_streams, progress=progress),
+                )
+            except TopologyError as error:
+                if self.topology is not None:
+                    raise
+                raise TopologyError(f"{error}{name_others(self.config)}") from None
 
     @property
     def _preparation(self) -> Prepare | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable
@@ -76,7 +77,13 @@ class QueryOptions:
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter, or a dotted key."),
     ] = None
     rows: Annotated[int | None, typer.Option(help="Tuples taken of each stream.")] = None
-    time: Annotated[str | None, typer.Option(help="Event time of the data: a column.")] = None
+    time: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[STREAM=]COLUMN",
+            help="Event time: a column, of every stream or of one, as in orders=placed_at.",
+        ),
+    ] = None
     seed: Annotated[int | None, typer.Option(help="Seed of the run.")] = None
     scale: Scale = "laptop"
     out: Annotated[Path | None, typer.Option(help="Directory to write to.")] = None
@@ -87,7 +94,10 @@ class QueryOptions:
 class RunOptions(QueryOptions):
     """How to run it."""
 
-    topology: Annotated[str | None, typer.Option(help="The system to run it on.")] = None
+    topology: Annotated[
+        str | None,
+        typer.Option(help="The system to run it on; auto, or none, takes one that can."),
+    ] = None
     pairs: Annotated[bool, typer.Option("--pairs", help="Write every pair found.")] = False
     backend: Annotated[
         Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")
@@ -376,11 +386,8 @@ def plan(
     ] = True,
 ) -> int:
     """Explain how a system will go about a join, and what that should cost."""
-    from joinsim._scenario import PLANNED
     from scenarios.terminal.views import show_proposal, show_report
 
-    if options.query is not None and topology is None:
-        topology = PLANNED[0]
     terminal = _terminal(options.json_output)
     chosen = _scenario(options, scenario, terminal, {"topology": topology})
     proposal, finished = chosen.plan(simulate=simulate, out=options.out)
@@ -586,7 +593,7 @@ def _scenario(
     changed = _parse_settings(options.settings or [])
     changed |= {key: value for key, value in given.items() if value is not None}
     if data or options.time:
-        changed["streams"] = _with_files(scenario.base, data, options.time)
+        changed["streams"] = _with_files(scenario.base, data, options.time or [])
     return scenario.with_settings(changed)
 
 
@@ -610,7 +617,7 @@ def _number(text: str | None) -> int | str | None:
     return int(text) if text is not None and text.lstrip("-").isdigit() else text
 
 
-def _with_files(config: RunConfig, data: list[Path], time: str | None) -> list[dict[str, Any]]:
+def _with_files(config: RunConfig, data: list[Path], time: list[str]) -> list[dict[str, Any]]:
     """Return the configuration's streams with the files and the event time given as options."""
     from joinsim import ConfigError
     from spark_bridge.prepared import SUMMARY
@@ -620,16 +627,51 @@ def _with_files(config: RunConfig, data: list[Path], time: str | None) -> list[d
         raise ConfigError(f"--data: {config.name} has {len(streams)} stream(s), {len(data)} given")
     for stream, path in zip(streams, data, strict=False):
         stream |= {"files": [str(path)], "synthetic": None}
-    if time:
-        ready = [path for path in data if (path / SUMMARY).is_file()]
-        if ready:
+    for place, column in _by_stream(config, "--time", time).items():
+        if place < len(data) and (data[place] / SUMMARY).is_file():
             raise ConfigError(
-                f"--time {time}: {ready[0]} is a prepared stream, and its event time was settled "
-                "then. Leave --time out, or give the raw file"
+                f"--time {column}: {data[place]} is a prepared stream, and its event time was "
+                "settled then. Leave --time out, or give the raw file"
             )
-        for stream in streams:
-            stream["time"] = time
+        streams[place]["time"] = column
     return streams
+
+
+def _by_stream(config: RunConfig, option: str, values: list[str]) -> dict[int, str]:
+    """Read ``[STREAM=]VALUE`` of an option, by the stream's place in the query.
+
+    What names no stream is of all that have none of their own. Raise :exc:`ConfigError` where a
+    stream is unknown, or has two.
+    """
+    from difflib import get_close_matches
+
+    from joins.queries.parser import parse_query
+    from joinsim import ConfigError
+
+    names = parse_query(config.query).streams
+    of_all: list[str] = []
+    of_one: dict[int, str] = {}
+    for value in values:
+        named = re.fullmatch(r"(\w+)=([^=].*)", value)
+        if named is None:
+            of_all.append(value)
+            continue
+        name, column = named.groups()
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise ConfigError(
+                f"{option} {value}: the query has no stream {name}; {hint}it has {', '.join(names)}"
+            )
+        if names.index(name) in of_one:
+            raise ConfigError(f"{option} is given twice for {name}: {values}")
+        of_one[names.index(name)] = column
+    if len(of_all) > 1:
+        raise ConfigError(
+            f"{option} {of_all[0]} and {option} {of_all[1]}: name the stream of each, as in "
+            f"{option} {names[0]}={of_all[0]} {option} {names[-1]}={of_all[1]}"
+        )
+    return {place: column for column in of_all for place in range(len(names))} | of_one
 
 
 def _parse_settings(settings: list[str]) -> dict[str, Any]:
@@ -661,7 +703,8 @@ def _replay_alone(options: QueryOptions, what: str, config: RunConfig) -> str:
     words += ["--query", what] if " " in what.strip() else [what, "--scale", options.scale]
     for path in options.data or []:
         words += ["--data", str(path)]
-    words += ["--time", options.time] if options.time else []
+    for column in options.time or []:
+        words += ["--time", column]
     words += ["--topology", config.topology, "--seed", str(config.seed)]
     words += ["--rows", str(config.rows)] if config.rows else []
     words += ["--backend", config.backend]

@@ -187,7 +187,8 @@ class RunConfig(Section):
     name, title, figure
         What it is called, one line about it, and which figure or table of a paper it belongs to.
     topology, parameters
-        The system and what is set of it.
+        The system and what is set of it; ``auto`` takes the one that `scenarios.choice` has for
+        the query.
     query, bind
         The query's text, and values of its placeholders.
     streams
@@ -220,7 +221,7 @@ class RunConfig(Section):
     name: Name = "custom"
     title: str = ""
     figure: str | None = None
-    topology: str = "spo_join"
+    topology: str = "auto"
     parameters: dict[str, Any] = {}
     query: str
     bind: dict[str, str | int] = {}

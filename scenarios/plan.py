@@ -16,6 +16,7 @@ from actors.source import Feeding
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from netsim.cost import CostProfile, load_profile
+from scenarios.choice import AUTO, Choice, choose, others
 from scenarios.config import RunConfig, build_network, check_links
 from scenarios.scenario_files import ConfigError, explain
 from scenarios.streams import prepare_streams
@@ -44,6 +45,8 @@ class Plan:
         Of a running Ray cluster; None starts one here when the backend is Ray.
     warnings
         What a person should know before the run.
+    choice
+        The topology, where none was named; it is that of *config* too.
     """
 
     config: RunConfig
@@ -54,6 +57,7 @@ class Plan:
     files: tuple[StreamData, ...]
     address: str | None = None
     warnings: tuple[str, ...] = ()
+    choice: Choice | None = None
 
     def job(self, *, pairs: bool) -> Job:
         """Return what the topology is to be built for."""
@@ -95,7 +99,8 @@ class Plan:
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks on parameters that are allowed, but say less than they seem to."""
-        return self.topology.notes(self.job(pairs=False), self.parameters)
+        noted = self.topology.notes(self.job(pairs=False), self.parameters)
+        return noted if self.choice is None else (str(self.choice), *noted)
 
     @property
     def assumptions(self) -> list[str]:
@@ -155,9 +160,13 @@ def make_plan(
     ConfigError, TopologyError, QueryError, DataError
         Naming the key, query part, file or row that is wrong, before anything runs.
     """
+    query = _query(config)
+    choice = None
+    if topology is None and config.topology == AUTO:
+        choice = choose(query, _feeding(config), config.parameters)
+        topology, config = choice.topology, config.model_copy(update={"topology": choice.name})
     topology = topology or find_topology(config.topology)
     parameters = make_parameters(topology, config.parameters)
-    query = parse_query(config.query).bind(**{k: str(v) for k, v in config.bind.items()})
     if not (config.feeding.watermarks or config.feeding.unbounded_state):
         raise ConfigError(
             "feeding.watermarks = false: without watermarks no tuple is ever let go, and the state "
@@ -179,6 +188,7 @@ def make_plan(
         streams=streams,
         files=files,
         address=address,
+        choice=choice,
     )
     # Now with the fields that the streams have.
     query.check_fields([stream.schema for stream in streams])
@@ -188,6 +198,15 @@ def make_plan(
     if fitted is parameters and not warnings:
         return plan
     return replace(plan, parameters=fitted, warnings=warnings)
+
+
+def name_others(config: RunConfig) -> str:
+    """Return the systems that can evaluate what that of *config* cannot, see `choice.others`."""
+    return others(config.topology, _query(config), _feeding(config))
+
+
+def _query(config: RunConfig) -> JoinQuery:
+    return parse_query(config.query).bind(**{k: str(v) for k, v in config.bind.items()})
 
 
 def _data(stream: PreparedStream, rows: int | None) -> StreamData:

@@ -81,12 +81,13 @@ def prepare_streams(
         path = _raw_file(stream)
         if (path / SUMMARY).is_file():
             prepared[name] = load_stream(path)
+            check_time(query, index, prepared[name])
         else:
             raw.append(
                 StreamSource(
                     name=name,
                     paths=(path,),
-                    time=stream.time or (TIME if stream.synthetic else None),
+                    time=event_time(query, index, TIME if stream.synthetic else stream.time),
                     where=stream.where,
                     fields=query.fields(index),
                     codes=codes[index],
@@ -101,6 +102,34 @@ def prepare_streams(
     streams = tuple(prepared[name] for name in query.streams)
     check_codes(query, streams)
     return streams
+
+
+def event_time(query: JoinQuery, place: int, given: str | None) -> str | None:
+    """Return what gives the event time of a stream of *query*: *given*, or as the query names it.
+
+    None stands for what a look at the columns finds. Raise :exc:`ConfigError` where the query and
+    *given* name two columns.
+    """
+    named, stream = query.times[place], query.streams[place]
+    if named == TIME:
+        return given
+    if given not in (None, named):
+        raise ConfigError(
+            f"the query compares {stream}.{named}, but the event time of {stream} is {given!r}: an "
+            f"interval is over event time, so name that column in both, or write {stream}.{TIME}"
+        )
+    return named
+
+
+def check_time(query: JoinQuery, place: int, stream: PreparedStream) -> None:
+    """Raise :exc:`ConfigError` where *query* names another event time than *stream* was given."""
+    named = query.times[place]
+    if named not in (TIME, stream.time):
+        raise ConfigError(
+            f"the query compares {query.streams[place]}.{named}, but {stream.path.parent} was "
+            f"prepared with the event time {stream.time or TIME!r}: write "
+            f"{query.streams[place]}.{TIME}, or give the raw file"
+        )
 
 
 def _raw_file(stream: StreamConfig) -> Path:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from scenarios.choice import group_refusals
 from scenarios.config import RunConfig
 from scenarios.many_runs import Result, one_ray_for, run_one_of_many
 from scenarios.plan import Plan, Prepare, make_plan
@@ -153,8 +154,9 @@ def plan_all(
         except TopologyError as error:
             refused[label] = str(error)
     if not plans:
-        reasons = "; ".join(refused.values())
-        raise ConfigError(f"no system compared here can evaluate the query: {reasons}")
+        raise ConfigError(
+            f"no system compared here can evaluate the query: {group_refusals(refused)}"
+        )
     return plans, refused
 
 

@@ -7,6 +7,7 @@ the texts are. A row without a valid time or join field is rejected, counted, an
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,18 +21,30 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from joins.batch import Schema
+from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
-from scenarios.streams import dictionary_names
+from scenarios.streams import dictionary_names, event_time
 from scenarios.synthetic import SyntheticStream
+from scenarios.text_times import read_times, zone_name
 from spark_bridge.errors import DataError
 from spark_bridge.prepared import PreparedStream
 
 ROW = "row"
-"""Column of a prepared table: the place of each tuple in the table that was passed."""
+"""Column of a prepared table: the place of each tuple in the table that was passed; a join field of
+that name replaces it."""
 
 TIME = "ts"
+_NOT_ORDERED = (
+    "cannot be compared so; text can with = and != alone, and a time needs timestamps, dates, "
+    "texts as 2024-03-01T09:30:00+02:00, or nanoseconds"
+)
 IN_MEMORY = Path("(memory)")
-_REASONS = {"null": "is null", "nan": "is NaN", "infinite": "is infinite"}
+_REASONS = {
+    "null": "is null",
+    "nan": "is NaN",
+    "infinite": "is infinite",
+    "no time": "is not a timestamp",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +54,7 @@ class TableStream(PreparedStream):
     Attributes
     ----------
     table
-        ``ts`` (int64 ns), the join fields, and `ROW`, in order of event time.
+        `ROW`, ``ts`` (int64 ns), and the join fields, in order of event time.
     """
 
     table: pa.Table = field(repr=False)
@@ -99,17 +112,22 @@ def prepare_tables(
     tables
         What `as_table` takes.
     times
-        Per stream the column of its event time: a timestamp, a date, or a number of nanoseconds.
-        None takes the column ``ts``, else the first timestamp, else the order of the rows.
+        Per stream the column of its event time: a timestamp, a date, a text in ISO 8601, or a
+        number of nanoseconds. None takes the one that *query* names, else the column ``ts``, else
+        the first timestamp, else the order of the rows.
+
+        A text without a zone is in UTC, as in the Spark pipeline.
 
     Raises
     ------
     DataError
         A column is missing or of a type that cannot be joined, or no row is valid.
+    ConfigError
+        A time is not the one that *query* names.
     """
     codes = dictionary_names(query)
     streams = [
-        _Unordered(name, as_table(table, name), query.fields(place), time)
+        _Unordered(name, as_table(table, name), query.fields(place), event_time(query, place, time))
         for place, (name, table, time) in enumerate(zip(query.streams, tables, times, strict=True))
     ]
     dictionaries = _dictionaries(streams, codes)
@@ -137,15 +155,21 @@ class _Unordered:
     """One stream's table, with its join fields and time located."""
 
     def __init__(self, name: str, table: pa.Table, fields: Sequence[str], time: str | None) -> None:
+        names = [prepared_name(column) for column in table.schema.names]
+        if len(set(names)) == len(names):  # else it is a prepared stream's table already
+            table = table.rename_columns(names)
         self.name = name
         self.table = table
         self.fields = fields
         for column in (*fields, *([time] if time else [])):
             if column not in table.schema.names and column != TIME:
+                near = difflib.get_close_matches(column, table.schema.names, n=1)
+                hint = f"did you mean {near[0]!r}? " if near else ""
                 raise DataError(
-                    f"stream {name!r}: there is no column {column!r}; there are "
+                    f"stream {name!r}: there is no column {column!r}; {hint}there are "
                     f"{', '.join(table.schema.names) or 'none'}"
                 )
+        self.named = time is not None
         self.time = time or self._find_time()
 
     def texts(self, field_name: str) -> pa.ChunkedArray | None:
@@ -176,9 +200,7 @@ class _Unordered:
             why = "; ".join(f"{reason} in {rows:,}" for reason, rows in reasons.items())
             raise DataError(f"stream {self.name!r}: no row is valid ({why or 'it has no rows'})")
         order = valid[np.argsort(ts[valid], kind="stable")]
-        table = pa.table(
-            {TIME: ts[order], **{n: c[order] for n, c in columns.items() if n != TIME}, ROW: order}
-        )
+        table = pa.table({ROW: order, TIME: ts[order]} | {n: c[order] for n, c in columns.items()})
         return TableStream(
             name=self.name,
             path=IN_MEMORY,
@@ -192,6 +214,7 @@ class _Unordered:
             last_ts=int(ts[order[-1]]),
             notes=self._notes(rejected, reasons),
             fingerprint="",
+            time=self.time,
             codes={name: dictionary.digest for name, dictionary in dictionaries.items()},
             table=table,
         )
@@ -220,6 +243,9 @@ class _Unordered:
         missing = pc.is_null(column).to_numpy(zero_copy_only=False)
         invalid = {"null": missing} if missing.any() else {}
         try:
+            if _is_text(kind):
+                moments, no_time = self._moments(name)
+                return moments, invalid | no_time
             if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
                 values = column.cast(pa.float64()).fill_null(0.0).to_numpy()
                 wrong = {"nan": np.isnan(values), "infinite": np.isinf(values)}
@@ -228,15 +254,30 @@ class _Unordered:
                 column = column.cast(pa.timestamp("ns", getattr(kind, "tz", None)))
             elif pa.types.is_duration(kind):
                 column = column.cast(pa.duration("ns"))
-            if _is_text(kind) or not hasattr(kind, "bit_width"):
-                raise DataError(
-                    f"stream {self.name!r}, column {name!r}: {kind} cannot be compared so; text "
-                    "can with = and != alone, and a time needs timestamps, dates or nanoseconds"
-                )
+            if not hasattr(kind, "bit_width"):
+                raise DataError(f"stream {self.name!r}, column {name!r}: {kind} {_NOT_ORDERED}")
             whole = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         except pa.ArrowException as error:
             raise DataError(f"stream {self.name!r}, column {name!r}: {error}") from None
         return whole.astype(np.int64, copy=False), invalid
+
+    def _moments(self, name: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return a column of texts as int64 nanoseconds, and which of them are no times.
+
+        Raise :exc:`DataError` where most of them are none, or one names its time zone in words.
+        """
+        texts = self.table[name].cast(pa.string()).combine_chunks()
+        values, valid = read_times(texts)
+        missing = pc.is_null(texts).to_numpy(zero_copy_only=False)
+        if zoned := zone_name(texts):
+            raise DataError(
+                f"stream {self.name!r}, column {name!r}: {zoned!r} names its time zone in words; "
+                "write its offset, as in 2024-03-01T09:30:00+02:00, or pass a column of timestamps"
+            )
+        if 2 * valid.sum() <= len(texts) - missing.sum():
+            raise DataError(f"stream {self.name!r}, column {name!r}: text {_NOT_ORDERED}")
+        wrong = ~valid & ~missing
+        return values, {"no time": wrong} if wrong.any() else {}
 
     def _reject(
         self,
@@ -252,7 +293,11 @@ class _Unordered:
     def _notes(self, rejected: np.ndarray, reasons: Mapping[str, int]) -> tuple[str, ...]:
         notes = []
         if self.time is None:
-            notes.append("no column of event times: tuples arrive in the order of the rows")
+            notes.append(
+                "no column of event times: the order of the rows is taken; time= names one"
+            )
+        elif not self.named:
+            notes.append(f"event time is the column {self.time}, because none was named")
         if rejected.any():
             first = int(np.flatnonzero(rejected)[0])
             why = ", ".join(f"{reason} ({rows:,})" for reason, rows in reasons.items())

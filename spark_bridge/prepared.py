@@ -80,6 +80,8 @@ class PreparedStream:
         Event time of the first and the last tuple, ns.
     notes
         Remarks on how it was prepared.
+    time
+        The column or expression that gave the event times; None: the column ``ts``, or none.
     codes
         Join fields of text, which are stored as codes, to the digest of their dictionary. Codes can
         be compared where it is the same.
@@ -97,6 +99,7 @@ class PreparedStream:
     last_ts: int
     notes: tuple[str, ...]
     fingerprint: str
+    time: str | None = None
     codes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -123,6 +126,7 @@ def save_summary(stream: PreparedStream, folder: Path, **origin: Any) -> None:
         "rejected": stream.rejected,
         "rejected_reasons": dict(stream.rejected_reasons),
         "notes": stream.notes,
+        "time": stream.time,
         "join_fields": list(dtypes),
         "codes": dict(stream.codes),
         "schema": columns,
@@ -162,6 +166,7 @@ def load_stream(folder: str | Path) -> PreparedStream:
             last_ts=summary["last_ts"],
             notes=tuple(summary["notes"]),
             fingerprint=summary["fingerprint"],
+            time=summary.get("time"),
             codes=summary.get("codes", {}),
         )
         whole = ("rows", "rejected", "first_ts", "last_ts")

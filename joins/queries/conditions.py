@@ -38,7 +38,7 @@ class Field:
     stream
         Position of its stream in the query.
     name
-        The column.
+        The column, as `prepared_name` has it.
     role
         In a self join 1 for the newer tuple, which probes, and 2 for the earlier one, which is
         stored; 0 in a join of several streams.
@@ -50,6 +50,15 @@ class Field:
     name: str
     role: int
     text: str = field(compare=False)
+
+
+def prepared_name(column: str) -> str:
+    """Return what a source's *column* is called in a prepared stream, whose ``id`` is a position.
+
+    >>> prepared_name("id"), prepared_name("price")
+    ('source_id', 'price')
+    """
+    return f"source_{column}" if column.lower() == "id" else column
 
 
 @storable

@@ -9,7 +9,7 @@ from joins.queries.windows import WindowError, read_extent
 from joins.state import storable
 
 TIME_FIELD = "ts"
-"""How a query spells a tuple's event time, whatever column of the raw data it came from."""
+"""How a query may spell a tuple's event time, whatever column of the raw data it came from."""
 
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
 _FARTHEST = 2**62
@@ -55,6 +55,8 @@ class Bound:
 class IntervalClause:
     """``probe.ts BETWEEN base.ts + lower AND base.ts + upper``, as a query spells it.
 
+    Each event time is called `TIME_FIELD`, or by the name of the raw data's column.
+
     Attributes
     ----------
     probe, base
@@ -74,6 +76,11 @@ class IntervalClause:
     def __str__(self) -> str:
         base = self.base.text
         return f"{self.probe.text} BETWEEN {base}{self.lower} AND {base}{self.upper}"
+
+    @property
+    def fields(self) -> tuple[Field, Field]:
+        """The event times of both streams."""
+        return self.probe, self.base
 
     @property
     def names(self) -> set[str]:

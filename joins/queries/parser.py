@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from lark import Lark, Transformer, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
-from joins.queries.conditions import COMPARISONS, Band, Field, Operator
-from joins.queries.interval import TIME_FIELD, Bound, IntervalClause
+from joins.queries.conditions import COMPARISONS, Band, Field, Operator, prepared_name
+from joins.queries.interval import Bound, IntervalClause
 from joins.queries.query import JoinQuery, Predicate, QueryError
 from joins.queries.windows import StreamWindows, WindowClause
 
@@ -226,12 +226,6 @@ def _interval(streams: tuple[str, ...], between: _Between) -> IntervalClause:
         )
     (lower_base, lower), (upper_base, upper) = between.lower, between.upper
     probe, base = _field(streams, between.probe), _field(streams, lower_base)
-    for field in (probe, base):
-        if field.name != TIME_FIELD:
-            raise QueryError(
-                f"{field.text}: an interval is over event time, which is called {TIME_FIELD}, as "
-                f"in {streams[field.stream]}.{TIME_FIELD}"
-            )
     if _field(streams, upper_base) != base:
         raise QueryError(
             f"BETWEEN {base.text} AND {'.'.join(upper_base)}: both ends must be of one tuple"
@@ -267,9 +261,9 @@ def _field(streams: tuple[str, ...], parts: tuple[str, ...]) -> Field:
     stream = streams.index(parts[0]) if len(parts) == 2 else 0
     name = parts[-1].strip('"')
     if len(streams) > 1:
-        return Field(stream=stream, name=name, role=0, text=text)
+        return Field(stream=stream, name=prepared_name(name), role=0, text=text)
     if name[-1] not in "12" or len(name) == 1:
         raise QueryError(
             f"{text}: in a self join a field ends in 1 (of the newer tuple) or 2 (of the earlier)"
         )
-    return Field(stream=0, name=name[:-1], role=int(name[-1]), text=text)
+    return Field(stream=0, name=prepared_name(name[:-1]), role=int(name[-1]), text=text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from joins.batch import Schema
 from joins.errors import JoinsimError
 from joins.queries.conditions import Condition, Field, Operator
-from joins.queries.interval import Interval, IntervalClause, IntervalError
+from joins.queries.interval import TIME_FIELD, Interval, IntervalClause, IntervalError
 from joins.queries.windows import StreamWindows, Window, WindowClause, WindowError
 from joins.state import storable
 
@@ -166,6 +166,14 @@ class JoinQuery:
             return self.interval.interval
         except IntervalError as error:
             raise QueryError(f"{self.interval}: {error}") from None
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """How the event time of each stream is spelt: `TIME_FIELD`, or the raw data's column."""
+        spelt = dict.fromkeys(range(len(self.streams)), TIME_FIELD)
+        if self.interval:
+            spelt |= {field.stream: field.name for field in self.interval.fields}
+        return tuple(spelt.values())
 
     @property
     def key(self) -> int | None:

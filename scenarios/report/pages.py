@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors.whole_files import write_bytes, write_text
+from scenarios.choice import by_reason
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS
 from scenarios.report.page import fill_page
@@ -157,7 +158,7 @@ def write_comparison_page(comparison: Comparison, directory: Path, replay: str) 
         notes=Table(
             title="Systems that cannot evaluate this query",
             columns=(),
-            rows=list(comparison.refused.items()),
+            rows=[(", ".join(names), why) for why, names in by_reason(comparison.refused).items()],
         ),
         replay=replay,
     )

@@ -13,6 +13,7 @@ from rich.tree import Tree
 
 from joins.work import NO_WORK, Step
 from netsim.cost import COSTS, CostProfile, load_profile
+from scenarios.choice import by_reason
 from scenarios.config import RunConfig
 from scenarios.formatting import VERDICT_WORDS, format_value
 from scenarios.plan import Plan
@@ -134,8 +135,8 @@ def show_comparison(out: Console, comparison: Comparison, directory: Path, repla
         "is what they store at the end",
         style="dim",
     )
-    for label, why in comparison.refused.items():
-        out.print(Text.assemble((label, "bold"), f"  cannot: {why}"))
+    for why, labels in by_reason(comparison.refused).items():
+        out.print(Text.assemble((", ".join(labels), "bold"), f"  cannot: {why}"))
     if comparison.fastest:
         out.print(Text.assemble("fastest exact: ", (comparison.fastest, "bold green")))
     _show_files(out, directory / "compare.html", replay)

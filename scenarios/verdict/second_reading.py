@@ -20,7 +20,7 @@ import sqlglot
 from sqlglot import exp
 
 from joins.oracle.match import evaluate
-from joins.queries.conditions import Field
+from joins.queries.conditions import Field, prepared_name
 from joins.queries.query import JoinQuery, Predicate
 from joins.queries.windows import StreamWindows, Window
 from scenarios.verdict.verdict import Check
@@ -71,8 +71,8 @@ class Reading:
         Each with the columns that it compares, and a function of their values.
     extents
         Of the windows, by stream (None is for all), slide, length and whether they are precise; or
-        of the interval, its probe and base stream and its ends. Quantities are numbers of tuples or
-        nanoseconds.
+        of the interval, the event times of its probe and base stream and its ends. Quantities are
+        numbers of tuples or nanoseconds.
     widths
         Of the bands.
     """
@@ -175,7 +175,7 @@ def _extents(query: JoinQuery) -> list[tuple[Any, ...]]:
     """Return the windows or the interval of *query*, as `Reading.extents`."""
     if query.interval:
         reach = query.reach
-        base, probe = query.streams[reach.base], query.streams[1 - reach.base]
+        probe, base = (_column(query, side) for side in query.interval.fields)
         return [(probe, base, reach.lower_ns, reach.upper_ns)]
     named: list[tuple[str | None, Window]] = [(None, query.windows[0])]
     if isinstance(query.window, StreamWindows):
@@ -198,16 +198,16 @@ def _quantity(text: str) -> int:
 
 def _interval(
     between: exp.Between, streams: tuple[str, ...], extent: Callable[[str], int]
-) -> tuple[str, str, int, int]:
+) -> tuple[Column, Column, int, int]:
     ends, bases = [], []
     for end in (between.args["low"], between.args["high"]):
         moved = isinstance(end, (exp.Add, exp.Sub))
-        bases.append(_column_of(end.this if moved else end, streams)[0])
+        bases.append(_column_of(end.this if moved else end, streams))
         distance = extent(end.expression.this.name) if moved else 0
         ends.append(-distance if isinstance(end, exp.Sub) else distance)
     if len(set(bases)) > 1:
-        raise _UnreadableError("the ends of BETWEEN are of two streams")
-    return _column_of(between.this, streams)[0], bases[0], ends[0], ends[1]
+        raise _UnreadableError("the ends of BETWEEN are of two columns")
+    return _column_of(between.this, streams), bases[0], ends[0], ends[1]
 
 
 def _predicate(
@@ -230,5 +230,5 @@ def _column_of(node: exp.Expr, streams: tuple[str, ...]) -> Column:
     if not isinstance(node, exp.Column):
         raise _UnreadableError(f"{node.sql()} is no field")
     if len(streams) > 1:
-        return node.table, node.name, 0
-    return streams[0], node.name[:-1], int(node.name[-1])
+        return node.table, prepared_name(node.name), 0
+    return streams[0], prepared_name(node.name[:-1]), int(node.name[-1])

@@ -168,6 +168,7 @@ def _build(
         last_ts=span.last_ts,
         notes=tuple(notes),
         fingerprint=task.fingerprint,
+        time=typed.time if source.time is None else source.time,
         codes={name: dictionary.digest for name, dictionary in coded.items()},
     )
     sources = [

@@ -364,4 +364,7 @@ def _time_column(
             f"(its columns: {', '.join(names)})"
         )
     others = f" (others: {', '.join(moments[1:])})" if moments[1:] else ""
-    return moments[0], [f"event time is the column {moments[0]}{others}"]
+    return moments[0], [
+        f"event time is the column {moments[0]}, the first of timestamps{others}, because none was "
+        "named"
+    ]

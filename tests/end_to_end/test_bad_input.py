@@ -53,6 +53,11 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (*RUN, "--time", "a"),
         ("--time a", "is a prepared stream", "raw file"),
     ),
+    "time of two streams": (
+        (*RUN, "--time", "a", "--time", "b"),
+        ("--time a and --time b", "--time s=a"),
+    ),
+    "time of an unknown stream": ((*RUN, "--time", "r=a"), ("no stream r", "it has s")),
     "no value": (_set("po_join_pes"), ("po_join_pes", "KEY=VALUE")),
     "no PE": (_set("po_join_pes=0"), ("po_join_pes = '0'", "greater than or equal to 1")),
     "PEs in words": (_set("po_join_pes=two"), ("po_join_pes = 'two'", "integer")),
@@ -89,8 +94,8 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("2 stream(s), s, r,", "given for 1"),
     ),
     "three streams": (
-        ("run", "--query", THREE_WAY, *["--data", "{data}"] * 3),
-        ("has 3: s, r, q", "one stream with itself or two"),
+        ("run", "--topology", "spo_join", "--query", THREE_WAY, *["--data", "{data}"] * 3),
+        ("has 3: s, r, q", "one stream with itself or two", "These can evaluate it: semijoin"),
     ),
     "file not there": (("run", "--query", QUERY, "--data", "nope.csv"), ("no nope.csv", "--data")),
     "field not there": (

@@ -96,6 +96,62 @@ def test_rows_come_in_the_order_of_their_time_and_keep_their_place() -> None:
     assert pairs_of(run) == [(0, 1, 0)]
 
 
+INTERVAL = (
+    "SELECT * FROM orders, payments WHERE orders.id = payments.order_id "
+    "AND payments.paid_at BETWEEN orders.placed_at AND orders.placed_at + INTERVAL '1 hour'"
+)
+
+
+def shop() -> dict[str, dict[str, list[str]]]:
+    """Return orders and payments with times as texts in several zones; order b is paid late."""
+    return {
+        "orders": {
+            "id": ["a", "b", "c"],
+            "placed_at": ["2026-03-01T12:00:00+02:00", "2026-03-01T10:30:00Z", "at noon"],
+        },
+        "payments": {
+            "order_id": ["b", "a"],
+            "paid_at": ["2026-03-01T11:30:01Z", "2026-03-01T05:30:00-05:00"],
+        },
+    }
+
+
+def test_times_have_their_own_names_in_queries_and_may_be_texts_with_zones() -> None:
+    run = js.run(INTERVAL, shop())
+    assert [pair[1:] for pair in pairs_of(run)] == [(0, 0)]
+    assert run.verdict.exact
+    (orders, payments) = run.summary["streams"]
+    assert (orders["rows"], orders["rejected"], payments["rows"]) == (2, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("time", "message"),
+    [
+        ({"order": "placed_at"}, "knows no stream 'order', only orders, payments"),
+        ({"orders": "id"}, "compares orders.placed_at, but the event time of orders is 'id'"),
+    ],
+)
+def test_times_that_do_not_fit_the_query_are_refused(time: dict[str, str], message: str) -> None:
+    with pytest.raises(js.ConfigError, match=message):
+        js.run(INTERVAL, shop(), time=time)
+
+
+@pytest.mark.parametrize("name", ["id", "row", "key", "ts_"])
+def test_a_join_field_may_have_any_name(name: str) -> None:
+    table = {"ts": [40, 30, 20, 10], name: [1, 2, 3, 4]}
+    query = f"SELECT * FROM A, B WHERE A.{name} = B.{name} WINDOW AS (SLIDE INTERVAL '1' ON '9')"
+    run = js.run(query, {"A": table, "B": {"ts": [5, 35], name: [4, 2]}})
+    assert run.verdict.exact
+    assert pairs_of(run) == [(0, 0, 0), (1, 1, 2)]
+
+
+def test_a_time_with_its_zone_in_words_is_refused_with_what_to_do() -> None:
+    streams = shop()
+    streams["orders"]["placed_at"][2] = "2026-03-01 12:00:00 Europe/Berlin"
+    with pytest.raises(js.DataError, match=r"'2026-03-01 12:00:00 Europe/Berlin' .* its offset"):
+        js.run(INTERVAL, streams)
+
+
 def test_rows_that_are_not_valid_are_rejected_by_name_and_the_others_joined() -> None:
     table = {"x": pa.array([1.0, None, float("nan"), float("inf"), 2.0])}
     run = js.run(
@@ -133,10 +189,10 @@ def test_the_same_seed_has_the_same_digest_and_a_query_picks_a_system() -> None:
     query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
     runs = [js.run(query, streams, seed=4) for _ in range(2)]
     assert runs[0].digest == runs[1].digest
-    assert runs[0].summary["topology"] == "split_join"
+    assert runs[0].summary["topology"] == "join_matrix"
     interval = "SELECT * FROM A, B WHERE A.ts BETWEEN B.ts - INTERVAL '1 ns' AND B.ts"
     chosen = js.run(interval, {"A": {"ts": [1, 2]}, "B": {"ts": [2, 3]}})
-    assert chosen.summary["topology"] == "hp_oij"
+    assert chosen.summary["topology"] == "dp_oij"
 
 
 @pytest.mark.parametrize(

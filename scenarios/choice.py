@@ -1,0 +1,146 @@
+"""Which system a query runs on that names none, and which ones can evaluate it.
+
+The rule goes by the query alone, because it is applied before any data are read: the first system
+of `RULES` that can evaluate the query as it is set. Their order is that of measured comparisons
+(`joinsim compare`), whose winner at a rate, a window and a network of one's own may be another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from typing import Any
+
+from actors.source import Feeding
+from joins.queries.query import JoinQuery
+from scenarios.scenario_files import ConfigError
+from topologies import TOPOLOGIES, Topology, TopologyError
+
+AUTO = "auto"
+"""Instead of a topology's name: the system is chosen."""
+
+SMALL_WINDOW = 2_500
+"""Up to so many tuples a window is faster scanned than looked up in an index."""
+
+
+def _any(query: JoinQuery) -> bool:
+    return True
+
+
+def _keyed(query: JoinQuery) -> bool:
+    return query.key is not None
+
+
+def _small(query: JoinQuery) -> bool:
+    return query.window is not None and all(
+        window.kind == "count" and window.length <= SMALL_WINDOW for window in query.windows
+    )
+
+
+RULES: tuple[tuple[str, Callable[[JoinQuery], bool], str], ...] = (
+    ("hash_join", _keyed, "an equality sends each tuple to the one PE of its key"),
+    ("kp_oij", _keyed, "in an interval join with an equality each key has its PE"),
+    ("dp_oij", _any, "in an interval join without an equality PEs take tuples in turns"),
+    ("join_matrix", _small, "without an equality small windows are best scanned, in a grid of PEs"),
+    (
+        "panjoin",
+        _any,
+        "without an equality large windows need an index, which it divides by values",
+    ),
+    ("spo_join", _any, "without an equality a stream that joins itself needs an index"),
+    ("ibwj", _any, "each stream has a window of its own"),
+    ("semijoin", _any, "it joins more than two streams, each at a site of its own"),
+)
+"""Systems in the order in which they are tried, for which queries, and why; then all others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The system chosen for a query, and why, as a clause about the query."""
+
+    topology: Topology[Any]
+    why: str
+
+    @property
+    def name(self) -> str:
+        """The system's name."""
+        return self.topology.name
+
+    def __str__(self) -> str:
+        return f"no topology was named: {self.topology.name} is taken, because {self.why}"
+
+
+def choose(query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]) -> Choice:
+    """Return the system for *query*: of those that have *parameters*, the first that can.
+
+    Raise :exc:`ConfigError` for parameters that no system has, and :exc:`TopologyError` with the
+    reasons where none can evaluate the query.
+    """
+    every = set().union(*map(_names, TOPOLOGIES.values()))
+    for key in parameters:
+        if key not in every:
+            near = get_close_matches(key, every, n=1)
+            raise ConfigError(
+                f"{key}: no topology has such a parameter; "
+                f"{f'did you mean {near[0]!r}? ' if near else ''}there are "
+                f"{', '.join(sorted(every))}"
+            )
+    preferred = [(name, why) for name, fits, why in RULES if fits(query)]
+    whatever = [(name, "those preferred cannot evaluate the query so") for name in TOPOLOGIES]
+    refusals = {}
+    for name, why in (*preferred, *whatever):
+        topology = TOPOLOGIES[name]
+        if not topology.exact or not parameters.keys() <= _names(topology):
+            continue
+        refused = refusal(topology, query, feeding)
+        if refused is None:
+            return Choice(topology=topology, why=why)
+        refusals[name] = refused
+    if not refusals:
+        raise ConfigError(
+            f"no topology has all of the parameters {', '.join(parameters)}: name one, and its own"
+        )
+    raise TopologyError(f"no system can evaluate the query: {group_refusals(refusals)}")
+
+
+def refusal(topology: Topology[Any], query: JoinQuery, feeding: Feeding) -> str | None:
+    """Return why *topology*, left at its defaults, cannot evaluate *query*; None where it can."""
+    try:
+        topology.build(replace(topology.sketch(query), feeding=feeding), topology.parameters_type())
+    except TopologyError as error:
+        return str(error)
+    return None
+
+
+def others(name: str, query: JoinQuery, feeding: Feeding) -> str:
+    """Return which systems can evaluate what the topology *name* cannot, as a sentence to append.
+
+    It is empty where the query is not what is wrong.
+    """
+    if name not in TOPOLOGIES or refusal(TOPOLOGIES[name], query, feeding) is None:
+        return ""
+    able = [other.name for other in TOPOLOGIES.values() if not refusal(other, query, feeding)]
+    return f". These can evaluate it: {', '.join(able)}" if able else ". No system can evaluate it"
+
+
+def group_refusals(refused: Mapping[str, str]) -> str:
+    """Return the reasons why systems cannot evaluate a query, each once with its systems."""
+    return "; ".join(f"{', '.join(names)}: {why}" for why, names in by_reason(refused).items())
+
+
+def by_reason(refused: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return reason to systems, of system to reason; a reason that begins with its system's name.
+
+    >>> by_reason({"a": "a joins over windows", "b, fast": "b joins over windows"})
+    {'joins over windows': ['a', 'b, fast']}
+    """
+    reasons: dict[str, list[str]] = {}
+    for label, why in refused.items():
+        system = label.split(",")[0]
+        reasons.setdefault(why.removeprefix(f"{system} "), []).append(label)
+    return reasons
+
+
+def _names(topology: Topology[Any]) -> set[str]:
+    return {field.name for field in fields(topology.parameters_type)}

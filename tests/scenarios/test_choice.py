@@ -1,0 +1,57 @@
+"""A query without a topology runs on one that fits it; one that does not fit names the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.disorder import Disorder
+from actors.source import Feeding
+from joins.queries.parser import parse_query
+from scenarios.choice import by_reason, choose, others
+from scenarios.scenario_files import ConfigError
+
+WINDOW = "WINDOW AS (SLIDE INTERVAL '1 s' ON '10 s')"
+TWO_WINDOWS = "WINDOW A AS (SLIDE INTERVAL '1' ON '2'), B AS (SLIDE INTERVAL '1' ON '3')"
+WITHIN = "B.ts BETWEEN A.ts - INTERVAL '1 s' AND A.ts"
+KEYED = f"A, B WHERE A.k = B.k AND {WITHIN}"
+
+
+@pytest.mark.parametrize(
+    ("query", "system"),
+    [
+        (f"A, B WHERE A.k = B.k AND A.x < B.x {WINDOW}", "hash_join"),
+        (f"A, B WHERE A.x < B.x {WINDOW}", "panjoin"),
+        ("A, B WHERE A.x < B.x WINDOW AS (SLIDE INTERVAL '1' ON '99')", "join_matrix"),
+        ("A, B WHERE A.x < B.x WINDOW AS (SLIDE INTERVAL '1' ON '9999')", "panjoin"),
+        ("A WHERE A.x1 < A.x2 WINDOW AS (SLIDE INTERVAL '1' ON '9999')", "panjoin"),
+        (KEYED, "kp_oij"),
+        (f"A, B WHERE {WITHIN}", "dp_oij"),
+        (f"A, B, C WHERE A.k = B.k AND B.x < C.x {WINDOW}", "semijoin"),
+        (f"A, B WHERE A.x < B.x {TWO_WINDOWS}", "ibwj"),
+    ],
+)
+def test_the_query_decides_which_system_it_runs_on(query: str, system: str) -> None:
+    choice = choose(parse_query(f"SELECT * FROM {query}"), Feeding(), {})
+    assert choice.name == system
+    assert str(choice).startswith(f"no topology was named: {system} is taken, because ")
+
+
+def test_parameters_and_disorder_leave_only_the_systems_that_take_them() -> None:
+    query = parse_query(f"SELECT * FROM A, B WHERE A.x < B.x {WINDOW}")
+    assert choose(query, Feeding(), {"po_join_pes": 3}).name == "spo_join"
+    assert choose(query, Feeding(disorder=Disorder(delay_ns=5)), {}).name == "panjoin"
+    with pytest.raises(ConfigError, match=r"po_join_pe: .* did you mean 'po_join_pes'"):
+        choose(query, Feeding(), {"po_join_pe": 3})
+
+
+def test_a_system_that_cannot_names_those_that_can() -> None:
+    query = parse_query(f"SELECT * FROM {KEYED}")
+    named = others("spo_join", query, Feeding())
+    assert "kp_oij" in named
+    assert "hash_join" not in named
+    assert others("kp_oij", query, Feeding()) == ""
+
+
+def test_a_reason_is_given_once_with_all_of_its_systems() -> None:
+    reasons = {"a": "a joins over windows", "b, fast": "b joins over windows", "c": "no data"}
+    assert by_reason(reasons) == {"joins over windows": ["a", "b, fast"], "no data": ["c"]}
