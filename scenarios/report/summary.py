@@ -18,6 +18,7 @@ from scenarios.formatting import (
     format_duration,
     format_ms,
 )
+from scenarios.report.load import measure_load
 from scenarios.report.result_tables import Table
 from scenarios.run import Report
 from scenarios.run_json import collectors, latency_ms, versions
@@ -64,6 +65,8 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
         ("latency", f"{latency}  ms ({clock})"),
         ("network", f"{outcome.messages:,} messages, {format_bytes(outcome.nbytes)}"),
     ]
+    if load := measure_load(report):
+        rows += [("batching", load.batching), ("load", load.saturation)]
     collected = collectors(report)
     if collected["delay_ms"]:
         waited = f"at most {format_count(collected['most_tuples'])} tuples waited in one of them"
