@@ -8,8 +8,10 @@ from typing import Any, get_args
 
 from joinsim._scenario import Scenario
 from scenarios import scenario_files
+from scenarios.config import RunConfig
 from scenarios.plan import make_parameters
 from scenarios.scenario_files import ConfigError
+from scenarios.study.reproduction import PAPERS
 from scenarios.study.study import load_study
 from topologies import TOPOLOGIES, Topology, find_topology
 from topologies.actor_graph import ActorGraph
@@ -76,17 +78,27 @@ def describe_all() -> dict[str, Any]:
 
 
 def _describe(name: str) -> dict[str, Any]:
-    """Return what a list shows of a scenario: title, figure, topologies, query, number of runs."""
+    """Return what a list shows of a scenario; ``tuples`` of its largest run, at laptop scale."""
     study = load_study(name)
     config = study.base if study else scenario_files.load(name)
+    each = [point.config for point in study.points] if study else [config]
     return {
         "name": config.name,
+        "paper": PAPERS.get(name.split("-")[0]),
         "title": config.title,
         "figure": config.figure,
+        "tuples": max(filter(None, map(_tuples, each)), default=None),
         "topologies": study.topologies if study else [config.topology],
         "query": " ".join(config.query.split()),
         "runs": len(study.points) if study else 1,
     }
+
+
+def _tuples(config: RunConfig) -> int | None:
+    """Return how many tuples a run reads, of all streams; None where its files say."""
+    sizes = [stream.synthetic.rows if stream.synthetic else None for stream in config.streams]
+    known = [min(filter(None, (size, config.rows)), default=None) for size in sizes]
+    return sum(rows for rows in known if rows) if known and None not in known else None
 
 
 def scenario(name: str, *, scale: str = "laptop") -> Scenario:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -39,6 +40,35 @@ def listing() -> dict[str, Any]:
         for old in sorted(folder.glob("list-*.json"), key=os.path.getmtime)[:-_STORED]:
             old.unlink()
     return listed
+
+
+def search(listed: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
+    """Return of a list what has all *words* in it: in a name, a title, a paper, a query, ...
+
+    Raise :exc:`ConfigError` naming the nearest names where nothing has.
+    """
+    found = {kind: [one for one in ones if _has(one, words)] for kind, ones in listed.items()}
+    if not any(found.values()):
+        from difflib import get_close_matches
+
+        from scenarios.scenario_files import ConfigError
+
+        known = {
+            word.strip(",.:;").lower()
+            for ones in listed.values()
+            for one in ones
+            for word in f"{one['name']} {one['title']}".split()
+        }
+        near = [name for word in words for name in get_close_matches(word.lower(), known, n=3)]
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise ConfigError(f"nothing has {' and '.join(map(repr, words))} in it{hint}")
+    return found
+
+
+def _has(one: dict[str, Any], words: Sequence[str]) -> bool:
+    # A topology's parameters are left out: their meanings have too many words.
+    text = " ".join(map(str, (value for key, value in one.items() if key != "parameters"))).lower()
+    return all(word.lower() in text for word in words)
 
 
 def _digest() -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hin
 import typer
 
 from joinsim._failures import EXIT_FAIL, EXIT_PASS, EXIT_STOPPED, EXIT_UNKNOWN, Finished
+from joinsim._help import JOINS, PAPERS, SYSTEMS, Grouped, complete_scenario, complete_topology
 from scenarios.wall_clock import WallClock
 
 if TYPE_CHECKING:
@@ -43,14 +44,14 @@ app = typer.Typer(
     "Exit codes: 0 the verdict is pass, 1 fail, 2 unknown (nothing was tested), "
     "3 no verdict (bad input or a crash).",
     no_args_is_help=True,
-    add_completion=False,
+    cls=Grouped,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 data_app = typer.Typer(help="Raw files in, prepared streams out.", no_args_is_help=True)
-app.add_typer(data_app, name="data")
+app.add_typer(data_app, name="data", rich_help_panel=SYSTEMS)
 new_app = typer.Typer(help="Writes a first version of something of your own.", no_args_is_help=True)
-app.add_typer(new_app, name="new")
+app.add_typer(new_app, name="new", rich_help_panel=SYSTEMS)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Scale = Annotated[
@@ -96,7 +97,10 @@ class RunOptions(QueryOptions):
 
     topology: Annotated[
         str | None,
-        typer.Option(help="The system to run it on; auto, or none, takes one that can."),
+        typer.Option(
+            help="The system to run it on; auto, or none, takes one that can.",
+            autocompletion=complete_topology,
+        ),
     ] = None
     pairs: Annotated[bool, typer.Option("--pairs", help="Write every pair found.")] = False
     backend: Annotated[
@@ -121,7 +125,11 @@ class RunOptions(QueryOptions):
 
 
 ScenarioName = Annotated[
-    str | None, typer.Argument(help="A scenario's name (see `joinsim list`) or a TOML file.")
+    str | None,
+    typer.Argument(
+        help="A scenario's name (see `joinsim list`) or a TOML file.",
+        autocompletion=complete_scenario,
+    ),
 ]
 Options = TypeVar("Options", bound=QueryOptions)
 
@@ -159,7 +167,7 @@ def _with_options(kind: type[Options]) -> Callable[[Callable[..., int]], Callabl
     return decorate
 
 
-@app.command()
+@app.command(rich_help_panel=JOINS, epilog="Example: joinsim demo")
 def demo(json_output: Json = False) -> None:
     """Prepare real taxi trips with Spark, join them on Ray and inline, and compare."""
     from joinsim import Run
@@ -189,21 +197,31 @@ def demo(json_output: Json = False) -> None:
     raise Finished(EXIT_FAIL if not equal else max(codes))
 
 
-@app.command("list")
-def list_(json_output: Json = False) -> None:
-    """List the scenarios and the topologies."""
-    from joinsim._listing import listing
+@app.command("list", rich_help_panel=PAPERS, epilog="Example: joinsim list oij")
+def list_(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="Only what has all of these words in it, as in oij or inequality."),
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """List the scenarios, by paper, and the topologies."""
+    from joinsim._listing import listing, search
 
-    listed = listing()
+    listed = search(listing(), words or [])
     if json_output:
         _print_json(listed)
         return
-    from scenarios.terminal.printing import console, show_catalog
+    from scenarios.terminal.catalog import show_catalog
+    from scenarios.terminal.printing import console
 
     show_catalog(console(quiet=False), listed)
 
 
-@app.command()
+@app.command(
+    rich_help_panel=JOINS,
+    epilog="Example: joinsim run oij-w1 --rows 2000 --set feeding.rate_tps=50000",
+)
 @_with_options(RunOptions)
 def run(options: RunOptions, scenario: ScenarioName = None) -> int:
     """Run one join and judge the answer, or a study of many."""
@@ -244,7 +262,7 @@ def _run_study(options: RunOptions, chosen: Scenario, terminal: Terminal) -> int
     return _worst(finished.result.results.values())
 
 
-@app.command(epilog="Example: joinsim reproduce panjoin --scale smoke")
+@app.command(rich_help_panel=PAPERS, epilog="Example: joinsim reproduce panjoin --scale smoke")
 def reproduce(
     paper: Annotated[
         Literal["spo", "pim", "panjoin", "oij", "semijoin"], typer.Argument(help="The paper.")
@@ -282,7 +300,7 @@ def reproduce(
     raise Finished(EXIT_STOPPED if stopped else _exit_code(finished.passed))
 
 
-@app.command(epilog="Example: joinsim claims --scale smoke --out claims.md")
+@app.command(rich_help_panel=PAPERS, epilog="Example: joinsim claims --scale smoke --out claims.md")
 def claims(
     directories: Annotated[
         list[Path] | None,
@@ -309,12 +327,19 @@ def claims(
     typer.echo(f"{out}: the claims of {papers}")
 
 
-@app.command()
+@app.command(
+    rich_help_panel=JOINS,
+    epilog="Example: joinsim compare oij-w1 --rows 2000 --topologies kp_oij,dp_oij",
+)
 @_with_options(QueryOptions)
 def compare(
     options: QueryOptions,
     what: Annotated[
-        str, typer.Argument(help="A query, as SQL, or a scenario's name, or a TOML file.")
+        str,
+        typer.Argument(
+            help="A query, as SQL, or a scenario's name, or a TOML file.",
+            autocompletion=complete_scenario,
+        ),
     ],
     topologies: Topologies = None,
     engines: Annotated[
@@ -375,12 +400,17 @@ def _compare_engines(
     return EXIT_STOPPED if finished.result.failed else _exit_code(finished.result.passed)
 
 
-@app.command()
+@app.command(
+    rich_help_panel=JOINS, epilog="Example: joinsim plan semijoin-fig10 --scale smoke --no-simulate"
+)
 @_with_options(QueryOptions)
 def plan(
     options: QueryOptions,
     scenario: ScenarioName = None,
-    topology: Annotated[str | None, typer.Option(help="The system to plan for.")] = None,
+    topology: Annotated[
+        str | None,
+        typer.Option(help="The system to plan for.", autocompletion=complete_topology),
+    ] = None,
     simulate: Annotated[
         bool, typer.Option(help="Run the plan, and print its costs beside the estimated ones.")
     ] = True,
@@ -399,7 +429,10 @@ def plan(
     return EXIT_PASS if finished is None else _exit_code(finished.verdict.passed)
 
 
-@app.command()
+@app.command(
+    rich_help_panel=SYSTEMS,
+    epilog="Example: joinsim calibrate --no-live --passes 0 --out calibrated.toml",
+)
 def calibrate(
     live: Annotated[
         bool,
@@ -456,9 +489,14 @@ def calibrate(
     raise Finished(EXIT_PASS if calibration.exact else EXIT_FAIL)
 
 
-@app.command()
+@app.command(rich_help_panel=SYSTEMS, epilog="Example: joinsim show split_join --set pes=3")
 def show(
-    topology: Annotated[str, typer.Argument(help="A topology's name (see `joinsim list`).")],
+    topology: Annotated[
+        str,
+        typer.Argument(
+            help="A topology's name (see `joinsim list`).", autocompletion=complete_topology
+        ),
+    ],
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the topology."),
@@ -482,7 +520,9 @@ def show(
         show_topology(terminal.out, find_topology(topology), graph)
 
 
-@data_app.command()
+@data_app.command(
+    epilog="Example: joinsim data prepare trips.csv --time pickup --field distance --out prepared"
+)
 def prepare(
     files: Annotated[list[Path], typer.Argument(help="Raw CSV or Parquet files of one stream.")],
     name: Annotated[str | None, typer.Option(help="The stream's name.")] = None,

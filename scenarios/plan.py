@@ -200,6 +200,13 @@ def make_plan(
     return replace(plan, parameters=fitted, warnings=warnings)
 
 
+def topology_of(config: RunConfig) -> Topology[Any]:
+    """Return the topology that *config* names, or the one chosen for its query."""
+    if config.topology != AUTO:
+        return find_topology(config.topology)
+    return choose(_query(config), _feeding(config), config.parameters).topology
+
+
 def name_others(config: RunConfig) -> str:
     """Return the systems that can evaluate what that of *config* cannot, see `choice.others`."""
     return others(config.topology, _query(config), _feeding(config))

@@ -13,11 +13,10 @@ from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine_record import describe_machine
-from scenarios.plan import make_parameters
+from scenarios.plan import make_parameters, topology_of
 from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.kinds import Kind, kind_of
 from scenarios.study.section import Axis, Panel, StudySection, Variant
-from topologies import find_topology
 from topologies.assumptions import Assumption, assumptions_of
 
 _MEMORY_WORTH_A_WORD = 1 << 30
@@ -138,7 +137,7 @@ class Study:
         for config in (one.config for one in self.points if not one.config.survey):
             if config.clock == "live":
                 continue
-            topology = find_topology(config.topology)
+            topology = topology_of(config)
             with suppress(ConfigError):  # a run that cannot be; its point says so
                 parameters = make_parameters(topology, config.parameters)
                 known = assumptions_of(topology.name, config.profile, parameters)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich import table as rich
 from rich.box import SIMPLE_HEAD
@@ -20,7 +19,7 @@ _FILE_WIDTH = 160
 
 def console(*, quiet: bool) -> Console:
     """Return the console of stdout; it swallows everything when *quiet*."""
-    width = None if sys.stdout.isatty() else _FILE_WIDTH
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _FILE_WIDTH
     return Console(quiet=quiet, highlight=False, markup=False, soft_wrap=True, width=width)
 
 
@@ -45,24 +44,3 @@ def styled(cell: str | Cell) -> str | Text:
     if isinstance(cell, Cell):
         return Text(cell.text, STYLES.get(cell.mark, ""))
     return Text(cell)
-
-
-def show_catalog(out: Console, listed: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Print the lists of scenarios and topologies."""
-    scenarios = [
-        (
-            one["name"],
-            one["figure"] or "",
-            f"{one['runs']}",
-            ", ".join(one["topologies"]),
-            one["title"],
-        )
-        for one in listed["scenarios"]
-    ]
-    columns = ("scenario", "figure", "runs", "topologies", "what it is")
-    print_table(out, Table(columns=columns, rows=scenarios))
-    systems = [
-        (one["name"], "yes" if one["exact"] else "no claim", one["title"], one["paper"])
-        for one in listed["topologies"]
-    ]
-    print_table(out, Table(columns=("topology", "exact", "what it is", "paper"), rows=systems))

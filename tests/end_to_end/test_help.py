@@ -1,0 +1,80 @@
+"""Every command's help ends with an example that works; the list is found by words and fits."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.core import TyperGroup
+
+from joinsim.cli import app
+from tests.end_to_end.conftest import Command
+
+WIDTHS = (80, 200)
+ELSEWHERE = {"demo", "reproduce", "claims", "prepare"}
+"""Commands whose examples take Spark, Ray or minutes; test_cli and test_reproduce run them."""
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    for name, command in group.commands.items():
+        inner = command.commands if isinstance(command, TyperGroup) else {}
+        yield from ((name, one) for one in inner) if inner else [(name,)]
+
+
+def example_of(joinsim: Command, words: tuple[str, ...]) -> list[str]:
+    last = joinsim(*words, "--help").out.strip().rpartition("Example: joinsim ")[2]
+    return shlex.split(last)
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_every_help_ends_with_an_example_that_works(
+    words: tuple[str, ...], joinsim: Command
+) -> None:
+    example = example_of(joinsim, words)
+    assert tuple(example[: len(words)]) == words
+    if words[-1] not in ELSEWHERE:
+        said = joinsim(*example)
+        assert (said.code, said.out.strip() != "") == (0, True), said.err
+
+
+def test_every_command_is_in_a_group(joinsim: Command) -> None:
+    help_ = joinsim("--help").out
+    assert "\nCommands:" not in help_
+    for heading in ("Joins:", "Scenarios and papers:", "Systems, data and machines:"):
+        assert heading in help_
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_list_fits_the_terminal(
+    width: int, joinsim: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = joinsim("list").out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert not any("…" in line for line in lines)
+    for whole in ("semijoin-fig10", "low_latency_handshake_join"):
+        assert any(f" {whole} " in line for line in lines)
+
+
+def test_the_list_is_searched_by_words(joinsim: Command) -> None:
+    found = joinsim("list", "oij", "skew", "--json").json
+    names = [one["name"] for one in found["scenarios"]]
+    assert "oij-fig14" in names
+    assert "oij-fig10" not in names
+    said = joinsim("list", "inequalty")
+    assert (said.code, said.out) == (3, "")
+    assert "did you mean" in said.err
+    assert "inequality" in said.err
+
+
+def test_the_shell_completes_names(tmp_path: Path) -> None:
+    from joinsim._help import complete_scenario, complete_topology
+
+    assert complete_topology("kp_") == ["kp_oij"]
+    assert "oij-w1" in complete_scenario("oij-w")
