@@ -57,7 +57,7 @@ def search(listed: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
             word.strip(",.:;").lower()
             for ones in listed.values()
             for one in ones
-            for word in f"{one['name']} {one['title']}".split()
+            for word in f"{one['name']} {one['title']} {one['paper']}".split()
         }
         near = [name for word in words for name in get_close_matches(word.lower(), known, n=3)]
         hint = f"; did you mean {', '.join(near)}?" if near else ""

@@ -32,7 +32,7 @@ def example_of(joinsim: Command, words: tuple[str, ...]) -> list[str]:
     return shlex.split(last)
 
 
-@pytest.mark.parametrize("words", commands(), ids=" ".join)
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
 def test_every_help_ends_with_an_example_that_works(
     words: tuple[str, ...], joinsim: Command
 ) -> None:

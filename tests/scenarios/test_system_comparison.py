@@ -18,8 +18,12 @@ QUERY = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '5' ON '
 
 @pytest.fixture
 def base(tmp_path: Path) -> RunConfig:
-    values = {"query": QUERY, "streams": [{"files": ["s"]}], "topology": "spo_join"}
-    values |= {"parameters": {"po_join_pes": 3}}
+    values = {
+        "query": QUERY,
+        "streams": [{"files": ["s"]}],
+        "topology": "spo_join",
+        "parameters": {"po_join_pes": 3},
+    }
     return scenario_files.build(values, where="test")
 
 
