@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from joinsim._reproduction import reproduce
     from joinsim._scenario import Scenario
     from joinsim._streams import prepare, synthetic
+    from joinsim._sweeping import sweep
     from netsim.network import NetworkError
     from scenarios.scenario_files import ConfigError
     from spark_bridge.errors import DataError, EngineUnavailable
@@ -59,6 +60,7 @@ _HOMES = {
     "joinsim._scenario": ("Scenario",),
     "joinsim._calibration": ("Calibration", "calibrate"),
     "joinsim._streams": ("prepare", "synthetic"),
+    "joinsim._sweeping": ("sweep",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -92,6 +94,7 @@ __all__ = [
     "scenario",
     "scenarios",
     "show",
+    "sweep",
     "synthetic",
     "topologies",
 ]

@@ -119,7 +119,7 @@ def run(
     (True, 4)
     """
     wall_clock = WallClock()
-    scenario = _of_query(
+    scenario = of_query(
         query,
         streams,
         time,
@@ -189,7 +189,7 @@ def compare(
         "seed": seed,
         "sink": sink,
     }
-    scenario = _of_query(query, streams, time, chosen, **how)
+    scenario = of_query(query, streams, time, chosen, **how)
     return scenario.with_settings(parameters).compare(topologies, out=out)
 
 
@@ -228,19 +228,19 @@ def plan(
     ['bytes shipped', 'execution time']
     """
     how: dict[str, Any] = {"bind": bind, "network": network, "rows": rows, "seed": seed}
-    scenario = _of_query(query, streams, time, topology, **how, parameters=parameters)
+    scenario = of_query(query, streams, time, topology, **how, parameters=parameters)
     return scenario.plan(simulate=simulate)[0]
 
 
-def _of_query(
+def of_query(
     query: str,
     streams: Mapping[str, Any],
     time: str | Mapping[str, str] | None,
     topology: str | type[Topology[Any]] | Topology[Any] | None,
     wall_clock: WallClock | None = None,
     *,
-    bind: Mapping[str, str | int] | None,
-    network: str | Mapping[str, Any],
+    bind: Mapping[str, str | int] | None = None,
+    network: str | Mapping[str, Any] = "rack",
     **keys: Any,
 ) -> Scenario:
     """Return the scenario of a query over data that the caller passes.

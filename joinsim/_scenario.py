@@ -19,7 +19,7 @@ from scenarios.config import RunConfig
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import Plan, make_plan, name_others
 from scenarios.run import execute
-from scenarios.run_directory import run_directory
+from scenarios.run_directory import POINTS, RUNS, run_directory, shared_directory
 from scenarios.run_json import write_run_json
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import prepare_streams
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from scenarios.plan import Prepare
     from scenarios.planning.planner import Planner, Proposal
     from scenarios.study.study import Point, Study
+    from scenarios.sweep import Range
 
 PLANNED = ("semijoin", "ibwj")
 """Topologies that plan; the first plans a query that comes without a topology."""
@@ -210,6 +211,63 @@ class Scenario:
                     replay=replay_alone or (lambda config: replay),
                 )
             finished = Comparison(compared, directory, replay, folder)
+            finished.write()
+        return finished
+
+    def sweep(
+        self,
+        over: Sequence[Range],
+        *,
+        seeds: int = 1,
+        measures: Sequence[str] = (),
+        find: str | None = None,
+        processes: int | None = None,
+        fresh: bool = False,
+        out: str | Path | None = None,
+    ) -> StudyRun:
+        """Run it with every combination of the values of *over*; parameters as in `sweep`.
+
+        Raises
+        ------
+        ConfigError
+            A range names what there is not, or a point cannot be run; before any point runs.
+        """
+        from scenarios.many_runs import Preparation
+        from scenarios.sweep import sweep_study
+        from scenarios.sweep_runs import check_search, run_sweep
+
+        if self._is_study:
+            raise ConfigError(f"{self.source} is a study, which has ranges of its own; run it")
+        study = sweep_study(
+            self.config,
+            over,
+            seeds=seeds,
+            measures=measures,
+            search=check_search(find),
+            scale=self.scale,
+        )
+        folder = None
+        if out is None and not self.keep:
+            folder = TemporaryDirectory(prefix="joinsim-")
+        directory = Path(folder.name if folder else out or RUNS / f"sweep-{self.config.name}")
+        replay = self.replay(self.config.seed) if self.replay else "joinsim.sweep(...)"
+        with shared_directory(directory, POINTS):
+            (directory / POINTS).mkdir(exist_ok=True)
+            self.observer.study(study)
+            with self.observer.preparing() as progress:
+                prepare = self._preparation or Preparation(progress)
+                with self.observer.points(len(study.points)) as line:
+                    findings = run_sweep(
+                        study,
+                        prepare,
+                        directory,
+                        search=find is not None,
+                        processes=processes,
+                        fresh=fresh,
+                        on_point=line.on_point,
+                        replay=replay,
+                    )
+            finished = StudyRun(findings, directory, replay, folder)
             finished.write()
         return finished
 

@@ -25,7 +25,7 @@ from joinsim._help import JOINS, PAPERS, SYSTEMS, Grouped, complete_scenario, co
 from scenarios.wall_clock import WallClock
 
 if TYPE_CHECKING:
-    from joinsim._outcomes import EngineComparison
+    from joinsim._outcomes import EngineComparison, StudyRun
     from joinsim._scenario import Scenario
     from scenarios.config import RunConfig
     from scenarios.many_runs import Result
@@ -252,12 +252,17 @@ def run(options: RunOptions, scenario: ScenarioName = None) -> int:
 
 def _run_study(options: RunOptions, chosen: Scenario, terminal: Terminal) -> int:
     from joinsim import StudyRun
-    from scenarios.terminal.views import show_findings
 
     finished = chosen.run(out=options.out)
     assert isinstance(finished, StudyRun)
+    return _show_study(finished, terminal, json_output=options.json_output)
+
+
+def _show_study(finished: StudyRun, terminal: Terminal, *, json_output: bool) -> int:
+    from scenarios.terminal.views import show_findings
+
     show_findings(terminal.out, finished.result, finished.directory, finished.replay)
-    if options.json_output:
+    if json_output:
         _print_json(finished.summary)
     return _worst(finished.result.results.values())
 
@@ -398,6 +403,59 @@ def _compare_engines(
     if options.json_output:
         _print_json(finished.summary)
     return EXIT_STOPPED if finished.result.failed else _exit_code(finished.result.passed)
+
+
+@app.command(
+    rich_help_panel=JOINS, epilog="Example: joinsim sweep oij-w1 --scale smoke --over pes=1,2,4"
+)
+@_with_options(QueryOptions)
+def sweep(
+    options: QueryOptions,
+    what: Annotated[
+        str, typer.Argument(help="A query, as SQL, or a scenario's name, or a TOML file.")
+    ],
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A parameter and its values: KEY=A,B,C or KEY=FIRST..LAST:log:5. KEY is a key as "
+            "for --set, or rate_tps, latency, bandwidth, pes, window, skew, topology. The first "
+            "runs along x, the second from line to line."
+        ),
+    ] = None,
+    find: Annotated[
+        Literal["sustainable"] | None,
+        typer.Option(help="Find at each point the highest rate at which queues do not grow."),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=100, help="Run every point with so many, for 95 % intervals.")
+    ] = 1,
+    measure: Annotated[
+        str | None,
+        typer.Option(help="What is measured, with commas between, as throughput_tps,result_ms.p99"),
+    ] = None,
+    topology: Annotated[str | None, typer.Option(help="The system to run it on.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Points at once; by default one for each core.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Run points again whose results are there.")
+    ] = False,
+) -> int:
+    """Run one join over ranges of its parameters; what an earlier sweep ran is not run again."""
+    from scenarios.sweep import Range
+
+    terminal = _terminal(options.json_output)
+    chosen = _scenario(options, what, terminal, {"topology": topology})
+    swept = chosen.sweep(
+        [Range.read(text) for text in over or []],
+        seeds=seeds,
+        measures=_names(measure),
+        find=find,
+        processes=processes,
+        fresh=fresh,
+        out=options.out,
+    )
+    return _show_study(swept, terminal, json_output=options.json_output)
 
 
 @app.command(

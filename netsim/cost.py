@@ -15,6 +15,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -180,17 +181,15 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
     Raise :exc:`ValueError` naming the file and what is wrong with it.
     """
     path = profile_path(name_or_path)
-    values = tomllib.loads(path.read_text())
-    for key in (TRANSPORT, OPERATORS, MACHINE):
-        values.pop(key, None)
+    apart = (TRANSPORT, OPERATORS, MACHINE)
+    values = {key: value for key, value in _read_values(path).items() if key not in apart}
     structures, memory = values.pop(STRUCTURES, {}), values.pop(MEMORY, None)
     try:
         profile = CostProfile(**{"name": path.stem, **values})
     except TypeError as error:
         allowed = ", ".join(f.name for f in fields(CostProfile))
         raise ValueError(f"{path}: {error}; a cost profile has the keys {allowed}") from None
-    if isinstance(structures, str):
-        structures = {LIKE: structures}
+    structures = {LIKE: structures} if isinstance(structures, str) else dict(structures)
     like = structures.pop(LIKE, None)
     inherited = load_profile(like) if like else profile
     own = _read_structures(structures, profile, inherited.structures, path)
@@ -199,6 +198,17 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
         structures={**inherited.structures, **own},
         memory=inherited.memory if memory is None else _read_memory(memory, path),
     )
+
+
+def _read_values(path: Path) -> Mapping[str, Any]:
+    """Return what a profile's file says, parsed once: that takes longer than a short run."""
+    file = path.stat()
+    return _parse(path, file.st_mtime_ns, file.st_size)
+
+
+@cache
+def _parse(path: Path, modified_ns: int, size: int) -> Mapping[str, Any]:
+    return tomllib.loads(path.read_text())
 
 
 def _read_memory(values: Mapping[str, Any], path: Path) -> Memory:
@@ -334,7 +344,7 @@ def operator_profiles(name_or_path: str | Path, topology: str) -> dict[str, Oper
     Raise :exc:`ValueError` as `load_profile` does, and naming an entry that is wrong.
     """
     base, path = load_profile(name_or_path), profile_path(name_or_path)
-    values = tomllib.loads(path.read_text())
+    values = _read_values(path)
     measured: Mapping[str, Any] = values.get(OPERATORS, {}).get(topology, {})
     if not measured:
         return {}

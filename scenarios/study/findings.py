@@ -328,7 +328,7 @@ def run_points(
                 result = _survey_result(point.config)
             results[point.number] = result
             if result.record:
-                _check_measures(study, point, result.record)
+                check_measures(study, point, result.record)
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     return Findings(study=study, results=results, inputs=inputs, date=date)
 
@@ -342,7 +342,8 @@ def _survey_result(config: RunConfig) -> Result:
     return Result(config=config, record=record, passed=surveyed.passed, claims_exact=False)
 
 
-def _check_measures(study: Study, point: Point, record: dict[str, object]) -> None:
+def check_measures(study: Study, point: Point, record: dict[str, object]) -> None:
+    """Raise :exc:`ConfigError` where the *record* of a point lacks what the study looks up."""
     for measure in study.measures_of(point):
         try:
             look_up(record, measure)

@@ -1,12 +1,16 @@
-"""What a study's results depend on, as one digest: equal digests, equal results."""
+"""What the results of a study, or of a point, depend on, as a digest: equal ones, equal results."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+
+from scenarios.config import RunConfig
 from scenarios.machine_record import describe_machine
 from scenarios.run_json import versions
 from scenarios.streams import REPOSITORY, find_file
@@ -22,20 +26,36 @@ def digest_inputs(study: Study) -> str:
     Claims and labels are no part of it: results are judged and drawn anew. Raise
     :exc:`ConfigError` where there is no data.
     """
-    digest = hashlib.sha256(repr((versions(), _digest_code(), study.section.parts)).encode())
-    if study.is_measured:
+    configs = [point.config for point in study.points]
+    return digest_runs(configs, parts=study.section.parts, measured=study.is_measured)
+
+
+def digest_runs(
+    configs: Sequence[RunConfig],
+    *,
+    parts: Mapping[str, Sequence[str]],
+    measured: bool,
+    tables: Iterable[pa.Table] = (),
+) -> str:
+    """Return the digest of some runs; *tables* are the data that the caller passed in memory."""
+    digest = hashlib.sha256(repr((versions(), _digest_code(), parts)).encode())
+    if measured:
         digest.update(repr(describe_machine()).encode())
-    for point in study.points:
-        digest.update(point.config.model_dump_json().encode())
-    for path in _data(study):
+    for config in configs:
+        digest.update(config.model_dump_json().encode())
+    for path in _data(configs):
         file = path.stat()
         digest.update(f"{path} {file.st_mtime_ns} {file.st_size}\n".encode())
+    for table in tables:
+        for name in table.column_names:
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(table[name].to_numpy()).data)
     return digest.hexdigest()
 
 
-def _data(study: Study) -> Iterator[Path]:
-    """Return the files that the study's streams are read from; synthetic streams have none."""
-    streams = {stream.files for point in study.points for stream in point.config.streams}
+def _data(configs: Sequence[RunConfig]) -> Iterator[Path]:
+    """Return the files that streams are read from; synthetic streams have none."""
+    streams = {stream.files for config in configs for stream in config.streams}
     for files in sorted(files for files in streams if files):
         path = find_file(files)
         yield path.resolve()

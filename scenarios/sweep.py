@@ -1,0 +1,276 @@
+"""A sweep: parameters over ranges, as a study that is made on the fly.
+
+The first range runs along x, the second from line to line, any others from panel to panel, with a
+panel for each measure. So a sweep has the table, the picture, the intervals and the file of a
+study.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from actors.source import Feeding
+from joins.queries.parser import parse_query
+from scenarios.choice import AUTO, choose
+from scenarios.config import FeedingConfig, NetworkConfig, RunConfig
+from scenarios.scenario_files import ConfigError, change
+from scenarios.study.section import StudySection
+from scenarios.study.study import Study, build_study
+from scenarios.synthetic import parse
+from topologies import find_topology
+
+MEASURES = {
+    "throughput_tps": "throughput, tuples/s",
+    "latency_ms.p95": "latency p95, ms",
+    "network.bytes": "network, bytes",
+}
+"""What a sweep measures unless it is said, to what that is called; see `scenarios.measures`."""
+
+SUSTAINABLE = "sustainable_tps"
+"""What a search finds at each point: see `scenarios.sustainable`."""
+SEARCHED = {
+    SUSTAINABLE: "sustainable rate, tuples/s",
+    "latency_ms.p95": "latency p95 at that rate, ms",
+}
+"""What a search measures unless it is said."""
+
+PES = ("pes", "po_join_pes", "replicas", "workers", "units", "threads")
+"""What topologies call the number of PEs among which they divide the join."""
+
+_RANGE = re.compile(
+    r"([-+\d.e]+)\s*([a-zA-Z/]*)\.\.([-+\d.e]+)\s*([a-zA-Z/]*)(:log|:lin)?(?::(\d+))?"
+)
+_STEPS, _MOST_POINTS = 5, 10_000
+_SKEWED = {"zipf": 0, "self_similar": 1, "skewed": 2}
+"""Distributions to the argument that says how skewed they are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """One parameter and its values.
+
+    Attributes
+    ----------
+    key
+        As it was written: a key as for ``--set``; or ``pes``, ``window``, ``skew``, or the last
+        part of a key of the network or the feeding (``latency``, ``rate_tps``).
+    values
+        One per position.
+    log
+        Whether each value is a multiple of the one before.
+    """
+
+    key: str
+    values: tuple[Any, ...]
+    log: bool = False
+
+    @classmethod
+    def read(cls, text: str) -> Range:
+        """Read ``KEY=FIRST..LAST``, with ``:log`` and the number of values, or ``KEY=A,B,C``.
+
+        Raise :exc:`ConfigError` saying how it is written.
+        """
+        key, equals, values = (part.strip() for part in text.partition("="))
+        if not (key and equals and values):
+            raise ConfigError(
+                f"--over {text}: write it as KEY=FIRST..LAST, KEY=FIRST..LAST:log:5 or KEY=A,B,C"
+            )
+        if ".." not in values:
+            return cls(key=key, values=tuple(_number(one.strip()) for one in values.split(",")))
+        found = _RANGE.fullmatch(values)
+        try:
+            if not found:
+                raise ValueError
+            first, last = float(found[1]), float(found[3])
+        except ValueError:
+            raise ConfigError(
+                f"--over {text}: a range is FIRST..LAST, with :log and the number of values after "
+                "it, as in 1000..100000:log:5 or '1 ms..25 ms:4'"
+            ) from None
+        log, steps, unit = found[5] == ":log", int(found[6] or _STEPS), found[4] or found[2]
+        if found[2] not in ("", unit):
+            raise ConfigError(f"--over {text}: both ends need one unit, not {found[2]} and {unit}")
+        if log and min(first, last) <= 0:
+            raise ConfigError(f"--over {text}: a logarithmic range has ends above 0")
+        if not 2 <= steps <= _MOST_POINTS:
+            raise ConfigError(f"--over {text}: 2 to {_MOST_POINTS:,} values are allowed")
+        spaced = np.geomspace(first, last, steps) if log else np.linspace(first, last, steps)
+        whole = first.is_integer() and last.is_integer() and abs(last - first) >= steps - 1
+        listed = [round(one) if whole else float(f"{one:.4g}") for one in spaced.tolist()]
+        return cls(
+            key=key,
+            values=tuple(f"{one:g} {unit}" if unit else one for one in listed),
+            log=log,
+        )
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def pes_parameter(topology: str) -> str:
+    """Return the parameter by which *topology* is given PEs; raise :exc:`ConfigError` without."""
+    known = {one.name for one in fields(find_topology(topology).parameters_type)}
+    for name in PES:
+        if name in known:
+            return name
+    raise ConfigError(f"pes: {topology} has no parameter for a number of PEs")
+
+
+def settings_of(config: RunConfig, key: str, value: Any) -> dict[str, Any]:
+    """Return what *value* of the range *key* sets of *config*, keys as for ``--set``.
+
+    Raise :exc:`ConfigError` where the query or its streams have nothing of that name.
+    """
+    if key == "pes":
+        return {pes_parameter(config.topology): value}
+    if key == "window":
+        if "W" not in config.bind:
+            raise ConfigError(
+                "window: the query needs a placeholder for its length: write it as W, as in "
+                "SLIDE INTERVAL 'D' ON 'W', and give bind = { D = ..., W = ... }"
+            )
+        return {"bind.W": value}
+    if key == "skew":
+        return _skew_settings(config, value)
+    for section, model in (("feeding", FeedingConfig), ("network", NetworkConfig)):
+        if key in model.model_fields:
+            return {f"{section}.{key}": value}
+    return {key: value}
+
+
+def _skew_settings(config: RunConfig, value: Any) -> dict[str, Any]:
+    settings = {}
+    for place, stream in enumerate(config.streams):
+        for name, text in (stream.synthetic.fields if stream.synthetic else {}).items():
+            kind, arguments = parse(text)
+            if kind in _SKEWED:
+                arguments[_SKEWED[kind]] = str(value)
+                key = f"streams.{place}.synthetic.fields.{name}"
+                settings[key] = f"{kind}({', '.join(arguments)})"
+    if not settings:
+        raise ConfigError(
+            "skew: it changes synthetic fields that are drawn from "
+            f"{', '.join(_SKEWED)}, and there are none"
+        )
+    return settings
+
+
+def sweep_study(
+    base: RunConfig,
+    ranges: Sequence[Range],
+    *,
+    seeds: int = 1,
+    measures: Sequence[str] = (),
+    search: bool = False,
+    scale: str = "laptop",
+) -> Study:
+    """Return the study that runs *base* with every combination of the values of *ranges*.
+
+    Parameters
+    ----------
+    base
+        What all runs share.
+    ranges
+        Along x, from line to line, from panel to panel. None of them is one point.
+    seeds
+        With how many seeds every point runs.
+    measures
+        Names of what is measured; by default `MEASURES`.
+    search
+        Whether each point's rate is to be searched for: then no range may set it.
+
+    Raises
+    ------
+    ConfigError
+        A range names something that there is not, or a value that is not allowed.
+    """
+    if base.topology == AUTO and "topology" not in [one.key for one in ranges]:
+        query = parse_query(base.query).bind(**{k: str(v) for k, v in base.bind.items()})
+        chosen = choose(query, Feeding(), base.parameters)
+        base = change(base, {"topology": chosen.name, "parameters": base.parameters})
+    keys = [one.key for one in ranges]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise ConfigError(f"--over {key}: it is given twice; put its values in one range")
+    if search and {"rate_tps", "feeding.rate_tps"}.intersection(keys):
+        raise ConfigError("--find sustainable searches for the rate: leave it out of --over")
+    # A topology is a line of its own: it may call by another name what runs along x.
+    ordered = sorted(ranges, key=lambda one: one.key == "topology") if len(ranges) == 2 else ranges
+    across = ordered[0] if ordered else None
+    lines = ordered[1] if len(ordered) > 1 else None
+    known = SEARCHED if search else MEASURES
+    names = {name: known.get(name, name) for name in measures} or known
+    panels = [
+        {
+            "name": ", ".join(
+                f"{key} {value}" for key, value in zip(keys[2:], values, strict=True)
+            ),
+            "set": _joined(base, dict(zip(keys[2:], values, strict=True))),
+            "measure": measure,
+            "label": label,
+        }
+        for values in product(*(one.values for one in ordered[2:]))
+        for measure, label in names.items()
+    ]
+    written = {
+        "axis": _axis(base, across),
+        "variants": _variants(base, across, lines),
+        "panels": panels,
+        "measure": panels[0]["measure"],
+        "label": panels[0]["label"],
+        "repeat": seeds,
+    }
+    over = " and ".join(keys) or "nothing"
+    titled = change(base, {"title": f"{base.name} over {over}", "figure": None})
+    return build_study(titled, StudySection.model_validate(written), scale)
+
+
+def _joined(config: RunConfig, values: Mapping[str, Any]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for key, value in values.items():
+        # After a topology's, its own names: panels may set both.
+        settings |= settings_of(change(config, settings), key, value)
+    return settings
+
+
+def _axis(base: RunConfig, across: Range | None) -> dict[str, Any]:
+    if across is None:
+        return {"label": "", "values": [base.name], "categories": True}
+    each = [settings_of(base, across.key, value) for value in across.values]
+    return {
+        "label": across.key,
+        "keys": list(each[0]),
+        "values": [
+            list(one.values()) if len(one) > 1 else next(iter(one.values())) for one in each
+        ],
+        "names": [str(value) for value in across.values] if len(each[0]) > 1 else [],
+        "log": across.log and isinstance(across.values[0], (int, float)),
+        "categories": not isinstance(across.values[0], (int, float))
+        and len(each[0]) == 1
+        and not re.match(r"[-+\d.]", str(across.values[0])),
+    }
+
+
+def _variants(base: RunConfig, across: Range | None, lines: Range | None) -> dict[str, Any]:
+    if lines is None:
+        return {base.topology: {}}
+    variants = {}
+    for value in lines.values:
+        settings = settings_of(base, lines.key, value)
+        variant: dict[str, Any] = {"set": settings}
+        if lines.key == "topology" and across is not None and across.key == "pes":
+            variant["keys"] = [pes_parameter(value)]
+        variants[str(value) if lines.key == "topology" else f"{lines.key} {value}"] = variant
+    return variants

@@ -1,0 +1,130 @@
+"""Ranges as people write them, the studies that they make, and points that are not run twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import joinsim as js
+from scenarios.scenario_files import ConfigError, build
+from scenarios.sweep import Range, settings_of, sweep_study
+
+QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+DATA = {"T": {"x": np.arange(200) * 7919 % 200}}
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("pes=1,2,8", (1, 2, 8)),
+        ("network.preset=wan,data-centre", ("wan", "data-centre")),
+        ("rate_tps=1000..100000:log:5", (1000, 3162, 10000, 31623, 100000)),
+        ("latency=1 ms..25 ms:4", ("1 ms", "9 ms", "17 ms", "25 ms")),
+        ("latency=1..25ms:4", ("1 ms", "9 ms", "17 ms", "25 ms")),
+        ("skew=0..1:3", (0.0, 0.5, 1.0)),
+    ],
+)
+def test_a_range_is_read_as_it_is_written(text: str, values: tuple[Any, ...]) -> None:
+    read = Range.read(text)
+    assert (read.key, read.values) == (text.partition("=")[0], values)
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("rate_tps", "write it as KEY=FIRST..LAST"),
+        ("rate_tps=fast..slow", "a range is FIRST..LAST"),
+        ("rate_tps=0..10:log:3", "ends above 0"),
+        ("rate_tps=1..10:1", "2 to 10,000 values"),
+        ("latency=1 ms..25 s", "both ends need one unit"),
+    ],
+)
+def test_a_range_that_is_none_is_named(text: str, mistake: str) -> None:
+    with pytest.raises(ConfigError, match=mistake):
+        Range.read(text)
+
+
+def config(**more: Any) -> Any:
+    streams = [{"name": "T", "synthetic": {"rows": 10, "fields": {"x": "zipf(0.5, 100)"}}}]
+    return build({"query": QUERY, "streams": streams, "topology": "kp_oij"} | more, where="test")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "settings"),
+    [
+        ("pes", 3, {"replicas": 3}),
+        ("rate_tps", 9, {"feeding.rate_tps": 9}),
+        ("latency", "2 ms", {"network.latency": "2 ms"}),
+        ("skew", 1.5, {"streams.0.synthetic.fields.x": "zipf(1.5, 100)"}),
+        ("window", 40, {"bind.W": 40}),
+        ("seed", 4, {"seed": 4}),
+    ],
+)
+def test_a_key_sets_what_it_names(key: str, value: Any, settings: dict[str, Any]) -> None:
+    assert settings_of(config(bind={"W": 20}), key, value) == settings
+
+
+def test_ranges_are_x_lines_and_panels() -> None:
+    ranges = [Range.read(one) for one in ("pes=1,2", "topology=kp_oij,panjoin", "rate_tps=5,6")]
+    study = sweep_study(config(), ranges, seeds=2, measures=["throughput_tps", "latency_ms.p50"])
+    assert len(study.points) == 2 * 2 * 2 * 2
+    assert [chart.panel.name for chart in study.charts] == ["rate_tps 5"] * 2 + ["rate_tps 6"] * 2
+    kept = study.charts[0].curve("panjoin")
+    last = study.points[kept.points[1][0] - 1].config
+    assert (last.topology, last.parameters, last.feeding.rate_tps) == ("panjoin", {"workers": 2}, 5)
+
+
+@pytest.mark.parametrize(
+    ("over", "find", "mistake"),
+    [
+        (["window=1,2"], None, "needs a placeholder"),
+        (["colour=red"], None, "there is no such key"),
+        (["pes=1", "pes=2"], None, "given twice"),
+        (["rate_tps=1,2"], "sustainable", "leave it out"),
+        (["pes=1"], "fastest", "it can be sustainable"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused(over: list[str], find: str | None, mistake: str) -> None:
+    with pytest.raises(ConfigError, match=mistake):
+        js.sweep(QUERY, DATA, over=over, find=find, topology="split_join", processes=1)
+
+
+def points(folder: Path) -> dict[str, int]:
+    return {p.parent.name: p.stat().st_mtime_ns for p in folder.glob("points/*/point.json")}
+
+
+def test_a_point_that_ran_is_not_run_again(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"topology": "split_join", "processes": 1, "out": tmp_path}
+    first = js.sweep(QUERY, DATA, over={"pes": [1, 2]}, **how)
+    before = points(tmp_path)
+    again = js.sweep(QUERY, DATA, over={"pes": [2, 1, 3]}, **how)
+    after = points(tmp_path)
+    assert len(before) == 2
+    assert len(after) == 3
+    assert before.items() <= after.items()
+    digests = {one["label"]: one["digest"] for one in again.summary["points"]}
+    assert {
+        one["label"]: one["digest"] for one in first.summary["points"]
+    }.items() <= digests.items()
+    other = {"T": {"x": DATA["T"]["x"][::-1].copy()}}
+    js.sweep(QUERY, other, over={"pes": [1]}, **how)
+    assert len(points(tmp_path)) == 4  # other data are another point
+    js.sweep(QUERY, DATA, over={"pes": [1]}, fresh=True, **how)
+    assert sum(after[name] != points(tmp_path)[name] for name in after) == 1
+
+
+def test_processes_change_nothing(tmp_path: Path) -> None:
+    over = {"pes": [1, 2]}
+    alone, beside = (
+        js.sweep(
+            QUERY, DATA, over=over, topology="split_join", processes=n, out=tmp_path / str(n)
+        ).summary
+        for n in (1, 2)
+    )
+    assert [one["digest"] for one in alone["points"]] == [one["digest"] for one in beside["points"]]
+    written = json.loads((tmp_path / "2" / "study.json").read_text())
+    assert written["charts"] == json.loads(json.dumps(alone["charts"]))
