@@ -622,6 +622,27 @@ def prepare(
         )
 
 
+@app.command(epilog="Example: joinsim schema --out joinsim.schema.json")
+def schema(
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; by default it is printed.")
+    ] = None,
+) -> None:
+    """Print the JSON schema of scenario files, by which editors complete and check TOML.
+
+    In the first line of a TOML file, "#:schema joinsim.schema.json" names it.
+    """
+    from actors.whole_files import write_text
+    from scenarios.json_schema import scenario_schema
+
+    text = json.dumps(scenario_schema(), indent=2, ensure_ascii=False) + "\n"
+    if out is None:
+        print(text, end="")
+        return
+    write_text(out, text)
+    typer.echo(f"wrote {out}")
+
+
 @new_app.command(epilog="Example: joinsim new topology my_join")
 def topology(
     name: Annotated[str, typer.Argument(help="Its name, in lower case: my_join.")],

@@ -36,23 +36,23 @@ class Described:
 
 def describe(topology: Topology[Any]) -> list[Described]:
     """Return the parameters of *topology*, those that it shares with others first."""
-    meanings = dict(_meanings(topology.parameters_type))
+    known = dict(meanings(topology.parameters_type))
     defaults = topology.parameters_type()
     schema = TypeAdapter(topology.parameters_type).json_schema()
     return [
         Described(
             name=name,
-            meaning=meanings.get(name, ""),
+            meaning=known.get(name, ""),
             default=_written(getattr(defaults, name), values),
-            allowed=_allowed(values),
+            allowed=allowed_words(values),
         )
         for name, values in schema["properties"].items()
     ]
 
 
-def _meanings(parameters_type: type) -> Iterator[tuple[str, str]]:
+def meanings(documented_type: type) -> Iterator[tuple[str, str]]:
     """Yield each field with its meaning in the docstrings of a class and its bases."""
-    for documented in reversed(parameters_type.__mro__):
+    for documented in reversed(documented_type.__mro__):
         for entry in parse(documented.__doc__ or "", DocstringStyle.NUMPYDOC).params:
             meaning = re.sub(r"``|\*", "", " ".join((entry.description or "").split()))
             for name in entry.arg_name.split(", "):
@@ -67,21 +67,33 @@ def _written(value: Any, schema: dict[str, Any]) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _allowed(schema: dict[str, Any]) -> str:
+def allowed_words(schema: dict[str, Any]) -> str:  # noqa: C901  (a kind of value a case)
     """Describe the values that a JSON schema admits, as far as parameters use it."""
     match schema:
         case {"anyOf": [one, {"type": "null"}]}:
-            return f"{_allowed(one)}; or none"
+            return f"{allowed_words(one)}; or none"
         case {"enum": words}:
             return ", ".join(words)
         case {"format": "duration"}:
             return "a time, such as '25 ms'"
+        case {"format": "bandwidth"}:
+            return "a bandwidth, such as '1 Mbps'"
         case {"type": "boolean"}:
             return "true, false"
         case {"exclusiveMinimum": above, "maximum": most}:
             return f"above {above:,}, up to {most:,}"
         case {"minimum": least, "maximum": most}:
             return f"{least:,} to {most:,}"
+        case {"minimum": least}:
+            return f"{least:,} or more"
+        case {"const": word}:
+            return str(word)
+        case {"type": "number" | "integer"}:
+            return "a number"
+        case {"type": ["number", "string", "integer"] | ["string", "integer"]}:
+            return "a number, or text"
+        case {"type": "array"}:
+            return "a list"
         case {"type": "string"}:
             return "text"
         case _:

@@ -86,16 +86,22 @@ def _bits_per_second(value: object) -> object:
     return round(float(quantity))
 
 
-Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds)]
+_TIME = WithJsonSchema({"type": ["string", "integer"], "format": "duration"})
+
+Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds), _TIME]
 """A time such as "25 ms", or whole nanoseconds; at most a day, so that the sum of many stays far
 inside virtual time, which is int64."""
 
 Duration = Annotated[
     Nanoseconds,
     AfterValidator(_at_least_one),
-    WithJsonSchema({"type": ["string", "integer"], "format": "duration"}),
+    _TIME,
 ]
 """For parameters: the same, of at least 1 ns."""
 
-BitsPerSecond = Annotated[int, BeforeValidator(_bits_per_second)]
+BitsPerSecond = Annotated[
+    int,
+    BeforeValidator(_bits_per_second),
+    WithJsonSchema({"type": ["string", "integer"], "format": "bandwidth"}),
+]
 """A bandwidth such as "1 Mbps", or whole bits per second."""
