@@ -5,7 +5,7 @@ SETUP := .venv/.set-up
 
 FLINK := .venv-flink/.set-up
 
-.PHONY: demo test lint format setup flink benchmarks lock claims clean
+.PHONY: demo test lint format setup docs flink benchmarks lock claims clean
 
 demo: $(SETUP)
 	$(BIN)/joinsim demo
@@ -41,6 +41,10 @@ $(FLINK): requirements-flink.lock
 	.venv-flink/bin/pip install --quiet --disable-pip-version-check --requirement requirements-flink.lock
 	touch $@
 
+# The site, in docs/_build; a warning is an error.
+docs: $(SETUP)
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
+
 benchmarks: $(SETUP)
 	$(BIN)/python -m benchmarks
 
@@ -54,4 +58,4 @@ claims: $(SETUP)
 	$(BIN)/python -m tests.scenarios.study.smoke_claims
 
 clean:
-	rm -rf .venv .venv-flink runs prepared
+	rm -rf .venv .venv-flink runs prepared docs/_build

@@ -9,6 +9,8 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PRINTS = {
+    "first_join": "wrote first_join.html",
+    "choosing_a_topology": "batches of 0.5 ms: p99 ",
     "compare_on_taxi_trips": "fastest exact system: ",
     "false_positives_over_seeds": "false positives: ",
     "own_topology": "holds: its answer is exactly right",

@@ -18,7 +18,7 @@ _OPERATORS = " | ".join(f'"{spelt}"' for spelt in sorted(COMPARISONS, key=len, r
 
 _RESERVED = "SELECT|FROM|WHERE|AND|BETWEEN|WINDOW|AS|ABS|SLIDE|INTERVAL|ON|PRECISE"
 
-_GRAMMAR = (
+GRAMMAR = (
     r"""
 query: "SELECT"i select "FROM"i streams "WHERE"i (windowed | timed) ";"?
 windowed: predicates "WINDOW"i (same_window | stream_windows)
@@ -111,7 +111,7 @@ def parse_query(text: str) -> JoinQuery:
 
 @cache
 def _grammar() -> Lark:
-    return Lark(_GRAMMAR, start="query", parser="lalr")
+    return Lark(GRAMMAR, start="query", parser="lalr")
 
 
 def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> QuerySyntaxError:

@@ -177,6 +177,27 @@ class SvgPainter:
         self.drawing.path(f"M{'L'.join(map(self._written, spots))}Z", fill=colour)
 
 
+def plain_looks(graph: ActorGraph) -> Looks:
+    """Return the looks of a topology without a run: actors on shared machines name theirs."""
+    sites = graph.without_partitions().placement
+    shared = len(set(sites.values())) < len(sites)
+    return Looks(
+        fill=lambda box: "paper",
+        note=lambda box: f"on {sites[box.actors[0]]}" if shared and len(box.actors) == 1 else "",
+        width=lambda wire: PLAIN_WIDTH,
+        why_shared="too many to draw one by one",
+    )
+
+
+def draw_plain(graph: ActorGraph) -> Drawing:
+    """Return a drawing of a topology for a page, in the colours of the page's theme."""
+    layout, looks = lay_out(graph, boxes_max=_BOXES_MAX), plain_looks(graph)
+    page = Page.of(layout, "", looks)
+    painter = SvgPainter(page)
+    paint_topology(painter, layout, page, "", looks)
+    return painter.drawing
+
+
 def draw_load(
     graph: ActorGraph, utilisation: Mapping[str, float], nbytes: Mapping[Channel, int]
 ) -> Drawing:

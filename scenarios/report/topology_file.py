@@ -14,7 +14,7 @@ from matplotlib.path import Path as Curve
 from actors.whole_files import write_bytes
 from scenarios.report.colours import LIGHT
 from scenarios.report.style import PNG_DPI, style
-from scenarios.report.topology_drawing import PLAIN_WIDTH, Looks, Page, Spot, paint_topology
+from scenarios.report.topology_drawing import Page, Spot, paint_topology, plain_looks
 from scenarios.report.topology_layout import lay_out
 from scenarios.scenario_files import ConfigError
 from topologies.actor_graph import ActorGraph
@@ -110,15 +110,7 @@ def draw_topology(graph: ActorGraph, title: str, path: Path) -> None:
         raise ConfigError(
             f"cannot draw into {path}: the file's name must end in {', '.join(SUFFIXES)}"
         )
-    sites = graph.without_partitions().placement
-    shared = len(set(sites.values())) < len(sites)
-    looks = Looks(
-        fill=lambda box: "paper",
-        note=lambda box: f"on {sites[box.actors[0]]}" if shared and len(box.actors) == 1 else "",
-        width=lambda wire: PLAIN_WIDTH,
-        why_shared="too many to draw one by one",
-    )
-    layout = lay_out(graph)
+    layout, looks = lay_out(graph), plain_looks(graph)
     page = Page.of(layout, title, looks)
     with style():
         painter = FigurePainter(page)

@@ -1,0 +1,26 @@
+"""The documentation site: `make docs` builds it into docs/_build, offline."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+project = "joinsim"
+author = "the joinsim authors"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "generated"]
+exclude_patterns = ["_build"]
+
+html_theme = "furo"
+html_title = "joinsim"
+html_static_path = ["_static"]
+html_css_files = ["joinsim.css"]
+html_copy_source = False
+html_show_sphinx = False
+
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+napoleon_use_rtype = False
+default_role = "literal"  # in docstrings, `name` is code

@@ -1,0 +1,333 @@
+"""The parts of the site that are made from the code: directives for pages in Markdown.
+
+``{system} spo_join``     drawing, facts, idea and parameters of a topology
+``{about} topologies.X``  what a module says of itself
+``{figures} spo``         the figures of a paper that can be run, and where results differ from it
+``{not-compared} spo``    what the paper states and no figure tests
+``{assumptions}``         what virtual time assumes
+``{keys} NetworkConfig``  the keys of a section of a scenario file
+``{commands}``            the commands of the command line
+``{grammar}``             the query language as railroad pictures
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from inspect import getdoc
+from pathlib import Path
+from typing import Any, ClassVar
+
+import railroad
+from docutils import nodes
+from lark import Lark, Token, Tree
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+from typer.main import get_command
+
+import joinsim
+from joins.queries import parser
+from joinsim.cli import app
+from scenarios import scenario_files
+from scenarios.json_schema import scenario_schema
+from scenarios.report.colours import COLOURS
+from scenarios.report.topology_drawing import draw_plain
+from scenarios.study.study import load_study
+from topologies import find_topology
+from topologies.assumptions import ASSUMPTIONS
+from topologies.parameters import allowed_words, describe
+
+ROOT = Path(joinsim.__file__).resolve().parents[1]
+NOT_COMPARED = ROOT / "scenarios" / "study" / "not_compared.toml"
+
+
+class Generated(SphinxDirective):
+    """Yields Markdown and nodes, which take the directive's place."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = False
+
+    def run(self) -> list[nodes.Node]:
+        """Return the nodes of all parts, in order."""
+        found: list[nodes.Node] = []
+        for part in self.parts(*self.arguments):
+            if isinstance(part, str):
+                found += self.parse_text_to_nodes(part, allow_section_headings=True)
+            else:
+                found.append(part)
+        return found
+
+    def parts(self, argument: str) -> Iterator[str | nodes.Node]:
+        """Yield the parts."""
+        raise NotImplementedError
+
+
+def html(text: str) -> nodes.Node:
+    """Return a node of HTML as it is."""
+    return nodes.raw("", text, format="html")
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n"
+
+
+def markdown(docstring: str) -> str:
+    """Return a docstring's prose in Markdown: drawings after ``::`` become code blocks."""
+    text = re.sub(r"``([^`]+)``", r"`\1`", docstring)
+    lines: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        if inside and line.strip() and not line.startswith("    "):
+            inside = False
+            lines += ["```", ""]
+        lines.append(line[4:] if inside else line)
+        if not inside and line.rstrip().endswith("::"):
+            lines[-1] = line.rstrip()[:-1]
+            lines += ["", "```text"]
+            inside = True
+    if inside:
+        lines.append("```")
+    return re.sub(r"```text\n\n+", "```text\n", "\n".join(lines))
+
+
+class System(Generated):
+    """A topology: drawing, facts, idea, parameters."""
+
+    def parts(self, argument: str) -> Iterator[str | nodes.Node]:
+        """Yield the parts of the topology of this name."""
+        topology = find_topology(argument)
+        kind = type(topology)
+        file = f"{kind.__module__.replace('.', '/')}.py"
+        exact = "exact by default" if topology.exact else "not exact"
+        yield f"*{topology.paper}*. `--topology {argument}`, {exact}; `{file}`.\n"
+        drawing = draw_plain(joinsim.show(argument))
+        drawn = f"--drawn:{drawing.width:.0f}px"
+        picture = drawing.markup(f"The actors of {argument}")
+        yield html(f'<div class="picture" style="{drawn}">{picture}</div>')
+        module = sys.modules[kind.__module__].__doc__ or ""
+        owners = {name for name in vars(sys.modules[kind.__module__]).values() if _is_own(name)}
+        yield markdown(module if len(owners) == 1 else getdoc(kind) or "")
+        rows = [
+            [f"`{one.name}`", f"`{one.default}`", one.allowed, _sentence(one.meaning)]
+            for one in describe(topology)
+        ]
+        if rows:
+            yield table(["parameter", "default", "allowed", "meaning"], rows)
+        else:
+            yield "It has no parameters.\n"
+
+
+class About(Generated):
+    """What a module says of itself."""
+
+    def parts(self, argument: str) -> Iterator[str | nodes.Node]:
+        """Yield its docstring."""
+        yield markdown(import_module(argument).__doc__ or "")
+
+
+def _is_own(value: Any) -> bool:
+    """Return whether *value* is the class of a topology with a name."""
+    return isinstance(value, type) and issubclass(value, joinsim.Topology) and "name" in vars(value)
+
+
+def _sentence(text: str) -> str:
+    return text.replace("<", "&lt;").replace("`", "")
+
+
+class Figures(Generated):
+    """The scenarios of a paper, and the claims that do not hold here, with the reason."""
+
+    def parts(self, argument: str) -> Iterator[str | nodes.Node]:
+        """Yield the parts for scenarios whose names begin with *argument* and a dash."""
+        rows, differ = [], []
+        for name in scenario_files.catalog():
+            if not name.startswith(f"{argument}-"):
+                continue
+            study = load_study(name)
+            config = study.base if study else scenario_files.load(name)
+            claims = study.section.claims if study else ()
+            rows.append([f"`{name}`", config.figure or "", config.title, str(len(claims) or "")])
+            differ += [
+                [config.figure or f"`{name}`", _sentence(claim.text), _sentence(claim.why)]
+                for claim in claims
+                if claim.why
+            ]
+        yield table(["scenario", "figure", "what it shows", "claims"], rows)
+        if differ:
+            text = f"{len(differ)} claims that do not hold here at some scale, and why"
+            yield html(f'<details class="more"><summary>{text}</summary>')
+            yield table(["figure", "the paper", "why not here"], differ)
+            yield html("</details>")
+
+
+class NotCompared(Generated):
+    """What a paper states that no figure tests."""
+
+    def parts(self, argument: str) -> Iterator[str | nodes.Node]:
+        """Yield the statements of the paper named *argument*."""
+        listed = tomllib.loads(NOT_COMPARED.read_text(encoding="utf-8"))[argument]
+        rows = [[one["where"], _sentence(one["text"]), _sentence(one["why"])] for one in listed]
+        text = f"{len(rows)} statements of the paper that no figure tests"
+        yield html(f'<details class="more"><summary>{text}</summary>')
+        yield table(["where", "statement", "why not"], rows)
+        yield html("</details>")
+
+
+class Assumptions(Generated):
+    """What virtual time assumes."""
+
+    required_arguments = 0
+
+    def parts(self, *arguments: str) -> Iterator[str | nodes.Node]:
+        """Yield a table of all assumptions."""
+        rows = [[one.name, _sentence(one.text), _sentence(one.source)] for one in ASSUMPTIONS]
+        yield table(["about", "assumed", "source"], rows)
+
+
+class Keys(Generated):
+    """The keys of a section of scenario files."""
+
+    def parts(self, argument: str) -> Iterator[str | nodes.Node]:
+        """Yield a table of the section of this name; ``RunConfig`` is the file itself."""
+        schema = _schema()
+        section = schema if argument == "RunConfig" else schema["$defs"][argument]
+        rows = []
+        for name, value in section["properties"].items():
+            default = value.get("default")
+            shown = "" if default in (None, {}, [], "") else f"`{_toml(default)}`"
+            rows.append([f"`{name}`", _kind(value), shown, _sentence(value.get("description", ""))])
+        yield table(["key", "value", "default", "meaning"], rows)
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return scenario_schema()
+
+
+def _toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _kind(value: dict[str, Any]) -> str:
+    """Describe the values that a key may have."""
+    if "$ref" in value:
+        name = value["$ref"].split("/")[-1]
+        return "" if name == "Word" else f"a section ({name})"
+    if value.get("type") == "array":
+        items = value.get("items", {})
+        return f"a list of {_kind(items)}" if items.get("$ref") else "a list"
+    if "anyOf" in value or "oneOf" in value:
+        kinds = [_kind(one) for one in value.get("anyOf") or value["oneOf"]]
+        named = dict.fromkeys(kind for kind in kinds if kind)
+        return "; or ".join(named) if len(named) < 4 else "a section"
+    if value.get("type") == "null":
+        return ""
+    if value.get("enum") and len(value["enum"]) > 12:
+        return "a scenario's name"
+    return allowed_words(value)
+
+
+class Grammar(Generated):
+    """The grammar of queries as railroad pictures, a rule each."""
+
+    required_arguments = 0
+    _OPEN: ClassVar = {"+": railroad.OneOrMore, "*": railroad.ZeroOrMore, "?": railroad.Optional}
+
+    def parts(self, *arguments: str) -> Iterator[str | nodes.Node]:
+        """Yield a heading and a picture for each rule."""
+        lark = Lark.open_from_package("lark", "lark.lark", ("grammars",), parser="lalr")
+        for rule in lark.parse(parser.GRAMMAR + "\n").children:
+            if rule.data not in ("rule", "token"):
+                continue
+            name = str(rule.children[0]).lstrip("?!")
+            written: list[str] = []
+            railroad.Diagram(self._draw(rule.children[-1])).writeSvg(written.append)
+            yield f"**{name}**\n"
+            yield html(f'<div class="picture">{"".join(written)}</div>')
+
+    def _draw(self, tree: Tree[Token] | Token) -> railroad.DiagramItem:
+        """Return a part of a rule as a part of a picture."""
+        if isinstance(tree, Token):
+            return railroad.Terminal(str(tree))
+        parts = [part for part in tree.children if part is not None]
+        match str(tree.data):
+            case "expansions":
+                return railroad.Choice(0, *map(self._draw, parts))
+            case "expansion":
+                return railroad.Sequence(*map(self._draw, parts))
+            case "expr" if len(parts) > 1:
+                return self._OPEN[str(parts[1])](self._draw(parts[0]))
+            case "maybe":
+                return railroad.Optional(self._draw(parts[0]))
+            case "literal":
+                text = str(parts[0])
+                return railroad.Terminal(text.rstrip("i").strip('"') if text[0] == '"' else text)
+            case "name":
+                return railroad.NonTerminal(str(parts[0]))
+            case _:
+                return self._draw(parts[0])
+
+
+class Commands(Generated):
+    """The commands, each with what it does and its example."""
+
+    required_arguments = 0
+
+    def parts(self, *arguments: str) -> Iterator[str | nodes.Node]:
+        """Yield a table of all commands, those of groups too."""
+        yield table(["command", "what it does"], list(self._rows(get_command(app), "joinsim")))
+
+    def _rows(self, command: Any, name: str) -> Iterator[list[str]]:
+        for word, one in sorted(getattr(command, "commands", {}).items()):
+            if hasattr(one, "commands"):
+                yield from self._rows(one, f"{name} {word}")
+            else:
+                does = " ".join((one.help or "").split("\n\n")[0].split())
+                yield [f"`{name} {word}`", _sentence(does)]
+
+
+def write_theme(site: Sphinx) -> None:
+    """Give the pictures their colours by name, in both themes, as a style sheet of the site."""
+    light, dark = (
+        "".join(f"--{name}:{pair[at]};" for name, pair in COLOURS.items()) for at in (0, 1)
+    )
+    text = (
+        f"body{{{light}}}\n"
+        f'body[data-theme="dark"]{{{dark}}}\n'
+        f'@media (prefers-color-scheme:dark){{body:not([data-theme="light"]){{{dark}}}}}\n'
+    )
+    folder = Path(site.outdir) / "_static"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "colours.css").write_text(text, encoding="utf-8")
+
+
+def finish(site: Sphinx, error: Exception | None) -> None:
+    """Write what Sphinx's own copying of static files would replace."""
+    if error is None:
+        write_theme(site)
+
+
+def setup(site: Sphinx) -> dict[str, bool]:
+    """Register the directives."""
+    for name, directive in (
+        ("system", System),
+        ("about", About),
+        ("figures", Figures),
+        ("not-compared", NotCompared),
+        ("assumptions", Assumptions),
+        ("keys", Keys),
+        ("grammar", Grammar),
+        ("commands", Commands),
+    ):
+        site.add_directive(name, directive)
+    site.add_css_file("colours.css")
+    site.connect("build-finished", finish)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
