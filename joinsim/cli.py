@@ -622,7 +622,7 @@ def prepare(
         )
 
 
-@app.command(epilog="Example: joinsim schema --out joinsim.schema.json")
+@app.command(rich_help_panel=SYSTEMS, epilog="Example: joinsim schema --out joinsim.schema.json")
 def schema(
     out: Annotated[
         Path | None, typer.Option(help="File to write; by default it is printed.")
