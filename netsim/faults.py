@@ -262,7 +262,8 @@ class ActorFaults:
 
     def __init__(self, rows: Sequence[tuple[ActorFault, Spans]]) -> None:
         self._rows = rows
-        self._skews = [(fault.offset_ns, spans) for fault, spans in rows if fault.kind == "skew"]
+        self.skews = [(fault.offset_ns, spans) for fault, spans in rows if fault.kind == "skew"]
+        """How far the clock is ahead, and when."""
         self._slows = [(fault.factor, spans) for fault, spans in rows if fault.kind == "slow"]
 
     def paused_until(self, now: int) -> int:
@@ -285,7 +286,7 @@ class ActorFaults:
 
     def offset_ns(self, now: int) -> int:
         """Return how far the actor's clock is ahead of virtual time."""
-        return sum(offset_ns for offset_ns, spans in self._skews if spans.active(now))
+        return sum(offset_ns for offset_ns, spans in self.skews if spans.active(now))
 
     def slowed(self, now: int) -> float:
         """Return how many times as long service takes."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Protocol, TypeVar, cast
 from zlib import crc32
 
 import networkx as nx
@@ -155,8 +155,18 @@ def _profiles_at_sites(
     return profiles
 
 
-_Action = Callable[[Letter, int], None]
-"""What happens to a message at a virtual time."""
+class _Event(Protocol):
+    """What something can happen to at a virtual time: a message, to the kernel without faults."""
+
+    @property
+    def priority(self) -> int:
+        """Of events of one time, the least priority is first."""
+
+
+_AnyEvent = TypeVar("_AnyEvent", bound=_Event)
+
+_Action = Callable[[_AnyEvent, int], None]
+"""What happens to it, and when."""
 
 
 class _Clock(simpy.Environment):
@@ -168,12 +178,12 @@ class _Clock(simpy.Environment):
 
     def __init__(self) -> None:
         super().__init__(initial_time=0)
-        self._events = cast(list[tuple[int, int, int, _Action, Letter]], self._queue)
+        self._events = cast(list[tuple[int, int, int, _Action[Any], Any]], self._queue)
 
-    def at(self, at_ns: int, action: _Action, letter: Letter) -> None:
-        """Have *action* happen to *letter* at *at_ns*; of one time, the least priority is first."""
+    def at(self, at_ns: int, action: _Action[_AnyEvent], event: _AnyEvent) -> None:
+        """Have *action* happen to *event* at *at_ns*; of one time, the least priority is first."""
         # As `schedule` does, whose priorities are two, urgent and normal; any number serves.
-        heappush(self._events, (at_ns, letter.priority, next(self._eid), action, letter))
+        heappush(self._events, (at_ns, event.priority, next(self._eid), action, event))
 
     def advance(self, events: int) -> bool:
         """Process the next *events*; return whether there were as many."""
@@ -181,8 +191,8 @@ class _Clock(simpy.Environment):
         for _ in range(events):
             if not queue:
                 break
-            now, _, _, action, letter = heappop(queue)
-            action(letter, now)
+            now, _, _, action, event = heappop(queue)
+            action(event, now)
         self._now = now
         return bool(queue)
 

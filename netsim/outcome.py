@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 
 class EndlessRunError(Exception):
@@ -16,6 +17,33 @@ class Progress:
     virtual_ns: int
     tuples: int
     messages: int
+
+
+@dataclass(kw_only=True)
+class Injected:
+    """What went wrong in a run because of its faults, and what the transport did about it.
+
+    Attributes
+    ----------
+    counts
+        By kind of fault: frames that a link lost, doubled, delayed and so on, services that were
+        paused or slowed, timers of a source that waited, messages received by a wrong clock.
+    retransmissions, timeouts
+        Frames that were sent again, and how often it was because a timeout had come.
+    acknowledgements
+        How many were sent.
+    overhead_bytes
+        Bytes of acknowledgements and of frames that were sent again.
+    failed
+        Actors that failed on input that was damaged on its way, and why; only without a transport.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    retransmissions: int = 0
+    timeouts: int = 0
+    acknowledgements: int = 0
+    overhead_bytes: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +60,10 @@ class Outcome:
         Messages that crossed between two actors, and the bytes of those that crossed between sites.
     in_flight
         Messages sent but not served when the run ended; 0 when nothing was lost.
+    lost, doubled
+        Messages that a link lost for good, and those that arrived twice.
+    injected
+        What the run's faults did; None where it has none.
     digest
         The trace's; None for a run that did not simulate, and is not repeatable.
     """
@@ -42,3 +74,6 @@ class Outcome:
     nbytes: int
     in_flight: int
     digest: str | None
+    lost: int = 0
+    doubled: int = 0
+    injected: Injected | None = None

@@ -20,16 +20,18 @@ def _groups(trace: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def check_conservation(outcome: Outcome, trace: Path) -> Check:
-    """Check that every message sent was received, but for those still in flight."""
+    """Check that each message was received once, but for those in flight, lost and doubled."""
     received = 0
     for rows in _groups(trace, ["sender", "receiver"]):
         received += pc.sum(pc.not_equal(_names(rows["sender"]), _names(rows["receiver"]))).as_py()
+    known = received + outcome.in_flight + outcome.lost - outcome.doubled
+    detail = f"{outcome.messages:,} sent, {received:,} received, {outcome.in_flight:,} in flight"
+    if outcome.lost or outcome.doubled:
+        detail += f", {outcome.lost:,} lost, {outcome.doubled:,} received twice"
     return Check(
         name="conservation",
-        passed=outcome.messages == received + outcome.in_flight if outcome.messages else None,
-        detail=(
-            f"{outcome.messages:,} sent, {received:,} received, {outcome.in_flight:,} in flight"
-        ),
+        passed=outcome.messages == known if outcome.messages else None,
+        detail=detail,
     )
 
 

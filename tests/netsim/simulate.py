@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pyarrow.parquet as pq
 from actors.hosting.inline import InlineHost
 from actors.protocol import ActorSpec, Host, Wiring
 from netsim.cost import CostProfile
+from netsim.faults import Fault, Faults
+from netsim.faulty_kernel import FaultyKernel, Transport
 from netsim.kernel import Kernel
 from netsim.network import Latency, Link, full_mesh
 from netsim.outcome import Outcome
@@ -62,13 +65,24 @@ def simulate(
     host: Host | None = None,
     until_ns: int | None = None,
     profile: CostProfile = PROFILE,
+    faults: Sequence[Fault] | None = None,
+    transport: Transport = "reliable",
 ) -> Simulated:
-    """Run *specs*, each on a site of its own and 1 µs apart unless said otherwise."""
+    """Run *specs*, each on a site of its own and 1 µs apart unless said otherwise.
+
+    With *faults*, even with none, the kernel is the one that has them.
+    """
     placement = placement or {name: name for name in specs}
     network = network or full_mesh(dict.fromkeys(placement.values()), link(1_000))
     host = host or InlineHost(specs, wiring, seed, serialise=True)
     emitted: list[Any] = []
-    kernel = Kernel(
+    system: Callable[..., Kernel] = Kernel
+    if faults is not None:
+        fed = {name for ports in wiring.values() for to in ports.values() for name in to}
+        sources = [name for name in specs if name not in fed]
+        rows = Faults(faults, placement=placement, sources=sources, seed=seed)
+        system = partial(FaultyKernel, faults=rows, transport=transport)
+    kernel = system(
         wiring=wiring,
         placement=placement,
         network=network,
