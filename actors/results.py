@@ -176,4 +176,6 @@ class Sink(Actor):
         answers: Answers = message.payload
         for matches, born_ns in zip(answers.matches, answers.born_ns, strict=True):
             if len(matches):
-                context.emit(Output(matches, context.now - born_ns, message.sender))
+                # The clock of its source may be ahead of the sink's.
+                latency_ns = np.maximum(context.now - born_ns, 0)
+                context.emit(Output(matches, latency_ns, message.sender))

@@ -270,6 +270,11 @@ class RunConfig(Section):
     def _faults_in_virtual_time(self) -> RunConfig:
         if self.clock == "live" and self.faults:
             raise ValueError("faults are of virtual time: leave out clock = 'live'")
+        if self.faults and self.network.transport == "none" and self.backend == "ray":
+            raise ValueError(
+                "without a transport a message may arrive twice, and a process of Ray has it once: "
+                "set backend = 'inline', or network.transport = 'reliable'"
+            )
         return self
 
     @model_validator(mode="after")

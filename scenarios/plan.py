@@ -16,8 +16,10 @@ from actors.source import Feeding
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from netsim.cost import CostProfile, load_profile
+from netsim.faults import Faults
 from scenarios.choice import AUTO, Choice, choose, others
 from scenarios.config import RunConfig, build_network, check_links
+from scenarios.faults_config import check_names, fault_rows
 from scenarios.scenario_files import ConfigError, explain
 from scenarios.streams import prepare_streams
 from scenarios.tables import TableStream
@@ -110,6 +112,17 @@ class Plan:
         known = assumptions_of(self.topology.name, self.config.profile, self.parameters)
         return [str(one) for one in known]
 
+    @cached_property
+    def faults(self) -> Faults:
+        """What goes wrong meanwhile."""
+        graph = self.graph(pairs=self.config.pairs)
+        return Faults(
+            fault_rows(self.config.faults),
+            placement=graph.placement,
+            sources={name for name, degree in graph.in_degree() if not degree},
+            seed=self.config.seed,
+        )
+
     @property
     def rehearsal(self) -> tuple[Topology[Any], Any, Job]:
         """The arguments of a rehearsal of this run."""
@@ -178,6 +191,7 @@ def make_plan(
     _check_profile(config.profile)
     network = build_network(config.network, sketch.placement.values())
     check_links(network, sketch)
+    _check_faults(config, sketch)
     streams = prepare(config, query)
     files = tuple(_data(stream, config.rows) for stream in streams)
     plan = Plan(
@@ -241,6 +255,17 @@ def _check_profile(name: str) -> None:
         load_profile(name)
     except ValueError as error:
         raise ConfigError(f"profile: {error}") from None
+
+
+def _check_faults(config: RunConfig, sketch: ActorGraph) -> None:
+    """Raise :exc:`NetworkError` where a fault is of an actor or a site that is not there."""
+    if config.network.sites == "processes":
+        sites = [f"process.{home}" for home in sketch.homes(config.processes).values()]
+    else:
+        sites = list(sketch.placement.values())
+    check_names(config.faults, list(sketch), sites)
+    if any(fault.kind == "crash" for fault in config.faults):
+        raise ConfigError("faults: no run can crash an actor yet; there are the other kinds")
 
 
 def make_parameters(topology: Topology[Any], values: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from actors.source import Feeding
 from joins.machine.compiling import announcing
 from joins.queries.windows import WindowClause
 from netsim.cost import load_profile, operator_profiles
+from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
 from netsim.outcome import Outcome, Progress
@@ -120,7 +122,11 @@ def simulate(
         _host(plan, graph, clock, kernel_clock) as (host, memory),
         ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results,
     ):
-        kernel = Kernel(
+        system: Callable[..., Kernel] = Kernel
+        if config.faults:
+            transport = config.network.transport
+            system = partial(FaultyKernel, faults=plan.faults, transport=transport)
+        kernel = system(
             wiring=wiring,
             placement=graph.placement,
             network=build_network(config.network, sites),

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from actors.result_files import COLLECTORS_SCHEMA, collectors_path
+from netsim.outcome import Injected
 from scenarios.run import Report
 from scenarios.run_directory import write_json
 from scenarios.verdict.approximation import Approximated
@@ -47,6 +48,7 @@ def summary(report: Report) -> dict[str, Any]:
         "throughput_tps": outcome.tuples / seconds if seconds else 0.0,
         "latency_ms": latency_ms(report),
         "network": {"messages": outcome.messages, "bytes": outcome.nbytes},
+        "faults": faults(outcome.injected),
         "memory_bytes": report.memory_bytes,
         "collectors": collectors(report),
         "verdict": {
@@ -64,6 +66,11 @@ def summary(report: Report) -> dict[str, Any]:
         },
         "approximation": approximation(report),
     }
+
+
+def faults(injected: Injected | None) -> dict[str, Any] | None:
+    """Return what went wrong, ``counts`` by kind, and what the transport did; None without any."""
+    return vars(injected) | {"counts": dict(injected.counts)} if injected else None
 
 
 def latency_ms(report: Report) -> dict[str, float | None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from markupsafe import Markup
@@ -35,9 +36,14 @@ _QUEUES_MAX = 40
 """More queues than this are shown an operator a row."""
 _STAGE_COLOURS = ("purple", "blue", "orange", "green")
 _PERCENTILE_COLOURS = ("blue", "orange", "red")
+_SPANS_MAX = 200
+"""Of a fault that comes back more often, the pictures show one span."""
 _SECONDS_FROM_MS = 10_000
 _LOG_FROM_RATIO = 1_000
 """Values further apart than this cannot be read off one linear axis."""
+FaultSpans = dict[str, list[tuple[int, int]]]
+"""When faults were there, virtual nanoseconds, by their kind."""
+
 _DESCRIPTIONS = {
     "topology": "Graph of the topology with its traffic and load",
     "stages": "Stacked bars of where messages spend their time",
@@ -76,6 +82,8 @@ class RunFigures:
         Whether queues are shown an operator a row.
     bin_ns
         Length of the steps in which curves over time are drawn.
+    faults
+        Kinds of faults whose spans are shaded.
     """
 
     svg: dict[str, Markup]
@@ -87,6 +95,7 @@ class RunFigures:
     deepest: float
     queues_by_operator: bool
     bin_ns: int
+    faults: list[str]
 
 
 def run_figures(report: Report) -> RunFigures:
@@ -109,12 +118,13 @@ def run_figures(report: Report) -> RunFigures:
     else:
         order = [place for places in pes.values() for place in places]
         depth, rows = depth[order], [rows[place] for place in order]
+    faults = _fault_spans(report)
     loads = dict(zip(trace.actors, utilisation.tolist(), strict=True))
     drawings = {
         "topology": draw_load(graph, loads, trace.channel_bytes),
         "stages": _draw_stages(stages),
-        "time": _draw_time(trace.bins, born, results),
-        "queues": _draw_depths(trace.bins, rows, depth),
+        "time": _draw_time(trace.bins, born, results, faults),
+        "queues": _draw_depths(trace.bins, rows, depth, faults),
         "load": _draw_loads(trace.actors, pes, utilisation),
     }
     svg = {name: Markup(one.markup(_DESCRIPTIONS[name])) for name, one in drawings.items()}
@@ -130,7 +140,20 @@ def run_figures(report: Report) -> RunFigures:
         deepest=float(trace.queue_depth.max(initial=0.0)),
         queues_by_operator=by_operator,
         bin_ns=trace.bins.width_ns,
+        faults=list(faults),
     )
+
+
+def _fault_spans(report: Report) -> FaultSpans:
+    """Return when the run's faults were there, by their kind."""
+    end_ns = report.outcome.virtual_ns
+    found: dict[str, dict[tuple[int, int], None]] = {}
+    for fault, spans in report.plan.faults.rows:
+        listed = list(islice(spans.until(end_ns), _SPANS_MAX + 1))
+        if len(listed) > _SPANS_MAX:
+            listed = [(listed[0][0], end_ns)]
+        found.setdefault(fault.kind, {}).update(dict.fromkeys(listed))
+    return {kind: [(a, min(b, end_ns)) for a, b in listed] for kind, listed in found.items()}
 
 
 def _trace_figures(report: Report, graph: ActorGraph) -> TraceFigures:
@@ -178,10 +201,12 @@ def _draw_stages(stages: Sequence[OperatorStages]) -> Drawing:
     return drawing
 
 
-def _draw_time(bins: TimeBins, born: np.ndarray, results: ResultFigures) -> Drawing:
+def _draw_time(
+    bins: TimeBins, born: np.ndarray, results: ResultFigures, faults: FaultSpans
+) -> Drawing:
     """Draw panels over virtual time: latency, tuples answered, tuples waiting, matches.
 
-    *born* are the tuples that had come into being by each edge of *bins*.
+    *born* are the tuples that had come into being by each edge of *bins*; *faults* are shaded.
     """
     drawing = Drawing(WIDTH * INCH, 6.2 * INCH)
     scale, unit = _time_unit(bins)
@@ -205,6 +230,7 @@ def _draw_time(bins: TimeBins, born: np.ndarray, results: ResultFigures) -> Draw
         ylim = _log_limits(lines) if log else (0.0, _top(lines) * 1.1)
         limits = {"xlim": (0.0, edges[-1]), "ylim": ylim}
         panel = Panel(drawing, corner, (width, height), log=log, **limits)
+        _shade_faults(panel, faults, scale, named=place == 0)
         ticks = decades(*ylim) if log else nice_ticks(*ylim, 4)
         panel.y_axis(label, ticks, "{:g}".format if log else format_value)
         for line, colour in zip(lines, colours, strict=True):
@@ -216,14 +242,17 @@ def _draw_time(bins: TimeBins, born: np.ndarray, results: ResultFigures) -> Draw
     return drawing
 
 
-def _draw_depths(bins: TimeBins, names: Sequence[str], depth: np.ndarray) -> Drawing:
-    """Draw a heat map of the mean depth of queues, *names* by bins."""
+def _draw_depths(
+    bins: TimeBins, names: Sequence[str], depth: np.ndarray, faults: FaultSpans
+) -> Drawing:
+    """Draw a heat map of the mean depth of queues, *names* by bins; *faults* are shaded."""
     height = 0.85 + 0.19 * len(names)
     drawing, corner, size = _one_panel(height, left=1.35, bottom=0.48, top=0.08, right=1.1)
     scale, unit = _time_unit(bins)
     edges = bins.edges_ns / scale
     top = depth.max(initial=0.0) or 1.0
     panel = Panel(drawing, corner, size, xlim=(0, edges[-1]), ylim=(len(names) - 0.5, -0.5))
+    _shade_faults(panel, faults, scale, named=False)
     sides = [panel.x(edge) for edge in edges.tolist()]
     for row, shares in enumerate((depth / top).tolist()):
         for left, right, share in zip(sides, sides[1:], shares, strict=False):
@@ -255,6 +284,18 @@ def _draw_depths(bins: TimeBins, names: Sequence[str], depth: np.ndarray) -> Dra
     x, y = bar.right + 34, bar.top + bar_height / 2
     drawing.text(x, y, "messages waiting", size=8, anchor="middle", upwards=True)
     return drawing
+
+
+def _shade_faults(panel: Panel, faults: FaultSpans, scale: float, *, named: bool) -> None:
+    """Shade a panel over time where faults were there, and name each kind where it begins."""
+    for row, (kind, spans) in enumerate(faults.items()):
+        for start_ns, end_ns in spans:
+            left, right = panel.x(start_ns / scale), panel.x(end_ns / scale)
+            box = (left, panel.top, max(0.5, right - left), panel.bottom - panel.top)
+            panel.drawing.rectangle(*box, fill="muted", opacity=0.18)
+        if named and spans:
+            x = panel.x(spans[0][0] / scale)
+            panel.drawing.text(x + 3, panel.top + 6 + 10 * row, kind, size=8, colour="muted")
 
 
 def _shade(

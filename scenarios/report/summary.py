@@ -9,7 +9,9 @@ from typing import Any
 
 from netsim.cost import COSTS, load_profile
 from netsim.network import PRESETS
+from netsim.outcome import Injected
 from scenarios.config import NetworkConfig
+from scenarios.faults_config import FaultConfig
 from scenarios.formatting import (
     VERDICT_WORDS,
     format_bit_rate,
@@ -67,6 +69,8 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
     ]
     if load := measure_load(report):
         rows += [("batching", load.batching), ("load", load.saturation)]
+    if outcome.injected:
+        rows += _faults(outcome.injected)
     collected = collectors(report)
     if collected["delay_ms"]:
         waited = f"at most {format_count(collected['most_tuples'])} tuples waited in one of them"
@@ -75,6 +79,18 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
         rows.append(("collectors", f"{waited}, {each}"))
     rows.append(("wall time", str(report.clock)))
     rows.append(("peak memory", format_bytes(report.memory_bytes)))
+    return rows
+
+
+def _faults(injected: Injected) -> list[tuple[str, str]]:
+    """Return what went wrong and what the transport did about it, as names and values."""
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in injected.counts.items() if count)
+    rows = [("faults", counts or "none of them hit anything")]
+    if injected.acknowledgements:
+        sent = f"{injected.retransmissions:,} frames sent again ({injected.timeouts:,} timeouts)"
+        answers = f"{injected.acknowledgements:,} acknowledgements"
+        rows.append(("transport", f"{sent}, {answers}: {format_bytes(injected.overhead_bytes)}"))
+    rows += [("failed", f"{actor}: {why}") for actor, why in injected.failed.items()]
     return rows
 
 
@@ -126,6 +142,10 @@ def settings_tables(report: Report) -> list[Table]:
         profile = load_profile(config.profile)
         costs = [(name, getattr(profile, name)) for name in ("name", *COSTS)]
         titles["Network"] = _network(config.network)
+        if config.faults:
+            titles["Faults"] = {
+                f"{place}. {fault.kind}": _fault(fault) for place, fault in enumerate(config.faults)
+            }
         titles["Cost profile"] = {k: f"{v:,} ps" if isinstance(v, int) else v for k, v in costs}
     else:  # of the network only the inboxes are not the machine's own
         titles["Network"] = {"inbox_messages": config.network.inbox_messages}
@@ -147,6 +167,17 @@ def _network(network: NetworkConfig) -> dict[str, Any]:
             f"{k} {_setting(k, v)}" for k, v in differs.items()
         )
     return values
+
+
+def _fault(fault: FaultConfig) -> str:
+    """Return what is set of a fault beside its kind."""
+    values = fault.model_dump(exclude={"kind"}, exclude_defaults=True)
+    times = ("start", "end", "every", "delay", "offset")
+    written = [
+        f"{key} {format_duration(value) if key in times else _setting(key, value)}"
+        for key, value in values.items()
+    ]
+    return ", ".join(written) or "all the time"
 
 
 def _setting(name: str, value: Any) -> str:
