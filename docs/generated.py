@@ -108,10 +108,9 @@ class System(Generated):
         file = f"{kind.__module__.replace('.', '/')}.py"
         exact = "exact by default" if topology.exact else "not exact"
         yield f"*{topology.paper}*. `--topology {argument}`, {exact}; `{file}`.\n"
-        drawing = draw_plain(joinsim.show(argument))
-        drawn = f"--drawn:{drawing.width:.0f}px"
-        picture = drawing.markup(f"The actors of {argument}")
-        yield html(f'<div class="picture" style="{drawn}">{picture}</div>')
+        picture = draw_plain(joinsim.show(argument), f"The actors of {argument}")
+        width = picture.split('width="', 1)[1].split('"', 1)[0]
+        yield html(f'<div class="picture" style="--drawn:{width}px">{picture}</div>')
         module = sys.modules[kind.__module__].__doc__ or ""
         owners = {name for name in vars(sys.modules[kind.__module__]).values() if _is_own(name)}
         yield markdown(module if len(owners) == 1 else getdoc(kind) or "")

@@ -17,7 +17,7 @@ and whether the answer was exactly right.
 (True, 30)
 
 Everything that the command ``joinsim`` does is a function here. Nothing heavy is imported before it
-is needed: Ray, Spark, numba and matplotlib are loaded by the calls that use them.
+is needed: Ray, Spark and numba are loaded by the calls that use them.
 """
 
 from __future__ import annotations

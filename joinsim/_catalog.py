@@ -169,7 +169,7 @@ def draw(
     *parameters* are those of `show`. Raise what it raises, and :exc:`OutputError` where the file
     cannot be written.
     """
-    from scenarios.report.topology_file import draw_topology
+    from scenarios.report.topology_drawing import draw_topology
 
     draw_topology(show(topology, **parameters), find_topology(topology).title, Path(path))
     return Path(path)

@@ -178,13 +178,13 @@ class _Several(Generic[Result]):
         return self.result.as_json(self.replay)
 
     def report(self, folder: str | Path) -> Path:
-        """Write a page and its picture into *folder*, as HTML and PNG; return the page's path."""
+        """Write a page that works offline into *folder*; return its path."""
         from scenarios.report.pages import write_page
 
         return write_page(self.result, Path(folder), self.replay)
 
     def write(self) -> None:
-        """Write the JSON file, the page and its picture into its directory."""
+        """Write the JSON file and the page into its directory."""
         self.result.write_json(self.directory, self.replay)
         self.report(self.directory)
 

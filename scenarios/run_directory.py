@@ -23,8 +23,8 @@ POINTS = "points"
 """Folder, in the directory of several runs, with a folder for each."""
 
 _REPLACED = (
-    "run.json", "report.html", "results.parquet", "compare.json", "compare.html", "compare.png",
-    "study.json", "study.html", "study.png", "failure.txt",
+    "run.json", "report.html", "results.parquet", "compare.json", "compare.html",
+    "study.json", "study.html", "failure.txt",
     "trace.parquet", "probes-*.parquet", "late.parquet", "collectors.parquet", ".parts",
 )  # fmt: skip
 

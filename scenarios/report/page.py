@@ -11,6 +11,7 @@ from markupsafe import Markup
 from actors.whole_files import write_text
 from scenarios.formatting import format_bytes, format_count, format_duration
 from scenarios.report.colours import COLOURS
+from scenarios.report.picture import pictures_json, vega_script
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -31,8 +32,10 @@ def fill_page(path: Path, template: str, **context: Any) -> Path:
         "bytes": format_bytes,
         "count": format_count,
         "duration": format_duration,
+        "pictures_json": pictures_json,
         "table": lambda table: Markup(table.html()),
     }
+    environment.globals["vega_script"] = vega_script
     page = environment.get_template(template).render(colours=COLOURS, **context)
     write_text(path, page)
     return path

@@ -1,21 +1,18 @@
-"""The pages of studies, comparisons and reproductions, and their pictures.
-
-matplotlib, which draws them, is imported with the first, because that takes half a second.
-"""
+"""The pages of studies, comparisons and reproductions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import singledispatch
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from actors.whole_files import write_bytes, write_text
+from actors.whole_files import write_text
 from scenarios.choice import by_reason
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS
+from scenarios.report.comparison_pictures import comparison_picture, engines_picture
 from scenarios.report.page import fill_page
+from scenarios.report.picture import Picture
 from scenarios.report.result_tables import (
     Table,
     chart_table,
@@ -26,20 +23,17 @@ from scenarios.report.result_tables import (
     points_table,
     reproduction_table,
 )
+from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import Reproduced, Reproduction, count_claims
 from scenarios.study.statements import count_statements
 from scenarios.system_comparison import Comparison
 from topologies.assumptions import ASSUMPTIONS, Assumption
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-    from matplotlib.figure import Figure
-
 
 @singledispatch
 def write_page(result: Any, directory: Path, replay: str) -> Path:
-    """Write the page and the picture of a study or a comparison; return the page's path.
+    """Write the page of a study or a comparison; return its path.
 
     Raise :exc:`OutputError` when the file cannot be written.
     """
@@ -48,32 +42,30 @@ def write_page(result: Any, directory: Path, replay: str) -> Path:
 
 @write_page.register
 def write_study_page(findings: Findings, directory: Path, replay: str) -> Path:
-    """Write ``study.html`` and ``study.png`` into *directory*."""
+    """Write ``study.html`` into *directory*."""
     page = directory / "study.html"
     _write_study(findings, page, replay)
     return page
 
 
-def _write_study(findings: Findings, path: Path, replay: str) -> Markup:
-    """Write the page of a study to *path* and its picture beside it; return the picture."""
-    from scenarios.report.study_figure import study_figure
-
+def _write_study(findings: Findings, path: Path, replay: str) -> Picture:
+    """Write the page of a study to *path*; return its picture."""
     study = findings.study
-    picture = path.with_suffix(".png")
-    svg = _draw(lambda: study_figure(findings), study.base.title, picture)
+    picture = study_picture(findings)
     fill_page(
         path,
         "study.html",
         study=study,
         query=" ".join(study.base.query.split()),
-        svg=svg,
+        pictures={"study": picture},
+        kinds=kinds_key(study),
         charts=[chart_table(findings, chart) for chart in study.charts],
         claims=claims_table(findings),
         points=points_table(findings),
         remarks=[*findings.remarks, *study.assumptions],
         replay=replay,
     )
-    return svg
+    return picture
 
 
 @write_page.register
@@ -93,15 +85,15 @@ def write_reproduction_page(reproduction: Reproduction, directory: Path, replay:
         str(stated),
     ]
     write_text(directory / "reproduction.md", "\n\n".join(parts) + "\n")
-    studies = []
+    studies: list[tuple[Reproduced, Any, Picture | None, Table | None]] = []
     for study in reproduction.studies:
-        svg, claims = None, None
+        picture, claims = None, None
         if study.findings is not None:
             page = directory / study.name / "study.html"
             page.parent.mkdir(exist_ok=True)
-            svg = _write_study(study.findings, page, study.replay)
+            picture = _write_study(study.findings, page, study.replay)
             claims = claims_table(study.findings)
-        studies.append((study, count_claims(study.claims), svg, claims))
+        studies.append((study, count_claims(study.claims), picture, claims))
     return fill_page(
         directory / "reproduce.html",
         "reproduce.html",
@@ -110,6 +102,8 @@ def write_reproduction_page(reproduction: Reproduction, directory: Path, replay:
         counts=counts,
         stated=stated,
         studies=studies,
+        pictures={one.name: picture for one, _, picture, _ in studies if picture},
+        kinds_key=kinds_key,
         assumptions=_figures_by_assumption(reproduction),
         replay=replay,
     )
@@ -126,9 +120,7 @@ def _figures_by_assumption(reproduction: Reproduction) -> dict[Assumption, list[
 
 @write_page.register
 def write_comparison_page(comparison: Comparison, directory: Path, replay: str) -> Path:
-    """Write ``compare.html`` and ``compare.png`` of systems into *directory*."""
-    from scenarios.report.comparison_figures import comparison_figure
-
+    """Write ``compare.html`` of systems into *directory*."""
     base = comparison.base
     streams = [
         f"Stream {stream['name']}: {stream['rows']:,} tuples." for stream in comparison.streams
@@ -147,11 +139,7 @@ def write_comparison_page(comparison: Comparison, directory: Path, replay: str) 
         how=f", seed {base.seed}, {base.backend} backend",
         query=" ".join(base.query.split()),
         opening=" ".join([best, *streams, f"Network: {base.network.preset}."]),
-        svg=_draw(
-            lambda: comparison_figure(comparison.results),
-            "Bars of each system's figures",
-            directory / "compare.png",
-        ),
+        pictures={"comparison": comparison_picture(comparison.results)},
         caption="Fastest first. Throughput and latency are virtual time, from counted work and one "
         "cost profile; kernel time is measured on this machine.",
         table=comparison_table(comparison),
@@ -166,9 +154,7 @@ def write_comparison_page(comparison: Comparison, directory: Path, replay: str) 
 
 @write_page.register
 def write_engines_page(comparison: EngineComparison, directory: Path, replay: str) -> Path:
-    """Write ``compare.html`` and ``compare.png`` of engines into *directory*."""
-    from scenarios.report.comparison_figures import engines_figure
-
+    """Write ``compare.html`` of engines into *directory*."""
     notes = engine_notes(comparison)
     return fill_page(
         directory / "compare.html",
@@ -179,27 +165,9 @@ def write_engines_page(comparison: EngineComparison, directory: Path, replay: st
         query=" ".join(str(comparison.plan.query).split()),
         opening=f"{comparison.rows:,} tuples; the oracle expects {comparison.expected.pairs:,} "
         "pairs.",
-        svg=_draw(
-            lambda: engines_figure(comparison),
-            "Bars of each engine's figures",
-            directory / "compare.png",
-        ),
+        pictures={"comparison": engines_picture(comparison)},
         caption=f"Fastest first. {IN_THE_CLOCK}",
         table=engines_table(comparison),
         notes=Table(title="Notes on engines", columns=(), rows=notes.rows),
         replay=replay,
     )
-
-
-def _draw(draw: Callable[[], Figure], description: str, png: Path) -> Markup:
-    """Write a figure to the file *png* and return it as markup for a page."""
-    from markupsafe import Markup
-
-    from scenarios.report.style import PNG_DPI, style, svg_markup
-
-    with style():
-        figure = draw()
-        drawing = BytesIO()
-        figure.savefig(drawing, format="png", dpi=PNG_DPI, facecolor="white", metadata={})
-        write_bytes(png, drawing.getvalue())
-        return Markup(svg_markup(figure, png.stem, description))

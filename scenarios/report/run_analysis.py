@@ -9,9 +9,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import isqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from actors.feed import Feed, StreamData
@@ -176,6 +178,31 @@ def _add_traffic(channel_bytes: dict[tuple[str, str, str], int], rows: pa.Record
     *names, totals = (summed[column].to_pylist() for column in ("s", "r", "p", "n_sum"))
     for channel, nbytes in zip(zip(*names, strict=True), totals, strict=True):
         channel_bytes[channel] = channel_bytes.get(channel, 0) + nbytes
+
+
+def first_messages(trace: Path, most: int) -> dict[str, list[Any]]:
+    """Return the first *most* messages between actors, in the order of their service, by column.
+
+    Times are in seconds.
+    """
+    columns = ["sender", "receiver", "port", "rows", "nbytes", *_STAGE_ENDS]
+    parts: list[pa.RecordBatch] = []
+    with pq.ParquetFile(trace) as file:
+        for rows in file.iter_batches(_READ_ROWS, columns=columns):
+            names = [rows[column].cast(pa.string()) for column in columns[:3]]
+            crossed = pc.not_equal(names[0], names[1])
+            arrays = [*names, *(rows[column] for column in columns[3:])]
+            parts.append(pa.record_batch(arrays, names=columns).filter(crossed))
+            if sum(map(len, parts)) >= most:
+                break
+    found = pa.Table.from_batches(parts).slice(0, most) if parts else {}
+    listed = {name: found[name].to_pylist() if parts else [] for name in columns}
+    listed = {{"rows": "tuples", "nbytes": "bytes"}.get(k, k): v for k, v in listed.items()}
+    del listed["left_ns"]
+    return {
+        name.replace("_ns", "_s"): [ns / 1e9 for ns in values] if name.endswith("_ns") else values
+        for name, values in listed.items()
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,7 @@ from typing import Any
 from scenarios.formatting import VERDICT_WORDS, format_count
 from scenarios.report.page import fill_page
 from scenarios.report.result_tables import Table, checks_table, offenders_table
-from scenarios.report.run_analysis import STAGES
-from scenarios.report.run_figures import OperatorStages, run_figures
+from scenarios.report.run_pictures import MESSAGES_MAX, run_pictures
 from scenarios.report.summary import describe_verdict, settings_tables
 from scenarios.run import Report
 from scenarios.run_json import summary
@@ -21,7 +20,7 @@ def write_report(report: Report, path: Path, replay: str) -> None:
 
     Raise :exc:`OutputError` when the file cannot be written.
     """
-    figures = run_figures(report)
+    figures = run_pictures(report)
     report.clock.lap("report")
     run = summary(report)
     fill_page(
@@ -34,26 +33,13 @@ def write_report(report: Report, path: Path, replay: str) -> None:
         offenders=offenders_table(report) if report.verdict.offenders else None,
         remarks=[*report.plan.notes, *report.plan.warnings, *report.plan.assumptions],
         figures=figures,
-        stages=_stages_table(figures.stages),
+        messages_max=MESSAGES_MAX,
         streams=_streams_table(run["streams"]),
         settings=settings_tables(report),
         wall=report.clock,
         replay=replay,
     )
     report.clock.lap("report")
-
-
-def _stages_table(stages: list[OperatorStages]) -> Table:
-    columns = ("operator", "messages", *(f"{stage} (ms)" for stage in STAGES), "together (ms)")
-    rows = [
-        (
-            stage.role,
-            format_count(stage.messages),
-            *(format_count(ms, 4) for ms in [*stage.mean_ms, sum(stage.mean_ms)]),
-        )
-        for stage in stages
-    ]
-    return Table(columns=columns, rows=rows, text_columns=1)
 
 
 def _streams_table(streams: Sequence[Mapping[str, Any]]) -> Table:

@@ -72,9 +72,9 @@ def test_a_short_row_fills_its_table() -> None:
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("scenarios.report.pages", ["matplotlib", "scipy.optimize", "rich"]),
-        ("scenarios.report.run_page", ["matplotlib", "scipy.optimize", "rich"]),
-        ("scenarios.terminal.views", ["matplotlib", "scipy.optimize", "jinja2", "ray"]),
+        ("scenarios.report.pages", ["vl_convert", "scipy.optimize", "rich"]),
+        ("scenarios.report.run_page", ["vl_convert", "scipy.optimize", "rich"]),
+        ("scenarios.terminal.views", ["vl_convert", "scipy.optimize", "jinja2", "ray"]),
     ],
 )
 def test_libraries_that_take_long_to_load_wait_until_they_are_needed(

@@ -8,15 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from matplotlib.colors import to_hex
 
 from actors.hosting.inline import Clock, processor_time
 from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.many_runs import Preparation, Result
-from scenarios.report.colours import LIGHT
 from scenarios.report.result_tables import chart_table, claims_table
-from scenarios.report.study_figure import study_figure
+from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.scenario_files import ConfigError
 from scenarios.study import findings, inputs
 from scenarios.study.findings import Findings, plan_points, run_points
@@ -151,19 +149,21 @@ def test_a_study_of_simulations_alone_names_no_machine(tmp_path: Path) -> None:
 
 
 def test_the_picture_draws_kinds_apart_and_explains_them(tmp_path: Path) -> None:
-    figure = study_figure(made(load(tmp_path)))
-    key = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert key[3:] == list(KIND_WORDS.values())
-    lines = {line.get_label(): line for line in figure.axes[0].lines}
-    styles = {name: lines[name]._dash_pattern for name in ("run", "estimated", "window of 2^6")}  # type: ignore[attr-defined]
-    assert len(set(map(str, styles.values()))) == 3
-    assert to_hex(lines["window of 2^6"].get_markerfacecolor()) == LIGHT["paper"]
+    study = load(tmp_path)
+    ((lines, markers),) = [panel["layer"] for panel in study_picture(made(study)).panels]
+    dashes = {one["variant"]: tuple(one["dash"]) for one in lines["data"]["values"]}
+    assert len(set(dashes.values())) == len(dashes) == 3
+    fill = markers["encoding"]["fill"]["condition"]
+    assert fill == {"test": "datum.kind == 'measured'", "value": "var(--paper)"}
+    for kind in ("measured", "derived"):
+        assert KIND_WORDS[kind] in kinds_key(study)
 
 
 def test_the_unit_of_every_curve_is_on_the_axis(tmp_path: Path) -> None:
-    figure = study_figure(made(load(tmp_path)))
-    assert "virtual" in figure.axes[0].get_ylabel()
-    assert "processor time" in figure.axes[0].get_ylabel()
+    (panel,) = study_picture(made(load(tmp_path))).panels
+    title = " ".join(panel["layer"][1]["encoding"]["y"]["title"])
+    assert "virtual" in title
+    assert "processor time" in title
 
 
 def test_a_claim_is_judged_where_its_variants_are_run(tmp_path: Path) -> None:

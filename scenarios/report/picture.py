@@ -1,0 +1,275 @@
+"""A picture as data: a table, and panels that each draw some of it, written in Vega-Lite.
+
+A page draws pictures in the reader's browser (``templates/pictures.js``), `write_figure` draws one
+into a file. Colours are names of `scenarios.report.colours`, as ``var(--NAME)``, so that a page's
+pictures follow its theme. Times in the data are seconds; axes show them in a unit of their size.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from io import StringIO
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from actors.whole_files import write_bytes, write_text
+from joins.errors import OutputError
+from scenarios.report.colours import LIGHT
+from scenarios.scenario_files import ConfigError
+
+Spec = dict[str, Any]
+"""A part of a Vega-Lite specification."""
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+SUFFIXES = (".pdf", ".svg", ".png")
+_COLUMN_WIDTH, _PAGE_WIDTH = 240.0, 504.0
+"""Points: a column and the width of a page, as most journals set them."""
+_PRINT_FONT = "Helvetica, Arial, Liberation Sans, sans-serif"
+_PNG_SCALE = 3.0
+_COLOUR = re.compile(r"var\(--(\w+)\)")
+_UNITS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """What a figure shows.
+
+    Attributes
+    ----------
+    title
+        What it is, for those who do not see it.
+    data
+        Columns of one length, by name.
+    panels
+        Each a view of the data, side by side where there is room for *columns* of them.
+    legend
+        What is drawn, to its colour.
+    signs
+        Letters that look like its marks, in turn.
+    span_s
+        The seconds that its x axes show, which the reader can zoom into; None for other axes.
+    """
+
+    title: str
+    data: Mapping[str, Sequence[Any]]
+    panels: Sequence[Spec]
+    columns: int = 1
+    legend: Mapping[str, str] = field(default_factory=dict)
+    signs: str = "■"
+    span_s: tuple[float, float] | None = None
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The data row by row."""
+        columns = ([_plain(value) for value in column] for column in self.data.values())
+        return [dict(zip(self.data, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what a page needs to draw it."""
+        data = {name: [_plain(value) for value in column] for name, column in self.data.items()}
+        return {"data": data, "panels": self.panels, "span": self.span_s, "config": config(11)}
+
+    def csv(self) -> str:
+        """Return its data as text, with a line of names first."""
+        file = StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(self.data)
+        writer.writerows(row.values() for row in self.rows)
+        return file.getvalue()
+
+    def spec(self) -> Spec:
+        """Return it as one specification for print, at the size of a column or of a page."""
+        panels = list(map(dict, self.panels))
+        columns = min(self.columns, len(panels))
+        narrow = len(panels) == 1 and self.columns > 1
+        width = (_COLUMN_WIDTH if narrow else _PAGE_WIDTH) / columns - 48
+        for panel in panels:
+            panel |= {"width": width, "height": panel["height"] * 0.62}
+        drawn: Spec = {
+            "$schema": SCHEMA,
+            "data": {"name": "table", "values": self.rows},
+            "params": time_params(self.span_s),
+            "concat": panels,
+            "columns": columns,
+            "spacing": 12,
+            "config": config(8) | {"font": _PRINT_FONT, "background": "white"},
+        }
+        text = json.dumps(drawn).replace('"legend": null', json.dumps(_LEGEND)[1:-1])
+        light: Spec = json.loads(_COLOUR.sub(lambda name: LIGHT[name[1]], text))
+        return light
+
+
+_LEGEND = {"legend": {"orient": "top", "columns": 4, "title": None, "symbolType": "stroke"}}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: a Python number, and nothing for one that is not finite."""
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def config(size: float) -> Spec:
+    """Return how all pictures look, in text of *size*."""
+    muted, ink, line = "var(--muted)", "var(--ink)", "var(--line)"
+    text = {"labelFontSize": size, "titleFontSize": size, "titleFontWeight": "normal"}
+    return {
+        "background": "transparent",
+        "view": {"stroke": None},
+        "axis": text
+        | {"labelColor": muted, "titleColor": ink, "gridColor": line, "gridOpacity": 0.6}
+        | {"domainColor": line, "tickColor": line, "labelOverlap": True, "labelLimit": 15 * size},
+        "axisX": {"grid": False},
+        "legend": text | {"labelColor": ink},
+        "title": {"anchor": "start", "color": ink, "fontSize": size, "fontWeight": "bold"},
+        "text": {"color": ink, "fontSize": size - 1},
+        "line": {"strokeWidth": 1.6, "color": ink},
+        "rule": {"color": ink},
+    }
+
+
+def time_params(span_s: tuple[float, float] | None) -> list[Spec]:
+    """Return the parameters that `time_axis` refers to."""
+    if span_s is None:
+        return []
+    return [{"name": name, "value": at} for name, at in zip(("begin", "end"), span_s, strict=True)]
+
+
+def short(name: str) -> str:
+    """Return the text of a mark's or an axis's number, with a letter for thousands and so on."""
+    number = f"datum['{name}']"
+    return f"abs({number}) < 1000 ? format({number}, '.3~g') : format({number}, '.3~s')"
+
+
+def _time_labels(length_s: float) -> tuple[str, str]:
+    """Return how times up to *length_s* are written on an axis, and in which unit."""
+    scale, unit = next((one for one in _UNITS if length_s * one[0] >= 2), _UNITS[-1])
+    return f"format(datum.value * {scale:g}, '.6~g')", unit
+
+
+def time_axis(name: str, span_s: tuple[float, float], title: str) -> Spec:
+    """Return an x axis over seconds, that shows the part which the reader chose."""
+    labels, unit = _time_labels(span_s[1] - span_s[0])
+    return {
+        "field": name,
+        "type": "quantitative",
+        "title": f"{title} ({unit})" if title else None,
+        "scale": {"domain": [{"expr": "begin"}, {"expr": "end"}], "nice": False, "zero": False},
+        "axis": {"labelExpr": labels, "tickCount": 6, "labels": bool(title)},
+    }
+
+
+def number_axis(
+    name: str, title: str | Sequence[str] | None, *, most_s: float | None = None, **scale: Any
+) -> Spec:
+    """Return an axis of numbers, written short; of times to *most_s*, in a unit of their size."""
+    labels = short("value")
+    if most_s is not None:
+        labels, unit = _time_labels(most_s)
+        title = f"{title} ({unit})"
+    if scale.get("type") == "log":
+        labels = f"datum.label == '' ? '' : {labels}"
+    return {
+        "field": name,
+        "type": "quantitative",
+        "title": title,
+        "scale": scale,
+        "axis": {"labelExpr": labels, "tickCount": 5},
+    }
+
+
+def colour_of(name: str, colours: Mapping[str, str]) -> Spec:
+    """Return the encoding of a field by *colours* of its values; the page has a key of them."""
+    range_ = [f"var(--{colour})" for colour in colours.values()]
+    scale = {"domain": list(colours), "range": range_}
+    return {"field": name, "type": "nominal", "scale": scale, "legend": None}
+
+
+def row_axis(name: str, rows: Sequence[str]) -> Spec:
+    """Return an axis of named rows, the first on top."""
+    return {
+        "field": name,
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": list(rows)},
+        "axis": {"grid": True, "ticks": False, "domain": False},
+    }
+
+
+def tooltip(**titles: str) -> list[Spec]:
+    """Return what is shown of a mark: fields, by their names for a reader."""
+    return [{"field": name, "title": title} for name, title in titles.items()]
+
+
+def pictures_json(pictures: Mapping[str, Picture]) -> Markup:
+    """Return pictures as the text of a script element of a page."""
+    named = {name: picture.as_json() for name, picture in pictures.items()}
+    return Markup(json.dumps(named, separators=(",", ":")).replace("<", "\\u003c"))
+
+
+@cache
+def vega_script() -> Markup:
+    """Return the JavaScript that draws pictures, from the user's cache folder.
+
+    To make it takes seconds; so that is done once for each version.
+    """
+    from joins.machine.compiling import cache_folder  # with numba, which no other figure needs
+
+    path = cache_folder() / f"vega-{version('vl-convert-python')}.js"
+    if path.is_file():
+        return Markup(path.read_text(encoding="utf-8"))
+    import vl_convert
+
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    bundle = bundle.replace("</script", "<\\/script")
+    with suppress(OSError, OutputError):  # no folder to write to: it is made in every process
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, bundle)
+    return Markup(bundle)
+
+
+def check_suffix(path: Path) -> str:
+    """Return the suffix of a figure's file; raise :exc:`ConfigError` where it is none of ours."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise ConfigError(
+            f"cannot draw into {path}: the file's name must end in {', '.join(SUFFIXES)}"
+        )
+    return path.suffix.lower()
+
+
+def write_svg(svg: str, path: Path) -> None:
+    """Write a drawing, in light colours, into a file of one of `SUFFIXES`.
+
+    Raise :exc:`ConfigError` for another suffix, :exc:`OutputError` where it cannot be written.
+    """
+    suffix = check_suffix(path)
+    import vl_convert
+
+    svg = _COLOUR.sub(lambda name: LIGHT[name[1]], svg)
+    if suffix == ".svg":
+        write_text(path, svg)
+    elif suffix == ".pdf":
+        write_bytes(path, vl_convert.svg_to_pdf(svg))
+    else:
+        write_bytes(path, vl_convert.svg_to_png(svg, scale=_PNG_SCALE))
+
+
+def write_figure(picture: Picture, path: Path) -> None:
+    """Draw a picture into a file of one of `SUFFIXES`, and write its data beside it as CSV.
+
+    Raise :exc:`ConfigError` for another suffix, :exc:`OutputError` where it cannot be written.
+    """
+    check_suffix(path)
+    import vl_convert
+
+    write_svg(vl_convert.vegalite_to_svg(picture.spec()), path)
+    write_text(path.with_suffix(".csv"), picture.csv())

@@ -1,0 +1,519 @@
+"""The pictures of a run's page, and the numbers that its captions mention.
+
+Traces and results are aggregated before they are drawn, so that a long run's page is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from scenarios.report.picture import (
+    Picture,
+    Spec,
+    colour_of,
+    number_axis,
+    row_axis,
+    time_axis,
+    tooltip,
+)
+from scenarios.report.run_analysis import (
+    STAGES,
+    ResultFigures,
+    TimeBins,
+    TraceFigures,
+    analyse_results,
+    analyse_trace,
+    born_at_rate,
+    first_messages,
+    split_by_stream,
+)
+from scenarios.report.topology_drawing import draw_load
+from scenarios.run import Report
+from topologies.actor_graph import ActorGraph
+
+PERCENTS = (50, 95, 99)
+"""Percentiles of latency over time: the usual case, the bad one, the worst that still counts."""
+MESSAGES_MAX = 1_500
+"""Messages of the space-time diagram: the first of the run, as many as can be distinguished."""
+
+_ROWS_MAX = 40
+"""More actors than this are shown an operator a row."""
+_PES_MAX = 1_000
+"""Of more PEs than this, those of an operator that were equally busy share a dot."""
+_STAGE_COLOURS = dict(zip(STAGES, ("purple", "blue", "orange", "green"), strict=True))
+_PERCENTILE_COLOURS = {"p50": "blue", "p95": "orange", "p99": "red"}
+_MESSAGE_COLOURS = {"with tuples": "blue", "without tuples": "orange", "is served": "green"}
+_SPANS_MAX = 200
+"""Of a fault that comes back more often, the pictures show one span."""
+_LOG_FROM_RATIO = 1_000
+"""Values further apart than this cannot be read off one linear axis."""
+_PERCENTILES = {f"p{percent}_s": f"latency p{percent}" for percent in PERCENTS}
+"""Column to the title of its axis."""
+_AXIS = 46
+"""Pixels left of panels over time, so that they begin at one place."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPictures:
+    """The pictures of a run's page and the numbers in its captions.
+
+    Attributes
+    ----------
+    topology
+        The graph of actors, as SVG.
+    pictures
+        All others, by name.
+    busiest, busiest_share
+        The PE that was busy for the greatest share of the run.
+    fullest, fullest_bytes
+        The channel that carried most, as ``sender to receiver``; None where none carried anything.
+    deepest
+        Most messages in an inbox, on average over a bin.
+    by_operator
+        Whether a row of a picture is an operator, not an actor.
+    bin_ns
+        Length of the steps in which curves over time are drawn.
+    faults
+        Kinds of faults whose spans are shaded.
+    """
+
+    topology: Markup
+    pictures: dict[str, Picture]
+    busiest: str
+    busiest_share: float
+    fullest: str | None
+    fullest_bytes: int
+    deepest: float
+    by_operator: bool
+    bin_ns: int
+    faults: list[str]
+
+
+def run_pictures(report: Report) -> RunPictures:
+    """Read the run's trace and results, and return its pictures."""
+    graph = report.plan.graph(pairs=report.plan.config.pairs)
+    trace = _trace_figures(report, graph)
+    born = _born(report, trace)
+    results = analyse_results(
+        report.directory, trace.bins, split_by_stream(report.plan.files, born)
+    )
+    role_of: dict[str, str] = dict(graph.nodes(data="role"))
+    by_operator = len(role_of) > _ROWS_MAX
+    row_of = role_of if by_operator else {actor: actor for actor in _by_role(role_of)}
+    faults = _fault_spans(report)
+    utilisation = trace.utilisation(report.outcome.virtual_ns)
+    loads = dict(zip(trace.actors, utilisation.tolist(), strict=True))
+    busiest = int(np.argmax(utilisation))
+    fullest = max(trace.channel_bytes.items(), key=lambda item: item[1], default=None)
+    return RunPictures(
+        topology=Markup(draw_load(graph, loads, trace.channel_bytes)),
+        pictures={
+            "stages": stages_picture(_stages(trace, role_of)),
+            "time": _shaded(time_picture(_over_time(trace.bins, born, results)), faults),
+            "messages": _shaded(_messages_picture(report, row_of), faults),
+            "queues": _shaded(_queues_picture(trace, row_of), faults),
+            "load": load_picture(_loads(loads, role_of)),
+        },
+        busiest=trace.actors[busiest],
+        busiest_share=float(utilisation[busiest]),
+        fullest=None if fullest is None else f"{fullest[0][0]} to {fullest[0][1]}",
+        fullest_bytes=0 if fullest is None else fullest[1],
+        deepest=float(trace.queue_depth.max(initial=0.0)),
+        by_operator=by_operator,
+        bin_ns=trace.bins.width_ns,
+        faults=list(dict.fromkeys(span["fault"] for span in faults)),
+    )
+
+
+def _fault_spans(report: Report) -> list[dict[str, Any]]:
+    """Return when the run's faults were there, as rows of data."""
+    end_ns = report.outcome.virtual_ns
+    found: dict[tuple[str, int, int], None] = {}
+    for fault, spans in report.plan.faults.rows:
+        listed = list(islice(spans.until(end_ns), _SPANS_MAX + 1))
+        if len(listed) > _SPANS_MAX:
+            listed = [(listed[0][0], end_ns)]
+        found |= dict.fromkeys((fault.kind, start, min(end, end_ns)) for start, end in listed)
+    return [
+        {"fault": kind, "fault_from_s": start / 1e9, "fault_to_s": end / 1e9}
+        for kind, start, end in found
+    ]
+
+
+def _shaded(picture: Picture, faults: Sequence[Mapping[str, Any]]) -> Picture:
+    """Return a picture over time with the spans of *faults* shaded, below its marks."""
+    assert picture.span_s is not None
+    shown = [span for span in faults if span["fault_from_s"] < picture.span_s[1]]
+    if not shown:
+        return picture
+    panels = []
+    for panel in picture.panels:
+        x: Spec = panel["layer"][0]["encoding"]["x"]
+        shade: Spec = {
+            "data": {"values": shown},
+            "mark": {"type": "rect", "color": "var(--muted)", "opacity": 0.25, "clip": True},
+            "encoding": {
+                "x": x | {"field": "fault_from_s"},
+                "x2": {"field": "fault_to_s"},
+                "tooltip": tooltip(fault="fault", fault_from_s="from, s", fault_to_s="to, s"),
+            },
+        }
+        panels.append(panel | {"layer": [shade, *panel["layer"]]})
+    return replace(picture, panels=panels)
+
+
+def _trace_figures(report: Report, graph: ActorGraph) -> TraceFigures:
+    sources = {name for name, degree in graph.in_degree() if not degree}
+    bins = TimeBins.over(report.outcome.virtual_ns, report.outcome.messages)
+    return analyse_trace(report.directory / "trace.parquet", list(graph), sources, bins)
+
+
+def _born(report: Report, trace: TraceFigures) -> np.ndarray:
+    """Return how many tuples had come into being by each edge of the time bins."""
+    rate_tps = report.plan.config.feeding.rate_tps
+    if rate_tps is None:  # then they come into being as they are sent
+        return trace.entered
+    return born_at_rate(trace.bins, rate_tps, int(trace.entered[-1]))
+
+
+def _by_role(role_of: Mapping[str, str]) -> list[str]:
+    """Return the actors, those of one operator together."""
+    roles = list(dict.fromkeys(role_of.values()))
+    return sorted(role_of, key=lambda actor: roles.index(role_of[actor]))
+
+
+Columns = Mapping[str, Sequence[object]]
+"""A picture's data."""
+
+
+def _stages(trace: TraceFigures, role_of: Mapping[str, str]) -> Columns:
+    """Return how long the mean message to each operator spends in each of `STAGES`."""
+    places: dict[str, list[int]] = {}
+    for place, role in enumerate(role_of.values()):
+        places.setdefault(role, []).append(place)
+    counts = {role: int(trace.messages[of].sum()) for role, of in places.items()}
+    rows = [
+        (role, count, stage, float(f"{trace.stage_ns[places[role], i].sum() / count / 1e6:.6g}"))
+        for role, count in counts.items()
+        if count
+        for i, stage in enumerate(STAGES)
+    ]
+    return _columns(("operator", "messages", "stage", "mean_ms"), rows)
+
+
+def _columns(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Columns:
+    return dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
+
+
+def stages_picture(data: Columns) -> Picture:
+    """Return stacked bars of where the mean message spends its time, an operator a bar.
+
+    Of several runs there is a bar for each.
+    """
+    row: Spec = {"field": "operator", "type": "nominal", "title": None, "sort": None}
+    several: Spec = {"yOffset": {"field": "run", "sort": None}} if "run" in data else {}
+    bars = len(set(zip(data["operator"], data.get("run", data["operator"]), strict=True)))
+    x = number_axis("mean_ms", "time of a message, mean (ms)")
+    stacked = {
+        "mark": {"type": "bar"},
+        "encoding": {
+            "x": x | {"stack": "zero"},
+            "color": colour_of("stage", _STAGE_COLOURS),
+            "order": {"field": "place"},
+            "tooltip": tooltip(
+                **({"run": "run"} if several else {}),
+                operator="operator",
+                messages="messages",
+                stage="",
+                mean_ms="mean, ms",
+            ),
+        },
+    }
+    total = {
+        "transform": [
+            {
+                "aggregate": [{"op": "sum", "field": "mean_ms", "as": "total_ms"}],
+                "groupby": ["operator", *(["run"] if several else [])],
+            }
+        ],
+        "mark": {"type": "text", "align": "left", "dx": 4},
+        "encoding": {
+            "x": x | {"field": "total_ms"},
+            "text": {"field": "total_ms", "format": ".3~g"},
+        },
+    }
+    panel = {
+        "transform": [{"calculate": f"indexof({list(STAGES)}, datum.stage)", "as": "place"}],
+        "height": 40 + 22 * bars,
+        "encoding": {"y": row} | several,
+        "layer": [stacked, total],
+    }
+    return Picture(
+        title="Stacked bars of where messages spend their time",
+        data=data,
+        panels=[panel],
+        legend=_STAGE_COLOURS,
+    )
+
+
+def _over_time(bins: TimeBins, born: np.ndarray, results: ResultFigures) -> Columns:
+    """Return what happened in each bin; *born* are the tuples there were by each edge of *bins*."""
+    edges_s, seconds = bins.edges_ns / 1e9, bins.width_ns / 1e9
+    latency = {
+        name: [float(f"{value / 1e3:.6g}") for value in line]
+        for name, line in zip(_PERCENTILES, results.latency_ms(PERCENTS), strict=True)
+    }
+    return {
+        "from_s": edges_s[:-1].tolist(),
+        "to_s": edges_s[1:].tolist(),
+        **latency,
+        "answered_tps": (results.answered / seconds).round().tolist(),
+        "inside": (born[1:] - np.cumsum(results.answered)).tolist(),
+        "matches_ps": (results.matches / seconds).round().tolist(),
+    }
+
+
+def time_picture(data: Columns, runs: Mapping[str, str] | None = None) -> Picture:
+    """Return panels over the time of a run: latency, tuples answered, tuples waiting, matches.
+
+    Of several *runs*, each with its colour, every percentile has a panel with a line for each run.
+    """
+    span_s = (0.0, max(_numbers(data, "to_s"), default=1.0))
+    fields = _PERCENTILES if runs else {}
+    fields = fields | {"answered_tps": "tuples/s", "inside": "tuples inside"}
+    fields |= {"matches_ps": "matches/s"}
+    colours = dict(zip(fields, ("green", "teal", "purple"), strict=False))
+    panels = []
+    if not runs:
+        fold: Spec = {"fold": list(_PERCENTILES), "as": ["field", "latency_s"]}
+        name: Spec = {"calculate": "split(datum.field, '_')[0]", "as": "percentile"}
+        colour = colour_of("percentile", _PERCENTILE_COLOURS)
+        panels.append(_time_panel("latency_s", "latency", colour, data, span_s, [fold, name]))
+    for field, title in fields.items():
+        colour = colour_of("run", runs) if runs else {"value": f"var(--{colours[field]})"}
+        panels.append(_time_panel(field, title, colour, data, span_s, last=field == "matches_ps"))
+    return Picture(
+        title="Latency and throughput over the time of the run",
+        data=data,
+        panels=panels,
+        legend=runs or _PERCENTILE_COLOURS,
+        span_s=span_s,
+    )
+
+
+def _numbers(data: Columns, *names: str) -> list[float]:
+    """Return the finite values of columns."""
+    values = np.array([data[name] for name in names], np.float64).ravel()
+    listed: list[float] = values[np.isfinite(values)].tolist()
+    return listed
+
+
+def _time_panel(
+    field: str,
+    title: str,
+    colour: Spec,
+    data: Columns,
+    span_s: tuple[float, float],
+    transform: Sequence[Spec] = (),
+    *,
+    last: bool = False,
+) -> Spec:
+    """Return lines of a field over time; the *last* panel of a picture has the axis's title."""
+    values = _numbers(data, *([field] if field in data else _PERCENTILES))
+    positive = [value for value in values if value > 0]
+    latency = title.startswith("latency")
+    wide = latency and positive and max(positive) > _LOG_FROM_RATIO * min(positive)
+    x = time_axis("middle_s", span_s, "time of the run" if last else "")
+    y = number_axis(
+        field,
+        title,
+        most_s=max(values, default=1.0) if latency else None,
+        **({"type": "log"} if wide else {"zero": True}),
+    )
+    y["axis"] |= {"minExtent": _AXIS, "maxExtent": _AXIS}
+    line: Spec = {
+        "transform": list(transform),
+        "mark": {"type": "line", "interpolate": "step", "clip": True},
+        "encoding": {"x": x, "y": y, "color": colour},
+    }
+    hover = tooltip(**{name: name.replace("_", ", ") for name in data})
+    if "run" in data:
+        mark = {"type": "point", "clip": True, "filled": True, "opacity": 0, "size": 90}
+        encoding = {"x": x, "y": y, "tooltip": hover}
+    else:
+        mark = {"type": "rect", "clip": True, "opacity": 0}
+        encoding = {"x": x | {"field": "from_s"}, "x2": {"field": "to_s"}, "tooltip": hover}
+    return {
+        "height": 120,
+        "transform": [{"calculate": "(datum.from_s + datum.to_s) / 2", "as": "middle_s"}],
+        "layer": [line, {"mark": mark, "encoding": encoding}],
+    }
+
+
+def _queues_picture(trace: TraceFigures, row_of: Mapping[str, str]) -> Picture:
+    """Return a heat map of the mean depth of queues; of actors in one row, the deepest."""
+    rows = list(dict.fromkeys(row_of.values()))
+    depth = np.zeros((len(rows), trace.bins.count))
+    places = [rows.index(row_of[actor]) for actor in trace.actors]
+    np.maximum.at(depth, places, trace.queue_depth)
+    at, bins = np.nonzero(depth)
+    span_s = (0.0, float(trace.bins.edges_ns[-1]) / 1e9)
+    edges_s = trace.bins.edges_ns / 1e9
+    top = float(depth.max(initial=0.0)) or 1.0
+    cells = {
+        "mark": {"type": "rect", "color": "var(--red)", "clip": True},
+        "encoding": {
+            "x": time_axis("from_s", span_s, "time of the run"),
+            "x2": {"field": "to_s"},
+            "y": row_axis("inbox", rows),
+            "opacity": {
+                "field": "messages",
+                "type": "quantitative",
+                "scale": {"domain": [0, top], "range": [0.08, 1]},
+                "legend": None,
+            },
+            "tooltip": tooltip(
+                inbox="inbox", messages="messages waiting, mean", from_s="from, s", to_s="to, s"
+            ),
+        },
+    }
+    return Picture(
+        title="Heat map of queue depths over the time of the run",
+        data={
+            "inbox": [rows[place] for place in at],
+            "from_s": edges_s[bins].tolist(),
+            "to_s": edges_s[bins + 1].tolist(),
+            "messages": [float(f"{value:.4g}") for value in depth[at, bins]],
+        },
+        panels=[{"height": 40 + 17 * len(rows), "layer": [cells]}],
+        legend={f"{top:.3g} messages wait, the most; paler: fewer": "red"},
+        span_s=span_s,
+    )
+
+
+def _messages_picture(report: Report, row_of: Mapping[str, str]) -> Picture:
+    """Return the space-time diagram: a row an actor, a line a message from sender to receiver."""
+    rows = list(dict.fromkeys(row_of.values()))
+    data = first_messages(report.directory / "trace.parquet", MESSAGES_MAX)
+    span_s = (0.0, max(data["done_s"], default=0.0) or 1.0)
+    data["from"] = [row_of[actor] for actor in data.pop("sender")]
+    data["to"] = [row_of[actor] for actor in data.pop("receiver")]
+    hover = tooltip(
+        **{"from": "from", "to": "to"},
+        port="port",
+        tuples="tuples",
+        bytes="bytes",
+        sent_s="sent, s",
+        arrived_s="arrived, s",
+        started_s="service from, s",
+        done_s="to, s",
+    )
+    x = time_axis("sent_s", span_s, "time of the run")
+    sent: Spec = {
+        "transform": [
+            {"calculate": "datum.tuples ? 'with tuples' : 'without tuples'", "as": "kind"}
+        ],
+        "mark": {"type": "rule", "clip": True, "strokeWidth": 1.2, "opacity": 0.7},
+        "encoding": {
+            "x": x,
+            "x2": {"field": "arrived_s"},
+            "y": row_axis("from", rows),
+            "y2": {"field": "to"},
+            "color": colour_of("kind", _MESSAGE_COLOURS),
+            "tooltip": hover,
+        },
+    }
+    served: Spec = {
+        "transform": [{"calculate": "'is served'", "as": "kind"}],
+        "mark": {"type": "rule", "clip": True, "strokeWidth": 6},
+        "encoding": {
+            "x": x | {"field": "started_s"},
+            "x2": {"field": "done_s"},
+            "y": row_axis("to", rows),
+            "color": colour_of("kind", _MESSAGE_COLOURS),
+            "tooltip": hover,
+        },
+    }
+    return Picture(
+        title="Space-time diagram of messages between actors",
+        data=data,
+        panels=[{"height": 50 + 22 * len(rows), "layer": [served, sent]}],
+        legend=_MESSAGE_COLOURS,
+        span_s=span_s,
+    )
+
+
+def _loads(loads: Mapping[str, float], role_of: Mapping[str, str]) -> Columns:
+    """Return the share of the run for which each PE was busy, those of one operator together."""
+    digits = 6 if len(loads) <= _PES_MAX else 3
+    dots: dict[tuple[str, float], list[str]] = {}
+    for actor in _by_role(role_of):
+        dots.setdefault((role_of[actor], round(loads[actor], digits)), []).append(actor)
+    rows = [
+        (pe if len(pes) == 1 else f"{pe} and {len(pes) - 1:,} others", role, share, len(pes))
+        for (role, share), pes in dots.items()
+        for pe in pes[:1]
+    ]
+    return _columns(("pe", "operator", "busy", "pes"), rows)
+
+
+def load_picture(data: Columns, runs: Mapping[str, str] | None = None) -> Picture:
+    """Return a dot for each PE at the share of the run for which it was busy, an operator a row."""
+    operators = list(dict.fromkeys(map(str, data["operator"])))
+    colour = colour_of("run", runs) if runs else {"value": "var(--blue)"}
+    of = ["operator", *(["run"] if runs else [])]
+    top = max(_numbers(data, "busy"), default=0.0) or 1.0
+    share = number_axis("busy", "busy (share of the run)", domain=[0, 1.35 * top], nice=False)
+    share["axis"] = {"format": ".3~p", "tickCount": 6, "grid": True}
+    row = row_axis("operator", operators)
+    offset: Spec = {"yOffset": {"field": "run", "sort": None}} if runs else {}
+    weighted = [
+        {"calculate": "datum.busy * datum.pes", "as": "sum"},
+        {
+            "aggregate": [
+                {"op": "sum", "field": "sum", "as": "sum"},
+                {"op": "sum", "field": "pes", "as": "pes"},
+                {"op": "max", "field": "busy", "as": "most"},
+            ],
+            "groupby": of,
+        },
+        {"filter": "datum.pes > 1 && datum.sum > 0"},
+        {"calculate": "datum.sum / datum.pes", "as": "mean"},
+        {
+            "calculate": "'max/mean ' + format(datum.most * datum.pes / datum.sum, '.2f')",
+            "as": "skew",
+        },
+    ]
+    hover = tooltip(**({"run": "run"} if runs else {}), pe="PE", operator="operator", busy="busy")
+    dots: Spec = {
+        "mark": {"type": "circle", "opacity": 0.7, "size": 70},
+        "encoding": {"x": share, "color": colour, "tooltip": hover},
+    }
+    means: Spec = {
+        "transform": weighted,
+        "mark": {"type": "tick", "thickness": 2, "size": 18, "color": "var(--ink)"},
+        "encoding": {"x": share | {"field": "mean"}, "tooltip": tooltip(mean="mean", skew="skew")},
+    }
+    skews: Spec = {
+        "transform": weighted,
+        "mark": {"type": "text", "align": "left", "dx": 10},
+        "encoding": {"x": share | {"field": "most"}, "text": {"field": "skew"}},
+    }
+    return Picture(
+        title="How busy each processing element was",
+        data=data,
+        panels=[
+            {
+                "height": 40 + 28 * len(operators) * (len(runs) if runs else 1),
+                "encoding": {"y": row} | offset,
+                "layer": [dots, means, skews],
+            }
+        ],
+        legend=runs or {"a PE": "blue", "| mean of its operator": "ink"},
+    )

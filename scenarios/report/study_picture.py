@@ -1,0 +1,338 @@
+"""A study as a picture: a panel each, a line per variant, or bars where x has categories.
+
+Lines that coincide are dashed in turn, and earlier markers are larger, so that none is hidden
+behind another. What was measured on this machine is dotted, with hollow markers, and what is
+derived is dashed and dotted; bars of these are paler. The paper's own values are small crosses,
+where they are not so far from ours that these could not be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import isfinite
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scenarios.report.colours import SERIES
+from scenarios.report.picture import Picture, Spec, colour_of, number_axis, tooltip
+from scenarios.study.findings import Findings
+from scenarios.study.kinds import KIND_WORDS, Kind
+from scenarios.study.study import Chart, Study
+
+_MARKERS = (
+    "circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right",
+    "triangle-left",
+)  # fmt: skip
+_SIGNS = "●■▲◆▼✚▶◀"
+"""Letters that look like the markers."""
+_DASH = 4.0
+"""Pixels of a line's turn, where lines coincide."""
+_LABEL_CHARACTERS = 26
+"""Of a line beside a panel; a longer one would reach into what is above it."""
+_LOG_FROM_RATIO = 30
+"""Values further apart than this cannot be distinguished on one linear axis."""
+_PAPER_MOST = 10
+"""The paper's values are drawn up to so many times ours, and as far below."""
+_APART = 0.012
+"""Share of a panel's height from which two lines can be distinguished: the width of a line."""
+_LINES: dict[Kind, list[float]] = {
+    "simulated": [],
+    "measured": [2, 3],
+    "derived": [7, 3, 2, 3],
+}
+_PALER: dict[Kind, float] = {"simulated": 1.0, "measured": 0.45, "derived": 0.7}
+_COLUMNS = ("panel", "x", "at", "variant", "kind", "value", "low", "high", "paper")
+
+
+def study_picture(findings: Findings) -> Picture:
+    """Return a picture of all panels of a study."""
+    study = findings.study
+    variants = list(study.section.variants)
+    rows = [
+        row for number, chart in enumerate(study.charts) for row in _rows(findings, chart, number)
+    ]
+    return Picture(
+        title=f"{study.base.title}: {len(study.charts)} panels",
+        data=dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True)),
+        panels=[
+            _panel(chart, [row for row in rows if row[0] == _name(chart, number)], variants)
+            | {"title": chart.panel.name, "height": 190}
+            for number, chart in enumerate(study.charts)
+        ],
+        columns=2 if len(study.charts) == 4 else 3,
+        legend=_colours(variants),
+        signs="■" if all(chart.axis.categories for chart in study.charts) else _SIGNS,
+    )
+
+
+def kinds_key(study: Study) -> str:
+    """Return a sentence on marks that are not a simulated value; nothing where there are none."""
+    drawn = {curve.kind: chart.axis.categories for chart in study.charts for curve in chart.curves}
+    looks = {
+        kind: "paler" if bars else "dotted, with hollow markers" if kind == "measured" else "dashed"
+        for kind, bars in drawn.items()
+        if kind != "simulated"
+    }
+    notes = [f"{look[0].upper()}{look[1:]}: {KIND_WORDS[kind]}." for kind, look in looks.items()]
+    if any(len(one.of) == 1 for one in study.section.paper):
+        notes.append(f"×: the paper's value, where it is within {_PAPER_MOST} times ours.")
+    return " ".join(notes)
+
+
+def _colours(variants: Sequence[str]) -> dict[str, str]:
+    return {name: SERIES[place % len(SERIES)] for place, name in enumerate(variants)}
+
+
+def _name(chart: Chart, number: int) -> str:
+    """Return what a chart is called in the data; panels without a name have a number."""
+    return chart.panel.name or f"panel {number + 1}"
+
+
+def _is_numeric(chart: Chart) -> bool:
+    values = [chart.axis.values[place] for place in chart.axis.places]
+    named = chart.axis.names or chart.axis.categories
+    return not named and all(isinstance(value, (int, float)) for value in values)
+
+
+def _rows(findings: Findings, chart: Chart, number: int) -> list[tuple[Any, ...]]:
+    """Return a chart's part of the data, a row per variant and x."""
+    axis = chart.axis
+    paper = {
+        one.of[0]: dict(zip(axis.places, theirs, strict=True))
+        for one, theirs, _ in findings.paper(chart)
+        if len(one.of) == 1
+    }
+    rows = []
+    for variant, estimates in findings.curves(chart).items():
+        kind = chart.curve(variant).kind
+        for place, one in zip(axis.places, estimates, strict=True):
+            at = float(axis.values[place]) if _is_numeric(chart) else float(place)
+            value = (None, None, None) if one is None else (one.mean, *one.interval)
+            theirs = paper.get(variant, {}).get(place)
+            name = axis.name(place)
+            rows.append((_name(chart, number), name, at, variant, kind, *value, theirs))
+    return rows
+
+
+def _panel(chart: Chart, rows: Sequence[tuple[Any, ...]], variants: Sequence[str]) -> Spec:
+    data = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+    shown = list(dict.fromkeys(row["variant"] for row in data))
+    values = np.array(
+        [[_float(row["value"]) for row in data if row["variant"] == name] for name in shown]
+    )
+    known = values[np.isfinite(values)]
+    most, least = known.max(initial=0.0), known.min(initial=np.inf)
+    log = len(known) > 0 and least > 0 and most > _LOG_FROM_RATIO * least
+    log &= not chart.axis.categories  # a bar's length is its value
+    heights = values / (most or 1.0)
+    if log:
+        heights = np.log(values / least) / np.log(most / least)
+    label = [line for unit in chart.label.split("; ") for line in wrap(unit, _LABEL_CHARACTERS)]
+    scale: Spec = {"type": "log", "nice": False, "padding": 8} if log else {"zero": True}
+    y = number_axis("value", label, **scale)
+    hover = tooltip(
+        variant="variant",
+        x=chart.axis.label,
+        value="value",
+        low="interval from",
+        high="to",
+        paper="paper",
+        kind="",
+    )
+    encoding: Spec = {
+        "x": _x_axis(chart, data),
+        "color": colour_of("variant", _colours(variants)),
+        "tooltip": hover,
+    }
+    if chart.axis.categories:
+        encoding["xOffset"] = {"field": "variant", "sort": shown}
+        marks = _bars(y)
+    else:
+        marks = _lines(y, encoding["x"], values, heights, data, variants)
+    ink: Spec = {"color": {"value": "var(--ink)"}} if chart.axis.categories else {}
+    reaching = [row for row in data if row["low"] is not None and row["high"] > row["low"]]
+    if reaching:
+        marks.append(
+            {
+                "transform": [
+                    {"filter": "datum.high > datum.low"},
+                    *([{"calculate": f"max(datum.low, {least / 2})", "as": "low"}] if log else []),
+                ],
+                "mark": {"type": "rule", "strokeWidth": 1.2},
+                "encoding": {"y": y | {"field": "low"}, "y2": {"field": "high"}, **ink},
+            }
+        )
+    far = (least / _PAPER_MOST, most * _PAPER_MOST)
+    if any(row["paper"] is not None and far[0] <= row["paper"] <= far[1] for row in data):
+        near = f"datum.paper >= {far[0]} && datum.paper <= {far[1]}"
+        marks.append(
+            {
+                "transform": [{"filter": f"isValid(datum.paper) && {near}"}],
+                "mark": {"type": "text", "text": "×", "fontSize": 15, "fontWeight": "bold"},
+                "encoding": {"y": y | {"field": "paper"}, **ink},
+            }
+        )
+    return {
+        "transform": [{"filter": f"datum.panel == {rows[0][0]!r}"}],
+        "encoding": encoding,
+        "layer": marks,
+    }
+
+
+def _float(value: float | None) -> float:
+    return np.nan if value is None or not isfinite(value) else value
+
+
+def _x_axis(chart: Chart, data: Sequence[Mapping[str, Any]]) -> Spec:
+    if _is_numeric(chart):
+        at = list(dict.fromkeys(row["at"] for row in data))
+        scale = {"type": "log"} if chart.axis.log else {"zero": False}
+        axis = number_axis("at", chart.axis.label, **scale, nice=False, padding=12)
+        axis["axis"]["values"] = at
+        axis["axis"]["labelExpr"] = axis["axis"]["labelExpr"].removeprefix(
+            "datum.label == '' ? '' : "
+        )
+        return axis
+    names = list(dict.fromkeys(row["x"] for row in data))
+    longest = max(map(len, names))
+    return {
+        "field": "x",
+        "type": "nominal" if chart.axis.categories else "ordinal",
+        "title": chart.axis.label,
+        "scale": {"domain": names} | ({} if chart.axis.categories else {"type": "point"}),
+        "axis": {"labelAngle": -25 if len(names) * (longest + 2) > 44 else 0},
+    }
+
+
+def _bars(y: Spec) -> list[Spec]:
+    """Return a bar per variant in each category, side by side; a dash for a missing value."""
+    paler: Spec = {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": list(_PALER), "range": list(_PALER.values())},
+        "legend": None,
+    }
+    missing: Spec = {
+        "transform": [{"filter": "!isValid(datum.value)"}],
+        "mark": {"type": "text", "text": "–", "baseline": "bottom"},
+        "encoding": {"y": {"datum": 0}, "color": {"value": "var(--ink)"}},
+    }
+    return [{"mark": "bar", "encoding": {"y": y, "fillOpacity": paler}}, missing]
+
+
+def _lines(
+    y: Spec,
+    x: Spec,
+    values: np.ndarray,
+    heights: np.ndarray,
+    data: Sequence[Mapping[str, Any]],
+    variants: Sequence[str],
+) -> list[Spec]:
+    """Return lines with markers; *values* and *heights* are lines by points."""
+    _, stretches = find_coinciding(heights)
+    points = values.shape[1]
+    drawn = []
+    for line in range(len(values)):
+        own = data[line * points : (line + 1) * points]
+        for i, (start, end) in enumerate(pairwise(own)):
+            together, place = stretches.together[line, i], stretches.place[line, i]
+            if together:
+                alone = _LINES[start["kind"]]
+                dash = alone if together == 1 else [_DASH, (together - 1) * _DASH]
+                field = x["field"]
+                drawn.append(
+                    {"variant": start["variant"], "x": start[field], "to_x": end[field]}
+                    | {"y": start["value"], "to_y": end["value"]}
+                    | {"dash": [float(one) for one in dash], "offset": float(-place * _DASH)}
+                )
+    lines: Spec = {
+        "data": {"values": drawn},
+        "transform": [],
+        "mark": {
+            "type": "rule",
+            "strokeWidth": 2,
+            "strokeDash": {"expr": "datum.dash"},
+            "strokeDashOffset": {"expr": "datum.offset"},
+        },
+        "encoding": {
+            "x": x | {"field": "x"},
+            "x2": {"field": "to_x"},
+            "y": y | {"field": "y"},
+            "y2": {"field": "to_y"},
+            "tooltip": {"field": "variant"},
+        },
+    }
+    count = len(variants)
+    shape: Spec = {
+        "field": "variant",
+        "scale": {
+            "domain": list(variants),
+            "range": [_MARKERS[i % len(_MARKERS)] for i in range(count)],
+        },
+        "legend": None,
+    }
+    size: Spec = {
+        "field": "variant",
+        "type": "ordinal",
+        "scale": {"domain": list(variants), "range": [45 + 18 * (count - i) for i in range(count)]},
+        "legend": None,
+    }
+    fill: Spec = {
+        "condition": {"test": "datum.kind == 'measured'", "value": "var(--paper)"},
+        "field": "variant",
+        "scale": {
+            "domain": list(variants),
+            "range": [f"var(--{colour})" for colour in _colours(variants).values()],
+        },
+        "legend": None,
+    }
+    markers: Spec = {
+        "mark": {"type": "point", "opacity": 1},
+        "encoding": {"y": y, "shape": shape, "size": size, "fill": fill},
+    }
+    return [lines, markers]
+
+
+class Turns(NamedTuple):
+    """How many lines coincide, and which of them a line is; int64, a row per line.
+
+    Attributes
+    ----------
+    together
+        Lines that coincide with it there, itself among them; 0 where it has no point.
+    place
+        Which of these it is, from 0.
+    """
+
+    together: np.ndarray
+    place: np.ndarray
+
+
+def find_coinciding(heights: np.ndarray) -> tuple[Turns, Turns]:
+    """Return the turns that lines take at their points, and on the stretches between two of them.
+
+    *heights*, lines by points, are shares of the panel's height; NaN where a line has no point.
+    Lines coincide on a stretch if they do at both of its ends.
+    """
+    group = np.stack([_groups(column) for column in heights.T], axis=1)
+    same = group[:, np.newaxis] == group  # NaN is like nothing, not even itself
+    return _turns(same), _turns(same[..., :-1] & same[..., 1:])
+
+
+def _groups(heights: np.ndarray) -> np.ndarray:
+    """Return the lowest height among those a line cannot be distinguished from, line by line."""
+    groups = np.full(len(heights), np.nan)
+    lowest = -np.inf
+    for line in np.argsort(heights):
+        if not heights[line] <= lowest + _APART:
+            lowest = heights[line]
+        groups[line] = lowest
+    return groups
+
+
+def _turns(same: np.ndarray) -> Turns:
+    earlier = np.tri(len(same), k=-1, dtype=bool)[..., np.newaxis]
+    return Turns(together=same.sum(axis=1), place=(same & earlier).sum(axis=1))

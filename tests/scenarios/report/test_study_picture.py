@@ -1,0 +1,188 @@
+"""Lines of a study's picture, above all those that coincide, and bars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scenarios.report.picture import Picture
+from scenarios.report.study_picture import find_coinciding, study_picture
+from scenarios.study.estimates import Estimate
+from scenarios.study.findings import Findings
+from scenarios.study.judging import Estimates
+from scenarios.study.study import Chart, load_study
+from tests.scenarios.report.test_pictures import check_picture
+
+STUDY = """
+query = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '10' ON '20')"
+[[streams]]
+files = ["s.parquet"]
+[study]
+measure = "throughput_tps"
+label = "tuples/s"
+[study.axis]
+label = "arrivals a message"
+keys = ["feeding.batch_rows"]
+values = [1, 2, 3]
+[study.variants]
+"""
+NAN = float("nan")
+
+Values = Sequence[float | tuple[float, ...] | None]
+"""Per point what was measured: one value, or one for each of several seeds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made(Findings):
+    """Findings that nothing was run for."""
+
+    made: Mapping[str, Values]
+
+    def curves(self, chart: Chart) -> dict[str, Estimates]:
+        return {name: [_estimate(value) for value in line] for name, line in self.made.items()}
+
+
+def _estimate(value: float | tuple[float, ...] | None) -> Estimate | None:
+    if value is None:
+        return None
+    return Estimate(value if isinstance(value, tuple) else (float(value),))
+
+
+def drawn(tmp_path: Path, lines: list[Values], more: str = "", label: str = "tuples/s") -> Picture:
+    """Return a picture of variants named 0, 1 ..., with *more* said of its axis."""
+    names = [str(line) for line in range(len(lines))]
+    path = tmp_path / "mine.toml"
+    before, paper = more.split("|") if "|" in more else (more, "")
+    changed = STUDY.replace("[study.variants]", f"{before}\n[study.variants]")
+    changed = changed.replace('label = "tuples/s"', f'label = "{label}"')
+    variants = "\n".join(f"{name} = {{}}" for name in names)
+    path.write_text(f"{changed}{variants}\n{paper}")
+    study = load_study(str(path))
+    assert study is not None
+    picture = study_picture(
+        Made(study=study, results={}, made=dict(zip(names, lines, strict=True)))
+    )
+    check_picture(picture)
+    return picture
+
+
+def layers(picture: Picture) -> list[dict[str, Any]]:
+    (panel,) = picture.panels
+    listed: list[dict[str, Any]] = panel["layer"]
+    return listed
+
+
+def stretches(tmp_path: Path, lines: list[Values]) -> list[list[tuple[list[float], float]]]:
+    """Return of each stretch between two points the dashes of the lines that are drawn there."""
+    segments = layers(drawn(tmp_path, lines))[0]["data"]["values"]
+    return [[(one["dash"], one["offset"]) for one in segments if one["x"] == x] for x in (1.0, 2.0)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_of_lines_that_coincide_every_one_is_seen(tmp_path: Path, count: int) -> None:
+    for dashes in stretches(tmp_path, [[5, 7, 9]] * count):
+        assert len(dashes) == count
+        if count == 1:
+            assert dashes == [([], 0.0)]
+            continue
+        painted = [
+            {int(place - offset) % int(sum(dash)) for place in range(int(dash[0]))}
+            for dash, offset in dashes
+        ]
+        assert len(set().union(*painted)) == sum(map(len, painted))  # none is above another
+
+
+def test_lines_on_a_logarithmic_axis_coincide_by_what_is_seen(tmp_path: Path) -> None:
+    lines: list[Values] = [[1, 1, 1000], [1.01, 1.01, 1000], [20, 20, 20]]
+    for dashes in stretches(tmp_path, lines):
+        assert [bool(dash) for dash, _ in dashes] == [True, True, False]
+    assert layers(drawn(tmp_path, lines))[1]["encoding"]["y"]["scale"]["type"] == "log"
+
+
+@pytest.mark.parametrize("axis", ["", "categories = true"])
+def test_intervals_of_several_seeds_are_drawn_whole(tmp_path: Path, axis: str) -> None:
+    """Mean 10 and 20, by Student's t ± 2.484; of the third all seeds came to one value."""
+    seeds: Values = [(9.0, 10.0, 11.0), (19.0, 20.0, 21.0), (30.0, 30.0, 30.0)]
+    picture = drawn(tmp_path, [seeds], axis)
+    half = 4.302653 / 3**0.5
+    ends = zip(picture.data["low"], picture.data["high"], strict=True)
+    for (low, high), mean, reach in zip(ends, (10, 20, 30), (half, half, 0), strict=True):
+        assert (low, high) == pytest.approx((mean - reach, mean + reach), abs=1e-4)
+    assert _fields(picture, "y2") >= {"high"}
+    assert "high" not in _fields(drawn(tmp_path, [[10, 20, 30]], axis), "y2")
+
+
+def _fields(picture: Picture, channel: str) -> set[str]:
+    return {
+        layer["encoding"][channel]["field"]
+        for layer in layers(picture)
+        if channel in layer["encoding"]
+    }
+
+
+def test_a_long_label_stays_beside_its_panel(tmp_path: Path) -> None:
+    label = "tuples/s that the worker takes of S (virtual time)"
+    written = layers(drawn(tmp_path, [[1, 2, 3]], label=label))[1]["encoding"]["y"]["title"]
+    assert " ".join(written) == label
+    assert max(map(len, written)) < 30
+
+
+def test_a_line_that_is_not_there_takes_no_turn(tmp_path: Path) -> None:
+    first, second = stretches(tmp_path, [[5, 5, None], [5, 5, 5], [None, None, None]])
+    assert [bool(dash) for dash, _ in first] == [True, True]
+    assert [bool(dash) for dash, _ in second] == [False]
+
+
+def test_the_papers_values_are_drawn_where_they_are_near_ours(tmp_path: Path) -> None:
+    paper = "|[[study.paper]]\nof = ['0']\nvalues = [12, 200, nan]"
+    picture = drawn(tmp_path, [[10, 11, 12]], paper)
+    assert picture.data["paper"][:2] == (12.0, 200.0)
+    (shown,) = [one for one in layers(picture) if one["encoding"]["y"]["field"] == "paper"]
+    assert "datum.paper <= 120" in shown["transform"][0]["filter"]
+    far = drawn(tmp_path, [[10, 11, 12]], paper.replace("12, 200", "900, 900"))
+    assert "paper" not in _fields(far, "y")
+
+
+def test_lines_coincide_on_a_stretch_if_they_do_at_both_ends() -> None:
+    heights = np.array([[0.1, 0.5, 0.5], [0.9, 0.5, 0.505], [NAN, 0.5, 0.2]])
+    points, stretches = find_coinciding(heights)
+    assert points.together.tolist() == [[1, 3, 2], [1, 3, 2], [0, 3, 1]]
+    assert points.place.tolist() == [[0, 0, 0], [0, 1, 1], [0, 2, 0]]
+    assert stretches.together.tolist() == [[1, 2], [1, 2], [0, 1]]
+    assert stretches.place.tolist() == [[0, 0], [0, 1], [0, 0]]
+
+
+def test_categories_are_bars_as_long_as_their_values(tmp_path: Path) -> None:
+    picture = drawn(tmp_path, [[1, 20, 3000], [2, None, 1]], "categories = true")
+    bars, missing, *others = layers(picture)
+    assert bars["mark"] == "bar"
+    assert not others
+    assert bars["encoding"]["y"]["scale"] == {"zero": True}
+    assert picture.data["value"] == (1.0, 20.0, 3000.0, 2.0, None, 1.0)
+    assert missing["transform"] == [{"filter": "!isValid(datum.value)"}]
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([NAN, 0, 0.004, 0.01, 0.02, 0.5]), min_size=3, max_size=3),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_lines_that_coincide_share_their_turns(rows: list[list[float]]) -> None:
+    heights = np.array(rows)
+    points, _ = find_coinciding(heights)
+    for column, together, place in zip(heights.T, points.together.T, points.place.T, strict=True):
+        assert (together == 0).tolist() == np.isnan(column).tolist()
+        for count in set(together[together > 0].tolist()):
+            turns = sorted(place[together == count].tolist())
+            assert turns == sorted(list(range(count)) * (len(turns) // count))
+        for line in np.flatnonzero(together == 1):  # alone, so that no other is where it is
+            assert (column == column[line]).sum() == 1
