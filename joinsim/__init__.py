@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from joinsim import checks
     from joinsim._calibration import Calibration, calibrate
     from joinsim._catalog import TopologyInfo, scenario, scenarios, show, topologies
+    from joinsim._fuzzing import Replayed, fuzz, replay
     from joinsim._joining import compare, plan, run
     from joinsim._outcomes import Comparison, EngineComparison, Reproduction, Run, StudyRun
     from joinsim._reproduction import reproduce
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from joinsim._sweeping import sweep
     from netsim.network import NetworkError
     from scenarios.scenario_files import ConfigError
+    from scenarios.worlds.fuzzing import Fuzzed
     from spark_bridge.errors import DataError, EngineUnavailable
     from topologies.topology import Topology, TopologyError
 
@@ -53,8 +55,10 @@ _HOMES = {
     "topologies.topology": ("Topology", "TopologyError"),
     "spark_bridge.errors": ("DataError", "EngineUnavailable"),
     "scenarios.scenario_files": ("ConfigError",),
+    "scenarios.worlds.fuzzing": ("Fuzzed",),
     "joinsim._catalog": ("TopologyInfo", "scenario", "scenarios", "show", "topologies"),
     "joinsim._outcomes": ("Comparison", "EngineComparison", "Reproduction", "Run", "StudyRun"),
+    "joinsim._fuzzing": ("Replayed", "fuzz", "replay"),
     "joinsim._reproduction": ("reproduce",),
     "joinsim._joining": ("compare", "plan", "run"),
     "joinsim._scenario": ("Scenario",),
@@ -71,11 +75,13 @@ __all__ = [
     "DataError",
     "EngineComparison",
     "EngineUnavailable",
+    "Fuzzed",
     "JoinsimError",
     "NetworkError",
     "OutputError",
     "QueryError",
     "RayUnavailableError",
+    "Replayed",
     "Reproduction",
     "Run",
     "Scenario",
@@ -86,9 +92,11 @@ __all__ = [
     "calibrate",
     "checks",
     "compare",
+    "fuzz",
     "plan",
     "prepare",
     "ray_cluster",
+    "replay",
     "reproduce",
     "run",
     "scenario",

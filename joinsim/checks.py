@@ -4,9 +4,9 @@
 >>> for check in js.checks.check_topology("nested_loop", examples=2):
 ...     check()
 
-Our own tests run these checks on every registered topology. They need ``hypothesis``
-(``pip install 'joinsim[checks]'``), which draws random queries, data, parameters, networks and
-arrival orders, and shrinks what fails.
+Our own tests run these checks on every registered topology. They are of worlds: random queries,
+data, parameters, networks and arrival orders; one that fails is made small, and named as
+`joinsim replay` reads it.
 """
 
 from __future__ import annotations
@@ -17,28 +17,19 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest import mock
 
 import pyarrow.parquet as pq
 
 from actors import state
 from actors.hosting.inline import InlineHost
 from actors.protocol import Actor, ActorSpec, Reply, Wiring
-from joins.errors import JoinsimError
-from scenarios import run as running
 from scenarios.config import RunConfig
-from scenarios.run import Report
+from scenarios.worlds.drawing import draw_worlds
+from scenarios.worlds.fuzzing import failure_of
+from scenarios.worlds.shrinking import shrink
+from scenarios.worlds.world import Recording, World
 from topologies import Topology, find_topology
 from topologies.parameters import describe
-
-try:
-    from joinsim._random_runs import RandomJob, on_jobs
-except ModuleNotFoundError as error:
-    if error.name != "hypothesis":
-        raise
-    raise JoinsimError(
-        "hypothesis is not installed: it is an extra, pip install 'joinsim[checks]'"
-    ) from None
 
 __all__ = ["Check", "RestoringHost", "check_topology"]
 
@@ -133,21 +124,53 @@ def _actors(topology: Topology[Any]) -> None:
             spec.build().restore(state.load(path))
 
 
-def _exact(topology: Topology[Any], examples: int) -> None:
-    @on_jobs(topology, examples=examples, exact=True)
-    def check(job: RandomJob, folder: Path) -> None:
-        verdict = job.run(folder).verdict
-        assert verdict.exact, (verdict, job)
-        assert all(check.passed is not False for check in verdict.checks), verdict.checks
+_TRIES = 100
+"""Worlds tried to make one that fails small."""
 
-    check()
+
+def _on_worlds(
+    topology: Topology[Any],
+    examples: int,
+    body: Callable[[World, Path], None],
+    *,
+    exact: bool = False,
+) -> None:
+    """Run *body* on so many worlds of *topology*, each with an empty folder.
+
+    Raise :exc:`AssertionError` with the smallest world found on which it raises as it did.
+    """
+
+    def outcome(world: World) -> Exception | None:
+        with TemporaryDirectory() as folder:
+            try:
+                body(world, Path(folder))
+            except Exception as error:
+                return error
+        return None
+
+    worlds = draw_worlds(topology, examples, exact=exact)
+    failing = next(((world, error) for world in worlds if (error := outcome(world))), None)
+    if failing:
+        world, error = failing
+        world, _ = shrink(world, lambda one: type(outcome(one)) is type(error), tries=_TRIES)
+        error = outcome(world) or error
+        shown = Recording(world=world)
+        raise AssertionError(f"{type(error).__name__}: {error}\nin the world\n{shown}") from error
+
+
+def _exact(topology: Topology[Any], examples: int) -> None:
+    def check(world: World, folder: Path) -> None:
+        report = world.run(folder, topology=topology)
+        assert report.verdict.exact, report.verdict
+        assert failure_of(report) is None
+
+    _on_worlds(topology, examples, check, exact=True)
 
 
 def _pairs(topology: Topology[Any], examples: int) -> None:
-    @on_jobs(topology, examples=examples)
-    def check(job: RandomJob, folder: Path) -> None:
-        counted = job.run(folder)
-        listed = job.run(folder, pairs=True)
+    def check(world: World, folder: Path) -> None:
+        counted = world.run(folder, topology=topology)
+        listed = world.run(folder, topology=topology, pairs=True)
         assert counted.outcome.digest == listed.outcome.digest
         assert pq.read_table(folder / "results.parquet").num_rows == counted.verdict.produced
         # Only the listed run's pairs are read back from disk.
@@ -156,19 +179,17 @@ def _pairs(topology: Topology[Any], examples: int) -> None:
         found = [check.passed for check in listed.verdict.checks if check.name == "pairs"]
         assert found == [True], listed.verdict.checks
 
-    check()
+    _on_worlds(topology, examples, check)
 
 
 def _hardship(topology: Topology[Any], examples: int, host: type[InlineHost]) -> None:
-    @on_jobs(topology, examples=examples)
-    def check(job: RandomJob, folder: Path) -> None:
-        plain = job.run(folder)
-        with mock.patch.object(running, "InlineHost", host):
-            hardened: Report = job.run(folder)
+    def check(world: World, folder: Path) -> None:
+        plain = world.run(folder, topology=topology)
+        hardened = world.run(folder, topology=topology, inline_host=host)
         assert hardened.outcome == plain.outcome
         assert hardened.verdict == plain.verdict
 
-    check()
+    _on_worlds(topology, examples, check)
 
 
 class ShippingHost(InlineHost):

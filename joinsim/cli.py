@@ -578,6 +578,64 @@ def show(
         show_topology(terminal.out, find_topology(topology), graph)
 
 
+@app.command(rich_help_panel=SYSTEMS, epilog="Example: joinsim fuzz --worlds 1000 --seed 7")
+def fuzz(
+    worlds: Annotated[int, typer.Option(help="How many to run.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the worlds drawn.")] = 1,
+    topology: Annotated[
+        list[str] | None, typer.Option(help="A system to run, of several too; by default all.")
+    ] = None,
+    processes: Annotated[int, typer.Option(help="Processes to share the work among.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option(help="Directory for failing worlds; by default runs/fuzz.")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Run worlds drawn at random, judge each, and make small what fails.
+
+    A world is a query, tuples, a system, a network and an order of arrival. The exit code is 1 if
+    one fails.
+    """
+    import joinsim
+    from scenarios.terminal.worlds import show_fuzzed
+
+    terminal = _terminal(json_output)
+    fuzzed = joinsim.fuzz(
+        worlds,
+        seed=seed,
+        topologies=topology or [],
+        processes=processes,
+        out=out,
+        observer=terminal,
+    )
+    show_fuzzed(terminal.out, fuzzed, CLOCK.get().since_lap_s)
+    if json_output:
+        _print_json(fuzzed.summary)
+    raise Finished(EXIT_FAIL if fuzzed.failures else EXIT_PASS)
+
+
+@app.command(
+    rich_help_panel=SYSTEMS, epilog="Example: joinsim replay runs/fuzz/world-7.json")
+def replay(
+    file: Annotated[Path, typer.Argument(help="What `joinsim fuzz` wrote of a failing world.")],
+    json_output: Json = False,
+) -> None:
+    """Run the world in a file again.
+
+    The exit code is 1 if it fails, or if its run is another one than when the file was written.
+    """
+    import joinsim
+    from scenarios.terminal.worlds import show_replayed
+
+    terminal = _terminal(json_output)
+    replayed = joinsim.replay(file)
+    show_replayed(terminal.out, replayed.trial, replayed.recording, same=replayed.same)
+    if json_output:
+        _print_json(replayed.summary)
+    failed = replayed.trial.failure is not None or replayed.same is False
+    raise Finished(EXIT_FAIL if failed else EXIT_PASS)
+
+
 @data_app.command(
     epilog="Example: joinsim data prepare trips.csv --time pickup --field distance --out prepared"
 )

@@ -107,10 +107,11 @@ def simulate(
     on_run: OnRun | None = None,
     clock: WallClock | None = None,
     kernel_clock: Clock = time.perf_counter,
+    inline_host: type[InlineHost] = InlineHost,
 ) -> Simulated:
     """Run *plan* once, its trace and results into *directory*.
 
-    ``kernel_seconds`` are by *kernel_clock*.
+    ``kernel_seconds`` are by *kernel_clock*; *inline_host* is what runs actors in this process.
     """
     config, clock = plan.config, clock or WallClock()
     graph = plan.graph(pairs=pairs)
@@ -119,7 +120,7 @@ def simulate(
     profiles = operator_profiles(config.profile, plan.topology.name)
     with (
         Trace(trace_names(wiring), directory / "trace.parquet") as trace,
-        _host(plan, graph, clock, kernel_clock) as (host, memory),
+        _host(plan, graph, clock, kernel_clock, inline_host) as (host, memory),
         ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results,
     ):
         system: Callable[..., Kernel] = Kernel
@@ -161,20 +162,25 @@ def simulate(
 
 @contextmanager
 def _host(
-    plan: Plan, graph: ActorGraph, clock: WallClock, kernel_clock: Clock
+    plan: Plan,
+    graph: ActorGraph,
+    clock: WallClock,
+    kernel_clock: Clock,
+    inline_host: type[InlineHost],
 ) -> Iterator[tuple[Host, Callable[[], int]]]:
     """Yield the host that the configuration names, and a function that returns its peak memory."""
     config = plan.config
     if config.backend == "inline":
-        yield InlineHost(graph.specs, graph.wiring, config.seed, clock=kernel_clock), peak_bytes
+        host = inline_host(graph.specs, graph.wiring, config.seed, clock=kernel_clock)
+        yield host, peak_bytes
         return
     homes = graph.homes(config.processes)
     with _started(plan, graph, homes) as processes:
         clock.lap("start")
         processes.everywhere(rehearse, *plan.rehearsal)
         clock.lap("compile")
-        host = ProcessHost(processes, graph.specs, graph.wiring, config.seed, homes=homes)
-        yield host, lambda: peak_bytes() + sum(host.peak_bytes())
+        remote = ProcessHost(processes, graph.specs, graph.wiring, config.seed, homes=homes)
+        yield remote, lambda: peak_bytes() + sum(remote.peak_bytes())
         clock.lap("write")  # of the results, which are whole by now
     clock.lap("start")
 
@@ -331,11 +337,13 @@ def execute(
     clock: WallClock | None = None,
     kernel_clock: Clock = time.perf_counter,
     undisturbed: bool = False,
+    inline_host: type[InlineHost] = InlineHost,
 ) -> Report:
     """Run *plan* into *directory* and judge it, by default after a `rehearse`.
 
     *clock* measures the parts of it; by default one that begins now. An inline run's
-    ``kernel_seconds`` are by *kernel_clock*; a live run's are processor time.
+    ``kernel_seconds`` are by *kernel_clock*; a live run's are processor time. *inline_host* runs
+    the actors of a run in this process, where another host is to watch or to harden it.
 
     In virtual time the oracle works beside the run, unless that is to be *undisturbed*, for its
     real seconds to be compared with others'. Raise whatever an actor raised, as
@@ -357,7 +365,13 @@ def execute(
             simulated = run_live(plan, directory, pairs=pairs, on_run=on_run, clock=clock)
         else:
             simulated = simulate(
-                plan, directory, pairs=pairs, on_run=on_run, clock=clock, kernel_clock=kernel_clock
+                plan,
+                directory,
+                pairs=pairs,
+                on_run=on_run,
+                clock=clock,
+                kernel_clock=kernel_clock,
+                inline_host=inline_host,
             )
         if on_judge:
             on_judge()

@@ -21,6 +21,7 @@ STUDY = "study"
 """The section that makes a scenario a study of many runs."""
 
 _EXTENDS = "extends"
+_SHOWN_MAX = 200  # characters of a value that is wrong
 _DIGITS_MAX = 1000  # of a number in TOML; Python itself refuses thousands, without their place
 
 
@@ -183,7 +184,9 @@ def explain(error: ValidationError, model: type) -> str:
             lines.append(_wrong_tag(key, mistake["ctx"]))
         else:
             message = mistake["msg"].removeprefix("Value error, ")
-            lines.append(f"{key} = {mistake['input']!r}: {message[0].lower()}{message[1:]}")
+            value = repr(mistake["input"])
+            value = value if len(value) <= _SHOWN_MAX else value[:_SHOWN_MAX] + " ..."
+            lines.append(f"{key} = {value}: {message[0].lower()}{message[1:]}")
     return "; ".join(lines)
 
 

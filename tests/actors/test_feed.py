@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from actors.feed import Feed, StreamFile
 from joins.batch import Schema
 from joins.errors import DataError
-from joinsim._random_inputs import RandomStream, streams
+from scenarios.worlds.drawing import draw_stream
+from scenarios.worlds.world import WorldStream
+from tests.drawn import drawn
 
 
 @pytest.fixture(scope="module")
@@ -21,16 +23,16 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(
-    first=streams(),
-    second=streams(),
+    first=drawn(draw_stream),
+    second=drawn(draw_stream),
     segment_rows=st.integers(1, 50),
     reads=st.lists(st.integers(1, 15), min_size=1, max_size=40),
     rows=st.none() | st.integers(1, 30),
 )
 def test_arrivals_are_in_order_of_time_then_stream_then_position(
     directory: Path,
-    first: RandomStream,
-    second: RandomStream,
+    first: WorldStream,
+    second: WorldStream,
     segment_rows: int,
     reads: list[int],
     rows: int | None,
@@ -70,7 +72,7 @@ def test_a_folder_without_segments_is_an_error_and_not_an_empty_stream(tmp_path:
 
 
 def test_a_batch_that_was_handed_out_keeps_its_values(directory: Path) -> None:
-    stream = RandomStream(list(range(10)), [float(i) for i in range(10)], list(range(10)))
+    stream = WorldStream(list(range(10)), [float(i) for i in range(10)], list(range(10)))
     feed = Feed((stream.write("T", directory / "T", 3),))
     early = feed.take(4)
     feed.take(6)

@@ -17,7 +17,9 @@ from actors.results import Answers, Late
 from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.queries.parser import parse_query
-from joinsim._random_inputs import RandomStream, dense_streams
+from scenarios.worlds.drawing import draw_stream
+from scenarios.worlds.world import WorldStream
+from tests.drawn import drawn
 
 QUERY = parse_query(
     "SELECT * FROM A, B WHERE A.k = B.k "
@@ -246,8 +248,8 @@ def test_a_key_is_as_far_as_its_slowest_channel_and_forgetting_changes_nothing()
 
 @settings(max_examples=30)
 @given(
-    source=dense_streams(),
-    other=dense_streams(),
+    source=drawn(draw_stream, dense=True),
+    other=drawn(draw_stream, dense=True),
     delay=st.integers(0, 15),
     bounded=st.booleans(),
     seed=st.integers(0, 99),
@@ -255,8 +257,8 @@ def test_a_key_is_as_far_as_its_slowest_channel_and_forgetting_changes_nothing()
 )
 def test_disorder_delays_each_tuple_and_loses_none(
     tmp_path_factory: pytest.TempPathFactory,
-    source: RandomStream,
-    other: RandomStream,
+    source: WorldStream,
+    other: WorldStream,
     delay: int,
     bounded: bool,
     seed: int,

@@ -11,12 +11,11 @@ import pytest
 
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.queries.parser import parse_query
-from joinsim._random_inputs import RandomStream
-from joinsim._random_runs import RandomJob
 from scenarios.plan import make_parameters
 from scenarios.run import Report
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict import Verdict
+from scenarios.worlds.world import World, WorldStream
 from topologies import TOPOLOGIES, TopologyError
 
 SPO_JOIN = TOPOLOGIES["spo_join"]
@@ -45,16 +44,16 @@ def run(
 ) -> Report:
     rng = np.random.default_rng(7)
     streams = tuple(
-        RandomStream(
+        WorldStream(
             (1000 * np.arange(rows)).tolist(),
             rng.random(rows).tolist(),
             rng.integers(0, 1000, rows).tolist(),
         )
         for _ in parse_query(query).streams
     )
-    job = RandomJob(
-        topology=SPO_JOIN,
-        parameters=make_parameters(SPO_JOIN, parameters or {}),
+    job = World(
+        topology="spo_join",
+        parameters=parameters or {},
         query=query,
         streams=streams,
         network=network or {"preset": "rack"},

@@ -11,7 +11,8 @@ import pytest
 from actors.hosting import ray_processes
 from actors.hosting.processes import Label
 from actors.hosting.ray_cluster import ray
-from joinsim._random_runs import RandomJob, on_jobs
+from scenarios.worlds.drawing import draw_worlds
+from scenarios.worlds.world import World
 from tests.actors.meshes import use_threads
 from topologies import TOPOLOGIES
 
@@ -23,10 +24,11 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("run")
 
 
-def check_equal_to_inline(job: RandomJob, directory: Path, processes: int) -> None:
-    inline = job.run(directory, pairs=True)
+def check_equal_to_inline(world: World, directory: Path) -> None:
+    processes = 1 + world.seed % 3
+    inline = world.run(directory, pairs=True)
     pairs = (directory / "results.parquet").read_bytes()
-    elsewhere = job.run(directory, pairs=True, backend="ray", processes=processes)
+    elsewhere = world.run(directory, pairs=True, backend="ray", processes=processes)
     assert elsewhere.outcome == inline.outcome
     assert elsewhere.verdict == inline.verdict
     assert (directory / "results.parquet").read_bytes() == pairs
@@ -51,11 +53,8 @@ def test_ray_has_the_digest_the_pairs_and_the_verdict_of_inline(
 ) -> None:
     started = reuse_processes(monkeypatch)
 
-    @on_jobs("spo_join", examples=20)
-    def check(job: RandomJob, directory: Path) -> None:
-        check_equal_to_inline(job, directory, processes=1 + job.seed % 3)
-
-    check()
+    for world in draw_worlds(TOPOLOGIES["spo_join"], 20):
+        check_equal_to_inline(world, directory)
     for process in started:
         ray.kill(process)
 
@@ -65,9 +64,5 @@ def test_other_processes_have_the_digest_the_pairs_and_the_verdict_of_inline(
     name: str, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_threads(monkeypatch)
-
-    @on_jobs(name, examples=10)
-    def check(job: RandomJob, directory: Path) -> None:
-        check_equal_to_inline(job, directory, processes=1 + job.seed % 3)
-
-    check()
+    for world in draw_worlds(TOPOLOGIES[name], 10):
+        check_equal_to_inline(world, directory)

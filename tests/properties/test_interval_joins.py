@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,30 +11,28 @@ import pyarrow.parquet as pq
 import pytest
 
 from joins.hashing import mix
-from joinsim._random_inputs import RandomStream
-from joinsim._random_runs import RandomJob
 from scenarios.run import Report
-from topologies import TOPOLOGIES
+from scenarios.worlds.world import World, WorldStream
 
 PATTERNS = ("kp_oij", "dp_oij", "hp_oij")
 
 
-def stream(rng: np.random.Generator, rows: int, skew: float) -> RandomStream:
+def stream(rng: np.random.Generator, rows: int, skew: float) -> WorldStream:
     """Return tuples with some at equal times; the smaller *skew*, the more keys."""
     ts = np.cumsum(rng.integers(0, 3, rows))
     keys = np.minimum(rng.geometric(skew, rows), 12)
-    return RandomStream(ts.tolist(), (rng.integers(0, 4, rows) / 10).tolist(), keys.tolist())
+    return WorldStream(ts.tolist(), (rng.integers(0, 4, rows) / 10).tolist(), keys.tolist())
 
 
-def job(topology: str, seed: int, parameters: dict[str, Any], **feeding: Any) -> RandomJob:
+def job(topology: str, seed: int, parameters: dict[str, Any], **feeding: Any) -> World:
     """Return a join of two skewed streams over links of very uneven latency."""
     rng = np.random.default_rng(seed)
     lower, upper = sorted(rng.integers(-12, 13, 2).tolist())
     ends = [f"R.ts {'-' if by < 0 else '+'} INTERVAL '{abs(by)} ns'" for by in (lower, upper)]
     skew = rng.uniform(0.2, 0.9)
-    return RandomJob(
-        topology=TOPOLOGIES[topology],
-        parameters=TOPOLOGIES[topology].parameters_type(**parameters),
+    return World(
+        topology=topology,
+        parameters=parameters,
         query=f"SELECT * FROM R, S WHERE R.y = S.y AND S.ts BETWEEN {ends[0]} AND {ends[1]}",
         streams=(stream(rng, 150, skew), stream(rng, 200, skew)),
         network={"preset": "rack", "jitter": 3_000_000, "latency_kind": "uniform"},
@@ -101,8 +100,8 @@ def test_calibration_splits_a_hot_key_on_the_fly_and_loses_no_pair(
 ) -> None:
     """One key in all: its home alone would work, but for the calibration, which shares it out."""
     one_key = job("hp_oij", seed, SETTINGS | {"calibration_turns": 3}, rate_tps=20_000)
-    hot = [RandomStream(s.ts, s.x, [7] * len(s.ts)) for s in one_key.streams]
-    calibrated = RandomJob(**{**vars(one_key), "streams": tuple(hot)})
+    hot = [WorldStream(s.ts, s.x, [7] * len(s.ts)) for s in one_key.streams]
+    calibrated = replace(one_key, streams=tuple(hot))
     report = calibrated.run(tmp_path)
     assert report.verdict.exact, report.verdict
     assert report.verdict.expected > 100
@@ -128,17 +127,16 @@ def test_the_interval_join_of_the_published_comparison_has_its_known_pairs(tmp_p
     """100,000 tuples a stream, 50 keys, 100 ms each way: 399,272 pairs."""
     i = np.arange(100_000)
     streams = [
-        RandomStream(
+        WorldStream(
             (i * 1_000_000 + shift).tolist(),
             [0.0] * len(i),
             (mix((salt << 48) ^ i) % np.uint64(50)).astype(np.int64).tolist(),
         )
         for salt, shift in ((1, 0), (2, 501_000))
     ]
-    parameters = TOPOLOGIES["kp_oij"].parameters_type(replicas=2, batch_rows=4_000)
-    report = RandomJob(
-        topology=TOPOLOGIES["kp_oij"],
-        parameters=parameters,
+    report = World(
+        topology="kp_oij",
+        parameters={"replicas": 2, "batch_rows": 4_000},
         query=(
             "SELECT * FROM A, B WHERE A.y = B.y "
             "AND B.ts BETWEEN A.ts - INTERVAL '100 ms' AND A.ts + INTERVAL '100 ms'"

@@ -6,30 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from joinsim._random_runs import RandomJob, on_jobs
+from scenarios.worlds.drawing import draw_worlds
 from tests.actors.meshes import use_threads
 from topologies import TOPOLOGIES
 
 
 @pytest.mark.parametrize("name", list(TOPOLOGIES))
 def test_whatever_claims_exactness_is_exact_live(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_threads(monkeypatch)
-
-    @on_jobs(name, examples=12, exact=True)
-    def check(job: RandomJob, folder: Path) -> None:
-        report = job.run(
+    for world in draw_worlds(TOPOLOGIES[name], 12, exact=True):
+        folder = tmp_path / str(world.seed)
+        folder.mkdir()
+        report = world.run(
             folder,
             pairs=True,
             backend="ray",
             clock="live",
-            processes=1 + job.seed % 3,
-            feeding=job.feeding | {"rate_tps": None},  # else tuples come a few in a real second
+            processes=1 + world.seed % 3,
+            feeding=world.feeding | {"rate_tps": None},  # else tuples come a few in a real second
         )
         assert report.verdict.exact
         assert report.verdict.passed is not False
         assert report.outcome.in_flight == 0
         assert report.outcome.digest is None
-
-    check()

@@ -9,11 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from joinsim._random_inputs import RandomStream
-from joinsim._random_runs import RandomJob
-from topologies import TOPOLOGIES
+from scenarios.worlds.world import World, WorldStream
 
-PANJOIN = TOPOLOGIES["panjoin"]
 QUERIES = {
     "band": "SELECT * FROM R, S WHERE ABS(R.y - S.y) <= 1 AND R.x < S.x",
     "unequal": "SELECT * FROM R, S WHERE R.x != S.x AND R.y > S.y",
@@ -24,19 +21,19 @@ WINDOWS = {
 }
 
 
-def stream(rng: np.random.Generator, rows: int) -> RandomStream:
+def stream(rng: np.random.Generator, rows: int) -> WorldStream:
     """Return tuples, many of them at equal times."""
     ts = np.cumsum(rng.integers(0, 3, rows))
-    return RandomStream(
+    return WorldStream(
         ts.tolist(), (rng.integers(0, 9, rows) / 10).tolist(), rng.integers(-4, 5, rows).tolist()
     )
 
 
-def job(query: str, window: str, seed: int, feeding: dict[str, Any], **chosen: Any) -> RandomJob:
+def job(query: str, window: str, seed: int, feeding: dict[str, Any], **chosen: Any) -> World:
     rng = np.random.default_rng(seed)
-    return RandomJob(
-        topology=PANJOIN,
-        parameters=PANJOIN.parameters_type(**{"workers": 3, "batch_count": 7} | chosen),
+    return World(
+        topology="panjoin",
+        parameters={"workers": 3, "batch_count": 7} | chosen,
         query=f"{QUERIES[query]} WINDOW AS ({WINDOWS[window]})",
         streams=(stream(rng, 120), stream(rng, 120)),
         network={"preset": "rack", "jitter": 3_000_000, "latency_kind": "uniform"},

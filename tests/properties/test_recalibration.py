@@ -11,13 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joinsim._random_inputs import RandomStream
-from joinsim._random_runs import RandomJob
+from actors.hosting.inline import InlineHost
 from joinsim.checks import RestoringHost
-from scenarios import run as running
 from scenarios.run import Report
-from topologies import TOPOLOGIES
-from topologies.interval_join import HpOijParameters
+from scenarios.worlds.world import World, WorldStream
 
 STEPS_OF_A_CHANGE = 4
 
@@ -27,22 +24,22 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("run")
 
 
-def drifting(rng: np.random.Generator, rows: int, phases: int) -> RandomStream:
+def drifting(rng: np.random.Generator, rows: int, phases: int) -> WorldStream:
     """Return tuples most of which have one key, another one in each of *phases*."""
     ts = np.cumsum(rng.integers(0, 3, rows))
     hot = np.arange(rows) * phases // rows
     keys = np.where(rng.random(rows) < 0.8, hot, rng.integers(10, 20, rows))
-    return RandomStream(ts.tolist(), (rng.integers(0, 4, rows) / 10).tolist(), keys.tolist())
+    return WorldStream(ts.tolist(), (rng.integers(0, 4, rows) / 10).tolist(), keys.tolist())
 
 
 def drift(
     seed: int, parameters: dict[str, Any], *, rows: int = 300, reach: int = 6, disorder: int = 0
-) -> RandomJob:
+) -> World:
     """Return a join whose frequent key changes twice."""
     rng = np.random.default_rng(seed)
-    return RandomJob(
-        topology=TOPOLOGIES["hp_oij"],
-        parameters=HpOijParameters(**parameters),
+    return World(
+        topology="hp_oij",
+        parameters=parameters,
         query=(
             "SELECT * FROM R, S WHERE R.y = S.y AND S.ts BETWEEN "
             f"R.ts - INTERVAL '{reach} ns' AND R.ts + INTERVAL '{reach} ns'"
@@ -118,11 +115,8 @@ def test_no_pair_is_lost_or_repeated_while_keys_drift(
         "max_splitting": most,
     }
     one = drift(seed, parameters, rows=80 if restored else 240, reach=reach, disorder=disorder)
-    with pytest.MonkeyPatch.context() as patch:
-        if restored:
-            host = RestoringHost
-            patch.setattr(running, "InlineHost", host)
-        verdict = one.run(directory).verdict
+    host = RestoringHost if restored else InlineHost
+    verdict = one.run(directory, inline_host=host).verdict
     assert verdict.exact, verdict
     assert verdict.expected > 0
     assert all(check.passed is not False for check in verdict.checks), verdict.checks

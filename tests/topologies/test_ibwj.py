@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
 
 from actors.ibwj import Machine
 from benchmarks.pim_tree import make_work
 from joins.queries.parser import parse_query
 from joins.window_join import registry
 from joins.window_join.registry import SHARED
-from joinsim._random_runs import RandomJob, jobs
 from scenarios.plan import make_parameters
 from scenarios.scenario_files import ConfigError
+from scenarios.worlds.drawing import draw_worlds
+from scenarios.worlds.world import World
 from topologies import TOPOLOGIES, TopologyError
 from topologies.ibwj import making_of
 
@@ -117,13 +118,12 @@ def test_more_real_threads_than_cores_are_noted() -> None:
 
 
 @pytest.mark.parametrize("index", registry.INDEXES)
-@settings(max_examples=8, deadline=None)
-@given(job=jobs(IBWJ))
+@pytest.mark.parametrize("world", list(draw_worlds(IBWJ, 8)), ids=range(8))
 def test_every_index_gives_the_exact_answer_and_goes_on_from_a_snapshot(
-    index: str, job: RandomJob, tmp_path_factory: pytest.TempPathFactory
+    index: str, world: World, tmp_path: Path
 ) -> None:
-    threads = job.parameters.threads if index in SHARED else 0
-    chosen = replace(job.parameters, index=index, threads=threads)
+    threads = world.parameters.get("threads", 0) if index in SHARED else 0
+    chosen = world.parameters | {"index": index, "threads": threads}
     receive = Machine.receive
 
     def put_away_first(machine: Machine, message: object, context: object) -> None:
@@ -132,19 +132,16 @@ def test_every_index_gives_the_exact_answer_and_goes_on_from_a_snapshot(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Machine, "receive", put_away_first)
-        report = replace(job, parameters=chosen).run(tmp_path_factory.mktemp("run"))
+        report = replace(world, parameters=chosen).run(tmp_path)
     assert report.verdict.exact
 
 
-@settings(max_examples=15)
-@given(job=jobs(IBWJ))
+@pytest.mark.parametrize("world", list(draw_worlds(IBWJ, 15)), ids=range(15))
 def test_a_window_of_one_tuple_and_a_machine_put_away_in_between(
-    job: RandomJob, tmp_path_factory: pytest.TempPathFactory
+    world: World, tmp_path: Path
 ) -> None:
-    directory = tmp_path_factory.mktemp("run")
-    query = job.query.partition("WINDOW")[0] + "WINDOW AS (SLIDE INTERVAL '1' ON '1')"
-    one = RandomJob(**(vars(job) | {"query": query}))
-    assert one.run(directory).verdict.exact
+    query = world.query.partition("WINDOW")[0] + "WINDOW AS (SLIDE INTERVAL '1' ON '1')"
+    assert replace(world, query=query).run(tmp_path).verdict.exact
 
     receive = Machine.receive
 
@@ -152,7 +149,7 @@ def test_a_window_of_one_tuple_and_a_machine_put_away_in_between(
         machine.restore(machine.snapshot())
         receive(machine, message, context)  # type: ignore[arg-type]
 
-    right = job.run(directory)
+    right = world.run(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Machine, "receive", put_away_first)
-        assert job.run(directory).outcome.digest == right.outcome.digest
+        assert world.run(tmp_path).outcome.digest == right.outcome.digest

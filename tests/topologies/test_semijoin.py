@@ -16,9 +16,10 @@ from pydantic import ValidationError
 from joins.batch import Batch
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
-from joinsim._random_inputs import RandomStream, multiway_queries, streams
-from joinsim._random_runs import RandomJob
 from netsim.network import PRESETS, full_mesh
+from scenarios.worlds.drawing import draw_multiway_query, draw_stream
+from scenarios.worlds.world import World, WorldStream
+from tests.drawn import drawn
 from topologies.semijoin import Semijoin, SemijoinParameters, with_tuple_bytes
 from topologies.semijoins.plans import JoinSequence, LinearPlan, Step, join_graph
 from topologies.topology import TopologyError
@@ -54,10 +55,10 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("run")
 
 
-def job(query: str, data: tuple[RandomStream, ...], **parameters: object) -> RandomJob:
-    return RandomJob(
-        topology=TOPOLOGY,
-        parameters=SemijoinParameters(**parameters),  # type: ignore[arg-type]
+def job(query: str, data: tuple[WorldStream, ...], **parameters: object) -> World:
+    return World(
+        topology="semijoin",
+        parameters=parameters,
         query=query,
         streams=data,
         network={"preset": "rack", "latency": 1_000_000},
@@ -74,10 +75,10 @@ def test_every_plan_gives_the_results_of_the_oracle(execution: str, directory: P
     @settings(max_examples=60)
     @given(data=st.data())
     def check(data: st.DataObject) -> None:
-        query = data.draw(multiway_queries())
+        query = data.draw(drawn(draw_multiway_query))
         run = job(
             query,
-            tuple(data.draw(streams()) for _ in parse_query(query).streams),
+            tuple(data.draw(drawn(draw_stream)) for _ in parse_query(query).streams),
             execution=execution,
             plan=data.draw(plans(query)),
             tau=data.draw(st.integers(200_000, 20_000_000)),
@@ -91,9 +92,9 @@ def test_every_plan_gives_the_results_of_the_oracle(execution: str, directory: P
     check()
 
 
-def dense(seed: int, rows: int = 120) -> RandomStream:
+def dense(seed: int, rows: int = 120) -> WorldStream:
     rng = np.random.default_rng(seed)
-    return RandomStream(
+    return WorldStream(
         ts=np.arange(rows).tolist(),
         x=(rng.integers(0, 4, rows) / 10).tolist(),
         y=rng.integers(0, 3, rows).tolist(),
@@ -137,7 +138,7 @@ def test_simple_joins_ship_every_tuple_once(directory: Path) -> None:
 
 def test_semijoins_ship_fewer_bytes_where_few_tuples_match(directory: Path) -> None:
     """Of 120 distinct values in each stream one is in both: only its tuples are worth shipping."""
-    one = RandomStream(ts=list(range(120)), x=[0.0] * 120, y=list(range(120)))
+    one = WorldStream(ts=list(range(120)), x=[0.0] * 120, y=list(range(120)))
     other = replace(one, y=list(range(119, 239)))
     query = "SELECT * FROM A, B WHERE A.y = B.y WINDOW AS (SLIDE INTERVAL '1' ON '150')"
     nbytes = {}

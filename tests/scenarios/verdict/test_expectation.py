@@ -11,9 +11,9 @@ import pytest
 
 from actors.feed import StreamFile
 from joins.queries.parser import parse_query
-from joinsim._random_inputs import RandomStream
 from scenarios.verdict import expectation
 from scenarios.verdict.expectation import Expectation, expected_sums
+from scenarios.worlds.world import WorldStream
 
 QUERY = parse_query("SELECT R.x FROM R, S WHERE R.x < S.x WINDOW AS (SLIDE INTERVAL '5' ON '20')")
 
@@ -25,7 +25,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[StreamFile, ...]:
     files = []
     for name in "RS":
         ts = np.sort(rng.integers(0, 500, 200)).tolist()
-        stream = RandomStream(ts, rng.random(200).tolist(), rng.integers(0, 9, 200).tolist())
+        stream = WorldStream(ts, rng.random(200).tolist(), rng.integers(0, 9, 200).tolist())
         files.append(stream.write(name, folder / name, 64))
     return tuple(files)
 
@@ -45,7 +45,7 @@ def test_sums_are_those_of_the_oracle(
 
 
 def test_what_goes_wrong_is_raised_where_the_sums_are_read(tmp_path: Path) -> None:
-    schema = RandomStream([0], [0.0], [0]).write("R", tmp_path / "R", 1).schema
+    schema = WorldStream([0], [0.0], [0]).write("R", tmp_path / "R", 1).schema
     nowhere = StreamFile(schema=schema, directory=tmp_path / "nowhere")
     with Expectation(QUERY, (nowhere, nowhere)) as ahead, pytest.raises(Exception, match="nowhere"):
         list(ahead.sums())

@@ -13,8 +13,9 @@ from joins.oracle.match import evaluate
 from joins.queries.conditions import COMPARISONS
 from joins.queries.parser import parse_query
 from joins.queries.query import QueryError
-from joinsim._random_inputs import interval_queries, multiway_queries, queries
 from scenarios.verdict.second_reading import check_reading, difference, read_again
+from scenarios.worlds.drawing import draw_interval_query, draw_multiway_query, draw_query
+from tests.drawn import drawn
 
 SPELT = ["<", "<=", ">", ">=", "=", "!=", "<>"]
 NAMES = st.sampled_from(["x", "y", "Fare_Amount", "key", '"two words"', "ts"])
@@ -55,8 +56,11 @@ def texts(draw: st.DrawFn) -> str:
     )
 
 
+RANDOM = drawn(draw_query) | drawn(draw_multiway_query) | drawn(draw_interval_query)
+
+
 @settings(max_examples=2_000, deadline=None, derandomize=True)
-@given(text=texts() | queries() | multiway_queries() | interval_queries(), data=st.data())
+@given(text=texts() | RANDOM, data=st.data())
 def test_both_parsers_read_the_same(text: str, data: Any) -> None:
     try:
         query = parse_query(text)

@@ -12,7 +12,7 @@ from actors.source import Feeding
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from joinsim._random_inputs import RandomStream
+from scenarios.worlds.world import WorldStream
 from spark_bridge.hosted.host import write_arrivals
 from spark_bridge.hosted.processor import HostedQuery
 from topologies import TOPOLOGIES
@@ -30,7 +30,7 @@ def streams(query: JoinQuery, folder: Path, *, rows: int, seed: int = 1) -> tupl
     """Write random streams for *query*."""
     rng = np.random.default_rng(seed)
     return tuple(
-        RandomStream(
+        WorldStream(
             np.cumsum(rng.integers(0, 3, rows)).tolist(),
             (rng.integers(-5, 12, rows) / 10).tolist(),
             rng.integers(-4, 7, rows).tolist(),

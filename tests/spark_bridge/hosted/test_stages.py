@@ -14,15 +14,15 @@ from actors.feed import Feed
 from actors.source import Feeding
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
-from joinsim._random_inputs import (
-    dense_streams,
-    interval_queries,
-    multiway_queries,
-    parameters,
-    queries,
-    streams,
+from scenarios.worlds.drawing import (
+    draw_interval_query,
+    draw_multiway_query,
+    draw_parameters,
+    draw_query,
+    draw_stream,
 )
 from spark_bridge.hosted.shard import cut_into_stages
+from tests.drawn import drawn
 from tests.spark_bridge.hosted.triggers import Triggers, results
 from topologies import TOPOLOGIES
 from topologies.topology import Job
@@ -36,25 +36,24 @@ def test_every_topology_is_exact_in_stages(name: str) -> None:
     @given(data=st.data())
     def run(data: st.DataObject) -> None:
         draw = data.draw
-        disorder = None
+        disorder, source = None, drawn(draw_stream, least=1)
         if topology.within_interval:
-            query = parse_query(draw(interval_queries()))
-            source = streams(least=1) | dense_streams()
+            query = parse_query(draw(drawn(draw_interval_query)))
+            source |= drawn(draw_stream, dense=True)
             disorder = draw(
                 st.none() | st.builds(Disorder, delay_ns=st.integers(1, 12), bounded=st.booleans())
             )
         elif topology.multiway:
-            query, source = parse_query(draw(multiway_queries())), streams(least=1)
+            query = parse_query(draw(drawn(draw_multiway_query)))
         else:
-            query = parse_query(draw(queries(equality=topology.needs_equality)))
-            source = streams(least=1)
+            query = parse_query(draw(drawn(draw_query, equality=topology.needs_equality)))
         feeding = Feeding(batch_rows=draw(st.integers(1, 20)), disorder=disorder)
         with tempfile.TemporaryDirectory() as folder:
             files = tuple(
                 draw(source).write(stream, Path(folder) / stream, 1000) for stream in query.streams
             )
             job = Job(query=query, files=files, feeding=feeding, pairs=True)
-            graph = topology.build(job, draw(parameters(topology, query, exact=True)))
+            graph = topology.build(job, draw(drawn(draw_parameters, topology, query, exact=True)))
             stages = cut_into_stages(graph.specs, graph.wiring, fold=draw(st.booleans()))
             triggers = Triggers(graph, stages, Path(folder), seed=7)
             feed = open_feed(files, disorder)

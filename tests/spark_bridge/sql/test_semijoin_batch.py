@@ -11,7 +11,7 @@ import pytest
 
 from actors.feed import StreamFile
 from joins.queries.parser import parse_query
-from joinsim._random_inputs import RandomStream
+from scenarios.worlds.world import WorldStream
 from spark_bridge.errors import DataError
 from spark_bridge.sql.semijoin_batch import run_shipping
 
@@ -27,7 +27,7 @@ def streams(folder: Path) -> tuple[StreamFile, ...]:
     for name, least in (("R", 0), ("S", 180)):
         ts, y = np.arange(2_000), rng.integers(least, least + 200, 2_000)
         x = rng.random(2_000)
-        file = RandomStream(ts.tolist(), x.tolist(), y.tolist()).write(name, folder / name, 500)
+        file = WorldStream(ts.tolist(), x.tolist(), y.tolist()).write(name, folder / name, 500)
         files.append(replace(file, schema=replace(file.schema, width_bytes=REST_BYTES)))
     return tuple(files)
 

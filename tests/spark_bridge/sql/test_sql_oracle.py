@@ -13,7 +13,7 @@ from actors.feed import Feed, StreamFile
 from joins.batch import Schema
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
-from joinsim._random_inputs import RandomStream
+from scenarios.worlds.world import WorldStream
 from spark_bridge.runs import query_session, total
 from spark_bridge.sql.oracle import expected_pairs
 from spark_bridge.totals import Totals
@@ -54,13 +54,13 @@ QUERIES = (
 )
 
 
-def stream(rng: np.random.Generator) -> RandomStream:
+def stream(rng: np.random.Generator) -> WorldStream:
     """Draw tuples with ties everywhere, both zeros, a huge float, and the ends of int64."""
     rows = int(rng.integers(60, 90))
     some_x = [0.1 * i for i in range(-3, 8)] + [-0.0, 0.30000000000000004, 1e300]
     some_y = [*range(-3, 5), -(2**63), 2**63 - 1]
     ts = np.cumsum(rng.integers(0, 4, rows)) - 20
-    return RandomStream(
+    return WorldStream(
         ts.tolist(), rng.choice(some_x, rows).tolist(), rng.choice(np.array(some_y), rows).tolist()
     )
 

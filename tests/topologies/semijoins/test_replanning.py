@@ -13,14 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.hosting.inline import InlineHost
 from actors.protocol import HEADER_BYTES
 from actors.semijoins.adaptive_site import LEAD, Observed
 from joins.queries.parser import parse_query
-from joinsim._random_inputs import RandomStream, multiway_queries
-from joinsim._random_runs import RandomJob
 from joinsim.checks import RestoringHost
-from scenarios import run as running
 from scenarios.run import Report
+from scenarios.worlds.drawing import draw_multiway_query
+from scenarios.worlds.world import World, WorldStream
+from tests.drawn import drawn
 from tests.topologies.test_semijoin import TOPOLOGY, job, plans
 from topologies import semijoin
 from topologies.semijoin import SemijoinParameters, plan_of, replanning_of, with_tuple_bytes
@@ -47,14 +48,14 @@ class PlansInTurn(GreedyPlans):
 
 
 @st.composite
-def drifting(draw: st.DrawFn, most: int) -> RandomStream:
+def drifting(draw: st.DrawFn, most: int) -> WorldStream:
     """Draw tuples whose values are of one range first and of another one later."""
     rows = draw(st.integers(0, most))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     later = np.arange(rows) >= draw(st.integers(0, rows))
     ts = np.cumsum(rng.integers(0, np.where(later, 2, 6)))
     y = np.where(later, rng.integers(0, 2, rows), rng.integers(0, 5, rows))
-    return RandomStream(ts.tolist(), (rng.integers(0, 4, rows) / 10).tolist(), y.tolist())
+    return WorldStream(ts.tolist(), (rng.integers(0, 4, rows) / 10).tolist(), y.tolist())
 
 
 @pytest.mark.parametrize("restored", [False, True])
@@ -65,7 +66,7 @@ def test_no_result_is_lost_or_repeated_while_plans_change(restored: bool, direct
     @settings(max_examples=5 if restored else 20)
     @given(data=st.data())
     def check(data: st.DataObject) -> None:
-        query = data.draw(multiway_queries())
+        query = data.draw(drawn(draw_multiway_query))
         names = tuple(data.draw(st.lists(plans(query), min_size=1, max_size=4)))
         one = job(
             query,
@@ -78,25 +79,23 @@ def test_no_result_is_lost_or_repeated_while_plans_change(restored: bool, direct
         one = replace(one, network={"preset": "rack", "latency": latency})
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(semijoin, "GreedyPlans", partial(PlansInTurn, names=names))
-            if restored:
-                host = RestoringHost
-                patch.setattr(running, "InlineHost", host)
-            verdict = one.run(directory).verdict
+            host = RestoringHost if restored else InlineHost
+            verdict = one.run(directory, inline_host=host).verdict
         assert verdict.exact, (verdict, one, names)
         assert all(held.passed is not False for held in verdict.checks), verdict.checks
 
     check()
 
 
-def selective_then_not(seed: int, rows: int = 1200) -> RandomStream:
+def selective_then_not(seed: int, rows: int = 1200) -> WorldStream:
     """Return tuples of values that hardly ever match, and from the half of them on often do."""
     rng = np.random.default_rng(seed)
     later = np.arange(rows) >= rows // 2
     y = np.where(later, rng.integers(0, 5, rows), 100 + seed * 10_000 + rng.integers(0, 900, rows))
-    return RandomStream(ts=list(range(rows)), x=[0.0] * rows, y=y.tolist())
+    return WorldStream(ts=list(range(rows)), x=[0.0] * rows, y=y.tolist())
 
 
-def drift(**parameters: object) -> RandomJob:
+def drift(**parameters: object) -> World:
     """Return a join on which SM-S1 is good at first, and a simple one later."""
     one = job(
         TWO_WAY,

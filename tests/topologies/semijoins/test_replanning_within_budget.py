@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from actors.protocol import HEADER_BYTES
 from actors.semijoins.adaptive_site import LEAD
 from joins.semijoins.value_sample import ValueSample
-from joinsim._random_inputs import RandomStream
 from scenarios.run import Report
+from scenarios.worlds.world import WorldStream
 from tests.topologies.semijoins.test_replanning import PlansInTurn, decision_bytes, predicted
 from tests.topologies.semijoins.test_shedding import (
     STEP_NS,
@@ -33,13 +33,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("run")
 
 
-def drifting(seed: int, rows: int = 3000) -> RandomStream:
+def drifting(seed: int, rows: int = 3000) -> WorldStream:
     """Return a stream of which some tuples match at first, and from the half of it on all may."""
     rng = np.random.default_rng(seed)
     common = (np.arange(rows) >= rows // 2) | (rng.random(rows) < 0.3)
     y = np.where(common, rng.integers(0, 200, rows), 1000 * seed + rng.integers(0, 400, rows))
     ts = (np.arange(rows) * STEP_NS + seed).tolist()
-    return RandomStream(ts=ts, x=[0.0] * rows, y=y.tolist())
+    return WorldStream(ts=ts, x=[0.0] * rows, y=y.tolist())
 
 
 def changed(report: Report) -> bool:

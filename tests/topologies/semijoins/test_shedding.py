@@ -16,10 +16,9 @@ from actors.source import Feeding
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from joins.semijoins.value_sample import ValueSample
-from joinsim._random_inputs import RandomStream
-from joinsim._random_runs import RandomJob
 from netsim.network import Latency, Link, full_mesh
 from scenarios.run import Report
+from scenarios.worlds.world import World, WorldStream
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
 from topologies.semijoins.costing import estimate_plan
 from topologies.topology import Job, TopologyError
@@ -38,22 +37,20 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("run")
 
 
-def uniform(seed: int, values: int, rows: int = 1500) -> RandomStream:
+def uniform(seed: int, values: int, rows: int = 1500) -> WorldStream:
     """Return a stream of uniform values at a steady rate, five hundred a second."""
     rng = np.random.default_rng(seed)
     ts = (np.arange(rows) * STEP_NS + seed).tolist()
-    return RandomStream(ts=ts, x=[0.0] * rows, y=rng.integers(0, values, rows).tolist())
+    return WorldStream(ts=ts, x=[0.0] * rows, y=rng.integers(0, values, rows).tolist())
 
 
-def skewed(seed: int, rows: int = 1500) -> RandomStream:
+def skewed(seed: int, rows: int = 1500) -> WorldStream:
     """Return the same with values of which the first is by far the most frequent."""
     y = np.minimum(np.random.default_rng(seed).zipf(1.5, rows), 1000)
     return replace(uniform(seed, 1, rows), y=y.tolist())
 
 
-def run(
-    folder: Path, query: str, streams: tuple[RandomStream, ...], **parameters: object
-) -> Report:
+def run(folder: Path, query: str, streams: tuple[WorldStream, ...], **parameters: object) -> Report:
     """Run it as a person's run would be: with what is left to the system chosen first."""
     parsed = parse_query(query)
     given = SemijoinParameters(tau=50_000_000, **parameters)  # type: ignore[arg-type]
@@ -62,9 +59,9 @@ def run(
         for name, stream in zip(parsed.streams, streams, strict=True)
     )
     job = Job(query=parsed, files=files, feeding=Feeding(), network=network)
-    return RandomJob(
-        topology=TOPOLOGY,
-        parameters=TOPOLOGY.fitted(job, given, network(parsed.streams)),
+    return World(
+        topology="semijoin",
+        parameters=vars(TOPOLOGY.fitted(job, given, network(parsed.streams))),
         query=query,
         streams=streams,
         network=LINK,
@@ -106,7 +103,7 @@ def test_a_kept_value_keeps_all_its_results_and_nothing_else_comes(
     check()
 
 
-def values_of_results(directory: Path, stream: RandomStream) -> np.ndarray:
+def values_of_results(directory: Path, stream: WorldStream) -> np.ndarray:
     """Return the value of each result of the latest run, of two streams or of three."""
     results = pq.read_table(directory / "results.parquet")
     if "A_id" in results.column_names:

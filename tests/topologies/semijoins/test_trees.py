@@ -11,12 +11,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from actors.hosting.inline import InlineHost
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
-from joinsim._random_inputs import multiway_queries, streams
 from joinsim.checks import RestoringHost
 from netsim.network import PRESETS, full_mesh
-from scenarios import run as running
+from scenarios.worlds.drawing import draw_multiway_query, draw_stream
+from tests.drawn import drawn
 from tests.topologies.test_semijoin import THREE_WAY, TOPOLOGY, dense, job
 from topologies.semijoin import SemijoinParameters
 from topologies.semijoins.plans import Tree, TreePlan, TwoWayJoin, join_graph, leaves
@@ -29,7 +30,7 @@ _AT_DESTINATION = [algorithm for algorithm in OneWayJoin if not algorithm.at_sou
 @st.composite
 def timed_queries(draw: st.DrawFn) -> str:
     """Draw a query of two to four streams with windows of time, which is all that trees know."""
-    return re.sub(r"'(\d+)'", r"'\1 ns'", draw(multiway_queries()))
+    return re.sub(r"'(\d+)'", r"'\1 ns'", draw(drawn(draw_multiway_query)))
 
 
 @st.composite
@@ -81,7 +82,7 @@ def test_every_tree_gives_the_results_of_the_oracle(
         query = data.draw(timed_queries())
         run = job(
             query,
-            tuple(data.draw(streams()) for _ in parse_query(query).streams),
+            tuple(data.draw(drawn(draw_stream)) for _ in parse_query(query).streams),
             execution=execution,
             plan=data.draw(trees(query)),
             tau=data.draw(st.integers(200_000, 20_000_000)),
@@ -89,11 +90,8 @@ def test_every_tree_gives_the_results_of_the_oracle(
         )
         most = 2_000_000 if execution == "delayed" else 100_000_000
         run = replace(run, network={"preset": "rack", "latency": data.draw(st.integers(0, most))})
-        with pytest.MonkeyPatch.context() as patch:
-            if restored:
-                host = RestoringHost
-                patch.setattr(running, "InlineHost", host)
-            verdict = run.run(directory).verdict
+        host = RestoringHost if restored else InlineHost
+        verdict = run.run(directory, inline_host=host).verdict
         assert verdict.exact, (verdict, run)
         assert all(held.passed is not False for held in verdict.checks), verdict.checks
 

@@ -1,0 +1,53 @@
+"""What a person reads of worlds that were run: counts, coverage, and what failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from scenarios.report.result_tables import Cell, Table
+from scenarios.terminal.printing import print_table
+from scenarios.worlds.fuzzing import Fuzzed, Trial
+from scenarios.worlds.world import Recording
+
+
+def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
+    """Print how many worlds there were, what they covered, and those that failed."""
+    kinds = sorted({kind for _, kind in fuzzed.coverage})
+    rows = [
+        (name, *(f"{fuzzed.coverage[name, kind] or ''}" for kind in kinds))
+        for name in fuzzed.topologies
+    ]
+    title = "worlds by topology and kind of query"
+    print_table(out, Table(columns=("topology", *kinds), rows=rows, text_columns=1, title=title))
+    features = [f"{name} {count:,}" for name, count in sorted(fuzzed.features.items())]
+    out.print(f"turned on, in so many worlds: {', '.join(features)}")
+    out.print(
+        f"{fuzzed.worlds:,} worlds in {seconds:.0f} s, {fuzzed.worlds / max(seconds, 1e-9):.1f} a "
+        f"second: {fuzzed.tuples:,} tuples, {fuzzed.messages:,} messages, {fuzzed.pairs:,} pairs "
+        f"expected ({fuzzed.without_pairs:,} worlds without one)"
+    )
+    for trial, file in zip(fuzzed.failures, fuzzed.files, strict=True):
+        _show_failure(out, trial, file)
+    failed = len(fuzzed.failures)
+    word = Cell("FAIL", "FAIL") if failed else Cell("PASS", "PASS")
+    print_table(out, Table(columns=(), rows=[(word, f"{failed:,} of {fuzzed.worlds:,} failed")]))
+
+
+def show_replayed(out: Console, trial: Trial, recording: Recording, *, same: bool | None) -> None:
+    """Print what became of a world that was run again, beside what its file says."""
+    digest = {True: "as recorded", False: "NOT as recorded", None: "none was recorded"}[same]
+    rows: list[tuple[str | Cell, str]] = [
+        ("topology", trial.world.topology),
+        ("tuples", f"{trial.world.tuples:,}"),
+        ("recorded", recording.failure or "nothing was wrong"),
+        ("now", trial.failure or "nothing is wrong"),
+        ("digest", f"{trial.digest or 'none'}: {digest}"),
+    ]
+    print_table(out, Table(columns=(), rows=rows))
+
+
+def _show_failure(out: Console, trial: Trial, file: Path) -> None:
+    out.print(f"{trial.world.topology}: {trial.failure}", style="red")
+    out.print(f"  made small: {trial.world.tuples} tuples; joinsim replay {file}")

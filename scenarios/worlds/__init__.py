@@ -1,0 +1,1 @@
+"""Worlds: whole small runs as data, drawn from a seed, run in memory, shrunk and replayed."""

@@ -1,0 +1,315 @@
+"""Worlds drawn at random from a seed: queries, tuples, parameters, networks, arrival orders.
+
+They are small, dense with ties, and adversarial. As in swarm testing (Groce et al., 2012) each
+world turns each feature on or off: what hides a fault in most worlds is absent from some.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from annotated_types import Interval
+
+from actors.disorder import Disorder
+from actors.source import Feeding
+from joins.queries.parser import parse_query
+from joins.queries.query import JoinQuery, QueryError
+from netsim.network import PRESETS
+from scenarios.worlds.world import World, WorldStream
+from topologies import Topology, TopologyError
+from topologies.quantities import Duration, Extent
+
+Random = np.random.Generator
+
+_MOST_OF_A_NUMBER = 10
+"""Random parameters stay this small: more PEs than tuples teach nothing."""
+
+_NOT_DRAWN = ("byte_budget",)
+"""Parameters that mean nothing in a world: it is over before a budget of bytes a second counts."""
+
+_ROWS_MAX = 45
+_SEED_END = 2**32
+
+# Few distinct values, so that ties are everywhere; and some that 0.1 steps never hit exactly.
+_FLOATS = (*(i / 10 for i in range(-5, 12)), 0.30000000000000004, -0.0, 1e300)
+_COMPARISONS = ("<", "<=", ">", ">=", "=", "!=")
+_LATENCY_KINDS = ("constant", "uniform", "normal", "pareto")
+
+
+def draw_worlds(
+    topology: Topology[Any], count: int, *, exact: bool = False, seed: int = 0
+) -> Iterator[World]:
+    """Yield so many worlds of *topology*, the same ones each time, see `draw_world`."""
+    for number in range(count):
+        yield draw_world(np.random.default_rng([seed, number]), topology, exact=exact)
+
+
+def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> World:
+    """Draw a world of *topology*, with *exact* one that claims to be exactly right."""
+    if topology.within_interval:
+        text = draw_interval_query(rng)
+    elif topology.multiway:
+        text = draw_multiway_query(rng)
+    else:
+        text = draw_query(rng, equality=topology.needs_equality)
+    query = parse_query(text)
+    parameters = draw_parameters(rng, topology, query, exact=exact)
+    feeding: dict[str, Any] = {"batch_rows": _between(rng, 1, 20)}
+    if _maybe(rng):
+        feeding["rate_tps"] = _magnitude(rng, 1, 10**7)
+    if _maybe(rng) and _takes_disorder(topology, parameters, query):
+        feeding |= {"disorder": _between(rng, 0, 12), "bounded": _maybe(rng)}
+        if _maybe(rng):
+            feeding["watermark_lag"] = _between(rng, 0, 12)
+    dense = not topology.multiway and _maybe(rng)
+    return World(
+        topology=topology.name,
+        query=text,
+        parameters={
+            name: value
+            for name, value in vars(parameters).items()
+            if value != getattr(topology.parameters_type(), name)
+        },
+        streams=tuple(draw_stream(rng, dense=dense) for _ in query.streams),
+        network=draw_network(rng),
+        feeding=feeding,
+        sink=_one_of(rng, ["partitioned", "single"]),
+        seed=_between(rng, 0, _SEED_END - 1),
+        segment_rows=_between(rng, 1, 50) if _maybe(rng, 0.25) else None,
+    )
+
+
+def draw_stream(rng: Random, *, least: int = 0, dense: bool = False) -> WorldStream:
+    """Draw up to some dozens of tuples, with equal timestamps among them.
+
+    With *dense* there are more, at few times and with few keys, some of them frequent.
+    """
+    if dense:
+        rows = _between(rng, 20, 119)
+        ts = np.cumsum(rng.integers(0, _between(rng, 2, 4), rows))
+        x = rng.integers(0, 4, rows) / 10
+        y = np.minimum(rng.geometric(rng.uniform(0.2, 0.9), rows), 6)
+    else:
+        rows = _between(rng, least, max(least, _one_of(rng, [4, _ROWS_MAX, _ROWS_MAX])))
+        ts = np.cumsum(rng.integers(0, _one_of(rng, [1, 2, 4, 4, 9]), rows))
+        values = rng.choice(_FLOATS, _one_of(rng, [3, len(_FLOATS)]), replace=False)
+        x = rng.choice(values, rows)
+        y = rng.integers(-4, _one_of(rng, [-1, 7, 7]), rows)
+    return WorldStream(ts.tolist(), x.tolist(), y.tolist())
+
+
+def draw_query(rng: Random, *, equality: bool = False) -> str:
+    """Draw the text of a self join or a two-way join with one to three predicates.
+
+    With *equality* at least one of them is ``=``.
+    """
+    two_way = _maybe(rng)
+    left, right = ("R.{}", "S.{}") if two_way else ("T.{}1", "T.{}2")
+    while True:
+        equal = [_comparison(rng, left, right, ["="])] if equality else []
+        others = [_predicate(rng, left, right) for _ in range(_between(rng, 1 - len(equal), 2))]
+        predicates = _shuffled(rng, dict.fromkeys(equal + others))
+        if _consistent(predicates):
+            break
+    names = "R, S" if two_way else "T"
+    window = _window(rng, 8, 6)
+    return f"SELECT * FROM {names} WHERE {' AND '.join(predicates)} WINDOW AS ({window})"
+
+
+def draw_multiway_query(rng: Random) -> str:
+    """Draw the text of a join of two to four streams: any join graph, one window or several."""
+    names = "RSTU"[: _between(rng, 2, 4)]
+    edges = [(_one_of(rng, names[:place]), names[place]) for place in range(1, len(names))]
+    pairs = list(combinations(names, 2))
+    edges += [_one_of(rng, pairs) for _ in range(_between(rng, 0, 2))]
+    predicates: list[str] = []
+    for a, b in edges:
+        # Mostly equalities: without them the results of four streams are very many.
+        left, right = f"{a}.{{}}", f"{b}.{{}}"
+        equal = _maybe(rng, 2 / 3)
+        predicates.append(
+            _comparison(rng, left, right, ["="]) if equal else _predicate(rng, left, right)
+        )
+    predicates = list(dict.fromkeys(predicates))
+    while not _consistent(predicates, names):
+        predicates.pop()
+    if _maybe(rng):
+        clauses = ", ".join(f"{name} AS ({_window(rng, 6, 4)})" for name in names)
+    else:
+        clauses = f"AS ({_window(rng, 6, 4)})"
+    return f"SELECT * FROM {', '.join(names)} WHERE {' AND '.join(predicates)} WINDOW {clauses}"
+
+
+def draw_interval_query(rng: Random) -> str:
+    """Draw the text of an interval join: any base, any interval, with or without predicates."""
+    keys = [_one_of(rng, ["R.y = S.y", "S.x = R.x", "R.x = S.y"])] if _maybe(rng, 2 / 3) else []
+    others = [_predicate(rng, "R.{}", "S.{}") for _ in range(_between(rng, 0, 2))]
+    predicates = list(dict.fromkeys(keys + others))
+    if not _consistent(predicates or ["R.x < S.x"]):
+        predicates = keys
+    probe, base = _shuffled(rng, "RS")
+    lower, upper = (
+        f"{base}.ts {'-' if bound < 0 else '+'} INTERVAL '{abs(bound)} ns'"
+        for bound in sorted(rng.integers(-9, 10, 2).tolist())
+    )
+    conditions = [*predicates, f"{probe}.ts BETWEEN {lower} AND {upper}"]
+    return f"SELECT * FROM R, S WHERE {' AND '.join(_shuffled(rng, conditions))}"
+
+
+def draw_parameters(
+    rng: Random, topology: Topology[Any], query: JoinQuery, *, exact: bool = False
+) -> Any:
+    """Draw parameters of any topology that suit *query*, from the types of its fields.
+
+    What contradicts the query or what was drawn before it is left at its default; with *exact* so
+    is what takes the claim to exactness away.
+    """
+    hints = typing.get_type_hints(topology.parameters_type, include_extras=True)
+    job, defaults = topology.sketch(query), topology.parameters_type()
+
+    def suit(values: dict[str, Any]) -> bool:
+        drawn = topology.parameters_type(**values)
+        try:
+            topology.build(job, drawn)
+        except TopologyError:
+            return False
+        return not exact or topology.claims_exact(drawn)
+
+    share = _one_of(rng, [0.3, 0.7, 1.0])
+    drawn = {
+        field.name: _value(rng, hints[field.name], getattr(defaults, field.name), query)
+        for field in dataclasses.fields(topology.parameters_type)
+        if _maybe(rng, share) and field.name not in _NOT_DRAWN
+    }
+    if suit(drawn):
+        return topology.parameters_type(**drawn)
+    suitable: dict[str, Any] = {}
+    for name, value in drawn.items():
+        if suit(suitable | {name: value}):
+            suitable[name] = value
+    return topology.parameters_type(**suitable)
+
+
+def draw_network(rng: Random) -> dict[str, Any]:
+    """Draw a network: a preset, and what differs from it."""
+    values = {
+        "latency": _magnitude(rng, 0, 10_000_000),
+        "jitter": _magnitude(rng, 0, 10_000_000),
+        "latency_kind": _one_of(rng, _LATENCY_KINDS),
+        "bandwidth": _magnitude(rng, 10_000, 10**10),
+        "cores": _between(rng, 1, 3),
+        "inbox_messages": _between(rng, 1, 8),
+    }
+    chosen = {name: value for name, value in values.items() if _maybe(rng)}
+    return {"preset": _one_of(rng, list(PRESETS))} | chosen
+
+
+def _value(rng: Random, hint: Any, default: Any, query: JoinQuery) -> Any:
+    """Draw a value of a parameter's type; its *default* where the type says too little."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return _value(rng, _one_of(rng, typing.get_args(hint)), default, query)
+    if hint is type(None):
+        return None
+    if hint is bool:
+        return _maybe(rng)
+    if origin is typing.Literal:
+        return _one_of(rng, typing.get_args(hint))
+    if hint == Duration:
+        return _magnitude(rng, 1, 10**8)
+    for bound in getattr(hint, "__metadata__", ()):
+        if isinstance(bound, Interval):
+            if typing.get_args(hint)[0] is float:
+                least = _number(bound.ge if bound.gt is None else bound.gt)
+                most = min(_number(bound.le), least + _MOST_OF_A_NUMBER)
+                return most - (most - least) * float(rng.random())  # never the least itself
+            least = int(_number(bound.ge))
+            return _between(rng, least, min(int(_number(bound.le)), least + _MOST_OF_A_NUMBER - 1))
+        if isinstance(bound, Extent):
+            window = query.windows[0]
+            unit = "" if window.kind == "count" else " ns"
+            part = f"{_between(rng, 1, window.length)}{unit}"
+            return _one_of(rng, [*bound.words, part])
+    return default
+
+
+def _number(bound: object) -> float:
+    assert isinstance(bound, int | float)  # parameters are numbers
+    return bound
+
+
+def _takes_disorder(topology: Topology[Any], parameters: Any, query: JoinQuery) -> bool:
+    """Whether streams of a run may be out of order."""
+    disordered = Feeding(disorder=Disorder(delay_ns=1))
+    try:
+        topology.build(replace(topology.sketch(query), feeding=disordered), parameters)
+    except TopologyError:
+        return False
+    return True
+
+
+def _predicate(rng: Random, left: str, right: str) -> str:
+    """Draw a predicate between fields of the two sides, which *left* and *right* format."""
+    if _maybe(rng):
+        return _comparison(rng, left, right, _COMPARISONS)
+    field, operator = _one_of(rng, "xy"), _one_of(rng, ["<", "<="])
+    width = _one_of(rng, [0.1, 0.3, 1, 2])
+    return f"ABS({left.format(field)} - {right.format(field)}) {operator} {width}"
+
+
+def _comparison(rng: Random, left: str, right: str, operators: Sequence[str]) -> str:
+    """Draw a comparison of a field of one side with a field of the other, the same or not."""
+    a, operator, b = _one_of(rng, "xy"), _one_of(rng, operators), _one_of(rng, "xy")
+    return f"{left.format(a)} {operator} {right.format(b)}"
+
+
+def _consistent(predicates: Sequence[str], names: str = "RS") -> bool:
+    """Whether a query with these predicates is accepted: contradictions are refused, rightly."""
+    sides = ", ".join(names) if any(f"{name}." in predicates[0] for name in names) else "T"
+    try:
+        parse_query(
+            f"SELECT * FROM {sides} WHERE {' AND '.join(predicates)} "
+            "WINDOW AS (SLIDE INTERVAL '1' ON '1')"
+        )
+    except QueryError:
+        return False
+    return True
+
+
+def _window(rng: Random, slide_most: int, slides_most: int) -> str:
+    """Draw a window of count or time, of up to so many slides of up to so much each."""
+    slide = _between(rng, 1, slide_most)
+    length = slide * _between(rng, 1, slides_most)
+    unit = _one_of(rng, ["", " ns"])
+    precise = " PRECISE" if unit and _maybe(rng) else ""
+    return f"SLIDE INTERVAL '{slide}{unit}' ON '{length}{unit}'{precise}"
+
+
+def _maybe(rng: Random, share: float = 0.5) -> bool:
+    return bool(rng.random() < share)
+
+
+def _between(rng: Random, least: int, most: int) -> int:
+    return int(rng.integers(least, most, endpoint=True))
+
+
+def _magnitude(rng: Random, least: int, most: int) -> int:
+    """Draw a whole number of any order of magnitude."""
+    low, high = np.log(least + 1), np.log(most + 1)
+    return min(most, max(least, round(float(np.exp(rng.uniform(low, high))) - 1)))
+
+
+def _one_of(rng: Random, values: Sequence[Any]) -> Any:
+    return values[int(rng.integers(len(values)))]
+
+
+def _shuffled(rng: Random, values: Sequence[str] | Mapping[str, None]) -> list[str]:
+    listed = list(values)
+    return [listed[place] for place in rng.permutation(len(listed))]

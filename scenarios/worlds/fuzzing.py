@@ -1,0 +1,270 @@
+"""Fuzzing: worlds drawn one after the other, run, judged and counted; what fails is made small."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from actors.whole_files import write_text
+from joins.errors import JoinsimError
+from joins.queries.parser import parse_query
+from netsim.outcome import EndlessRunError, Progress
+from scenarios.run import Report, execute
+from scenarios.worlds.drawing import draw_world
+from scenarios.worlds.shrinking import TRIES_MAX, shrink
+from scenarios.worlds.world import Recording, World
+from topologies import TOPOLOGIES, find_topology
+
+_MESSAGES_MAX = 1_000_000
+"""A world has some thousand messages; one that has so many will not end."""
+
+_EXACT_OF_TEN = 9
+"""Worlds of ten that claim to be exact; the others may be of variants that do not."""
+
+_WORLDS_OF_A_TASK = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What became of one world.
+
+    Attributes
+    ----------
+    world
+        The world.
+    digest
+        Of its run; None where that did not end.
+    failure
+        What was wrong, a kind before a colon and then the words; None for nothing.
+    expected, messages
+        Pairs that the oracle expects, and messages between actors.
+    """
+
+    world: World
+    digest: str | None = None
+    failure: str | None = None
+    expected: int = 0
+    messages: int = 0
+
+    @property
+    def kind(self) -> str:
+        """The kind of failure."""
+        return (self.failure or "").partition(":")[0]
+
+    @property
+    def recording(self) -> Recording:
+        """The world as a file has it."""
+        return Recording(world=self.world, digest=self.digest, failure=self.failure)
+
+
+def try_world(world: World, **how: Any) -> Trial:
+    """Run a world and judge it; *how* are arguments of `World.run`.
+
+    Raise :exc:`JoinsimError` where the world cannot be.
+    """
+    with TemporaryDirectory(prefix="joinsim-world-") as folder:
+        plan = world.plan(Path(folder), **how)
+        try:
+            report = execute(plan, Path(folder), rehearsal=False, on_run=_end)
+        except Exception as error:  # whatever it is, the world that shows it is wanted
+            return Trial(world=world, failure=f"{type(error).__name__}: {error}")
+        return Trial(
+            world=world,
+            digest=report.outcome.digest,
+            failure=failure_of(report),
+            expected=report.verdict.expected,
+            messages=report.outcome.messages,
+        )
+
+
+def failure_of(report: Report) -> str | None:
+    """Return what is wrong with a run, in words; None for nothing."""
+    for check in report.verdict.checks:
+        if check.passed is False:
+            return f"{check.name}: {check.detail}"
+    return None
+
+
+def _end(at: Progress, _: float) -> None:
+    if at.messages > _MESSAGES_MAX:
+        raise EndlessRunError(f"the run has not ended after {at.messages:,} messages")
+
+
+def shrink_trial(trial: Trial, *, tries: int = TRIES_MAX, **how: Any) -> Trial:
+    """Return the smallest trial found that fails as *trial* does; *how* is that of `try_world`."""
+    smallest = trial
+
+    def fails(world: World) -> bool:
+        nonlocal smallest
+        try:
+            again = try_world(world, **how)
+        except JoinsimError:  # no world
+            return False
+        if again.kind == trial.kind:
+            smallest = again
+        return again.kind == trial.kind
+
+    shrink(trial.world, fails, tries=tries)
+    return smallest
+
+
+def world_number(number: int, seed: int, topologies: Sequence[str]) -> World:
+    """Return a world of a fuzzing run: a function of its number, the seed and the topologies."""
+    rng = np.random.default_rng([seed, number])
+    topology = TOPOLOGIES[topologies[number % len(topologies)]]
+    return draw_world(rng, topology, exact=bool(rng.integers(10) < _EXACT_OF_TEN))
+
+
+@dataclass(kw_only=True)
+class Fuzzed:
+    """What was run, and what failed.
+
+    Attributes
+    ----------
+    seed, topologies
+        What the worlds were drawn from.
+    worlds, tuples, pairs, messages
+        How many there were; *pairs* are those that the oracle expects.
+    without_pairs
+        Worlds in which no pair was expected.
+    coverage
+        Topology and kind of query to the worlds of it.
+    features
+        What worlds turned on, to how many did.
+    failures
+        The failing worlds, made small.
+    files
+        Where these were written.
+    """
+
+    seed: int
+    topologies: tuple[str, ...]
+    worlds: int = 0
+    tuples: int = 0
+    pairs: int = 0
+    messages: int = 0
+    without_pairs: int = 0
+    coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
+    features: Counter[str] = field(default_factory=Counter)
+    failures: list[Trial] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+
+    def count(self, trial: Trial) -> None:
+        """Add a trial to the counts."""
+        self.worlds += 1
+        self.tuples += trial.world.tuples
+        self.pairs += trial.expected
+        self.messages += trial.messages
+        self.without_pairs += not trial.expected
+        self.coverage[trial.world.topology, kind_of_query(trial.world.query)] += 1
+        self.features.update(features_of(trial.world))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Everything but the worlds as plain data, as ``--json`` prints it."""
+        return {
+            "seed": self.seed,
+            "worlds": self.worlds,
+            "tuples": self.tuples,
+            "pairs": self.pairs,
+            "messages": self.messages,
+            "without_pairs": self.without_pairs,
+            "coverage": {
+                name: {kind: self.coverage[name, kind] for of, kind in self.coverage if of == name}
+                for name in self.topologies
+            },
+            "features": dict(sorted(self.features.items())),
+            "failures": [
+                {"topology": one.world.topology, "failure": one.failure, "file": str(file)}
+                for one, file in zip(self.failures, self.files, strict=True)
+            ],
+        }
+
+
+def fuzz(
+    worlds: int,
+    *,
+    seed: int = 1,
+    topologies: Sequence[str] = (),
+    processes: int = 1,
+    directory: Path,
+    on_trial: Callable[[Fuzzed], None] = lambda so_far: None,
+) -> Fuzzed:
+    """Run so many worlds, in turn of all *topologies*, by default of all there are.
+
+    A world that fails is made small, and written to *directory* as ``world-NUMBER.json``. The
+    worlds, and what becomes of them, do not depend on the number of *processes*. *on_trial* is
+    called after each world.
+
+    Raise :exc:`TopologyError` for a topology that there is not.
+    """
+    names = tuple(find_topology(name).name for name in topologies) or tuple(TOPOLOGIES)
+    fuzzed = Fuzzed(seed=seed, topologies=names)
+    run = partial(_trial, seed=seed, topologies=names)
+    with _mapped(processes) as mapped:
+        for number, trial in enumerate(mapped(run, range(worlds))):
+            fuzzed.count(trial)
+            if trial.failure is not None:
+                smallest = shrink_trial(trial)
+                fuzzed.failures.append(smallest)
+                directory.mkdir(parents=True, exist_ok=True)
+                fuzzed.files.append(directory / f"world-{number}.json")
+                write_text(fuzzed.files[-1], f"{smallest.recording}\n")
+            on_trial(fuzzed)
+    return fuzzed
+
+
+def _trial(number: int, seed: int, topologies: Sequence[str]) -> Trial:
+    world = world_number(number, seed, topologies)
+    try:
+        return try_world(world)
+    except JoinsimError as error:  # drawn as it should not have been
+        return Trial(world=world, failure=f"{type(error).__name__}: {error}")
+
+
+@contextmanager
+def _mapped(processes: int) -> Iterator[Callable[..., Iterator[Trial]]]:
+    if processes == 1:
+        yield map
+        return
+    # Not forked: threads of Arrow would be missing in the copies.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        try:
+            yield partial(pool.map, chunksize=_WORLDS_OF_A_TASK)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def kind_of_query(text: str) -> str:
+    """Return what kind of join a query is: how many streams, within what."""
+    query = parse_query(text)
+    if query.interval is not None:
+        return "interval"
+    streams = "self" if query.is_self_join else f"{len(query.streams)} streams"
+    kinds = sorted({window.kind for window in query.windows})
+    return f"{streams}, {' and '.join(kinds)}"
+
+
+def features_of(world: World) -> list[str]:
+    """Return what a world turns on: keys that are set, of its network, feeding and the like."""
+    features = [
+        f"{section}.{key}"
+        for section in ("network", "feeding")
+        for key in getattr(world, section)
+        if key not in ("preset", "batch_rows")
+    ]
+    features += [f"preset {world.network.get('preset', 'rack')}", f"{world.sink} sinks"]
+    features += ["streams in files"] * (world.segment_rows is not None)
+    features += ["parameters"] * bool(world.parameters)
+    return features

@@ -1,0 +1,133 @@
+"""Worlds: drawn from a seed alone, run in memory, found to fail, made small, and replayed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import joinsim as js
+from actors.window_join import RoundRobin
+from scenarios.worlds import fuzzing
+from scenarios.worlds.drawing import draw_worlds
+from scenarios.worlds.fuzzing import fuzz, try_world
+from scenarios.worlds.shrinking import shrink
+from scenarios.worlds.world import Recording, World, WorldStream, read_recording
+from tests.scenarios.verdict.broken import wrapped
+from topologies import TOPOLOGIES
+
+STREAM = WorldStream([0, 1, 1, 4], [0.5, -0.0, 1e300, 0.1], [1, -2, 3, 4])
+WORLD = World(
+    topology="split_join",
+    query="SELECT * FROM R, S WHERE R.y < S.y AND R.x != S.x WINDOW AS (SLIDE INTERVAL '2' ON '4')",
+    streams=(STREAM, STREAM),
+    parameters={"pes": 3},
+    network={"preset": "wan", "latency": 70, "cores": 2},
+    feeding={"batch_rows": 2},
+    segment_rows=3,
+    seed=7,
+)
+
+
+@pytest.fixture
+def stored_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Break what stores each tuple at one PE: pairs are found once at each."""
+
+    def at_every_pe(original: Any, self: Any, *args: Any) -> Any:
+        places = original(self, *args)
+        return replace(places, members=np.ones_like(places.members))
+
+    wrapped(RoundRobin, "stored_at", at_every_pe)(monkeypatch)
+
+
+def test_a_seed_has_the_same_worlds_each_time_and_others_than_the_next() -> None:
+    for topology in TOPOLOGIES.values():
+        worlds = list(draw_worlds(topology, 3, seed=5))
+        assert worlds == list(draw_worlds(topology, 3, seed=5))
+        assert worlds != list(draw_worlds(topology, 3, seed=6))
+
+
+def test_a_world_in_a_file_is_the_same_world_with_the_same_digest(tmp_path: Path) -> None:
+    """In memory or in segments of any length, whose tuples are the same."""
+    trial = try_world(WORLD)
+    assert trial.failure is None
+    assert trial.expected > 0
+    file = tmp_path / "world.json"
+    file.write_text(str(trial.recording))
+    assert read_recording(file) == trial.recording
+    replayed = js.replay(file)
+    assert replayed.same
+    for rows in (None, 1):
+        assert try_world(replace(WORLD, segment_rows=rows)).digest == trial.digest
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ("", "is not JSON: EOF while parsing a value at line 1 column 0"),
+        ("[]", "should be"),
+        ('{"world": {}, "digest": 3}', "world.topology: is missing"),
+        ('{"world": {"topology": "x", "query": "", "stream": 1}}', "did you mean 'streams'"),
+        ('{"world": {"topology": "nest", "query": "", "streams": []}}', "no topology is called"),
+        (str(Recording(world=WORLD)).replace('"pes":3', '"pess":3'), "there is no such key"),
+        (str(Recording(world=WORLD)).replace("wan", "van"), "network.preset = 'van'"),
+        (str(Recording(world=WORLD)).replace("[0,1,1,4]", "[0,1,0,4]"), "must not run backwards"),
+        (str(Recording(world=WORLD)).replace("[1,-2,3,4]", "[1]"), "one value for each tuple"),
+        (str(Recording(world=WORLD)).replace("R.y", "R.z"), "z"),
+    ],
+)
+def test_a_file_that_is_no_world_is_refused_by_what_is_wrong(
+    values: str, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "world.json").write_text(values)
+    with pytest.raises(js.JoinsimError, match=says):
+        js.replay(tmp_path / "world.json")
+
+
+@pytest.mark.usefixtures("stored_everywhere")
+def test_a_world_that_fails_is_found_made_small_and_replayed(tmp_path: Path) -> None:
+    """One tuple of each stream is enough, and nothing else that a world may have."""
+    fuzzed = fuzz(4, topologies=["split_join"], directory=tmp_path)
+    assert fuzzed.worlds == fuzzed.coverage.total() == 4
+    assert len(fuzzed.failures) == len(fuzzed.files) > 1
+    smallest = min((one.world for one in fuzzed.failures), key=lambda world: world.tuples)
+    assert smallest.tuples == 2
+    assert not smallest.network
+    for file, trial in zip(fuzzed.files, fuzzed.failures, strict=True):
+        replayed = js.replay(file)
+        assert replayed.same
+        assert replayed.trial.failure == trial.failure is not None
+
+
+def test_worlds_do_not_depend_on_how_many_processes_run_them(tmp_path: Path) -> None:
+    one, two = (js.fuzz(10, topologies=["nested_loop"], processes=n, out=tmp_path) for n in (1, 2))
+    assert one.summary == two.summary
+    assert one.failures == []
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_does_not_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuzzing, "_MESSAGES_MAX", 3)
+    assert try_world(WORLD).kind == "EndlessRunError"
+
+
+def test_shrinking_ends_where_nothing_can_be_left_out_and_after_so_many_tries() -> None:
+    smallest, tried = shrink(WORLD, lambda world: len(world.streams[0].ts) >= 2)
+    assert smallest == World(
+        topology="split_join",
+        query=smallest.query,
+        streams=(WorldStream([1, 4], [0.0, 0.0], [0, 0]), WorldStream([], [], [])),
+        seed=7,
+    )
+    assert smallest.query.count("!=") + smallest.query.count("y <") == 1
+    assert tried < 100
+    assert shrink(WORLD, lambda world: False, tries=5) == (WORLD, 5)
+
+
+@pytest.mark.parametrize("keys", [{"worlds": 0}, {"processes": 0}, {"seed": -1}])
+def test_what_cannot_be_run_is_refused(keys: dict[str, Any]) -> None:
+    with pytest.raises(js.ConfigError, match=rf"{next(iter(keys))} = .*is (needed|allowed)"):
+        js.fuzz(**keys)
