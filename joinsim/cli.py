@@ -614,8 +614,7 @@ def fuzz(
     raise Finished(EXIT_FAIL if fuzzed.failures else EXIT_PASS)
 
 
-@app.command(
-    rich_help_panel=SYSTEMS, epilog="Example: joinsim replay runs/fuzz/world-7.json")
+@app.command(rich_help_panel=SYSTEMS, epilog="Example: joinsim replay runs/fuzz/world-7.json")
 def replay(
     file: Annotated[Path, typer.Argument(help="What `joinsim fuzz` wrote of a failing world.")],
     json_output: Json = False,

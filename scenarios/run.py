@@ -74,6 +74,9 @@ def rehearse(topology: Topology[Any], parameters: Any, job: Job) -> None:
     ).run()
 
 
+InlineHosting = Callable[..., InlineHost]
+"""The host of actors in this process: `InlineHost`, or one that watches or hardens the run."""
+
 OnRun = Callable[[Progress, float], None]
 """Called with how far a run is, and the real seconds since its sources began to send."""
 
@@ -107,7 +110,7 @@ def simulate(
     on_run: OnRun | None = None,
     clock: WallClock | None = None,
     kernel_clock: Clock = time.perf_counter,
-    inline_host: type[InlineHost] = InlineHost,
+    inline_host: InlineHosting = InlineHost,
 ) -> Simulated:
     """Run *plan* once, its trace and results into *directory*.
 
@@ -166,7 +169,7 @@ def _host(
     graph: ActorGraph,
     clock: WallClock,
     kernel_clock: Clock,
-    inline_host: type[InlineHost],
+    inline_host: InlineHosting,
 ) -> Iterator[tuple[Host, Callable[[], int]]]:
     """Yield the host that the configuration names, and a function that returns its peak memory."""
     config = plan.config
@@ -337,7 +340,7 @@ def execute(
     clock: WallClock | None = None,
     kernel_clock: Clock = time.perf_counter,
     undisturbed: bool = False,
-    inline_host: type[InlineHost] = InlineHost,
+    inline_host: InlineHosting = InlineHost,
 ) -> Report:
     """Run *plan* into *directory* and judge it, by default after a `rehearse`.
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from actors.hosting.watching import WatchingHost
 from actors.whole_files import write_text
 from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
@@ -74,8 +75,16 @@ def try_world(world: World, **how: Any) -> Trial:
     """
     with TemporaryDirectory(prefix="joinsim-world-") as folder:
         plan = world.plan(Path(folder), **how)
+        hosts: list[WatchingHost] = []
+
+        def watching(*arguments: Any, **options: Any) -> WatchingHost:
+            hosts.append(WatchingHost(*arguments, **options))
+            return hosts[-1]
+
         try:
-            report = execute(plan, Path(folder), rehearsal=False, on_run=_end)
+            report = execute(plan, Path(folder), rehearsal=False, on_run=_end, inline_host=watching)
+            for host in hosts:
+                host.finish()
         except Exception as error:  # whatever it is, the world that shows it is wanted
             return Trial(world=world, failure=f"{type(error).__name__}: {error}")
         return Trial(

@@ -22,7 +22,7 @@ from joins.batch import Schema
 from joins.queries.parser import parse_query
 from scenarios.config import build_network
 from scenarios.plan import Plan, make_parameters
-from scenarios.run import Report, execute
+from scenarios.run import InlineHosting, Report, execute
 from scenarios.scenario_files import ConfigError, build, explain
 from topologies import Topology, find_topology
 from topologies.topology import SinkPlace
@@ -106,7 +106,7 @@ class World:
         directory: Path,
         *,
         topology: Topology[Any] | None = None,
-        inline_host: type[InlineHost] = InlineHost,
+        inline_host: InlineHosting = InlineHost,
         **settings: Any,
     ) -> Report:
         """Run it into *directory* and judge it; *inline_host* runs actors in this process.
