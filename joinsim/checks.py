@@ -128,6 +128,10 @@ _TRIES = 100
 """Worlds tried to make one that fails small."""
 
 
+_HARDENED_MESSAGES = 1_000
+"""Messages of a world at the most that is run the hard way too, which takes ms for each."""
+
+
 def _on_worlds(
     topology: Topology[Any],
     examples: int,
@@ -185,6 +189,8 @@ def _pairs(topology: Topology[Any], examples: int) -> None:
 def _hardship(topology: Topology[Any], examples: int, host: type[InlineHost]) -> None:
     def check(world: World, folder: Path) -> None:
         plain = world.run(folder, topology=topology)
+        if plain.outcome.messages > _HARDENED_MESSAGES:
+            return
         hardened = world.run(folder, topology=topology, inline_host=host)
         assert hardened.outcome == plain.outcome
         assert hardened.verdict == plain.verdict
