@@ -201,7 +201,11 @@ class Keys(Generated):
         rows = []
         for name, value in section["properties"].items():
             default = value.get("default")
-            shown = "" if default in (None, {}, [], "") else f"`{_toml(default)}`"
+            shown = (
+                f"`{_toml(default)}`"
+                if default != "" and isinstance(default, (str, int, float))
+                else ""
+            )
             rows.append([f"`{name}`", _kind(value), shown, _sentence(value.get("description", ""))])
         yield table(["key", "value", "default", "meaning"], rows)
 

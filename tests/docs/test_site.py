@@ -82,6 +82,12 @@ def test_the_code_of_a_page_runs(
         example.evaluate()
 
 
+def test_links_of_the_readme_lead_somewhere() -> None:
+    linked = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(linked) > 20
+    assert [path for path in linked if not (ROOT / path).exists()] == []
+
+
 def test_paths_that_pages_name_exist() -> None:
     named = {
         name
