@@ -35,7 +35,14 @@ if TYPE_CHECKING:
     from joinsim._catalog import TopologyInfo, scenario, scenarios, show, topologies
     from joinsim._fuzzing import Replayed, fuzz, replay
     from joinsim._joining import compare, plan, run
-    from joinsim._outcomes import Comparison, EngineComparison, Reproduction, Run, StudyRun
+    from joinsim._outcomes import (
+        Comparison,
+        EngineComparison,
+        Reproduction,
+        Run,
+        StudyRun,
+        report,
+    )
     from joinsim._reproduction import reproduce
     from joinsim._scenario import Scenario
     from joinsim._streams import prepare, synthetic
@@ -57,7 +64,14 @@ _HOMES = {
     "scenarios.scenario_files": ("ConfigError",),
     "scenarios.worlds.fuzzing": ("Fuzzed",),
     "joinsim._catalog": ("TopologyInfo", "scenario", "scenarios", "show", "topologies"),
-    "joinsim._outcomes": ("Comparison", "EngineComparison", "Reproduction", "Run", "StudyRun"),
+    "joinsim._outcomes": (
+        "Comparison",
+        "EngineComparison",
+        "Reproduction",
+        "Run",
+        "StudyRun",
+        "report",
+    ),
     "joinsim._fuzzing": ("Replayed", "fuzz", "replay"),
     "joinsim._reproduction": ("reproduce",),
     "joinsim._joining": ("compare", "plan", "run"),
@@ -97,6 +111,7 @@ __all__ = [
     "prepare",
     "ray_cluster",
     "replay",
+    "report",
     "reproduce",
     "run",
     "scenario",

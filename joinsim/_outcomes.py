@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from functools import cached_property
 from html import escape
@@ -123,6 +124,13 @@ class Run:
         write_report(self.finished, Path(path), self.replay)
         return Path(path)
 
+    def figure(self, path: str | Path) -> Path:
+        """Draw latency and throughput over time into a file, for print; return *path*.
+
+        Its suffix is ``.pdf``, ``.svg`` or ``.png``; the data goes beside it as CSV.
+        """
+        return _draw(self.finished, path)
+
     def __repr__(self) -> str:
         return summary_text(self.finished)
 
@@ -182,6 +190,13 @@ class _Several(Generic[Result]):
         from scenarios.report.pages import write_page
 
         return write_page(self.result, Path(folder), self.replay)
+
+    def figure(self, path: str | Path) -> Path:
+        """Draw its picture into a file, for print; return *path*.
+
+        Its suffix is ``.pdf``, ``.svg`` or ``.png``; the data goes beside it as CSV.
+        """
+        return _draw(self.result, path)
 
     def write(self) -> None:
         """Write the JSON file and the page into its directory."""
@@ -295,6 +310,31 @@ class EngineComparison(_Several[Any]):
 
     Its folder has ``compare.json``; see `_Several` for its attributes.
     """
+
+
+def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
+    """Write one page of several runs, or of their folders, side by side; return *path*.
+
+    Curves over time share their axes, so that runs can be compared point by point. Raise
+    :exc:`ConfigError` naming a folder that has no finished run.
+    """
+    from scenarios.report.runs_page import RunRecord, write_runs_page
+
+    chosen = list(runs)
+    records = [
+        RunRecord.of(one.finished) if isinstance(one, Run) else RunRecord.read(Path(one))
+        for one in chosen
+    ]
+    words = ["joinsim", "report", *(one.where for one in records), "--out", str(path)]
+    return write_runs_page(records, Path(path), shlex.join(words))
+
+
+def _draw(result: Any, path: str | Path) -> Path:
+    from scenarios.report.pages import picture_of
+    from scenarios.report.picture import write_figure
+
+    write_figure(picture_of(result), Path(path))
+    return Path(path)
 
 
 def _table(rows: Iterable[dict[str, Any]], keys: list[str]) -> pa.Table:

@@ -88,6 +88,10 @@ class QueryOptions:
     seed: Annotated[int | None, typer.Option(help="Seed of the run.")] = None
     scale: Scale = "laptop"
     out: Annotated[Path | None, typer.Option(help="Directory to write to.")] = None
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="Draw it for print: .pdf, .svg or .png, with its data beside it as CSV."),
+    ] = None
     json_output: Json = False
 
 
@@ -245,6 +249,7 @@ def run(options: RunOptions, scenario: ScenarioName = None) -> int:
     from scenarios.terminal.views import show_report
 
     show_report(terminal.out, finished.finished, finished.replay)
+    _draw(options, finished, terminal)
     if options.json_output:
         _print_json(finished.summary)
     return _exit_code(finished.verdict.passed)
@@ -255,14 +260,15 @@ def _run_study(options: RunOptions, chosen: Scenario, terminal: Terminal) -> int
 
     finished = chosen.run(out=options.out)
     assert isinstance(finished, StudyRun)
-    return _show_study(finished, terminal, json_output=options.json_output)
+    return _show_study(options, finished, terminal)
 
 
-def _show_study(finished: StudyRun, terminal: Terminal, *, json_output: bool) -> int:
+def _show_study(options: QueryOptions, finished: StudyRun, terminal: Terminal) -> int:
     from scenarios.terminal.views import show_findings
 
     show_findings(terminal.out, finished.result, finished.directory, finished.replay)
-    if json_output:
+    _draw(options, finished, terminal)
+    if options.json_output:
         _print_json(finished.summary)
     return _worst(finished.result.results.values())
 
@@ -303,6 +309,19 @@ def reproduce(
         _print_json(finished.summary)
     stopped = any(study.stopped for study in finished.result.studies)
     raise Finished(EXIT_STOPPED if stopped else _exit_code(finished.passed))
+
+
+@app.command(
+    "report", rich_help_panel=JOINS, epilog="Example: joinsim report RUN_A RUN_B --out runs.html"
+)
+def report_(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.", metavar="RUN...")],
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("runs.html"),
+) -> None:
+    """Write one page of several runs side by side, with their curves on the same axes."""
+    import joinsim
+
+    typer.echo(joinsim.report(runs, out))
 
 
 @app.command(rich_help_panel=PAPERS, epilog="Example: joinsim claims --scale smoke --out claims.md")
@@ -372,6 +391,7 @@ def compare(
         _names(topologies), out=options.out, replay_alone=partial(_replay_alone, options, what)
     )
     show_comparison(terminal.out, finished.result, finished.directory, finished.replay)
+    _draw(options, finished, terminal)
     if options.json_output:
         _print_json(finished.summary)
     return _worst(finished.result.results.values())
@@ -400,6 +420,7 @@ def _compare_engines(
         show_engines(terminal.out, so_far.result, so_far.directory, so_far.replay)
 
     finished = chosen.compare_engines(engines, limit_s=limit_s, out=options.out, on_result=show)
+    _draw(options, finished, terminal)
     if options.json_output:
         _print_json(finished.summary)
     return EXIT_STOPPED if finished.result.failed else _exit_code(finished.result.passed)
@@ -455,7 +476,7 @@ def sweep(
         fresh=fresh,
         out=options.out,
     )
-    return _show_study(swept, terminal, json_output=options.json_output)
+    return _show_study(options, swept, terminal)
 
 
 @app.command(
@@ -481,6 +502,7 @@ def plan(
     proposal, finished = chosen.plan(simulate=simulate, out=options.out)
     if finished is not None:
         show_report(terminal.out, finished.finished, finished.replay)
+        _draw(options, finished, terminal)
     show_proposal(terminal.out, proposal)
     if options.json_output:
         _print_json(proposal.as_json())
@@ -732,6 +754,13 @@ def _terminal(json_output: bool) -> Terminal:
     return Terminal(quiet=json_output)
 
 
+def _draw(options: QueryOptions, finished: Any, terminal: Terminal) -> None:
+    """Draw what ran into the file that was asked for, if any."""
+    if options.figure is not None:
+        path = finished.figure(options.figure)
+        terminal.out.print(f"{path}, with its data in {path.with_suffix('.csv').name}")
+
+
 def _scenario(
     options: QueryOptions,
     name: str | None,
@@ -742,6 +771,10 @@ def _scenario(
 
     Raise :exc:`ConfigError` naming an option that is missing, wrong or too many.
     """
+    if options.figure is not None:
+        from scenarios.report.picture import check_suffix
+
+        check_suffix(options.figure)  # before anything runs
     from joinsim import ConfigError
     from joinsim._scenario import Scenario
 

@@ -23,7 +23,10 @@ from scenarios.report.result_tables import (
     points_table,
     reproduction_table,
 )
+from scenarios.report.run_pictures import run_pictures
 from scenarios.report.study_picture import kinds_key, study_picture
+from scenarios.run import Report
+from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import Reproduced, Reproduction, count_claims
 from scenarios.study.statements import count_statements
@@ -38,6 +41,37 @@ def write_page(result: Any, directory: Path, replay: str) -> Path:
     Raise :exc:`OutputError` when the file cannot be written.
     """
     raise TypeError(f"a {type(result).__name__} has no page")
+
+
+@singledispatch
+def picture_of(result: Any) -> Picture:
+    """Return the picture of a run, a study or a comparison, for a file of its own.
+
+    Raise :exc:`ConfigError` where it has none.
+    """
+    raise ConfigError(
+        f"a {type(result).__name__} has no figure of its own: draw one of its studies"
+    )
+
+
+@picture_of.register
+def _(report: Report) -> Picture:
+    return run_pictures(report).pictures["time"]
+
+
+@picture_of.register
+def _(findings: Findings) -> Picture:
+    return study_picture(findings)
+
+
+@picture_of.register
+def _(comparison: Comparison) -> Picture:
+    return comparison_picture(comparison.results)
+
+
+@picture_of.register
+def _(comparison: EngineComparison) -> Picture:
+    return engines_picture(comparison)
 
 
 @write_page.register

@@ -212,13 +212,7 @@ def _columns(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Columns:
 
 
 def stages_picture(data: Columns) -> Picture:
-    """Return stacked bars of where the mean message spends its time, an operator a bar.
-
-    Of several runs there is a bar for each.
-    """
-    row: Spec = {"field": "operator", "type": "nominal", "title": None, "sort": None}
-    several: Spec = {"yOffset": {"field": "run", "sort": None}} if "run" in data else {}
-    bars = len(set(zip(data["operator"], data.get("run", data["operator"]), strict=True)))
+    """Return stacked bars of where the mean message spends its time, an operator a bar."""
     x = number_axis("mean_ms", "time of a message, mean (ms)")
     stacked = {
         "mark": {"type": "bar"},
@@ -227,11 +221,7 @@ def stages_picture(data: Columns) -> Picture:
             "color": colour_of("stage", _STAGE_COLOURS),
             "order": {"field": "place"},
             "tooltip": tooltip(
-                **({"run": "run"} if several else {}),
-                operator="operator",
-                messages="messages",
-                stage="",
-                mean_ms="mean, ms",
+                operator="operator", messages="messages", stage="stage", mean_ms="mean, ms"
             ),
         },
     }
@@ -239,7 +229,7 @@ def stages_picture(data: Columns) -> Picture:
         "transform": [
             {
                 "aggregate": [{"op": "sum", "field": "mean_ms", "as": "total_ms"}],
-                "groupby": ["operator", *(["run"] if several else [])],
+                "groupby": ["operator"],
             }
         ],
         "mark": {"type": "text", "align": "left", "dx": 4},
@@ -248,10 +238,11 @@ def stages_picture(data: Columns) -> Picture:
             "text": {"field": "total_ms", "format": ".3~g"},
         },
     }
+    rows = list(dict.fromkeys(map(str, data["operator"])))
     panel = {
         "transform": [{"calculate": f"indexof({list(STAGES)}, datum.stage)", "as": "place"}],
-        "height": 40 + 22 * bars,
-        "encoding": {"y": row} | several,
+        "height": 40 + 22 * len(rows),
+        "encoding": {"y": row_axis("operator", rows)},
         "layer": [stacked, total],
     }
     return Picture(
@@ -467,12 +458,11 @@ def load_picture(data: Columns, runs: Mapping[str, str] | None = None) -> Pictur
     """Return a dot for each PE at the share of the run for which it was busy, an operator a row."""
     operators = list(dict.fromkeys(map(str, data["operator"])))
     colour = colour_of("run", runs) if runs else {"value": "var(--blue)"}
-    of = ["operator", *(["run"] if runs else [])]
     top = max(_numbers(data, "busy"), default=0.0) or 1.0
     share = number_axis("busy", "busy (share of the run)", domain=[0, 1.35 * top], nice=False)
-    share["axis"] = {"format": ".3~p", "tickCount": 6, "grid": True}
+    written = "datum.value > 1 ? '' : datum.label"  # right of it is room for text
+    share["axis"] = {"format": ".3~p", "labelExpr": written, "tickCount": 6, "grid": True}
     row = row_axis("operator", operators)
-    offset: Spec = {"yOffset": {"field": "run", "sort": None}} if runs else {}
     weighted = [
         {"calculate": "datum.busy * datum.pes", "as": "sum"},
         {
@@ -481,7 +471,7 @@ def load_picture(data: Columns, runs: Mapping[str, str] | None = None) -> Pictur
                 {"op": "sum", "field": "pes", "as": "pes"},
                 {"op": "max", "field": "busy", "as": "most"},
             ],
-            "groupby": of,
+            "groupby": ["operator"],
         },
         {"filter": "datum.pes > 1 && datum.sum > 0"},
         {"calculate": "datum.sum / datum.pes", "as": "mean"},
@@ -490,7 +480,7 @@ def load_picture(data: Columns, runs: Mapping[str, str] | None = None) -> Pictur
             "as": "skew",
         },
     ]
-    hover = tooltip(**({"run": "run"} if runs else {}), pe="PE", operator="operator", busy="busy")
+    hover = tooltip(pe="PE", operator="operator", busy="busy")
     dots: Spec = {
         "mark": {"type": "circle", "opacity": 0.7, "size": 70},
         "encoding": {"x": share, "color": colour, "tooltip": hover},
@@ -510,8 +500,8 @@ def load_picture(data: Columns, runs: Mapping[str, str] | None = None) -> Pictur
         data=data,
         panels=[
             {
-                "height": 40 + 28 * len(operators) * (len(runs) if runs else 1),
-                "encoding": {"y": row} | offset,
+                "height": 40 + 28 * len(operators),
+                "encoding": {"y": row},
                 "layer": [dots, means, skews],
             }
         ],

@@ -41,7 +41,8 @@ def test_systems_are_ranked_and_refusals_named(
 ) -> None:
     names = "spo_join,nested_loop,hash_join"
     said = joinsim(
-        "compare", QUERY, "--data", prepared, "--topologies", names, "--out", "out", "--json"
+        *("compare", QUERY, "--data", prepared, "--topologies", names, "--out", "out", "--json"),
+        *("--figure", "bars.pdf"),
     )
     assert said.code == 0
     systems = said.json["systems"]
@@ -57,6 +58,8 @@ def test_systems_are_ranked_and_refusals_named(
     assert "needs a predicate with =" in refused["reason"]
     assert json.loads((tmp_path / "out" / "compare.json").read_text()) == said.json
     assert "nested_loop" in (tmp_path / "out" / "compare.html").read_text()
+    assert (tmp_path / "bars.pdf").read_bytes().startswith(b"%PDF")
+    assert "nested_loop" in (tmp_path / "bars.csv").read_text()
     alone = json.loads((tmp_path / "out" / "points" / "nested_loop" / "run.json").read_text())
     assert alone["digest"] == next(s for s in systems if s["topology"] == "nested_loop")["digest"]
 
@@ -71,8 +74,10 @@ def test_a_study_runs_its_points_judges_its_claims_and_a_point_repeats_alone(
     joinsim: Command, prepared: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.toml").write_text(STUDY.format(query=QUERY, data=prepared))
-    said = joinsim("run", "mine.toml", "--out", "out", "--json")
+    said = joinsim("run", "mine.toml", "--out", "out", "--json", "--figure", "lines.svg")
     assert said.code == 0
+    assert "PO-Join" in (tmp_path / "lines.svg").read_text()
+    assert (tmp_path / "lines.csv").read_text().startswith("panel,x,at,variant,kind,value,")
     (chart,) = said.json["charts"]
     assert chart["x"] == ["1", "3"]
     capacity, produced = (variant["values"] for variant in chart["variants"])
@@ -92,3 +97,17 @@ def test_a_study_runs_its_points_judges_its_claims_and_a_point_repeats_alone(
     changed = joinsim("run", "mine.toml", "--point", 2, "--set", "po_join_pes=1", "--json")
     assert changed.json["digest"] == said.json["points"][0]["digest"]
     assert joinsim("run", "mine.toml", "--point", 3).code == 3
+
+    points = [f"out/points/00{number}" for number in (1, 2)]
+    refused = joinsim("report", *points)
+    assert (refused.code, "out/points/001 is no finished run" in refused.err) == (3, True)
+    for seed in (1, 2):
+        joinsim("run", "mine.toml", "--point", 2, "--seed", seed, "--out", f"seed-{seed}")
+    assert joinsim("report", "seed-1", "seed-2", "--out", "both.html").out == "both.html\n"
+    assert "joinsim report seed-1 seed-2 --out both.html" in (tmp_path / "both.html").read_text()
+
+
+def test_a_figure_of_another_suffix_is_refused_before_anything_runs(joinsim: Command) -> None:
+    said = joinsim("run", "oij-w1", "--figure", "figure.jpg")
+    assert (said.code, said.out) == (3, "")
+    assert "figure.jpg: the file's name must end in .pdf, .svg, .png" in said.err

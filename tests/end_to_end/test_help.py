@@ -14,8 +14,8 @@ from joinsim.cli import app
 from tests.end_to_end.conftest import Command
 
 WIDTHS = (80, 200)
-ELSEWHERE = {"demo", "reproduce", "claims", "prepare"}
-"""Commands whose examples take Spark, Ray or minutes; test_cli and test_reproduce run them."""
+ELSEWHERE = {"demo", "reproduce", "claims", "prepare", "report"}
+"""Commands whose examples take Spark, Ray, minutes or earlier runs; other tests run them."""
 
 
 def commands() -> Iterator[tuple[str, ...]]:

@@ -119,7 +119,7 @@ def test_all_studies_of_a_paper_are_run_and_come_to_one_page_and_one_table(
     assert (tmp_path / "out" / "panjoin-one" / "study.html").exists()
 
     page = (tmp_path / "out" / "reproduce.html").read_text()
-    assert page.count("<svg ") == 2
+    assert page.count('<figure data-picture="panjoin-') == 2
     assert "the answer is one and the same" in page
     assert 'href="panjoin-two/study.html"' in page
     assert page.count("a message costs its receiver 20 us") == 1, "what both assume stands once"

@@ -1,0 +1,132 @@
+"""A page of several finished runs side by side: their figures, and their pictures on one axis."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scenarios.formatting import NO_VALUE, VERDICT_WORDS, format_bytes, format_count, format_ms
+from scenarios.report.colours import SERIES
+from scenarios.report.page import fill_page
+from scenarios.report.picture import pictures_json
+from scenarios.report.result_tables import Table
+from scenarios.report.run_pictures import (
+    Columns,
+    load_picture,
+    run_pictures,
+    stages_picture,
+    time_picture,
+)
+from scenarios.run import Report
+from scenarios.run_json import summary
+from scenarios.scenario_files import ConfigError
+
+_DATA = re.compile(r'<script type="application/json" id="pictures">(.*?)</script>', re.DOTALL)
+_DRAWN = ("time", "stages", "load")
+"""Pictures of a run that several runs share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """A run as its folder has it: the summary of ``run.json``, and the data of its pictures."""
+
+    where: str
+    summary: Mapping[str, Any]
+    data: Mapping[str, Columns]
+
+    @classmethod
+    def of(cls, report: Report) -> RunRecord:
+        """Return the record of a run that is at hand."""
+        pictures = json.loads(pictures_json(run_pictures(report).pictures))
+        return cls(where=str(report.directory), summary=summary(report), data=_data(pictures))
+
+    @classmethod
+    def read(cls, directory: Path) -> RunRecord:
+        """Return the record in a run's folder; raise :exc:`ConfigError` where there is none."""
+        try:
+            record = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+            page = (directory / "report.html").read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            raise ConfigError(
+                f"{directory} is no finished run: it needs run.json and report.html, which "
+                "`joinsim run` writes"
+            ) from None
+        found = _DATA.search(page)
+        if found is None:
+            raise ConfigError(f"{directory}/report.html is of an earlier version: run it again")
+        return cls(where=str(directory), summary=record, data=_data(json.loads(found[1])))
+
+
+def _data(pictures: Mapping[str, Any]) -> dict[str, Columns]:
+    return {name: pictures[name]["data"] for name in _DRAWN}
+
+
+def write_runs_page(runs: Sequence[RunRecord], path: Path, replay: str) -> Path:
+    """Write the page of *runs*; *replay* is the command that repeats it. Return *path*.
+
+    Raise :exc:`ConfigError` where there are fewer than two runs or too many to tell apart,
+    :exc:`OutputError` where the file cannot be written.
+    """
+    if not 2 <= len(runs) <= len(SERIES):
+        raise ConfigError(f"{len(runs)} run(s): a page can have 2 to {len(SERIES)} side by side")
+    letters = "ABCDEFGH"[: len(runs)]
+    names = [f"{a}: {run.summary['topology']}" for a, run in zip(letters, runs, strict=True)]
+    colours = dict(zip(names, SERIES, strict=False))
+    data = {name: _merged(name, runs, names, letters) for name in _DRAWN}
+    return fill_page(
+        path,
+        "runs.html",
+        runs=dict(zip(names, runs, strict=True)),
+        numbers=_numbers(runs, names),
+        pictures={
+            "time": time_picture(data["time"], colours),
+            "stages": stages_picture(data["stages"]),
+            "load": load_picture(data["load"], colours),
+        },
+        replay=replay,
+    )
+
+
+def _merged(
+    name: str, runs: Sequence[RunRecord], names: Sequence[str], letters: Sequence[str]
+) -> Columns:
+    """Return the data of the runs' pictures of this name as one, with a column for the run."""
+    merged: dict[str, list[object]] = {column: [] for column in ("run", *runs[0].data[name])}
+    for run, label, letter in zip(runs, names, letters, strict=True):
+        for column, values in run.data[name].items():
+            rows = [f"{value}, {letter}" for value in values] if column == "operator" else values
+            merged[column] += rows
+        merged["run"] += [label] * len(next(iter(run.data[name].values())))
+    if name == "time":
+        return merged
+    operators = [str(operator)[:-1] for operator in merged["operator"]]
+    first = {operator: place for place, operator in reversed(list(enumerate(operators)))}
+    order = sorted(range(len(operators)), key=lambda i: first[operators[i]])
+    return {column: [values[i] for i in order] for column, values in merged.items()}
+
+
+def _numbers(runs: Sequence[RunRecord], names: Sequence[str]) -> Table:
+    """Return the main figures, a row each and a column per run."""
+
+    def row(name: str, values: Sequence[Any], write: Any) -> tuple[str, ...]:
+        return (name, *(NO_VALUE if value is None else write(value) for value in values))
+
+    all_ = [run.summary for run in runs]
+    rows = [
+        row("exact", [one["verdict"]["exact"] for one in all_], VERDICT_WORDS.__getitem__),
+        row("pairs", [one["verdict"]["produced"] for one in all_], format_count),
+        row("tuples", [one["tuples"] for one in all_], format_count),
+        row("tuples/s", [one["throughput_tps"] for one in all_], format_count),
+        *(
+            row(f"latency {p}, ms", [one["latency_ms"][p] for one in all_], format_ms)
+            for p in ("p50", "p95", "p99", "max")
+        ),
+        row("messages", [one["network"]["messages"] for one in all_], format_count),
+        row("network", [one["network"]["bytes"] for one in all_], format_bytes),
+        row("peak memory, real", [one["memory_bytes"] for one in all_], format_bytes),
+    ]
+    return Table(columns=("", *names), rows=rows, text_columns=1)
