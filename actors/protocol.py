@@ -227,5 +227,24 @@ class Host(Protocol):
         """Return the reply to a submitted message, waiting for it if need be; once only."""
 
 
+class RestartingHost(Host, Protocol):
+    """A host whose actors can go back to an earlier state."""
+
+    def snapshot(self, actor: str) -> bytes:
+        """Return the state of *actor* behind all that was submitted to it."""
+
+    def restore(self, actor: str, state: bytes | None) -> None:
+        """Replace *actor* by a new one in *state*; None: in its first state."""
+
+    def keep(self, actor: str, handle: Any) -> Any:
+        """Return a handle of the same payload that may be submitted to *actor* at any time.
+
+        The first one is submitted after that, as it would have been.
+        """
+
+    def forget(self) -> None:
+        """Drop all replies that were not fetched, and payloads that were not submitted."""
+
+
 class ActorError(Exception):
     """An actor raised while receiving; names the actor and what it was receiving."""

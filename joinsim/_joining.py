@@ -31,6 +31,7 @@ def run(
     network: str | Mapping[str, Any] = "rack",
     feeding: Mapping[str, Any] | None = None,
     faults: Sequence[Mapping[str, Any]] = (),
+    recovery: Mapping[str, Any] | None = None,
     time: str | Mapping[str, str] | None = None,
     rows: int | None = None,
     seed: int = 1,
@@ -67,6 +68,8 @@ def run(
     faults
         What goes wrong meanwhile, in virtual time: rows of a scenario's ``[[faults]]``, such as
         ``{"kind": "loss", "rate": 0.01, "start": "1 s", "end": "2 s"}``.
+    recovery
+        The keys of a scenario's section ``recovery``: ``guarantee``, ``interval``, ``storage``.
     time
         The column of the event time, of all streams or by stream: timestamps, dates, texts in ISO
         8601, or whole nanoseconds. By default the one that the query's interval names, else ``ts``,
@@ -129,6 +132,7 @@ def run(
         network=network,
         feeding=feeding,
         faults=[dict(fault) for fault in faults],
+        recovery=recovery,
         rows=rows,
         seed=seed,
         pairs=pairs,

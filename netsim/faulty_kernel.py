@@ -76,6 +76,8 @@ class _Connection:
 
     there: _Way
     back: _Way
+    rtt_ns: int
+    """The round trip as its handshake measures it."""
     sending: Sending[Letter]
     next_priority: int
     receiving: Receiving[Letter] = field(default_factory=Receiving)
@@ -178,12 +180,22 @@ class FaultyKernel(Kernel):
             ends[1].site, ends[0].site, link.bandwidth_bps, link.latency.sampler([seed, name, 2]),
             backward, np.random.default_rng([seed, name, 3]),
         )  # fmt: skip
+        rtt_ns = 2 * link.latency.mean_ns
         self._connections[channel] = _Connection(
             onward_way,
             backward_way,
-            Sending(2 * link.latency.mean_ns),
+            rtt_ns,
+            Sending(rtt_ns),
             _FIRST_PRIORITY + (len(self._connections) << _CONNECTION_BITS),
         )
+
+    def _reconnect(self) -> None:
+        """Begin all connections anew: nothing of them is on its way any more."""
+        self._copies.clear()
+        for connection in self._connections.values():
+            connection.sending = Sending(connection.rtt_ns)
+            connection.receiving = Receiving()
+            connection.alarm_ns = None
 
     def run(
         self,
@@ -196,7 +208,7 @@ class FaultyKernel(Kernel):
         return replace(
             outcome,
             in_flight=outcome.in_flight - self._lost + self._doubled,
-            lost=self._lost,
+            lost=outcome.lost + self._lost,
             doubled=self._doubled,
             injected=self._injected,
         )

@@ -103,12 +103,14 @@ class Letter:
     """A message or a timer on its way through the kernel: an event of the clock, many times."""
 
     __slots__ = (
-        "arrived_ns", "channel", "first_bit_ns", "handle", "left_ns", "nbytes", "port", "priority",
-        "profile", "receiver", "reply", "rows", "sender", "sent_ns", "seq", "span", "started_ns",
-        "ticket", "tx_ns",
+        "arrived_ns", "channel", "epoch", "first_bit_ns", "handle", "left_ns", "nbytes", "port",
+        "priority", "profile", "receiver", "reply", "rows", "sender", "sent_ns", "seq", "span",
+        "started_ns", "ticket", "tx_ns",
     )  # fmt: skip
 
     channel: Channel
+    epoch: int
+    """Of a run with snapshots: see `netsim.recovering_kernel`."""
     first_bit_ns: int
     profile: CostProfile
     started_ns: int
@@ -316,9 +318,7 @@ class Kernel:
         Raise :exc:`EndlessRunError` when something is still to happen after *until_ns*, and
         whatever the host raises.
         """
-        for node in self._nodes.values():
-            if node.is_source:
-                self._at(0, self._arrive, Letter(node, node, START, 0))
+        self._begin()
         while self._clock.advance(_EVENTS_BETWEEN_REPORTS):
             self._trace.flush_if_full()
             if progress:
@@ -338,6 +338,11 @@ class Kernel:
             in_flight=self._messages - self._served,
             digest=self._trace.close(),
         )
+
+    def _begin(self) -> None:
+        for node in self._nodes.values():
+            if node.is_source:
+                self._at(0, self._arrive, Letter(node, node, START, 0))
 
     def _progress(self) -> Progress:
         return Progress(

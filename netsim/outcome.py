@@ -47,6 +47,27 @@ class Injected:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Recovered:
+    """What recovery did in a run.
+
+    Attributes
+    ----------
+    guarantee
+        ``exactly_once``, ``at_least_once`` or ``none``.
+    crashes, restarts
+        Actors that crashed, and times that actors started again, alone or all together.
+    snapshots, snapshot_bytes
+        Complete ones, and the bytes of all of their states.
+    """
+
+    guarantee: str
+    crashes: int
+    restarts: int
+    snapshots: int
+    snapshot_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What was counted in a run.
 
@@ -61,11 +82,13 @@ class Outcome:
     in_flight
         Messages sent but not served when the run ended; 0 when nothing was lost.
     lost, doubled
-        Messages that a link lost for good, and those that arrived twice.
+        Messages that a link or a crash lost for good, and those that arrived twice.
     injected
         What the run's faults did; None where it has none.
     digest
         The trace's; None for a run that did not simulate, and is not repeatable.
+    recovered
+        What recovery did; None for a run without it.
     """
 
     virtual_ns: int
@@ -77,3 +100,4 @@ class Outcome:
     lost: int = 0
     doubled: int = 0
     injected: Injected | None = None
+    recovered: Recovered | None = None

@@ -20,6 +20,7 @@ from netsim.network import (
     is_full_mesh,
     sites_without_links,
 )
+from netsim.recovering_kernel import INTERVAL_NS, STORAGE_BPS, Guarantee, Recovery
 from scenarios.faults_config import AnyFault
 from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import SyntheticStream
@@ -179,6 +180,31 @@ class FeedingConfig(Section):
     unbounded_state: bool = False
 
 
+class RecoveryConfig(Section):
+    """How a system recovers from crashes, see `netsim.recovering_kernel.Recovery`.
+
+    Attributes
+    ----------
+    guarantee
+        ``exactly_once``: after a crash all actors go back to a snapshot, and results are committed
+        with the next one. ``at_least_once``: results are passed on at once, and some come again.
+        ``none``: no snapshots; a crashed actor begins anew, and what it stored is lost.
+    interval, storage
+        Virtual time from one snapshot to the next, and how fast a state is stored and restored.
+    """
+
+    guarantee: Guarantee = "exactly_once"
+    interval: Nanoseconds = Field(default=INTERVAL_NS, ge=1)
+    storage: BitsPerSecond = Field(default=STORAGE_BPS, ge=1)
+
+    @property
+    def recovery(self) -> Recovery:
+        """The same for the kernel."""
+        return Recovery(
+            guarantee=self.guarantee, interval_ns=self.interval, storage_bps=self.storage
+        )
+
+
 class RunConfig(Section):
     """One run, whole.
 
@@ -199,6 +225,9 @@ class RunConfig(Section):
         How fast, over what, and what work costs.
     faults
         What goes wrong meanwhile, in virtual time.
+    recovery
+        How a system recovers from crashes, in virtual time; None: there are no snapshots, unless
+        an actor crashes.
     sink
         ``partitioned``: results stay at the PEs that find them. ``single``: all are sent to one
         sink, on a site of its own.
@@ -230,6 +259,7 @@ class RunConfig(Section):
     feeding: FeedingConfig = FeedingConfig()
     network: NetworkConfig = NetworkConfig()
     faults: tuple[AnyFault, ...] = ()
+    recovery: RecoveryConfig | None = None
     profile: str = "default"
     sink: SinkPlace = "partitioned"
     measured: tuple[Annotated[int, Field(ge=0)], Count] | None = None
@@ -264,6 +294,8 @@ class RunConfig(Section):
             raise ValueError(
                 "clock = 'live' is for actors in processes of their own: set backend = 'ray' too"
             )
+        if self.clock == "live" and self.recovery:
+            raise ValueError("recovery is for runs in virtual time: leave out clock = 'live'")
         return self
 
     @model_validator(mode="after")

@@ -264,8 +264,6 @@ def _check_faults(config: RunConfig, sketch: ActorGraph) -> None:
     else:
         sites = list(sketch.placement.values())
     check_names(config.faults, list(sketch), sites)
-    if any(fault.kind == "crash" for fault in config.faults):
-        raise ConfigError("faults: no run can crash an actor yet; there are the other kinds")
 
 
 def make_parameters(topology: Topology[Any], values: dict[str, Any]) -> Any:

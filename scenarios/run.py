@@ -22,7 +22,8 @@ from actors.hosting.live.post import Count, Measured
 from actors.hosting.live.run import LiveRun
 from actors.hosting.process_host import ProcessHost, peak_bytes
 from actors.hosting.processes import EACH, label_processes
-from actors.protocol import Host
+from actors.protocol import RestartingHost
+from actors.result_epochs import ResultEpochs
 from actors.result_files import ResultWriter
 from actors.source import Feeding
 from joins.machine.compiling import announcing
@@ -32,8 +33,9 @@ from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
 from netsim.outcome import Outcome, Progress
+from netsim.recovering_kernel import RecoveringFaultyKernel
 from netsim.trace import Trace, pack_row, trace_names
-from scenarios.config import build_network
+from scenarios.config import RecoveryConfig, build_network
 from scenarios.plan import Plan
 from scenarios.results import Histogram
 from scenarios.verdict import Verdict, judge
@@ -126,11 +128,7 @@ def simulate(
         _host(plan, graph, clock, kernel_clock, inline_host) as (host, memory),
         ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results,
     ):
-        system: Callable[..., Kernel] = Kernel
-        if config.faults:
-            transport = config.network.transport
-            system = partial(FaultyKernel, faults=plan.faults, transport=transport)
-        kernel = system(
+        kernel = _kernel(plan, graph, results.collect)(
             wiring=wiring,
             placement=graph.placement,
             network=build_network(config.network, sites),
@@ -138,7 +136,6 @@ def simulate(
             host=host,
             seed=config.seed,
             trace=trace,
-            collect=results.collect,
             inbox_messages=config.network.inbox_messages,
             only_emit=graph.only_emit,
             operators={
@@ -163,6 +160,26 @@ def simulate(
     return simulated
 
 
+def _kernel(
+    plan: Plan, graph: ActorGraph, collect: Callable[[list[Any]], None]
+) -> Callable[..., Kernel]:
+    """Return what makes the kernel: one that has no more to do than the configuration asks for."""
+    config = plan.config
+    crashes = {
+        name: on.crash for name in graph if (on := plan.faults.on_actor(name)) and on.crash(0)
+    }
+    faulty: dict[str, Any] = {"faults": plan.faults, "transport": config.network.transport}
+    if config.recovery or crashes:
+        recovery = (config.recovery or RecoveryConfig()).recovery
+        results = ResultEpochs(collect, at_once=recovery.guarantee != "exactly_once")
+        return partial(
+            RecoveringFaultyKernel, recovery=recovery, crashes=crashes, results=results, **faulty
+        )
+    if config.faults:
+        return partial(FaultyKernel, collect=collect, **faulty)
+    return partial(Kernel, collect=collect)
+
+
 @contextmanager
 def _host(
     plan: Plan,
@@ -170,7 +187,7 @@ def _host(
     clock: WallClock,
     kernel_clock: Clock,
     inline_host: InlineHosting,
-) -> Iterator[tuple[Host, Callable[[], int]]]:
+) -> Iterator[tuple[RestartingHost, Callable[[], int]]]:
     """Yield the host that the configuration names, and a function that returns its peak memory."""
     config = plan.config
     if config.backend == "inline":

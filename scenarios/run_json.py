@@ -49,6 +49,7 @@ def summary(report: Report) -> dict[str, Any]:
         "latency_ms": latency_ms(report),
         "network": {"messages": outcome.messages, "bytes": outcome.nbytes},
         "faults": faults(outcome.injected),
+        "recovery": asdict(outcome.recovered) if outcome.recovered else None,
         "memory_bytes": report.memory_bytes,
         "collectors": collectors(report),
         "verdict": {

@@ -62,6 +62,11 @@ def processor_time() -> float:
             pass
 
 
+def _generator(name: str, seed: int) -> np.random.Generator:
+    """Return an actor's generator, seeded by name: one added elsewhere moves no other's stream."""
+    return np.random.default_rng([seed, crc32(name.encode())])
+
+
 class RecordingContext:
     """Records what one actor asks for; `take` returns the record and starts a new one."""
 
@@ -70,8 +75,7 @@ class RecordingContext:
     def __init__(self, name: str, ports: Mapping[str, tuple[str, ...]], seed: int) -> None:
         self.name = name
         self.now = 0
-        # Seeded by name, so that an actor added elsewhere moves nobody else's stream.
-        self.rng = np.random.default_rng([seed, crc32(name.encode())])
+        self.rng = _generator(name, seed)
         self._ports = ports
         self._reply = Reply()
 
@@ -122,7 +126,7 @@ class Cell(RecordingContext):
         Time that the actor has spent receiving, by the clock that the cell was given.
     """
 
-    __slots__ = ("_clock", "actor", "seconds")
+    __slots__ = ("_clock", "_seed", "_spec", "actor", "seconds")
 
     def __init__(
         self,
@@ -133,9 +137,22 @@ class Cell(RecordingContext):
         clock: Clock = time.perf_counter,
     ) -> None:
         super().__init__(name, wiring.get(name, {}), seed)
+        self._spec, self._seed = spec, seed
         self.actor = spec.build()
         self.seconds = 0.0
         self._clock = clock
+
+    def snapshot(self) -> bytes:
+        """Return the state of the actor and of its generator."""
+        return to_bytes([self.actor.snapshot(), self.rng.bit_generator.state])
+
+    def restore(self, state: bytes | memoryview | None) -> None:
+        """Replace the actor by a new one in *state*; None: in its first state."""
+        self.actor = self._spec.build()
+        self.rng = _generator(self.name, self._seed)
+        if state is not None:
+            actor, self.rng.bit_generator.state = from_bytes(state)
+            self.actor.restore(actor)
 
     def deliver(self, sender: str, port: str, payload: Any, now: int) -> Reply:
         """Have the actor receive a message at virtual time *now*; return what it asked for.
@@ -194,6 +211,8 @@ class InlineHost:
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
     ) -> Reply:
         """Run the actor at once; its state has then changed in the order of arrival."""
+        if isinstance(handle, np.ndarray):  # a payload that was written down
+            handle = from_bytes(handle.data)
         if self._serialise and handle is not None:
             handle = _as_if_shipped(handle)
         return self.cells[actor].deliver(sender, port, handle, now)
@@ -201,6 +220,21 @@ class InlineHost:
     def reply(self, ticket: int) -> Reply:
         """Raise :exc:`KeyError`: every message was answered at once."""
         raise KeyError(ticket)
+
+    def snapshot(self, actor: str) -> bytes:
+        """Return the state of *actor*."""
+        return self.cells[actor].snapshot()
+
+    def restore(self, actor: str, state: bytes | None) -> None:
+        """Replace *actor* by a new one in *state*; None: in its first state."""
+        self.cells[actor].restore(state)
+
+    def keep(self, actor: str, handle: Any) -> Any:
+        """Return *handle*: the payload itself, which no actor changes."""
+        return handle
+
+    def forget(self) -> None:
+        """Do nothing: every message was answered at once."""
 
     def seconds(self) -> dict[str, float]:
         """Return actor name to the time spent in it, by the host's clock."""

@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import resource
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from actors.hosting.inline import Cell
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes
 from actors.protocol import ActorSpec, Reply, Sent, Wiring
+from actors.state import from_bytes, to_bytes
 from joins.work import NO_WORK, Step, Work
 
 Handle = int
@@ -30,8 +33,10 @@ Handle = int
 _SERIAL_BITS = 44
 
 Letter = list[Any]
-"""Ticket, actor, sender, port, payload (a `Handle` or None), virtual time. Letters and answers are
-lists of plain values: so many of them travel that the records they stand for would take longer."""
+"""Ticket, actor, sender, port, payload (a `Handle`, None, or bytes that were kept), virtual time.
+Letters and answers are lists of plain values: so many of them travel that the records they stand
+for would take longer. A letter without a sender asks for a service of the process itself: the port
+is one of `Shard`'s services, the payload its argument, and its result is the one of the answer."""
 
 Answer = list[Any]
 """Ticket, then what followed from the letter: work, sends, timers, results, steps with their work;
@@ -72,6 +77,7 @@ class ProcessHost:
         self._processes = processes
         self._homes = homes
         self._replies: dict[int, Reply] = {}
+        self._calls = 0
         self._states = [_Process() for _ in range(processes.count)]
         processes.serve(serve, dict(homes), dict(specs), dict(wiring), seed)
 
@@ -99,6 +105,39 @@ class ProcessHost:
         while ticket not in self._replies:
             self._collect()
         return self._replies.pop(ticket)
+
+    def snapshot(self, actor: str) -> bytes:
+        """Return the state of *actor* behind all that was submitted to it."""
+        state: bytes = self._call(self._homes[actor], "snapshot", actor).tobytes()
+        return state
+
+    def restore(self, actor: str, state: bytes | None) -> None:
+        """Replace *actor* by a new one in *state*; None: in its first state."""
+        argument = None if state is None else np.frombuffer(state, np.uint8)
+        self._call(self._homes[actor], "restore", actor, argument)
+
+    def keep(self, actor: str, handle: Any) -> Any:
+        """Return the payload itself as bytes, to be submitted in its place."""
+        if isinstance(handle, np.ndarray):
+            return handle
+        return self._call(self._homes[actor], "keep", actor, handle)
+
+    def forget(self) -> None:
+        """Drop all replies that were not fetched, and payloads that were not submitted."""
+        for state in self._states:
+            state.pending = []
+        while any(state.owed for state in self._states):
+            self._collect()
+        self._replies.clear()
+        for home in range(len(self._states)):
+            self._call(home, "forget")
+
+    def _call(self, home: int, service: str, actor: str = "", argument: Any = None) -> Any:
+        """Return what a process has to say to a call of one of its services."""
+        self._calls += 1
+        ticket = -self._calls  # those of messages count up from 0
+        self._states[home].pending.append([ticket, actor, None, service, argument, 0])
+        return self.reply(ticket).emitted[0]
 
     def peak_bytes(self) -> list[int]:
         """Return each process's peak memory in bytes, as of its last reply."""
@@ -131,7 +170,8 @@ def read_answer(answer: Answer) -> tuple[int, Reply, int]:
     return ticket, Reply(Work(*work) if work else NO_WORK, sent, timed, emitted, worked), peak
 
 
-def _write_answer(ticket: int, reply: Reply) -> Answer:
+def write_answer(ticket: int, reply: Reply) -> Answer:
+    """Return what `read_answer` reads."""
     work = None if reply.work is NO_WORK else list(reply.work)
     sends = [
         [sent.port, list(sent.receivers), sent.handle, sent.nbytes, sent.rows, *sent.span]
@@ -174,6 +214,12 @@ class Shard:
         self._letters: deque[Sequence[Letter]] = deque()
         self._unread: dict[Handle, list[Any]] = {}
         """Payload, and how many actors here have yet to read it."""
+        self._services: dict[str, Callable[[str, Any], Any]] = {
+            "snapshot": self._snapshot,
+            "restore": self._restore,
+            "keep": self._keep,
+            "forget": self._forget,
+        }
 
     def run(self) -> None:
         """Deliver letters in the order they come; raise :exc:`MemberLostError` at the end."""
@@ -195,20 +241,43 @@ class Shard:
 
     def _deliver(self, letter: Letter) -> None:
         ticket, actor, sender, port, handle, now = letter
+        if sender is None:
+            result = self._services[port](actor, handle)
+            reply = Reply(emitted=[result])
+            self._mesh.send(self._mesh.driver, write_answer(ticket, reply))
+            return
         reply = self._cells[actor].deliver(sender, port, self._open(handle), now)
         parcels: dict[int, list[list[Any]]] = {}
         for sent in reply.sends:
             self._pack(sent, parcels)
-        self._mesh.send(self._mesh.driver, _write_answer(ticket, reply))
+        self._mesh.send(self._mesh.driver, write_answer(ticket, reply))
         for home, parcel in parcels.items():
             self._mesh.send(home, parcel)
 
-    def _open(self, handle: Handle | None) -> Any:
-        if handle is None:
-            return None
+    def _snapshot(self, actor: str, _: None) -> np.ndarray:
+        return np.frombuffer(self._cells[actor].snapshot(), np.uint8)
+
+    def _restore(self, actor: str, state: np.ndarray | None) -> None:
+        self._cells[actor].restore(None if state is None else state.data)
+
+    def _keep(self, _: str, handle: Handle) -> np.ndarray:
+        return np.frombuffer(to_bytes(self._await_payload(handle)[0]), np.uint8)
+
+    def _forget(self, *_: Any) -> None:
+        # What is still on its way from another process stays unread: it is little.
+        self._unread.clear()
+
+    def _await_payload(self, handle: Handle) -> list[Any]:
         while handle not in self._unread:
             self._receive_frame()
-        unread = self._unread[handle]
+        return self._unread[handle]
+
+    def _open(self, handle: Handle | np.ndarray | None) -> Any:
+        if handle is None:
+            return None
+        if isinstance(handle, np.ndarray):
+            return from_bytes(handle.data)
+        unread = self._await_payload(handle)
         unread[1] -= 1
         if not unread[1]:
             del self._unread[handle]

@@ -8,7 +8,7 @@ from pathlib import Path
 from actors.feed import StreamData
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
-from netsim.outcome import Outcome
+from netsim.outcome import Outcome, Recovered
 from scenarios.results import Histogram
 from scenarios.verdict.expectation import Expectation
 from scenarios.verdict.lateness import check_lateness
@@ -52,8 +52,10 @@ def judge(
         examples=OFFENDERS_NAMED,
         ahead=ahead,
     )
+    recovered = outcome.recovered
+    weaker = recovered and recovered.crashes and recovered.guarantee != "exactly_once"
     verdict = Verdict(
-        claims_exact=claims_exact,
+        claims_exact=claims_exact and not weaker,
         expected=found.expected,
         produced=found.produced,
         missing=found.missing,
@@ -87,6 +89,8 @@ def judge(
         lateness.check(query, feeding, answered=found.answered_late),
         Check(name="figures", passed=None, detail="latencies are the run's own"),
     ]
+    if recovered:
+        verdict.checks.append(_recovery(verdict, recovered, claims_exact=claims_exact))
     return verdict, found.latencies
 
 
@@ -100,6 +104,20 @@ def _oracle(verdict: Verdict) -> Check:
     if not verdict.claims_exact:
         return Check(name="oracle", passed=None, detail=f"{detail} (no claim to exactness)")
     return Check(name="oracle", passed=verdict.exact, detail=detail)
+
+
+def _recovery(verdict: Verdict, recovered: Recovered, *, claims_exact: bool) -> Check:
+    """Check what the guarantee promises of a system that claims exactness."""
+    detail = (
+        f"{recovered.guarantee.replace('_', ' ')}: {recovered.crashes:,} crashes, "
+        f"{recovered.restarts:,} restarts, {recovered.snapshots:,} snapshots; "
+        f"{verdict.missing:,} missing, {verdict.duplicate:,} duplicate"
+    )
+    passed = None
+    if recovered.crashes and claims_exact and recovered.guarantee != "none":
+        at_least_once = not (verdict.missing or verdict.spurious)
+        passed = at_least_once if recovered.guarantee == "at_least_once" else verdict.exact
+    return Check(name="recovery", passed=passed, detail=detail)
 
 
 def _rows(found: Comparison) -> Check:

@@ -1,0 +1,594 @@
+"""Crashes in virtual time, and recovery from them: coloured snapshots and replay.
+
+A snapshot is a consistent cut through all actors: a state of each, and the messages that were sent
+before the sender's part of it and received after the receiver's. It is taken while the run goes on,
+after Chandy and Lamport ("Distributed snapshots", 1985). Sources begin. An actor stores its state
+when the first *marker* reaches it, and sends markers down its channels, which no message overtakes.
+What still comes down a channel before its marker is part of the snapshot, and as soon as every
+channel's marker has come the snapshot is complete. No actor waits for another, as it would for
+aligned barriers such as Flink's: those block where actors answer those that send to them, and
+several systems have such cycles.
+
+Each message has the number of the sender's latest snapshot, its *epoch* (a colour, after Lai and
+Yang, "On distributed snapshots", 1987): an actor's state changes when a message arrives, and what
+it then sends leaves when the service is done. So the cut is made at an arrival, and what the
+messages before it still send, or emit, belongs before the cut; the markers leave behind that.
+Timers are part of the state: those that have not fired when the markers leave, and those of the
+earlier epoch that fired since the cut.
+
+After a crash all actors go back to the last complete snapshot: results since then are not committed
+(`actors.result_epochs`), messages under way are dropped, the messages of the snapshot are sent once
+more, and sources go on from the position that is their state. With the guarantee ``none`` there are
+no snapshots: a crashed actor begins anew, and what was sent to it meanwhile is lost.
+
+Storing or restoring a state costs an actor service time, by the byte; markers are sent over the
+network. Finding out that an actor is gone, and that all have stored their part, costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop
+from typing import Any, Literal, Protocol
+
+from actors.protocol import (
+    FEEDBACK,
+    HEADER_BYTES,
+    NO_SPAN,
+    START,
+    TIMER,
+    ActorError,
+    Reply,
+    RestartingHost,
+    Sent,
+)
+from netsim.faulty_kernel import FaultyKernel
+from netsim.kernel import Kernel, Letter, Node
+from netsim.network import NetworkError
+from netsim.outcome import Outcome, Progress, Recovered
+
+Guarantee = Literal["exactly_once", "at_least_once", "none"]
+
+INTERVAL_NS = 100_000_000
+"""Default time from one snapshot to the next."""
+STORAGE_BPS = 8_000_000_000
+"""Default speed at which states are stored and read: a gigabyte a second, as a good disk's."""
+
+_MOST_ROLLBACKS = 100
+"""To one snapshot: after so many the next will not complete either."""
+
+_NEVER_NS = 2**62
+
+_MARKER = "marker"
+_STORED, _RESTORED = TIMER + "snapshot", TIMER + "restore"
+
+Crashes = Mapping[str, Callable[[int], tuple[int, int] | None]]
+"""Actor name to a function that returns when the actor's next crash is, at a virtual time or later,
+and when the actor starts again; None: there is none."""
+
+
+class Results(Protocol):
+    """Takes results by epoch: the number of the snapshot that they were emitted behind."""
+
+    def add(self, epoch: int, results: list[Any], now: int) -> None:
+        """Take *results* that were emitted at *now*."""
+
+    def commit(self, epoch: int | None, now: int) -> None:
+        """Hand on what was emitted before the snapshot number *epoch*; None: everything."""
+
+    def discard(self, epoch: int) -> None:
+        """Forget what was emitted behind the snapshot number *epoch*, unless it was handed on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recovery:
+    """How a system recovers from crashes.
+
+    Attributes
+    ----------
+    guarantee
+        ``exactly_once``: results are committed when the snapshot behind them is complete.
+        ``at_least_once``: results are passed on at once; after a crash some come again.
+        ``none``: there are no snapshots, and a crashed actor begins anew.
+    interval_ns
+        Virtual time from one snapshot to the next; one that is not complete puts off the next.
+    storage_bps
+        How fast an actor's state is stored and restored, bits per virtual second.
+    """
+
+    guarantee: Guarantee = "exactly_once"
+    interval_ns: int = INTERVAL_NS
+    storage_bps: int = STORAGE_BPS
+
+    def __post_init__(self) -> None:
+        if self.interval_ns < 1 or self.storage_bps < 1:
+            raise NetworkError("recovery: interval and storage must be more than nothing")
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    """A snapshot, while it is taken and afterwards; without states it is the beginning.
+
+    Attributes
+    ----------
+    epoch
+        Its number: of messages that are sent after it.
+    missing
+        Actors and channels whose part is not there yet.
+    states
+        Actor name to its state.
+    letters
+        Sender, receiver and content of each message that was under way, in the order of arrival.
+    timers
+        Whose, port, and when it fires.
+    """
+
+    epoch: int
+    missing: int = 0
+    states: dict[str, bytes] = field(default_factory=dict)
+    letters: list[tuple[Node, Node, Sent]] = field(default_factory=list)
+    timers: list[tuple[Node, str, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Part:
+    """An actor's part in snapshots and crashes.
+
+    Attributes
+    ----------
+    epoch
+        Number of the latest snapshot that has its state.
+    sends
+        Epoch of what it sends: of the state that the served message changed.
+    marked
+        Whether its markers for the latest snapshot have left.
+    timers
+        Those that have not fired, and when they do.
+    down_until_ns
+        When it starts again after a crash.
+    started_ns
+        When it did: services that began earlier were interrupted.
+    """
+
+    epoch: int = 0
+    sends: int = 0
+    marked: bool = True
+    timers: dict[Letter, int] = field(default_factory=dict)
+    down_until_ns: int = 0
+    started_ns: int = 0
+
+
+@dataclass(slots=True)
+class _Pause(Reply):
+    """What storing or restoring a state leads to: nothing, later."""
+
+    pause_ns: int = 0
+
+
+class _Control(Letter):
+    """An event that is no message: a snapshot is due, an actor crashes or starts again."""
+
+    __slots__ = ("end_ns",)
+
+    def __init__(self, node: Node, end_ns: int = 0) -> None:
+        self.receiver = node
+        self.end_ns = end_ns
+        self.priority = -1  # before the messages of its time
+
+
+class RecoveringKernel(Kernel):
+    """The part of a kernel in which actors crash, and recover.
+
+    Parameters
+    ----------
+    recovery
+        How.
+    crashes
+        Which actors crash, and when.
+    results
+        Takes what actors emit.
+    others
+        As for `Kernel`.
+    """
+
+    def __init__(
+        self,
+        *,
+        recovery: Recovery,
+        crashes: Crashes,
+        host: RestartingHost,
+        results: Results,
+        **others: Any,
+    ) -> None:
+        # Results of actors that only emit are needed by epoch, so they are fetched at once.
+        others["only_emit"] = ()
+        super().__init__(host=host, collect=self._gather, **others)
+        self._recovery, self._crashes, self._host = recovery, crashes, host
+        self._results = results
+        self._parts = [_Part() for _ in self._nodes]
+        self._sites = {id(node.site): node.site for node in self._nodes.values()}
+        self._room = next(iter(self._nodes.values())).credits
+        self._taking: _Snapshot | None = None
+        self._last = _Snapshot(0)
+        self._fed: Counter[int] = Counter()
+        self._gathering = (0, 0)
+        self._idle_controls = self._rollbacks = self._dropped = 0
+        self._tally: Counter[str] = Counter()
+        self._reached = self._reached_from_sources()
+
+    def run(
+        self,
+        *,
+        progress: Callable[[Progress], None] | None = None,
+        until_ns: int | None = None,
+    ) -> Outcome:
+        """As `Kernel.run`; results that are left at the end are committed there."""
+        outcome = super().run(progress=progress, until_ns=until_ns)
+        self._results.commit(None, outcome.virtual_ns)
+        names = ("crashes", "restarts", "snapshots", "snapshot_bytes")
+        counts = {name: self._tally[name] for name in names}
+        recovered = Recovered(guarantee=self._recovery.guarantee, **counts)
+        in_flight = outcome.in_flight - self._dropped
+        return replace(outcome, in_flight=in_flight, lost=self._dropped, recovered=recovered)
+
+    def _begin(self) -> None:
+        sources = [node for node in self._nodes.values() if node.is_source]
+        self._last.timers = [(node, START, 0) for node in sources]
+        for node, port, at_ns in self._last.timers:
+            self._set_timer(node, port, at_ns, 0)
+        if self._recovery.guarantee != "none":
+            self._await(_Control(sources[0]), self._recovery.interval_ns, self._take_snapshot)
+        for name in self._crashes:
+            self._await_crash(self._nodes[name], 0)
+
+    def _reached_from_sources(self) -> list[Node]:
+        reached = {node.rank: node for node in self._nodes.values() if node.is_source}
+        waiting = list(reached.values())
+        while waiting:
+            for channel in waiting.pop().channels.values():
+                if channel.receiver.rank not in reached:
+                    reached[channel.receiver.rank] = channel.receiver
+                    waiting.append(channel.receiver)
+        return list(reached.values())
+
+    # What messages do beside what they do in any run.
+
+    def _send(self, node: Node, sent: Sent, now: int) -> None:
+        fed = self._tuples
+        super()._send(node, sent, now)
+        self._fed[self._parts[node.rank].sends] += self._tuples - fed
+
+    def _post(self, letter: Letter, now: int) -> None:
+        letter.epoch = self._parts[letter.sender.rank].sends
+        super()._post(letter, now)
+
+    def _set_timers(self, node: Node, timers: list[tuple[int, str]], now: int) -> None:
+        for at_ns, name in timers:
+            self._set_timer(node, TIMER + name, at_ns, now)
+
+    def _set_timer(self, node: Node, port: str, at_ns: int, now: int) -> None:
+        """Have *node* receive a timer at *at_ns*, or now if that is past."""
+        part = self._parts[node.rank]
+        letter = Letter(node, node, port, now)
+        letter.epoch = part.sends
+        part.timers[letter] = at_ns = max(at_ns, now)
+        self._at(at_ns, self._arrive, letter)
+
+    def _arrive(self, letter: Letter, now: int) -> None:
+        if letter.arrived_ns > now:  # it was overtaken on its way
+            super()._arrive(letter, now)
+            return
+        node = letter.receiver
+        part = self._parts[node.rank]
+        down = part.down_until_ns > now
+        if letter.port == _MARKER:
+            if not down:
+                self._receive_marker(letter, now)
+            return
+        if down:
+            self._lose(letter, now)
+            return
+        if letter.sender is node and letter not in part.timers:
+            return  # it was set before the actor crashed
+        self._cut(letter)
+        try:
+            super()._arrive(letter, now)
+        except ActorError:
+            if not self._lossy:
+                raise
+            self._stop(node, now, until_ns=_NEVER_NS)  # it cannot do with what it has lost
+            self._lose(letter, now)
+
+    def _cut(self, letter: Letter) -> None:
+        """Make a message, sent before the cut and received after it, part of the snapshot."""
+        node, part = letter.receiver, self._parts[letter.receiver.rank]
+        before = letter.epoch < part.epoch and self._taking is not None
+        if letter.sender is node:
+            at_ns = part.timers.pop(letter)
+            if before and not part.marked:
+                self._snapshot.timers.append((node, letter.port, at_ns))
+        elif before:
+            self._log(letter)
+        letter.epoch = part.epoch
+
+    def _complete(self, letter: Letter, now: int) -> None:
+        node = letter.receiver
+        if self._interrupted(letter, now):
+            self._lose_served(letter, now)
+            return
+        self._parts[node.rank].sends = letter.epoch
+        self._gathering = letter.epoch, now
+        super()._complete(letter, now)
+        if letter.port == _STORED:
+            self._send_markers(node, now)
+
+    def _sync(self, letter: Letter, now: int) -> None:
+        if self._interrupted(letter, now):
+            self._lose_served(letter, now)
+            return
+        super()._sync(letter, now)
+
+    def _extra_ns(self, letter: Letter, reply: Reply) -> int:
+        return reply.pause_ns if isinstance(reply, _Pause) else super()._extra_ns(letter, reply)
+
+    def _gather(self, results: list[Any]) -> None:
+        epoch, now = self._gathering
+        self._results.add(epoch, results, now)
+
+    @property
+    def _lossy(self) -> bool:
+        """Whether an actor may have lost what it needs."""
+        return self._recovery.guarantee == "none" and self._tally["crashes"] > 0
+
+    # Snapshots.
+
+    @property
+    def _snapshot(self) -> _Snapshot:
+        """The one that is being taken: there is one while an actor is ahead of others."""
+        assert self._taking
+        return self._taking
+
+    def _take_snapshot(self, control: Letter, now: int) -> None:
+        """Begin a snapshot at the sources, unless one is being taken or an actor is down."""
+        self._await(
+            _Control(control.receiver), now + self._recovery.interval_ns, self._take_snapshot
+        )
+        if self._taking or any(part.down_until_ns > now for part in self._parts):
+            return
+        channels = sum(len(node.channels) for node in self._reached)
+        self._taking = _Snapshot(self._last.epoch + 1, missing=len(self._reached) + channels)
+        for node in self._reached:
+            if node.is_source:
+                self._store(node, now)
+
+    def _store(self, node: Node, now: int) -> None:
+        """Store the state of *node*, and have it serve that: then markers leave."""
+        snapshot, part = self._snapshot, self._parts[node.rank]
+        state = snapshot.states[node.name] = self._host.snapshot(node.name)
+        part.marked = False
+        self._occupy(node, _STORED, len(state), now)
+        part.epoch = snapshot.epoch
+
+    def _occupy(self, node: Node, port: str, nbytes: int, now: int) -> None:
+        """Have *node* serve the storing or restoring of a state of *nbytes*."""
+        letter = Letter(node, node, port, now)
+        letter.epoch = self._parts[node.rank].epoch
+        letter.reply = _Pause(pause_ns=nbytes * 8_000_000_000 // self._recovery.storage_bps)
+        node.inbox.append(letter)
+        if not node.busy and not node.unsent:
+            self._start(node, now)
+
+    def _send_markers(self, node: Node, now: int) -> None:
+        """Send a marker down each channel, behind all messages of the epoch before."""
+        snapshot, part = self._snapshot, self._parts[node.rank]
+        part.marked = True
+        snapshot.timers += [
+            (node, letter.port, at_ns)
+            for letter, at_ns in part.timers.items()
+            if letter.epoch < snapshot.epoch
+        ]
+        for channel in node.channels.values():
+            marker = Sent(_MARKER, (), None, HEADER_BYTES, 0, NO_SPAN)
+            letter = Letter(node, channel.receiver, _MARKER, now, marker)
+            letter.channel, letter.epoch = channel, snapshot.epoch
+            if channel.receiver.site is not node.site:
+                self._nbytes += HEADER_BYTES
+            self._transmit(letter, now)
+        self._found_one(now)
+
+    def _receive_marker(self, letter: Letter, now: int) -> None:
+        if self._taking and letter.epoch == self._taking.epoch:
+            if letter.epoch > self._parts[letter.receiver.rank].epoch:
+                self._store(letter.receiver, now)
+            self._found_one(now)
+
+    def _log(self, letter: Letter) -> None:
+        handle = self._host.keep(letter.receiver.name, letter.handle)
+        sent = Sent(letter.port, (), handle, letter.nbytes, letter.rows, letter.span)
+        self._snapshot.letters.append((letter.sender, letter.receiver, sent))
+
+    def _found_one(self, now: int) -> None:
+        """Count a state or a channel that the snapshot now has."""
+        snapshot = self._snapshot
+        snapshot.missing -= 1
+        if not snapshot.missing:
+            self._last, self._taking, self._rollbacks = snapshot, None, 0
+            self._tally["snapshots"] += 1
+            self._tally["snapshot_bytes"] += sum(map(len, snapshot.states.values()))
+            self._results.commit(snapshot.epoch, now)
+
+    # Crashes.
+
+    def _await(self, control: _Control, at_ns: int, action: Callable[[Letter, int], None]) -> None:
+        """Have an event happen that is no reason for a run to go on."""
+
+        def happen(letter: Letter, now: int) -> None:
+            self._idle_controls -= 1
+            if not self._finished():
+                action(letter, now)
+
+        self._idle_controls += 1
+        self._at(at_ns, happen, control)
+
+    def _finished(self) -> bool:
+        """Whether nothing is left to happen but what is no reason for a run to go on."""
+        return len(self._clock._events) == self._idle_controls
+
+    def _await_crash(self, node: Node, now: int) -> None:
+        crash = self._crashes[node.name](now)
+        if crash:
+            start_ns, end_ns = crash
+            self._await(_Control(node, end_ns), start_ns, self._crash)
+
+    def _crash(self, control: Letter, now: int) -> None:
+        """End an actor until the control's end: what it has received and not served is gone."""
+        assert isinstance(control, _Control)
+        node = control.receiver
+        self._tally["crashes"] += 1
+        self._stop(node, now, until_ns=control.end_ns)
+        self._at(control.end_ns, self._restart, control)
+
+    def _stop(self, node: Node, now: int, until_ns: int) -> None:
+        part = self._parts[node.rank]
+        part.down_until_ns = max(part.down_until_ns, until_ns)
+        node.busy = False
+        ready = node.site.ready
+        ready[:] = [one for one in ready if one[2] is not node]
+        heapify(ready)
+        letters = list(node.inbox)
+        node.inbox.clear()
+        for letter in letters:
+            self._lose(letter, now)
+
+    def _restart(self, control: Letter, now: int) -> None:
+        """Start an actor again; with snapshots all actors, as soon as none is down any more."""
+        node = control.receiver
+        self._await_crash(node, now)
+        part = self._parts[node.rank]
+        if part.down_until_ns != now:
+            return  # it crashed again meanwhile, or was started with the others
+        if self._recovery.guarantee == "none":
+            self._tally["restarts"] += 1
+            part.started_ns = now
+            if not node.is_source:  # its position in the streams is in no memory that is lost
+                part.timers.clear()
+                self._host.restore(node.name, None)
+        elif all(one.down_until_ns <= now for one in self._parts):
+            self._roll_back(now)
+
+    def _roll_back(self, now: int) -> None:
+        """Put all actors back to the last complete snapshot."""
+        snapshot = self._last
+        self._tally["restarts"] += 1
+        self._rollbacks += 1
+        if self._rollbacks > _MOST_ROLLBACKS:
+            raise NetworkError(
+                f"recovery: after {_MOST_ROLLBACKS} restarts from the same snapshot there is no "
+                "newer one: let actors crash less often, or take snapshots more often"
+            )
+        self._host.forget()
+        self._results.discard(snapshot.epoch)
+        self._fed = Counter({e: rows for e, rows in self._fed.items() if e < snapshot.epoch})
+        self._tuples = self._fed.total()
+        self._dropped += self._under_way()
+        self._taking = None
+        events = self._clock._events
+        events[:] = [event for event in events if isinstance(event[4], _Control)]
+        heapify(events)
+        self._clear_sites(now)
+        for node in self._nodes.values():
+            node.credits, node.busy, node.unsent, node.delayed_timers = self._room, False, 0, []
+            node.inbox.clear()
+            node.waiting.clear()
+            self._parts[node.rank] = _Part(epoch=snapshot.epoch, sends=snapshot.epoch)
+        for node in self._nodes.values():
+            state = snapshot.states.get(node.name)
+            self._host.restore(node.name, state)
+            self._occupy(node, _RESTORED, len(state or b""), now)
+        for sender, receiver, sent in snapshot.letters:
+            letter = Letter(sender, receiver, sent.port, now, sent)
+            letter.channel = sender.channels[receiver.name]
+            self._post(letter, now)
+        for node, port, at_ns in snapshot.timers:
+            self._set_timer(node, port, at_ns, now)
+
+    def _clear_sites(self, now: int) -> None:
+        for site in self._sites.values():
+            site.free_cores, site.ready = site.cores, []
+            site.egress_free_ns = site.ingress_free_ns = site.received_ns = now
+            site.coming.clear()
+
+    def _under_way(self) -> int:
+        """Return how many messages were sent and neither served nor lost."""
+        return self._messages - self._served - self._dropped
+
+    # What is lost for good, where there are no snapshots.
+
+    def _interrupted(self, letter: Letter, now: int) -> bool:
+        """Whether an actor crashed while it served *letter*."""
+        part = self._parts[letter.receiver.rank]
+        return part.down_until_ns > now or letter.started_ns < part.started_ns
+
+    def _lose(self, letter: Letter, now: int) -> None:
+        """Drop a message that is, or would be, in the inbox of an actor that is down."""
+        node = letter.receiver
+        if self._recovery.guarantee != "none":
+            return  # all that is under way is dropped when the actors go back
+        if letter.sender is node:
+            self._lose_timer(letter, now)
+            return
+        self._dropped += 1
+        if letter.port != FEEDBACK:
+            if node.waiting:
+                self._admit(node.waiting.popleft(), now)
+            else:
+                node.credits += 1
+
+    def _lose_timer(self, letter: Letter, now: int) -> None:
+        """Have a source go on when it starts again: the tuples it was about to send are lost."""
+        node = letter.receiver
+        if not node.is_source:
+            return
+        if letter in self._parts[node.rank].timers:  # has not fired
+            letter.arrived_ns = self._parts[node.rank].down_until_ns
+            self._at(letter.arrived_ns, self._arrive, letter)
+        else:
+            self._set_timers(node, self._reply_to(letter).timers, now)
+
+    def _lose_served(self, letter: Letter, now: int) -> None:
+        """Drop what a message led to, in whose service an actor crashed."""
+        node = letter.receiver
+        if self._recovery.guarantee == "none":
+            if letter.sender is node:
+                self._lose_timer(letter, now)
+            else:
+                self._reply_to(letter)
+                self._dropped += 1
+        site = node.site
+        site.free_cores += 1
+        if site.ready:
+            self._start(heappop(site.ready)[2], now)
+
+    def _reply_to(self, letter: Letter) -> Reply:
+        return letter.reply or self._reply(letter.ticket)
+
+
+class RecoveringFaultyKernel(FaultyKernel, RecoveringKernel):
+    """A kernel with crashes and all other faults; parameters as for both.
+
+    What a link or a pause does to a message comes first: recovery sees those that arrive.
+    """
+
+    def _under_way(self) -> int:
+        return super()._under_way() - self._lost + self._doubled
+
+    def _clear_sites(self, now: int) -> None:
+        super()._clear_sites(now)
+        self._reconnect()
+
+    def _go_on(self, letter: Letter, now: int) -> None:
+        inbox = letter.receiver.inbox
+        if inbox and inbox[0] is letter:  # else a crash has come in between
+            super()._go_on(letter, now)
