@@ -23,6 +23,9 @@ def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
     print_table(out, Table(columns=("topology", *kinds), rows=rows, text_columns=1, title=title))
     features = [f"{name} {count:,}" for name, count in sorted(fuzzed.features.items())]
     out.print(f"turned on, in so many worlds: {', '.join(features)}")
+    if fuzzed.injected:
+        counts = [f"{kind} {count:,}" for kind, count in sorted(fuzzed.injected.items())]
+        out.print(f"faults that happened: {', '.join(counts)}")
     out.print(
         f"{fuzzed.worlds:,} worlds in {seconds:.0f} s, {fuzzed.worlds / max(seconds, 1e-9):.1f} a "
         f"second: {fuzzed.tuples:,} tuples, {fuzzed.messages:,} messages, {fuzzed.pairs:,} pairs "

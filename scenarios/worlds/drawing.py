@@ -34,12 +34,17 @@ _MOST_OF_A_NUMBER = 10
 _NOT_DRAWN = ("byte_budget",)
 """Parameters that mean nothing in a world: it is over before a budget of bytes a second counts."""
 
+_WITHOUT_TRANSPORT = 0.15
+"""Share of the worlds with faults in which lost messages are not sent again."""
+
 _ROWS_MAX = 45
 _SEED_END = 2**32
 
 # Few distinct values, so that ties are everywhere; and some that 0.1 steps never hit exactly.
 _FLOATS = (*(i / 10 for i in range(-5, 12)), 0.30000000000000004, -0.0, 1e300)
 _COMPARISONS = ("<", "<=", ">", ">=", "=", "!=")
+_RATES = (0.01, 0.1, 0.3)
+_MUST_END = ("partition", "pause", "stall")
 _LATENCY_KINDS = ("constant", "uniform", "normal", "pareto")
 
 
@@ -68,6 +73,10 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
         feeding |= {"disorder": _between(rng, 0, 12), "bounded": _maybe(rng)}
         if _maybe(rng):
             feeding["watermark_lag"] = _between(rng, 0, 12)
+    faults = draw_faults(rng) if _maybe(rng) else []
+    network = draw_network(rng)
+    if faults and _maybe(rng, _WITHOUT_TRANSPORT):
+        network["transport"] = "none"
     dense = not topology.multiway and _maybe(rng)
     return World(
         topology=topology.name,
@@ -78,8 +87,9 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
             if value != getattr(topology.parameters_type(), name)
         },
         streams=tuple(draw_stream(rng, dense=dense) for _ in query.streams),
-        network=draw_network(rng),
+        network=network,
         feeding=feeding,
+        faults=faults,
         sink=_one_of(rng, ["partitioned", "single"]),
         seed=_between(rng, 0, _SEED_END - 1),
         segment_rows=_between(rng, 1, 50) if _maybe(rng, 0.25) else None,
@@ -209,6 +219,36 @@ def draw_network(rng: Random) -> dict[str, Any]:
     }
     chosen = {name: value for name, value in values.items() if _maybe(rng)}
     return {"preset": _one_of(rng, list(PRESETS))} | chosen
+
+
+def draw_faults(rng: Random) -> list[dict[str, Any]]:
+    """Draw rows of faults: of each kind one or none, for all links or actors, at random moments.
+
+    What nothing goes on in is there for a quarter of the time at the most, so that runs end.
+    """
+    amounts: dict[str, dict[str, Any]] = {
+        "loss": {"rate": _one_of(rng, _RATES)},
+        "duplicate": {"rate": _one_of(rng, _RATES)},
+        "reorder": {"rate": _one_of(rng, _RATES), "delay": _magnitude(rng, 1, 10**8)},
+        "delay": {"delay": _magnitude(rng, 1, 10**8)},
+        "partition": {},
+        "bandwidth": {"factor": _one_of(rng, [0.01, 0.5, 2.0])},
+        "pause": {},
+        "slow": {"factor": _one_of(rng, [1.5, 20.0, 1000.0])},
+        "skew": {"offset": _magnitude(rng, 0, 10**8)},
+        "stall": {},
+    }
+    rows = []
+    for kind, amount in amounts.items():
+        if _maybe(rng, 0.3):
+            every = _magnitude(rng, 1_000, 10**8)
+            times = {"start": _magnitude(rng, 0, 10**8)} if _maybe(rng) else {"start": 0}
+            if kind in _MUST_END or _maybe(rng):
+                times["end"] = times["start"] + max(1, every // _between(rng, 4, 100))
+                if _maybe(rng, 0.7):
+                    times |= {"every": every, "random": _maybe(rng)}
+            rows.append({"kind": kind, **times, **amount})
+    return rows
 
 
 def _value(rng: Random, hint: Any, default: Any, query: JoinQuery) -> Any:

@@ -49,6 +49,8 @@ class Trial:
         What was wrong, a kind before a colon and then the words; None for nothing.
     expected, messages
         Pairs that the oracle expects, and messages between actors.
+    injected
+        Faults by kind, as they happened.
     """
 
     world: World
@@ -56,6 +58,7 @@ class Trial:
     failure: str | None = None
     expected: int = 0
     messages: int = 0
+    injected: Counter[str] = field(default_factory=Counter)
 
     @property
     def kind(self) -> str:
@@ -78,7 +81,8 @@ def try_world(world: World, **how: Any) -> Trial:
         hosts: list[WatchingHost] = []
 
         def watching(*arguments: Any, **options: Any) -> WatchingHost:
-            hosts.append(WatchingHost(*arguments, **options))
+            skewed = any(fault["kind"] == "skew" for fault in world.faults)
+            hosts.append(WatchingHost(*arguments, lossy=world.lossy, skewed=skewed, **options))
             return hosts[-1]
 
         try:
@@ -90,14 +94,21 @@ def try_world(world: World, **how: Any) -> Trial:
         return Trial(
             world=world,
             digest=report.outcome.digest,
-            failure=failure_of(report),
+            failure=failure_of(report, lossy=world.lossy),
             expected=report.verdict.expected,
             messages=report.outcome.messages,
+            injected=report.outcome.injected.counts if report.outcome.injected else Counter(),
         )
 
 
-def failure_of(report: Report) -> str | None:
-    """Return what is wrong with a run, in words; None for nothing."""
+def failure_of(report: Report, *, lossy: bool = False) -> str | None:
+    """Return what is wrong with a run, in words; None for nothing.
+
+    A *lossy* one may lack pairs or have them twice, and have none that does not satisfy the query.
+    """
+    if lossy:
+        wrong = report.verdict.wrong
+        return f"spurious: {wrong:,} pairs do not satisfy the query" if wrong else None
     for check in report.verdict.checks:
         if check.passed is False:
             return f"{check.name}: {check.detail}"
@@ -150,6 +161,8 @@ class Fuzzed:
         Topology and kind of query to the worlds of it.
     features
         What worlds turned on, to how many did.
+    injected
+        Kind of fault to how often it happened.
     failures
         The failing worlds, made small.
     files
@@ -165,6 +178,7 @@ class Fuzzed:
     without_pairs: int = 0
     coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
     features: Counter[str] = field(default_factory=Counter)
+    injected: Counter[str] = field(default_factory=Counter)
     failures: list[Trial] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
 
@@ -177,6 +191,7 @@ class Fuzzed:
         self.without_pairs += not trial.expected
         self.coverage[trial.world.topology, kind_of_query(trial.world.query)] += 1
         self.features.update(features_of(trial.world))
+        self.injected.update(trial.injected)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -193,6 +208,7 @@ class Fuzzed:
                 for name in self.topologies
             },
             "features": dict(sorted(self.features.items())),
+            "injected": dict(sorted(self.injected.items())),
             "failures": [
                 {"topology": one.world.topology, "failure": one.failure, "file": str(file)}
                 for one, file in zip(self.failures, self.files, strict=True)
@@ -276,4 +292,5 @@ def features_of(world: World) -> list[str]:
     features += [f"preset {world.network.get('preset', 'rack')}", f"{world.sink} sinks"]
     features += ["streams in files"] * (world.segment_rows is not None)
     features += ["parameters"] * bool(world.parameters)
+    features += [f"fault {row['kind']}" for row in world.faults]
     return features

@@ -14,7 +14,7 @@ TRIES_MAX = 300
 """Worlds that are tried, by default: most failures are small after a hundred."""
 
 _FEATURES = ("network", "feeding", "parameters")
-_OPTIONAL = (*_FEATURES, "sink", "segment_rows")
+_OPTIONAL = ("faults", *_FEATURES, "sink", "segment_rows")
 
 
 def shrink(
@@ -48,6 +48,8 @@ def _without_features(world: World) -> Iterator[World]:
     for name in _OPTIONAL:
         if getattr(world, name) != (default := getattr(plain, name)):
             yield replace(world, **{name: default})
+    for at in range(len(world.faults)):
+        yield replace(world, faults=world.faults[:at] + world.faults[at + 1 :])
     for name in _FEATURES:
         for key in (values := getattr(world, name)):
             yield _with_values(world, name, {k: v for k, v in values.items() if k != key})

@@ -78,7 +78,7 @@ class World:
 
     Attributes
     ----------
-    topology, parameters, query, feeding, network, sink, seed
+    topology, parameters, query, feeding, network, faults, sink, seed
         As in a scenario, see `scenarios.config.RunConfig`.
     streams
         The tuples of the query's streams, in their order.
@@ -92,6 +92,7 @@ class World:
     parameters: dict[str, Any] = Field(default_factory=dict)
     network: dict[str, Any] = Field(default_factory=dict)
     feeding: dict[str, Any] = Field(default_factory=dict)
+    faults: list[dict[str, Any]] = Field(default_factory=list)
     sink: SinkPlace = "partitioned"
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
     segment_rows: Annotated[int, Field(ge=1)] | None = None
@@ -100,6 +101,11 @@ class World:
     def tuples(self) -> int:
         """How many there are in all streams."""
         return sum(len(stream.ts) for stream in self.streams)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether messages may be lost, doubled or overtaken, so that no answer is promised."""
+        return bool(self.faults) and self.network.get("transport") == "none"
 
     def run(
         self,
@@ -145,7 +151,7 @@ class World:
             self._stored(name, stream, directory)
             for name, stream in zip(query.streams, self.streams, strict=True)
         )
-        keys = ("topology", "query", "parameters", "network", "feeding", "sink", "seed")
+        keys = ("topology", "query", "parameters", "network", "feeding", "faults", "sink", "seed")
         config = build(
             {
                 **{key: getattr(self, key) for key in keys},

@@ -58,9 +58,9 @@ def promising(*promises: Promise, ports: tuple[str, str] = ("out", "out")) -> Wa
     return WatchingHost(specs, wiring, 1)
 
 
-def started() -> tuple[WatchingHost, list[Any]]:
+def started(**how: bool) -> tuple[WatchingHost, list[Any]]:
     """Return a host whose sender has sent twice, and what is on its way."""
-    host = WatchingHost(SPECS, WIRING, 1)
+    host = WatchingHost(SPECS, WIRING, 1, **how)
     on_way = []
     for now, port in enumerate([START, f"{TIMER}next"]):
         on_way += host.submit(now, "a", "a", port, None, 10 * now).sends
@@ -125,3 +125,19 @@ def test_answers_may_overtake_messages() -> None:
     host.submit(1, "b", "a", FEEDBACK, answer.handle, 1)
     host.submit(2, "b", "a", "out", one.handle, 1)
     host.finish()
+
+
+def test_where_messages_may_be_lost_those_that_arrive_must_have_been_sent() -> None:
+    host, (first, second) = started(lossy=True)
+    for handle in (second, first, first):
+        host.submit(2, "b", "a", "out", handle, 20)
+    host.finish()
+    with pytest.raises(InvariantError, match="b receives, at 21 ns, what a never sent"):
+        host.submit(3, "b", "a", "out", "else", 21)
+
+
+def test_a_clock_of_its_own_does_not_run_backwards_either() -> None:
+    host, (first, _) = started(skewed=True)
+    host.submit(2, "b", "a", "out", first, 4)
+    with pytest.raises(InvariantError, match="time runs backwards at a: from 10 to 9 ns"):
+        host.submit(3, "a", "a", f"{TIMER}next", None, 9)

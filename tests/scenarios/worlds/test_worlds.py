@@ -109,6 +109,46 @@ def test_worlds_do_not_depend_on_how_many_processes_run_them(tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
+FAULTS: list[dict[str, Any]] = [
+    {"kind": "loss", "rate": 0.3},
+    {"kind": "duplicate", "rate": 0.3},
+    {"kind": "reorder", "rate": 0.3, "delay": 9_000_000},
+    {"kind": "pause", "start": 0, "end": 30_000_000},
+    {"kind": "skew", "offset": 5_000},
+]
+
+
+def test_a_world_with_faults_is_exact_and_counts_them() -> None:
+    """Over a transport that sends again; the digest is another one than without faults."""
+    trial = try_world(replace(WORLD, faults=FAULTS))
+    assert trial.failure is None
+    assert trial.expected > 0
+    assert set(trial.injected) == {fault["kind"] for fault in FAULTS}
+    assert trial.digest not in (None, try_world(WORLD).digest)
+
+
+def test_of_a_world_that_loses_messages_no_more_is_asked_than_it_promises(tmp_path: Path) -> None:
+    """Pairs are missing, which is no failure; pairs that do not satisfy the query would be one."""
+    network = WORLD.network | {"transport": "none"}
+    lossy = replace(WORLD, faults=[{"kind": "loss", "rate": 0.9}], network=network)
+    report = lossy.run(tmp_path)
+    assert report.verdict.missing > 0
+    assert fuzzing.failure_of(report) is not None
+    assert fuzzing.failure_of(report, lossy=True) is None
+    report.verdict.wrong = 1
+    assert fuzzing.failure_of(report, lossy=True) == "spurious: 1 pairs do not satisfy the query"
+    assert try_world(lossy).failure is None
+
+
+def test_drawn_worlds_have_every_kind_of_fault_and_some_have_none() -> None:
+    worlds = list(draw_worlds(TOPOLOGIES["nested_loop"], 60))
+    kinds = {fault["kind"] for world in worlds for fault in world.faults}
+    links = {"loss", "duplicate", "reorder", "delay", "partition", "bandwidth"}
+    assert kinds == links | {"pause", "slow", "skew", "stall"}
+    assert {world.lossy for world in worlds} == {True, False}
+    assert any(not world.faults for world in worlds)
+
+
 def test_a_run_that_does_not_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzzing, "_MESSAGES_MAX", 3)
     assert try_world(WORLD).kind == "EndlessRunError"
