@@ -1,16 +1,23 @@
-"""Streams whose tuples arrive out of the order of their event times, by a seeded delay each."""
+"""Streams whose tuples arrive out of the order of their event times.
+
+Either each has a seeded delay, or the data have an order of arrival of their own.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from actors.feed import Feed, StreamData
 from joins.arrivals import Arrivals
-from joins.batch import Batch
+from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.state import Stateful
+
+ARRIVAL, PLACE = "_arrival", "_place"
+"""Columns of prepared streams whose order of arrival is recorded: when a tuple arrives, int64 ns,
+and its place among those that arrive at once."""
 
 _UNIT = 2.0**-64
 
@@ -36,6 +43,19 @@ class Disorder:
     bounded: bool = True
     seed: int = 0
 
+    @property
+    def least_ns(self) -> int:
+        """The shortest delay."""
+        return 0
+
+    def opened(self, files: tuple[StreamData, ...]) -> tuple[StreamData, ...]:
+        """Return *files* with what `due` and `place` look at."""
+        return files
+
+    def place(self, stream: int, batch: Batch) -> np.ndarray:
+        """Return the order of a stream's tuples that are due at once."""
+        return batch.id
+
     def due(self, stream: int, batch: Batch) -> np.ndarray:
         """Return the event time plus delay of each tuple of a stream, in nanoseconds."""
         salt = mix(np.array([self.seed * 2 + stream]))
@@ -51,8 +71,50 @@ class Disorder:
         return due
 
 
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """The order of arrival that prepared streams have in their columns `ARRIVAL` and `PLACE`.
+
+    Attributes
+    ----------
+    streams
+        Which streams have them; the tuples of any other arrive at their event times.
+    least_ns, most_ns
+        How much later than its event time a tuple arrives, at the least and at the most. The least
+        is negative where clocks differ, or where some arrive before they happen.
+    """
+
+    streams: tuple[bool, ...]
+    least_ns: int = 0
+    most_ns: int = 0
+
+    @property
+    def delay_ns(self) -> int:
+        """How far behind the latest event time a tuple can be: so far watermarks stay behind."""
+        return self.most_ns - self.least_ns
+
+    def opened(self, files: tuple[StreamData, ...]) -> tuple[StreamData, ...]:
+        """Return *files* with what `due` and `place` look at."""
+        return tuple(
+            replace(file, schema=_with_arrival(file.schema)) if recorded else file
+            for file, recorded in zip(files, self.streams, strict=True)
+        )
+
+    def place(self, stream: int, batch: Batch) -> np.ndarray:
+        """Return the order of a stream's tuples that are due at once."""
+        return batch.fields[PLACE] if self.streams[stream] else batch.id
+
+    def due(self, stream: int, batch: Batch) -> np.ndarray:
+        """Return when each tuple of a stream arrives, in nanoseconds."""
+        return batch.fields[ARRIVAL] if self.streams[stream] else batch.ts
+
+
+def _with_arrival(schema: Schema) -> Schema:
+    return replace(schema, fields={**schema.fields, ARRIVAL: "int64", PLACE: "int64"})
+
+
 class DisorderedFeed(Stateful):
-    """Prepared streams merged in the order of event time plus delay, however many rows are taken.
+    """Prepared streams merged in the order in which their tuples are due, however many are taken.
 
     Memory is bounded by the delays that are under way. Parameters and methods are those of
     `actors.feed.Feed`.
@@ -60,7 +122,9 @@ class DisorderedFeed(Stateful):
 
     state = ("_feed", "_delayed", "_due", "_read_to", "_ended", "_number")
 
-    def __init__(self, files: tuple[StreamData, ...], disorder: Disorder) -> None:
+    def __init__(self, files: tuple[StreamData, ...], disorder: Disorder | Recorded) -> None:
+        self._fields = [list(file.schema.fields) for file in files]
+        files = disorder.opened(files)
         self._feed = Feed(files)
         self._disorder = disorder
         self._delayed = [Batch.empty(file.schema) for file in files]
@@ -75,8 +139,8 @@ class DisorderedFeed(Stateful):
             self._read(rows)
         due = np.concatenate(self._due)
         stream_of = np.repeat(np.arange(len(self._due)), [len(times) for times in self._due])
-        ids = np.concatenate([batch.id for batch in self._delayed])
-        order = np.lexsort((ids, stream_of, due))[:rows]
+        places = [self._disorder.place(*each) for each in enumerate(self._delayed)]
+        order = np.lexsort((np.concatenate(places), stream_of, due))[:rows]
         if not len(order):
             return None
         parts, numbers = [], []
@@ -85,7 +149,8 @@ class DisorderedFeed(Stateful):
             mine = stream_of[order] == stream
             taken = order[mine] - begin
             begin += len(batch)
-            parts.append(batch.take(taken))
+            part = batch.project(self._fields[stream], width_bytes=batch.width_bytes)
+            parts.append(part.take(taken))
             numbers.append(np.flatnonzero(mine) + self._number)
             left = np.setdiff1d(np.arange(len(batch)), taken)
             self._delayed[stream], self._due[stream] = batch.take(left), self._due[stream][left]
@@ -96,7 +161,8 @@ class DisorderedFeed(Stateful):
         """Return how many tuples are due before any that has not been read."""
         if self._read_to is None:
             return 0
-        return sum(int((times < self._read_to).sum()) for times in self._due)
+        before = self._read_to + self._disorder.least_ns
+        return sum(int((times < before).sum()) for times in self._due)
 
     def _read(self, rows: int) -> None:
         arrivals = self._feed.take(rows)
@@ -110,6 +176,8 @@ class DisorderedFeed(Stateful):
         self._read_to = max(int(part.ts[-1]) for part in arrivals.parts if len(part))
 
 
-def open_feed(files: tuple[StreamData, ...], disorder: Disorder | None) -> Feed | DisorderedFeed:
+def open_feed(
+    files: tuple[StreamData, ...], disorder: Disorder | Recorded | None
+) -> Feed | DisorderedFeed:
     """Return the feed of *files*, out of order if there is *disorder*."""
     return DisorderedFeed(files, disorder) if disorder else Feed(files)

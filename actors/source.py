@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from actors.disorder import Disorder, open_feed
+from actors.disorder import Disorder, Recorded, open_feed
 from actors.feed import StreamData
 from actors.protocol import START, Actor, Context, Message, Payload
 from joins.arrivals import Arrivals
@@ -55,7 +55,8 @@ class Feeding:
     rate_tps
         Tuples per virtual second over all streams; None feeds as fast as back-pressure allows.
     disorder
-        How far tuples arrive out of the order of their event times; None: they do not.
+        How far tuples arrive out of the order of their event times, or that their own order is
+        taken; None: they do not.
     watermark_lag_ns
         How far watermarks stay behind the latest event time that has arrived; None takes the
         disorder's delay. With less than the longest delay some tuples are late.
@@ -66,7 +67,7 @@ class Feeding:
     batch_rows: int | None = None
     linger_ns: int = LINGER_NS
     rate_tps: int | None = None
-    disorder: Disorder | None = None
+    disorder: Disorder | Recorded | None = None
     watermark_lag_ns: int | None = None
     watermarks: bool = True
 

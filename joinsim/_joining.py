@@ -33,6 +33,7 @@ def run(
     faults: Sequence[Mapping[str, Any]] = (),
     recovery: Mapping[str, Any] | None = None,
     time: str | Mapping[str, str] | None = None,
+    arrival: str | Mapping[str, str] | None = None,
     rows: int | None = None,
     seed: int = 1,
     pairs: bool = True,
@@ -74,6 +75,11 @@ def run(
         The column of the event time, of all streams or by stream: timestamps, dates, texts in ISO
         8601, or whole nanoseconds. By default the one that the query's interval names, else ``ts``,
         else the first column of timestamps, else the order of the rows.
+    arrival
+        The order in which tuples arrive, of all streams or by stream: a column of times, or
+        ``"rows"``, the order of the rows, so that what is out of order in the data is fed so. By
+        default they arrive in the order of event time. For interval joins, and windows of time in a
+        system that joins out of order.
     rows
         Take at most so many tuples of each stream, the first in time.
     seed
@@ -125,9 +131,10 @@ def run(
     scenario = of_query(
         query,
         streams,
-        time,
         topology,
         wall_clock,
+        time=time,
+        arrival=arrival,
         bind=bind,
         network=network,
         feeding=feeding,
@@ -156,6 +163,7 @@ def compare(
     network: str | Mapping[str, Any] = "rack",
     feeding: Mapping[str, Any] | None = None,
     time: str | Mapping[str, str] | None = None,
+    arrival: str | Mapping[str, str] | None = None,
     rows: int | None = None,
     seed: int = 1,
     sink: SinkPlace = "partitioned",
@@ -186,6 +194,8 @@ def compare(
     """
     chosen = topologies[0] if topologies else None
     how: dict[str, Any] = {
+        "time": time,
+        "arrival": arrival,
         "bind": bind,
         "network": network,
         "feeding": feeding,
@@ -193,7 +203,7 @@ def compare(
         "seed": seed,
         "sink": sink,
     }
-    scenario = of_query(query, streams, time, chosen, **how)
+    scenario = of_query(query, streams, chosen, **how)
     return scenario.with_settings(parameters).compare(topologies, out=out)
 
 
@@ -205,6 +215,7 @@ def plan(
     simulate: bool = True,
     network: str | Mapping[str, Any] = "rack",
     time: str | Mapping[str, str] | None = None,
+    arrival: str | Mapping[str, str] | None = None,
     rows: int | None = None,
     seed: int = 1,
     bind: Mapping[str, str | int] | None = None,
@@ -232,17 +243,19 @@ def plan(
     ['bytes shipped', 'execution time']
     """
     how: dict[str, Any] = {"bind": bind, "network": network, "rows": rows, "seed": seed}
-    scenario = of_query(query, streams, time, topology, **how, parameters=parameters)
+    how |= {"time": time, "arrival": arrival}
+    scenario = of_query(query, streams, topology, **how, parameters=parameters)
     return scenario.plan(simulate=simulate)[0]
 
 
 def of_query(
     query: str,
     streams: Mapping[str, Any],
-    time: str | Mapping[str, str] | None,
     topology: str | type[Topology[Any]] | Topology[Any] | None,
     wall_clock: WallClock | None = None,
     *,
+    time: str | Mapping[str, str] | None = None,
+    arrival: str | Mapping[str, str] | None = None,
     bind: Mapping[str, str | int] | None = None,
     network: str | Mapping[str, Any] = "rack",
     **keys: Any,
@@ -253,7 +266,7 @@ def of_query(
     """
     bound = dict(bind or {})
     parsed = parse_query(query).bind(**{key: str(value) for key, value in bound.items()})
-    prepared = _prepare(parsed, streams, time)
+    prepared = _prepare(parsed, streams, time, arrival)
     if wall_clock:
         wall_clock.lap("prepare")
     system = None if topology in (None, AUTO) else find_topology(topology)
@@ -262,7 +275,12 @@ def of_query(
             "query": query,
             "bind": bound,
             "streams": [
-                {"name": stream.name, "table": f"{stream.rows} tuples"} for stream in prepared
+                {
+                    "name": stream.name,
+                    "table": f"{stream.rows} tuples",
+                    "arrival": None if stream.delays is None else "recorded",
+                }
+                for stream in prepared
             ],
             "topology": system.name if system else AUTO,
             "network": {"preset": network} if isinstance(network, str) else dict(network),
@@ -275,7 +293,10 @@ def of_query(
 
 
 def _prepare(
-    query: JoinQuery, streams: Mapping[str, Any], time: str | Mapping[str, str] | None
+    query: JoinQuery,
+    streams: Mapping[str, Any],
+    time: str | Mapping[str, str] | None,
+    arrival: str | Mapping[str, str] | None,
 ) -> tuple[PreparedStream, ...]:
     """Return the query's streams in its order, prepared from what the caller passed."""
     if not isinstance(streams, Mapping):
@@ -290,7 +311,7 @@ def _prepare(
                 + [f"the query knows no {', '.join(unknown)}"] * bool(unknown)
             )
         )
-    times = [time] * len(query.streams) if not isinstance(time, Mapping) else _times(query, time)
+    times = _by_stream(query, "time", time)
     ready = [_ready(streams[name]) for name in query.streams]
     for place, stream in enumerate(ready):
         if stream is not None:
@@ -298,17 +319,21 @@ def _prepare(
     if all(stream is not None for stream in ready):
         return tuple(stream for stream in ready if stream is not None)
     data = [stream or streams[name] for stream, name in zip(ready, query.streams, strict=True)]
-    return prepare_tables(query, data, times)
+    return prepare_tables(query, data, times, _by_stream(query, "arrival", arrival))
 
 
-def _times(query: JoinQuery, time: Mapping[str, str]) -> list[str | None]:
-    """Return the event time of each stream; raise :exc:`ConfigError` where there is no such."""
-    for name in time:
+def _by_stream(
+    query: JoinQuery, what: str, columns: str | Mapping[str, str] | None
+) -> list[str | None]:
+    """Return the column of each stream; raise :exc:`ConfigError` for a stream that is not there."""
+    if not isinstance(columns, Mapping):
+        return [columns] * len(query.streams)
+    for name in columns:
         if name not in query.streams:
             raise ConfigError(
-                f"time: the query knows no stream {name!r}, only {', '.join(query.streams)}"
+                f"{what}: the query knows no stream {name!r}, only {', '.join(query.streams)}"
             )
-    return [time.get(name) for name in query.streams]
+    return [columns.get(name) for name in query.streams]
 
 
 def _ready(stream: Any) -> PreparedStream | None:

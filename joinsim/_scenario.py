@@ -200,6 +200,7 @@ class Scenario:
         chosen = candidates(self.base, topologies, self.settings)
         with self.observer.preparing() as progress:
             plans, refused = plan_all(chosen, self._preparation or Preparation(progress))
+        self.observer.compared(next(iter(plans.values())))
         replay = self._replay()
         with self._directory(out, "compare-") as (folder, directory):
             with self.observer.points(len(plans)) as line:

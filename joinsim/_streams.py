@@ -16,6 +16,7 @@ def prepare(
     *,
     name: str | None = None,
     time: str | None = None,
+    arrival: str | None = None,
     fields: Sequence[str] = (),
     where: str | None = None,
     rows: int | None = None,
@@ -35,6 +36,9 @@ def prepare(
         The stream's name; by default that of the first file.
     time
         The column of the event time; by default ``ts``, else the first column of timestamps.
+    arrival
+        The order in which tuples arrive: a column of times, or ``rows``, the order of the rows. By
+        default they arrive in the order of event time.
     fields
         Join fields: a row in which one of them is not valid is rejected.
     where
@@ -68,6 +72,7 @@ def prepare(
         name=name or Path(paths[0]).name.split(".")[0],
         paths=paths,
         time=time,
+        arrival=arrival,
         fields=tuple(fields),
         where=where,
         rows=rows,

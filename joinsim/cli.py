@@ -85,6 +85,13 @@ class QueryOptions:
             help="Event time: a column, of every stream or of one, as in orders=placed_at.",
         ),
     ] = None
+    arrival: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[STREAM=]COLUMN",
+            help="Order of arrival: a column of times, or rows: the file's own order.",
+        ),
+    ] = None
     seed: Annotated[int | None, typer.Option(help="Seed of the run.")] = None
     scale: Scale = "laptop"
     out: Annotated[Path | None, typer.Option(help="Directory to write to.")] = None
@@ -664,6 +671,10 @@ def prepare(
     files: Annotated[list[Path], typer.Argument(help="Raw CSV or Parquet files of one stream.")],
     name: Annotated[str | None, typer.Option(help="The stream's name.")] = None,
     time: Annotated[str | None, typer.Option(help="Column or SQL expression: event time.")] = None,
+    arrival: Annotated[
+        str | None,
+        typer.Option(help="Order of arrival: a column of times, or rows: the files' own order."),
+    ] = None,
     fields: Annotated[
         list[str] | None, typer.Option("--field", help="A join field: must be valid in every row.")
     ] = None,
@@ -682,6 +693,7 @@ def prepare(
             files,
             name=name,
             time=time,
+            arrival=arrival,
             fields=fields or [],
             where=where,
             rows=rows,
@@ -801,8 +813,8 @@ def _scenario(
     given = _run_settings(options) | (settings or {})
     changed = _parse_settings(options.settings or [])
     changed |= {key: value for key, value in given.items() if value is not None}
-    if data or options.time:
-        changed["streams"] = _with_files(scenario.base, data, options.time or [])
+    if data or options.time or options.arrival:
+        changed["streams"] = _with_files(scenario.base, data, options)
     return scenario.with_settings(changed)
 
 
@@ -826,8 +838,8 @@ def _number(text: str | None) -> int | str | None:
     return int(text) if text is not None and text.lstrip("-").isdigit() else text
 
 
-def _with_files(config: RunConfig, data: list[Path], time: list[str]) -> list[dict[str, Any]]:
-    """Return the configuration's streams with the files and the event time given as options."""
+def _with_files(config: RunConfig, data: list[Path], options: QueryOptions) -> list[dict[str, Any]]:
+    """Return the configuration's streams with the files and the times given as options."""
     from joinsim import ConfigError
     from spark_bridge.prepared import SUMMARY
 
@@ -836,13 +848,15 @@ def _with_files(config: RunConfig, data: list[Path], time: list[str]) -> list[di
         raise ConfigError(f"--data: {config.name} has {len(streams)} stream(s), {len(data)} given")
     for stream, path in zip(streams, data, strict=False):
         stream |= {"files": [str(path)], "synthetic": None}
-    for place, column in _by_stream(config, "--time", time).items():
-        if place < len(data) and (data[place] / SUMMARY).is_file():
-            raise ConfigError(
-                f"--time {column}: {data[place]} is a prepared stream, and its event time was "
-                "settled then. Leave --time out, or give the raw file"
-            )
-        streams[place]["time"] = column
+    for key, meaning in (("time", "event time"), ("arrival", "order of arrival")):
+        columns = _by_stream(config, f"--{key}", getattr(options, key) or [])
+        for place, column in columns.items():
+            if place < len(data) and (data[place] / SUMMARY).is_file():
+                raise ConfigError(
+                    f"--{key} {column}: {data[place]} is a prepared stream, and its {meaning} was "
+                    f"settled then. Leave --{key} out, or give the raw file"
+                )
+            streams[place][key] = column
     return streams
 
 
@@ -914,6 +928,8 @@ def _replay_alone(options: QueryOptions, what: str, config: RunConfig) -> str:
         words += ["--data", str(path)]
     for column in options.time or []:
         words += ["--time", column]
+    for column in options.arrival or []:
+        words += ["--arrival", column]
     words += ["--topology", config.topology, "--seed", str(config.seed)]
     words += ["--rows", str(config.rows)] if config.rows else []
     words += ["--backend", config.backend]

@@ -80,6 +80,9 @@ class StreamConfig(Section):
         In words, a table that the caller passed in memory; it cannot be found again by itself.
     time
         Column or expression of the event time; None looks for one.
+    arrival
+        The order in which tuples arrive: a column of times, or ``rows``, the order of the rows;
+        None: that of event time. What a query must be for it is as for ``feeding.disorder``.
     where
         Condition on the rows to take; None takes all. What an expression may have in it:
         `spark_bridge.pipeline.expressions`.
@@ -90,6 +93,7 @@ class StreamConfig(Section):
     synthetic: SyntheticStream | None = None
     table: str | None = None
     time: str | None = None
+    arrival: str | None = None
     where: str | None = None
 
     @model_validator(mode="after")

@@ -41,6 +41,9 @@ class Observer:
     def planned(self, plan: Plan) -> None:
         """Show what will run, before its first event."""
 
+    def compared(self, plan: Plan) -> None:
+        """Show the streams of *plan*, which several systems are to join."""
+
     def study(self, study: Study) -> None:
         """Show what a study will run."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import networkx as nx
 from pydantic import TypeAdapter, ValidationError
 
-from actors.disorder import Disorder
+from actors.disorder import Disorder, Recorded
 from actors.feed import StreamData, StreamFile, StreamTable
 from actors.source import Feeding
 from joins.queries.parser import parse_query
@@ -96,7 +96,7 @@ class Plan:
     @property
     def feeding(self) -> Feeding:
         """How the streams are fed in."""
-        return _feeding(self.config)
+        return _feeding(self.config, [stream.delays for stream in self.streams])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -237,14 +237,31 @@ def _data(stream: PreparedStream, rows: int | None) -> StreamData:
     return StreamFile(schema=stream.schema, directory=stream.path.resolve(), rows=rows)
 
 
-def _feeding(config: RunConfig) -> Feeding:
+def _feeding(config: RunConfig, delays: Sequence[tuple[int, int] | None] | None = None) -> Feeding:
+    """Return how streams are fed in; *delays* are those of the prepared streams, once they are."""
     feeding = config.feeding
-    disorder = Disorder(delay_ns=feeding.disorder, bounded=feeding.bounded, seed=config.seed)
+    disorder: Disorder | Recorded | None = None
+    if feeding.disorder:
+        disorder = Disorder(delay_ns=feeding.disorder, bounded=feeding.bounded, seed=config.seed)
+    if delays is None:
+        delays = [(0, 0) if stream.arrival else None for stream in config.streams]
+    known = [one or (0, 0) for one in delays]
+    if any(delays):
+        if disorder is not None:
+            raise ConfigError(
+                f"feeding.disorder = {feeding.disorder}: the streams have an order of arrival of "
+                "their own; leave one of the two out"
+            )
+        disorder = Recorded(
+            streams=tuple(one is not None for one in delays),
+            least_ns=min(least for least, _ in known),
+            most_ns=max(most for _, most in known),
+        )
     return Feeding(
         batch_rows=feeding.batch_rows,
         linger_ns=feeding.linger,
         rate_tps=feeding.rate_tps,
-        disorder=disorder if feeding.disorder else None,
+        disorder=disorder,
         watermark_lag_ns=feeding.watermark_lag,
         watermarks=feeding.watermarks,
     )

@@ -88,6 +88,7 @@ def prepare_streams(
                     name=name,
                     paths=(path,),
                     time=event_time(query, index, TIME if stream.synthetic else stream.time),
+                    arrival=stream.arrival,
                     where=stream.where,
                     fields=query.fields(index),
                     codes=codes[index],
@@ -141,7 +142,12 @@ def _raw_file(stream: StreamConfig) -> Path:
 
 def _folder(name: str, sources: list[StreamSource]) -> str:
     """Name a folder after its sources, so that runs over other sources do not replace it."""
-    asked = repr([(s.name, s.paths, s.time, s.where, s.fields, s.codes) for s in sources])
+    asked = repr(
+        [
+            (s.name, s.paths, s.time, s.where, s.fields, s.codes, *([s.arrival] * bool(s.arrival)))
+            for s in sources
+        ]
+    )
     return f"{name}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from actors.disorder import ARRIVAL, PLACE
 from joins.batch import Schema
 from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
@@ -27,6 +28,7 @@ from scenarios.streams import dictionary_names, event_time
 from scenarios.synthetic import SyntheticStream
 from scenarios.text_times import read_times, zone_name
 from spark_bridge.errors import DataError
+from spark_bridge.pipeline.source import ROWS
 from spark_bridge.prepared import PreparedStream
 
 ROW = "row"
@@ -101,7 +103,10 @@ def as_table(value: Any, name: str) -> pa.Table:
 
 
 def prepare_tables(
-    query: JoinQuery, tables: Sequence[Any], times: Sequence[str | None]
+    query: JoinQuery,
+    tables: Sequence[Any],
+    times: Sequence[str | None],
+    arrivals: Sequence[str | None] = (),
 ) -> tuple[TableStream, ...]:
     """Return the streams of *query* from *tables*, each ordered by its event time.
 
@@ -117,6 +122,9 @@ def prepare_tables(
         the first timestamp, else the order of the rows.
 
         A text without a zone is in UTC, as in the Spark pipeline.
+    arrivals
+        Per stream the column that says when its tuples arrive, or ``rows``, the order of the rows;
+        None: in the order of event time. By default all None.
 
     Raises
     ------
@@ -127,8 +135,16 @@ def prepare_tables(
     """
     codes = dictionary_names(query)
     streams = [
-        _Unordered(name, as_table(table, name), query.fields(place), event_time(query, place, time))
-        for place, (name, table, time) in enumerate(zip(query.streams, tables, times, strict=True))
+        _Unordered(
+            name,
+            as_table(table, name),
+            query.fields(place),
+            event_time(query, place, time),
+            arrival,
+        )
+        for place, (name, table, time, arrival) in enumerate(
+            zip(query.streams, tables, times, arrivals or [None] * len(tables), strict=True)
+        )
     ]
     dictionaries = _dictionaries(streams, codes)
     return tuple(
@@ -154,14 +170,22 @@ def _is_text(kind: pa.DataType) -> bool:
 class _Unordered:
     """One stream's table, with its join fields and time located."""
 
-    def __init__(self, name: str, table: pa.Table, fields: Sequence[str], time: str | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        table: pa.Table,
+        fields: Sequence[str],
+        time: str | None,
+        arrival: str | None,
+    ) -> None:
         names = [prepared_name(column) for column in table.schema.names]
         if len(set(names)) == len(names):  # else it is a prepared stream's table already
             table = table.rename_columns(names)
         self.name = name
         self.table = table
         self.fields = fields
-        for column in (*fields, *([time] if time else [])):
+        self.arrival = arrival
+        for column in (*fields, *filter(None, (time, arrival if arrival != ROWS else None))):
             if column not in table.schema.names and column != TIME:
                 near = difflib.get_close_matches(column, table.schema.names, n=1)
                 hint = f"did you mean {near[0]!r}? " if near else ""
@@ -195,12 +219,25 @@ class _Unordered:
                 values, invalid = self._number(name)
             columns[name] = values
             self._reject(rejected, reasons, name, invalid)
+        arrives = None
+        if self.arrival is not None and self.arrival != ROWS:
+            arrives, invalid = self._times(self.arrival, "arrival")
+            self._reject(rejected, reasons, self.arrival, invalid)
         valid = np.flatnonzero(~rejected)
         if not len(valid):
             why = "; ".join(f"{reason} in {rows:,}" for reason, rows in reasons.items())
             raise DataError(f"stream {self.name!r}: no row is valid ({why or 'it has no rows'})")
         order = valid[np.argsort(ts[valid], kind="stable")]
         table = pa.table({ROW: order, TIME: ts[order]} | {n: c[order] for n, c in columns.items()})
+        delays = None
+        if self.arrival is not None:
+            if arrives is None:  # a tuple arrives when it happens, or with the one before it
+                arrives = np.copy(ts)
+                arrives[valid] = np.maximum.accumulate(ts[valid])
+            table = table.append_column(ARRIVAL, pa.array(arrives[order]))
+            table = table.append_column(PLACE, pa.array(order))
+            late = arrives[order] - ts[order]
+            delays = int(late.min()), int(late.max())
         return TableStream(
             name=self.name,
             path=IN_MEMORY,
@@ -215,6 +252,7 @@ class _Unordered:
             notes=self._notes(rejected, reasons),
             fingerprint="",
             time=self.time,
+            delays=delays,
             codes={name: dictionary.digest for name, dictionary in dictionaries.items()},
             table=table,
         )
@@ -228,11 +266,14 @@ class _Unordered:
     def _event_time(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         if self.time is None:
             return np.arange(len(self.table), dtype=np.int64), {}
-        values, invalid = self._number(self.time)
+        return self._times(self.time, "event time")
+
+    def _times(self, name: str, what: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        values, invalid = self._number(name)
         if values.dtype != np.int64:
             raise DataError(
-                f"stream {self.name!r}: the event time {self.time!r} is of type "
-                f"{self.table[self.time].type}; give timestamps, dates or whole nanoseconds"
+                f"stream {self.name!r}: the {what} {name!r} is of type {self.table[name].type}; "
+                "give timestamps, dates, texts of them or whole nanoseconds"
             )
         return values, invalid
 

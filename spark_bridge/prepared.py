@@ -5,8 +5,9 @@ in that folder; ``codes-<field>.parquet`` (``code``, ``value``) for a join field
 the segments have the codes; ``rejected/part-*.parquet`` if rows were rejected; ``stream.json``.
 
 A segment has the columns ``id`` (int64, the tuple's position in the stream), ``ts`` (int64, event
-time in ns, ascending), ``key`` (int64) if there is one, and the source's own columns, among them
-the join fields: each is int64 or finite float64 (see `join_dtype`), without nulls.
+time in ns, ascending), ``key`` (int64) if there is one, ``_arrival`` and ``_place`` (int64) where
+the order of arrival is recorded, and the source's own columns, among them the join fields: each is
+int64 or finite float64 (see `join_dtype`), without nulls.
 
 A stream is built in a hidden folder next to its place and then renamed, so that it appears whole or
 not at all. A lock per stream, which the system releases when its owner dies, distinguishes a folder
@@ -33,6 +34,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from actors.disorder import ARRIVAL
 from actors.feed import StreamFile
 from actors.whole_files import force_to_disk, write_text, writing
 from joins.batch import Schema
@@ -82,6 +84,9 @@ class PreparedStream:
         Remarks on how it was prepared.
     time
         The column or expression that gave the event times; None: the column ``ts``, or none.
+    delays
+        How much later than their event times tuples arrive, ns, at the least and at the most, where
+        their order of arrival is recorded (`actors.disorder.Recorded`); None: it is that of time.
     codes
         Join fields of text, which are stored as codes, to the digest of their dictionary. Codes can
         be compared where it is the same.
@@ -100,6 +105,7 @@ class PreparedStream:
     notes: tuple[str, ...]
     fingerprint: str
     time: str | None = None
+    delays: tuple[int, int] | None = None
     codes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -127,6 +133,7 @@ def save_summary(stream: PreparedStream, folder: Path, **origin: Any) -> None:
         "rejected_reasons": dict(stream.rejected_reasons),
         "notes": stream.notes,
         "time": stream.time,
+        "delays": stream.delays,
         "join_fields": list(dtypes),
         "codes": dict(stream.codes),
         "schema": columns,
@@ -167,6 +174,7 @@ def load_stream(folder: str | Path) -> PreparedStream:
             notes=tuple(summary["notes"]),
             fingerprint=summary["fingerprint"],
             time=summary.get("time"),
+            delays=summary.get("delays") and tuple(summary["delays"]),
             codes=summary.get("codes", {}),
         )
         whole = ("rows", "rejected", "first_ts", "last_ts")
@@ -180,6 +188,17 @@ def load_stream(folder: str | Path) -> PreparedStream:
         raise DataError(f"{about} is damaged ({error}); prepare the stream again") from error
     _check_footers(stream)
     return stream
+
+
+def arrival_delays(folder: Path) -> tuple[int, int]:
+    """Return how much later than their event times the tuples in *folder* arrive: least, most."""
+    least, most = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+    for path in sorted(folder.glob("*.parquet")):
+        with pq.ParquetFile(path) as file:
+            for block in file.iter_batches(columns=["ts", ARRIVAL], use_threads=False):
+                delays = block[ARRIVAL].to_numpy() - block["ts"].to_numpy()
+                least, most = min(least, int(delays.min())), max(most, int(delays.max()))
+    return int(least), int(most)
 
 
 class Span(NamedTuple):

@@ -148,10 +148,10 @@ def compare_engines(
 
     Raise :exc:`ConfigError` if the plan's tuples may come late: engines differ in what is late.
     """
-    if plan.config.feeding.disorder:
+    if plan.feeding.disorder:
         raise ConfigError(
-            f"feeding.disorder = {plan.config.feeding.disorder}: each engine has its own idea of "
-            "what is late, so engines are compared on ordered streams; set it to 0"
+            "feeding.disorder, or an order of arrival: each engine has its own idea of what is "
+            "late, so engines are compared on ordered streams; leave it out"
         )
     folder = (directory / POINTS).resolve()  # Spark's JVM works in another
     plan = with_own_streams(plan, folder / _STREAMS)

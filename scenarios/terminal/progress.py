@@ -20,7 +20,7 @@ from netsim import outcome
 from scenarios.observer import Line, Observer
 from scenarios.plan import Plan
 from scenarios.terminal.printing import console
-from scenarios.terminal.views import show_plan, show_study
+from scenarios.terminal.views import show_plan, show_streams, show_study
 
 if TYPE_CHECKING:
     from scenarios.study.study import Study
@@ -46,6 +46,10 @@ class Terminal(Observer):
     def planned(self, plan: Plan) -> None:
         """Print what will run, before its first event."""
         show_plan(self.out, plan)
+
+    def compared(self, plan: Plan) -> None:
+        """Print the streams that several systems are to join."""
+        show_streams(self.out, plan.streams, plan.config)
 
     def study(self, study: Study) -> None:
         """Print what a study will run."""

@@ -51,6 +51,13 @@ if TYPE_CHECKING:
     from scenarios.system_comparison import Comparison
 
 
+def _profile(config: RunConfig) -> str:
+    """Return the cost profile's name, and that it is of another machine where it is."""
+    if config.profile != "default":
+        return config.profile
+    return "default, which is not this machine's (joinsim calibrate measures one)"
+
+
 def _processes(config: RunConfig) -> str:
     each = config.processes == "each"
     return "a process for each actor" if each else f"{config.processes} processes"
@@ -68,14 +75,7 @@ def show_plan(out: Console, plan: Plan) -> None:
         )
     )
     out.print("  " + " ".join(str(plan.query).split()), style="dim")
-    for stream in plan.streams:
-        rows = min(stream.rows, config.rows or stream.rows)
-        out.print(
-            f"  stream {stream.name}: {rows:,} of {stream.rows:,} tuples, "
-            f"{stream.rejected:,} rejected  {stream.path}",
-            style="dim",
-        )
-        _print_remarks(out, stream, style="dim")
+    show_streams(out, plan.streams, config)
     for title, values in (
         ("parameters", vars(plan.parameters)),
         ("feeding", config.feeding.model_dump()),
@@ -91,6 +91,21 @@ def show_plan(out: Console, plan: Plan) -> None:
         out.print(f"  {assumption}", style="dim")
     for warning in plan.warnings:
         out.print(f"  warning: {warning}", style="yellow")
+
+
+def show_streams(out: Console, streams: Sequence[PreparedStream], config: RunConfig) -> None:
+    """Print what is read of each stream, its times, and what was decided about its rows."""
+    for stream in streams:
+        rows = min(stream.rows, config.rows or stream.rows)
+        out.print(
+            f"  stream {stream.name}: {rows:,} of {stream.rows:,} tuples, "
+            f"{stream.rejected:,} rejected  {stream.path}",
+            style="dim",
+        )
+        if stream.time is not None:
+            in_order = "in its order" if stream.delays is None else "in an order of arrival"
+            out.print(f"    event time {stream.time}, fed {in_order}", style="dim")
+        _print_remarks(out, stream, style="dim")
 
 
 def show_report(out: Console, report: Report, replay: str) -> None:
@@ -131,8 +146,9 @@ def show_comparison(out: Console, comparison: Comparison, directory: Path, repla
     """Print one table of all systems, fastest first, and what they cannot do."""
     print_table(out, comparison_table(comparison))
     out.print(
-        "tuples/s and ms are virtual time; kernel s is real time spent inside the operators; state "
-        "is what they store at the end",
+        "tuples/s and ms are virtual time, at the costs of the profile "
+        f"{_profile(comparison.base)}; kernel s is real time spent inside the operators; state is "
+        "what they store at the end",
         style="dim",
     )
     for why, labels in by_reason(comparison.refused).items():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from actors.disorder import Disorder, open_feed
+from actors.disorder import Disorder, Recorded, open_feed
 from actors.feed import StreamData
 from actors.result_files import id_columns, pairs_path, summary_path
 from joins.batch import Batch, Schema
@@ -76,7 +76,7 @@ def compare(
     *,
     listed: bool,
     late: tuple[np.ndarray, ...] = (),
-    disorder: Disorder | None = None,
+    disorder: Disorder | Recorded | None = None,
     examples: int,
     ahead: Expectation | None = None,
 ) -> Comparison:
@@ -226,7 +226,7 @@ def _compare_pairs(
 def _with_arrival_numbers(
     pairs: list[tuple[str, int, int, tuple[int, ...]]],
     files: tuple[StreamData, ...],
-    disorder: Disorder | None,
+    disorder: Disorder | Recorded | None,
 ) -> list[tuple[str, int, int, tuple[int, ...], int]]:
     """Return *pairs*, each with the arrival number of its probing tuple."""
     wanted = {(stream, probe_id) for _, stream, probe_id, _ in pairs}

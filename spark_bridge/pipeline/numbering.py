@@ -64,7 +64,7 @@ def make_buckets(valid: DataFrame, quantiles: list[int]) -> Buckets:
     counted = (
         valid.withColumn(_BUCKET, _bucket(bounds))
         .groupBy(_BUCKET)
-        .agg(sf.count(sf.lit(1)), sf.min(_place()), sf.max(_place()))
+        .agg(sf.count(sf.lit(1)), sf.min(source_place()), sf.max(source_place()))
         .collect()
     )
     counts, spans = [0] * (len(bounds) + 1), []
@@ -100,7 +100,7 @@ def write_segments(
     disorder = Observation()
     numbered = (
         valid.withColumn(_BUCKET, _bucket(buckets.bounds))
-        .withColumn(_SOURCE, _place())
+        .withColumn(_SOURCE, source_place())
         .withColumn("__joinsim_id", sf.get(offset, sf.col(_BUCKET)) + place - 1)
         .withColumn("__joinsim_back", sf.col(_SOURCE) < sf.lag(_SOURCE).over(order))
         .filter(sf.col("__joinsim_id") < rows)
@@ -126,7 +126,7 @@ def write_rejected(rejected: DataFrame, *, scratch: Path, to: Path) -> None:
     _move_parts(sorted(scratch.glob("*.parquet")), to)
 
 
-def _place() -> Column:
+def source_place() -> Column:
     """Return a row's place in the source as one integer: file number, then row."""
     return sf.shiftleft(sf.col(FILE).cast("bigint"), 40).bitwiseOR(sf.col(ROW))
 

@@ -24,6 +24,9 @@ import pyarrow.parquet as pq
 from spark_bridge.errors import DataError
 from spark_bridge.pipeline.expressions import Expression, check_expression
 
+ROWS = "rows"
+"""As an arrival: the order of the rows in the files."""
+
 TIME_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 """Units a numeric event time may be in, and their length in nanoseconds."""
 
@@ -69,6 +72,9 @@ class StreamSource:
         Event time: a column's name or an expression (see `expressions`) giving a timestamp, a date,
         a day-time interval (``date_time - date_trunc('year', date_time)``) or a number. By default
         the column ``ts``, or else the first column of timestamps.
+    arrival
+        The order in which tuples arrive: a column of times, or ``rows``, the order of the rows, in
+        which a tuple arrives when it happens, or with the one before it. None: that of event time.
     time_unit
         Unit of a numeric event time: ``ns`` (default), ``us``, ``ms`` or ``s``.
     fields
@@ -98,6 +104,7 @@ class StreamSource:
     name: str
     paths: Sequence[str | Path]
     time: str | None = None
+    arrival: str | None = None
     time_unit: str = "ns"
     fields: Sequence[str] = ()
     where: str | None = None
@@ -163,6 +170,7 @@ class StreamSource:
     def options(self) -> dict[str, object]:
         """Return everything but the files, as plain data: it goes into the fingerprint."""
         left_out = {"name", "paths"} if self.codes else {"name", "paths", "codes"}
+        left_out |= set() if self.arrival else {"arrival"}
         return {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
@@ -401,6 +409,8 @@ def lay_out(source: StreamSource, columns: list[str]) -> Layout:
     """
     for name in source.schema:
         _require(source, name, columns, "declared column")
+    if source.arrival is not None and source.arrival != ROWS:
+        _require(source, source.arrival, columns, "arrival")
     time = source.time or "ts"
     names, notes = {}, []
     for column in columns:

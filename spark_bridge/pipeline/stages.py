@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as sf
 
+from actors.disorder import ARRIVAL, PLACE
 from joins.batch import Schema
 from spark_bridge.errors import DataError
 from spark_bridge.pipeline import numbering
 from spark_bridge.pipeline.dictionaries import CODED, Dictionary, with_codes
-from spark_bridge.pipeline.source import Layout, StreamSource, Task, require_unchanged
+from spark_bridge.pipeline.source import ROWS, Layout, StreamSource, Task, require_unchanged
 from spark_bridge.pipeline.typed_rows import (
     FILE,
     NANOS,
@@ -29,12 +30,13 @@ from spark_bridge.pipeline.typed_rows import (
     quoted,
     typed_rows,
 )
-from spark_bridge.pipeline.validation import FIELD, KEY, KINDS, REASON, TS, validate
+from spark_bridge.pipeline.validation import ARRIVES, FIELD, KEY, KINDS, REASON, TS, validate
 from spark_bridge.pipeline.values import filled, text_nanos
 from spark_bridge.prepared import (
     REJECTED,
     SEGMENTS,
     PreparedStream,
+    arrival_delays,
     check_segments,
     codes_file,
     publish,
@@ -127,6 +129,9 @@ def _build(
         for name, column in layout.fields.items()
         if typed.types[column] == CODED
     }
+    if source.arrival == ROWS:
+        before = Window.orderBy(FILE, ROW).rowsBetween(Window.unboundedPreceding, 0)
+        valid = valid.withColumn(ARRIVES, sf.max(TS).over(before))
     code_files = {name: folder / f"codes-{place}.parquet" for place, name in enumerate(coded)}
     for name, file in code_files.items():
         shutil.copyfile(coded[name].file, file)
@@ -153,7 +158,8 @@ def _build(
     for name, file in code_files.items():
         file.rename(stream / codes_file(name))
     notes = [*layout.notes, *rows.notes, *_code_notes(source.name, coded)]
-    notes += _order_notes(buckets.in_order and back == 0, span.repeated)
+    in_order = source.arrival is not None or (buckets.in_order and back == 0)
+    notes += _order_notes(in_order, span.repeated)
     notes += [note.format(lost) for note, lost in counts.lost.items() if lost]
     if length < counts.valid:
         notes.append(f"the first {length:,} of {counts.valid:,} valid rows, by event time")
@@ -169,6 +175,7 @@ def _build(
         notes=tuple(notes),
         fingerprint=task.fingerprint,
         time=typed.time if source.time is None else source.time,
+        delays=None if source.arrival is None else arrival_delays(stream / SEGMENTS),
         codes={name: dictionary.digest for name, dictionary in coded.items()},
     )
     sources = [
@@ -266,6 +273,8 @@ def _columns(source: StreamSource, layout: Layout) -> list[Column]:
     """Return the columns of a segment after ``id``, in order."""
     by_source = {column: name for name, column in layout.fields.items()}
     columns = [sf.col(TS).alias("ts")]
+    if source.arrival is not None:
+        columns += [sf.col(ARRIVES).alias(ARRIVAL), numbering.source_place().alias(PLACE)]
     if source.key is not None:
         columns.append(sf.col(KEY).alias("key"))
     for column, name in layout.names.items():
@@ -322,8 +331,11 @@ def _code_notes(stream: str, coded: dict[str, Dictionary]) -> list[str]:
     return notes
 
 
+_SORTED = "input was not in time order: sorted; --arrival rows feeds it as it is"
+
+
 def _order_notes(in_order: bool, repeated: int) -> list[str]:
-    notes = [] if in_order else ["input was not in time order: sorted"]
+    notes = [] if in_order else [_SORTED]
     if repeated:
         notes.append(f"{repeated:,} timestamps repeated: kept, ordered by source row")
     return notes

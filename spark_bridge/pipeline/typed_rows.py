@@ -133,6 +133,7 @@ def typed_rows(spark: SparkSession, task: Task, folder: Path) -> Typed:
     raw = _read(spark, files, source.separator, folder)
     names = list(files[0].columns)
     timed = layout.expressions["time"].columns if "time" in layout.expressions else frozenset()
+    timed |= {source.arrival} if source.arrival in names else set()
     joined = {column: field in source.codes for field, column in layout.fields.items()}
     if files[0].format == "csv":
         undeclared = [name for name in names if name not in source.schema]

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from spark_bridge.errors import DataError
-from spark_bridge.pipeline.source import StreamSource, Task
+from spark_bridge.pipeline.source import ROWS, StreamSource, Task
 from spark_bridge.pipeline.typed_rows import NANOS, TEXT, Typed, errors_about
 from spark_bridge.pipeline.values import (
     FLOATS,
@@ -31,6 +31,9 @@ from spark_bridge.sql.statement import sql_name
 
 TS, KEY, REASON, KINDS = (f"__joinsim_{name}" for name in ("ts", "key", "reason", "kinds"))
 """Hidden columns: event time in ns, key, what is wrong, and the same without values."""
+
+ARRIVES = "__joinsim_arrives"
+"""Hidden column: when a tuple arrives, ns."""
 
 FIELD = "__joinsim_field_"
 """Prefix of the hidden columns of the join fields as they are written."""
@@ -77,6 +80,8 @@ def validate(task: Task, typed: Typed) -> ValidatedRows:
         field, dtypes[name], note = _join_field(source, typed, name, column)
         checked[FIELD + name] = (name, field)
         notes += note
+    if source.arrival is not None and source.arrival != ROWS:
+        checked[ARRIVES] = (source.arrival, _arrival(source, typed, source.arrival))
     if source.key is not None:
         key, note = _key(task, typed)
         checked[KEY] = ("key", key)
@@ -154,6 +159,16 @@ def _event_time(task: Task, typed: Typed) -> Checked:
             f"stream {source.name!r}: the event time, {what}, is of type {kind}; a timestamp, a "
             f"date, a day-time interval or a number is needed "
             f"(its columns: {', '.join(f'{c} {t}' for c, t in typed.types.items())})"
+        )
+    return checked
+
+
+def _arrival(source: StreamSource, typed: Typed, column: str) -> Checked:
+    checked = _column_nanoseconds(typed, column, source.time_unit)
+    if checked is None:
+        raise DataError(
+            f"stream {source.name!r}: the arrival {column!r} is of type {typed.types[column]}; a "
+            "timestamp, a date or a number is needed"
         )
     return checked
 

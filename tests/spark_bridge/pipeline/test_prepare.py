@@ -15,10 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from joins.batch import Batch
+from spark_bridge.errors import DataError
 from spark_bridge.pipeline.numbering import ROW_GROUP_ROWS
 from spark_bridge.prepared import load_stream
 from tests.spark_bridge.helpers import prepare_one, rejects, tuples, write_csv, write_parquet
 
+SORTED = "input was not in time order: sorted; --arrival rows feeds it as it is"
 FIRST_MS = 1_577_836_800_000  # 2020-01-01 in UTC
 
 floats = st.one_of(
@@ -212,7 +214,7 @@ def test_the_years_can_be_laid_over_each_other(spark: Any, tmp_path: Path) -> No
         )
         assert tuples(stream)["v"].to_pylist() == values
         assert tuples(stream)["ts"].to_pylist() == [0, 86_400 * 10**9]
-        assert "input was not in time order: sorted" in stream.notes or year == 2008
+        assert SORTED in stream.notes or year == 2008
 
 
 def test_a_limit_keeps_the_first_in_time(spark: Any, tmp_path: Path) -> None:
@@ -228,8 +230,8 @@ def test_a_limit_keeps_the_first_in_time(spark: Any, tmp_path: Path) -> None:
     ("ts", "note"),
     [
         ([1, 2, 3, 4, 5, 6], None),
-        ([4, 5, 6, 1, 2, 3], "input was not in time order: sorted"),
-        ([1, 3, 2, 4, 5, 6], "input was not in time order: sorted"),
+        ([4, 5, 6, 1, 2, 3], SORTED),
+        ([1, 3, 2, 4, 5, 6], SORTED),
         ([1, 1, 1, 2, 3, 3], "3 timestamps repeated: kept, ordered by source row"),
     ],
 )
@@ -242,6 +244,37 @@ def test_disorder_and_repeats_are_noted_and_only_they(
     assert notes == ([note] if note else [])
     order = sorted(range(len(ts)), key=lambda row: (ts[row], row))
     assert tuples(stream)["row"].to_pylist() == order
+
+
+@pytest.mark.parametrize("segment_rows", [3, 100])
+@pytest.mark.parametrize(
+    ("arrival", "arrives"),
+    [("rows", [20, 30, 30, 30, 40, 40]), ("came", [21, 33, 31, 32, 41, 30])],
+)
+def test_the_order_of_arrival_is_recorded(
+    spark: Any, tmp_path: Path, segment_rows: int, arrival: str, arrives: list[int]
+) -> None:
+    columns = {"ts": [20, 30, 10, 25, 40, 35], "came": [21, 33, 31, 32, 41, 30]}
+    file = write_parquet(tmp_path / "raw.parquet", columns)
+    stream = prepare_one(
+        tmp_path / "out", spark, paths=[file], arrival=arrival, segment_rows=segment_rows
+    )
+    got = tuples(stream)
+    assert got["ts"].to_pylist() == sorted(columns["ts"])
+    by_row = got.sort_by("_place")
+    assert by_row["ts"].to_pylist() == columns["ts"]
+    assert by_row["_arrival"].to_pylist() == arrives
+    late = [came - ts for came, ts in zip(arrives, columns["ts"], strict=True)]
+    assert stream.delays == (min(late), max(late)) == load_stream(stream.path.parent).delays
+    assert not [note for note in stream.notes if "sorted" in note]
+
+
+def test_an_arrival_that_is_not_there_is_refused_with_the_nearest(
+    spark: Any, tmp_path: Path
+) -> None:
+    file = write_parquet(tmp_path / "raw.parquet", {"ts": [1, 2], "came": [1, 2]})
+    with pytest.raises(DataError, match="arrival 'cam' is not in .* did you mean 'came'"):
+        prepare_one(tmp_path / "out", spark, paths=[file], arrival="cam")
 
 
 def test_source_columns_named_like_ours_make_way(spark: Any, tmp_path: Path) -> None:
