@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from actors.result_files import late_path, pairs_path, summary_path
 from scenarios.formatting import VERDICT_WORDS
+from scenarios.joined import Joined
 from scenarios.report.result_tables import reproduction_table
 from scenarios.report.summary import summary_html, summary_text
 from scenarios.run import Report
@@ -92,6 +93,18 @@ class Run:
         if not path.exists():
             raise ConfigError("this run counted its pairs: run it with pairs=True to list them")
         return pq.read_table(path)
+
+    @property
+    def joined(self) -> pa.Table:
+        """The columns that the query selects, a row per pair; ``*`` is all columns of all streams.
+
+        In a self join ``x1`` is of the newer tuple, ``x2`` of the earlier. Raise
+        :exc:`ConfigError` where the run only counted its pairs.
+        """
+        if not pairs_path(self.directory).exists():
+            raise ConfigError("this run counted its pairs: run it with pairs=True to join them")
+        joined = Joined(self.finished.plan.query, self.finished.plan.streams, self.directory)
+        return pa.concat_tables([joined.schema.empty_table(), *joined])
 
     @property
     def latency(self) -> pa.Table:

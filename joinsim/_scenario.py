@@ -409,6 +409,10 @@ class Scenario:
                 )
             try:
                 if folder is None:
+                    if plan.config.pairs:
+                        from scenarios.joined import write_joined
+
+                        write_joined(plan.query, plan.streams, directory)
                     from scenarios.report.run_page import write_report
 
                     write_report(report, directory / "report.html", replay)

@@ -82,7 +82,7 @@ def sweep(
     if streams is None:
         scenario = Scenario(what, scale=scale)
     else:
-        scenario = of_query(what, streams, time, None)
+        scenario = of_query(what, streams, None, time=time)
     ranges = (
         [Range(key=key, values=tuple(values)) for key, values in over.items()]
         if isinstance(over, Mapping)

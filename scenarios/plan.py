@@ -20,6 +20,7 @@ from netsim.faults import Faults
 from scenarios.choice import AUTO, Choice, choose, others
 from scenarios.config import RunConfig, build_network, check_links
 from scenarios.faults_config import check_names, fault_rows
+from scenarios.joined import select
 from scenarios.scenario_files import ConfigError, explain
 from scenarios.streams import prepare_streams
 from scenarios.tables import TableStream
@@ -206,6 +207,7 @@ def make_plan(
     )
     # Now with the fields that the streams have.
     query.check_fields([stream.schema for stream in streams])
+    select(query, streams)
     plan.graph(pairs=config.pairs)
     fitted = topology.fitted(plan.job(pairs=False), parameters, network)
     warnings = topology.warnings(query, fitted, network)

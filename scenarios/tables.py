@@ -57,9 +57,13 @@ class TableStream(PreparedStream):
     ----------
     table
         `ROW`, ``ts`` (int64 ns), and the join fields, in order of event time.
+    source, order
+        The table that was passed, and which of its rows the tuples are.
     """
 
     table: pa.Table = field(repr=False)
+    source: pa.Table = field(repr=False)
+    order: np.ndarray = field(repr=False)
 
 
 def as_table(value: Any, name: str) -> pa.Table:
@@ -255,6 +259,8 @@ class _Unordered:
             delays=delays,
             codes={name: dictionary.digest for name, dictionary in dictionaries.items()},
             table=table,
+            source=self.table,
+            order=order,
         )
 
     def _find_time(self) -> str | None:

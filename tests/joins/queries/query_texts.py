@@ -12,7 +12,7 @@ Q2 = """SELECT tripId, time FROM taxi_trips
 WHERE ABS(start_LON1 - start_LON2) < 0.03
 AND ABS(start_LAT1 - start_LAT2) < 0.03
 WINDOW AS (SLIDE INTERVAL 'D' ON 'W')"""
-Q3 = """SELECT trip.ID FROM NYC
+Q3 = """SELECT NYC.id FROM NYC
 WHERE NYC.trip_dist1 > NYC.trip_dist2
 AND NYC.trip_fare1 < NYC.trip_fare2
 WINDOW AS ( SLIDE INTERVAL 'D' ON 'W');"""

@@ -273,7 +273,7 @@ def test_an_arrival_that_is_not_there_is_refused_with_the_nearest(
     spark: Any, tmp_path: Path
 ) -> None:
     file = write_parquet(tmp_path / "raw.parquet", {"ts": [1, 2], "came": [1, 2]})
-    with pytest.raises(DataError, match="arrival 'cam' is not in .* did you mean 'came'"):
+    with pytest.raises(DataError, match=r"arrival 'cam' is not in .* did you mean 'came'"):
         prepare_one(tmp_path / "out", spark, paths=[file], arrival="cam")
 
 

@@ -1,0 +1,91 @@
+"""A query's columns come out of a run, by value, whatever kind of stream they are in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import joinsim as js
+from tests.end_to_end.conftest import write_prepared
+
+ORDERS = {"id": ["a", "b", "c"], "total": [9.5, None, 7.5], "ts": [30, 10, 20]}
+PAYMENTS = {"order_id": ["c", "a", "x"], "amount": [7, 9, 1], "ts": [25, 35, 40]}
+WINDOW = "WINDOW AS (SLIDE INTERVAL '1' ON '9')"
+QUERY = "SELECT {} FROM orders, payments WHERE orders.id = payments.order_id " + WINDOW
+SELF = "SELECT {} FROM T WHERE T.x1 > T.x2 " + WINDOW
+
+
+def run(select: str) -> js.Run:
+    return js.run(QUERY.format(select), {"orders": ORDERS, "payments": PAYMENTS})
+
+
+def rows(table: pa.Table) -> list[tuple[object, ...]]:
+    return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+def test_the_columns_asked_for_come_out_by_value() -> None:
+    joined = run("payments.amount, orders.id, orders.total").joined
+    assert joined.column_names == ["payments.amount", "orders.id", "orders.total"]
+    assert rows(joined) == [(7, "c", 7.5), (9, "a", 9.5)]
+
+
+def test_a_star_is_every_column_of_every_stream() -> None:
+    joined = run("*").joined
+    assert {"orders.source_id", "orders.total", "payments.amount"} <= set(joined.column_names)
+    assert sorted(joined["payments.amount"].to_pylist()) == [7, 9]
+
+
+def test_in_a_self_join_1_is_newer_and_2_earlier() -> None:
+    table = {"x": [3, 1, 2], "name": ["three", "one", "two"], "tag1": [0, 0, 0]}
+    joined = js.run(SELF.format("T.name1, T.name2, x2, T.tag1"), {"T": table}).joined
+    assert rows(joined) == [("two", "one", 1, 0)]
+
+
+def test_three_streams_have_their_columns_too() -> None:
+    query = f"SELECT C.w, A.v FROM A, B, C WHERE A.k = B.k AND B.k = C.k {WINDOW}"
+    streams = {
+        "A": {"k": [1, 2], "v": ["one", "two"]},
+        "B": {"k": [2, 3]},
+        "C": {"k": [3, 2], "w": ["x", "y"]},
+    }
+    assert rows(js.run(query, streams).joined) == [("y", "two")]
+
+
+def test_without_a_pair_there_are_columns_all_the_same() -> None:
+    payments = PAYMENTS | {"order_id": ["p", "q", "r"]}
+    found = js.run(QUERY.format("orders.total"), {"orders": ORDERS, "payments": payments}).joined
+    assert found.schema == pa.schema([("orders.total", pa.float64())])
+    assert len(found) == 0
+
+
+@pytest.mark.parametrize(
+    ("select", "message"),
+    [
+        ("orders.totl", r"SELECT orders\.totl: there is no such column; did you mean total\?"),
+        ("offers.total", "there is no stream 'offers' in FROM, only orders, payments"),
+        ("orders.amount", r"SELECT orders\.amount: there is no such column"),
+    ],
+)
+def test_a_column_that_no_stream_has_is_refused(select: str, message: str) -> None:
+    with pytest.raises(js.QueryError, match=message):
+        run(select)
+
+
+def test_prepared_streams_give_their_columns_in_a_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    fields = {"a": rng.integers(0, 50, 300), "b": rng.random(300)}
+    write_prepared(tmp_path / "s", fields, ts=np.arange(300) * 1_000)
+    query = f"SELECT s.a1, s.b2, s.ts2 FROM s WHERE s.a1 > s.a2 AND s.b1 < s.b2 {WINDOW}"
+    run = js.run(query, {"s": tmp_path / "s"}, out=tmp_path / "run")
+    joined = pq.read_table(tmp_path / "run" / "joined.parquet")
+    newer, earlier = run.pairs["probe_id"], run.pairs["match_id"]
+    source = pq.read_table(tmp_path / "s" / "segments")
+    assert joined["s.a1"].to_pylist() == source["a"].take(newer).to_pylist()
+    assert joined["s.b2"].to_pylist() == source["b"].take(earlier).to_pylist()
+    assert joined["s.ts2"].to_pylist() == source["ts"].take(earlier).to_pylist()
+    assert len(joined) > 10
+    assert run.joined.equals(joined)
