@@ -403,6 +403,7 @@ class Scenario:
                     plan,
                     directory,
                     on_run=line.on_run,
+                    on_rows=line.on_rows,
                     on_judge=line.on_judge,
                     on_compile=line.on_compile,
                     clock=clock,

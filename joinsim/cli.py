@@ -126,6 +126,10 @@ class RunOptions(QueryOptions):
         typer.Option(help="Ray processes to pack actors into; or each: one per actor."),
     ] = None
     address: Annotated[str | None, typer.Option(help="A running Ray cluster.")] = None
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Show the PEs while it runs: load, queue, how far behind."),
+    ] = False
     point: Annotated[
         int | None, typer.Option(help="Of a study, run this point alone, by its number.")
     ] = None
@@ -238,7 +242,7 @@ def run(options: RunOptions, scenario: ScenarioName = None) -> int:
     """Run one join and judge the answer, or a study of many."""
     from joinsim import ConfigError, Run
 
-    terminal = _terminal(options.json_output)
+    terminal = _terminal(options.json_output, watch=options.watch)
     chosen = _scenario(options, scenario, terminal)
     if chosen.study is not None and options.point is None:
         if options.address or options.pairs or options.topology:
@@ -755,7 +759,7 @@ def topology(
     )
 
 
-def _terminal(json_output: bool) -> Terminal:
+def _terminal(json_output: bool, *, watch: bool = False) -> Terminal:
     from joins.machine.imports import leave_out_pandas
     from joins.machine.memory import keep_freed_memory
 
@@ -763,7 +767,7 @@ def _terminal(json_output: bool) -> Terminal:
     keep_freed_memory()
     from scenarios.terminal.progress import Terminal
 
-    return Terminal(quiet=json_output)
+    return Terminal(quiet=json_output, watch=watch)
 
 
 def _draw(options: QueryOptions, finished: Any, terminal: Terminal) -> None:

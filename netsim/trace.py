@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -60,9 +60,18 @@ class Trace:
         What the small integers of the columns sender, receiver and port stand for.
     path
         Parquet file to write; None computes only the digest.
+    on_rows
+        Called with the names, and some thousand rows at a time: int64, columns as `COLUMNS`.
     """
 
-    def __init__(self, names: Sequence[str], path: Path | None = None) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        path: Path | None = None,
+        on_rows: Callable[[Sequence[str], np.ndarray], None] | None = None,
+    ) -> None:
+        self._on_rows = on_rows
+        self._listed = list(names)
         self._names = pa.array(list(names), pa.string())
         self._rows: list[bytes] = []
         self._hash = hashlib.sha256("\n".join(names).encode())
@@ -110,8 +119,10 @@ class Trace:
         packed = b"".join(self._rows)
         self._rows.clear()
         self._hash.update(packed)
+        rows = np.frombuffer(packed, "<i8").reshape(-1, len(COLUMNS))
+        if self._on_rows:
+            self._on_rows(self._listed, rows)
         if self._file:
-            rows = np.frombuffer(packed, "<i8").reshape(-1, len(COLUMNS))
             columns = [
                 pa.DictionaryArray.from_arrays(pa.array(rows[:, i], pa.int32()), self._names)
                 if name in _NAMED

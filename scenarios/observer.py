@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from netsim.outcome import Progress
 
@@ -14,7 +16,15 @@ if TYPE_CHECKING:
 
 
 class Line:
-    """How far one thing is."""
+    """How far one thing is.
+
+    Attributes
+    ----------
+    on_rows
+        What shows the trace's rows of a run in virtual time; None: nothing does.
+    """
+
+    on_rows: Callable[[Sequence[str], np.ndarray], None] | None = None
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show a *stage* of preparation, with *done* of *total* stages behind it."""

@@ -7,7 +7,7 @@ process; without a rehearsal the first messages of a run would pay for that, in 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -79,6 +79,9 @@ def rehearse(topology: Topology[Any], parameters: Any, job: Job) -> None:
 InlineHosting = Callable[..., InlineHost]
 """The host of actors in this process: `InlineHost`, or one that watches or hardens the run."""
 
+OnRows = Callable[[Sequence[str], np.ndarray], None]
+"""Called with the trace's names and rows, see `netsim.trace.Trace`."""
+
 OnRun = Callable[[Progress, float], None]
 """Called with how far a run is, and the real seconds since its sources began to send."""
 
@@ -110,13 +113,15 @@ def simulate(
     *,
     pairs: bool,
     on_run: OnRun | None = None,
+    on_rows: OnRows | None = None,
     clock: WallClock | None = None,
     kernel_clock: Clock = time.perf_counter,
     inline_host: InlineHosting = InlineHost,
 ) -> Simulated:
     """Run *plan* once, its trace and results into *directory*.
 
-    ``kernel_seconds`` are by *kernel_clock*; *inline_host* is what runs actors in this process.
+    ``kernel_seconds`` are by *kernel_clock*; *on_rows* is called with the trace's rows;
+    *inline_host* is what runs actors in this process.
     """
     config, clock = plan.config, clock or WallClock()
     graph = plan.graph(pairs=pairs)
@@ -124,7 +129,7 @@ def simulate(
     sites = dict.fromkeys(graph.placement.values())
     profiles = operator_profiles(config.profile, plan.topology.name)
     with (
-        Trace(trace_names(wiring), directory / "trace.parquet") as trace,
+        Trace(trace_names(wiring), directory / "trace.parquet", on_rows) as trace,
         _host(plan, graph, clock, kernel_clock, inline_host) as (host, memory),
         ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results,
     ):
@@ -351,6 +356,7 @@ def execute(
     directory: Path,
     *,
     on_run: OnRun | None = None,
+    on_rows: OnRows | None = None,
     on_judge: Callable[[], None] | None = None,
     on_compile: Callable[[], None] = lambda: None,
     rehearsal: bool = True,
@@ -389,6 +395,7 @@ def execute(
                 directory,
                 pairs=pairs,
                 on_run=on_run,
+                on_rows=on_rows,
                 clock=clock,
                 kernel_clock=kernel_clock,
                 inline_host=inline_host,

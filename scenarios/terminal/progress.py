@@ -21,6 +21,7 @@ from scenarios.observer import Line, Observer
 from scenarios.plan import Plan
 from scenarios.terminal.printing import console
 from scenarios.terminal.views import show_plan, show_streams, show_study
+from scenarios.terminal.watching import watching
 
 if TYPE_CHECKING:
     from scenarios.study.study import Study
@@ -29,13 +30,16 @@ if TYPE_CHECKING:
 class Terminal(Observer):
     """Where to write; *quiet* leaves stdout to JSON and shows progress alone, on stderr.
 
+    With *watch* the PEs of a run in virtual time are shown as it goes on.
+
     Attributes
     ----------
     out
         The console of stdout; it swallows everything when quiet.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, watch: bool = False) -> None:
+        self._watch = watch
         self.out = console(quiet=quiet)
         self._stderr = Console(stderr=True, highlight=False)
 
@@ -62,10 +66,14 @@ class Terminal(Observer):
             yield line
 
     @contextmanager
-    def running(self, plan: Plan) -> Iterator[ProgressLine]:
+    def running(self, plan: Plan) -> Iterator[Line]:
         """Show how far the run is."""
         total = sum(min(s.rows, plan.config.rows or s.rows) for s in plan.streams)
         doing = "running live" if plan.config.clock == "live" else "simulating"
+        if self._watch and plan.config.clock == "virtual":
+            with watching(self._stderr, plan, total) as watched:
+                yield watched
+            return
         with self._line(doing, total) as line:
             yield line
 
