@@ -5,9 +5,11 @@ What `main` needs is imported when it is called, so that an interrupt meanwhile 
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,6 +29,9 @@ def main(began_s: float | None = None) -> None:
 
     *began_s* is when the person began to wait, of `time.monotonic`; by default now.
     """
+    if not sys.warnoptions:  # what libraries warn of, a person at the terminal cannot mend
+        warnings.simplefilter("ignore")
+        os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of Ray's and Spark's processes too
     with _guarded():
         from joinsim.cli import CLOCK, app
         from scenarios.wall_clock import WallClock

@@ -102,6 +102,10 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("run", "--query", QUERY.replace("s.a", "s.c"), "--data", "{data}"),
         ("'c'", "it has a, b"),
     ),
+    "field spelt wrong": (
+        ("run", "--query", QUERY.replace("s.a", "s.aa"), "--data", "{data}"),
+        ("'aa'", "did you mean 'a'? it has a, b"),
+    ),
     "out below a file": ((*RUN, "--out", "file/run"), ("file/run", "Not a directory")),
     "out in proc": ((*RUN, "--out", "/proc/run"), ("cannot write to /proc/run",)),
     "out is taken": ((*RUN, "--out", "full"), ("full holds something that is not a run",)),

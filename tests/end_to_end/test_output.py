@@ -109,6 +109,25 @@ def test_standard_output_that_is_full_is_one_message(arguments: tuple[str, ...])
     refused(said, "cannot write to standard output or a file: No space left")
 
 
+def test_what_libraries_warn_of_is_not_shown() -> None:
+    code = (
+        "import sys, warnings, joinsim._listing as made\n"
+        "made.listing = lambda: warnings.warn('old') or {'scenarios': []}\n"
+        "from joinsim._failures import main\n"
+        "sys.argv = ['joinsim', 'list', '--json']\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_a_drawing_that_grows_too_large_is_one_message(
     suffix: str, joinsim: Command, tmp_path: Path
