@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from heapq import heappop
 from typing import Any, Literal
 from zlib import crc32
@@ -79,8 +79,8 @@ class _Connection:
     rtt_ns: int
     """The round trip as its handshake measures it."""
     sending: Sending[Letter]
+    receiving: Receiving[Letter]
     next_priority: int
-    receiving: Receiving[Letter] = field(default_factory=Receiving)
     alarm_ns: int | None = None
     """When it is to be woken next."""
 
@@ -186,6 +186,7 @@ class FaultyKernel(Kernel):
             backward_way,
             rtt_ns,
             Sending(rtt_ns),
+            Receiving(),
             _FIRST_PRIORITY + (len(self._connections) << _CONNECTION_BITS),
         )
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import joinsim as js
+from tests.actors.meshes import use_threads
 
 ROWS = 400
 WINDOW = "SELECT * FROM A, B WHERE A.key = B.key WINDOW AS (SLIDE INTERVAL '1' ON '50')"
@@ -87,6 +88,17 @@ def test_a_run_under_every_kind_of_fault_is_exact_and_repeats(topology: str) -> 
     assert all(run.summary["faults"]["counts"].get(row["kind"]) for row in drawn(1))
     assert joined(topology, drawn(1)).digest == run.digest
     assert joined(topology, drawn(1), seed=2).digest != run.digest
+
+
+@pytest.mark.parametrize("topology", ["kp_oij", "spo_join"])
+def test_under_faults_other_processes_have_the_digest_of_inline(
+    topology: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_threads(monkeypatch)
+    inline = joined(topology, drawn(1))
+    elsewhere = joined(topology, drawn(1), backend="ray", processes=2)
+    assert elsewhere.digest == inline.digest
+    assert elsewhere.summary["faults"] == inline.summary["faults"]
 
 
 def test_a_run_loses_a_fifth_of_all_frames_and_ends_within_ten_seconds() -> None:

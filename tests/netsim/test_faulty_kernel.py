@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.protocol import Actor, ActorSpec, Context, Message
-from netsim.connection import ACKNOWLEDGEMENT_BYTES
+from netsim import faulty_kernel
+from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
+from netsim.kernel import Letter
 from netsim.network import full_mesh
+from netsim.outcome import EndlessRunError
 from tests.netsim.simulate import MESSAGE_NS, Simulated, link, simulate
 from tests.toys import Parcel, Recorder, Sender, Worker
 
@@ -309,3 +313,91 @@ def test_without_a_transport_an_actor_that_fails_on_what_comes_is_named(path: Pa
     assert run.outcome.injected is not None
     assert "parcel" in run.outcome.injected.failed["b"]
     assert simulate(specs, wiring, path=path, faults=[row]).emitted == list(range(50))
+
+
+class _LetsDuplicatesThrough(Receiving[Letter]):
+    def receive(
+        self, number: int, item: Letter, left_ns: int
+    ) -> tuple[list[Letter], Acknowledgement]:
+        self.whole: dict[int, Letter] = getattr(self, "whole", {})
+        # As it was before its first delivery, when the kernel passed its payload on.
+        whole = self.whole.setdefault(number, copy(item))
+        double = number < self._missing
+        ready, answer = super().receive(number, item, left_ns)
+        return ([copy(whole)] if double else ready), answer
+
+
+class _DeliversAsItComes(Receiving[Letter]):
+    def receive(
+        self, number: int, item: Letter, left_ns: int
+    ) -> tuple[list[Letter], Acknowledgement]:
+        new = number >= self._missing and number not in self._early
+        _, answer = super().receive(number, item, left_ns)
+        return ([item] if new else []), answer
+
+
+class _AcknowledgesOneTooMany(Receiving[Letter]):
+    def receive(
+        self, number: int, item: Letter, left_ns: int
+    ) -> tuple[list[Letter], Acknowledgement]:
+        ready, answer = super().receive(number, item, left_ns)
+        return ready, answer._replace(missing=max(answer.missing, number + 1))
+
+
+class _ForgetsToSendAgain(Sending[Letter]):
+    def acknowledge(self, acknowledgement: Acknowledgement, now: int) -> int | None:
+        super().acknowledge(acknowledgement, now)
+        return None
+
+    def expire(self, now: int) -> int | None:
+        self.deadline_ns = None
+        return None
+
+
+class _BacksOffTooLittle(Sending[Letter]):
+    def expire(self, now: int) -> int | None:
+        before_ns = self._timeout_ns
+        number = super().expire(now)
+        self._timeout_ns = before_ns
+        return number
+
+
+LOSS = LinkFault(kind="loss", rate=0.3)
+DOUBLE = LinkFault(kind="duplicate", rate=0.3)
+REORDER = LinkFault(kind="reorder", rate=0.3, delay_ns=20_000)
+CUT = LinkFault(kind="partition", to_ns=1_000 * MS)
+
+
+@pytest.mark.parametrize(
+    ("end", "broken", "row", "noticed"),
+    [
+        ("Receiving", _LetsDuplicatesThrough, DOUBLE, "double"),
+        ("Receiving", _DeliversAsItComes, REORDER, "overtaken"),
+        ("Receiving", _AcknowledgesOneTooMany, LOSS, "stuck"),
+        ("Sending", _ForgetsToSendAgain, LOSS, "stuck"),
+        ("Sending", _BacksOffTooLittle, CUT, "flood"),
+    ],
+)
+def test_a_broken_transport_is_noticed_for_what_it_does(
+    path: Path, monkeypatch: pytest.MonkeyPatch, end: str, broken: type, row: Fault, noticed: str
+) -> None:
+    """Parcels twice, out of order, not at all, or too many frames: and by nothing else."""
+
+    def findings() -> set[str]:
+        try:
+            run = lone(path, row, count=40, until_ns=100_000 * MS)
+        except EndlessRunError:
+            return {"stuck"}
+        numbers = [number for _, number, *_ in run.emitted]
+        assert run.outcome.injected is not None
+        found = {
+            "double": len(set(numbers)) < len(numbers),
+            "overtaken": list(dict.fromkeys(numbers)) != sorted(set(numbers)),
+            "stuck": run.outcome.in_flight > 0,
+            "flood": run.outcome.injected.retransmissions > 200,
+        }
+        return {name for name, is_so in found.items() if is_so}
+
+    assert not findings()
+    monkeypatch.setattr(faulty_kernel, end, broken)
+    assert noticed in findings()
