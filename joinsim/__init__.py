@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from joinsim._sweeping import sweep
     from netsim.network import NetworkError
     from scenarios.scenario_files import ConfigError
+    from scenarios.trace_difference import Difference, diff
     from scenarios.worlds.fuzzing import Fuzzed
     from spark_bridge.errors import DataError, EngineUnavailable
     from topologies.topology import Topology, TopologyError
@@ -62,6 +63,7 @@ _HOMES = {
     "topologies.topology": ("Topology", "TopologyError"),
     "spark_bridge.errors": ("DataError", "EngineUnavailable"),
     "scenarios.scenario_files": ("ConfigError",),
+    "scenarios.trace_difference": ("Difference", "diff"),
     "scenarios.worlds.fuzzing": ("Fuzzed",),
     "joinsim._catalog": ("TopologyInfo", "scenario", "scenarios", "show", "topologies"),
     "joinsim._outcomes": (
@@ -87,6 +89,7 @@ __all__ = [
     "Comparison",
     "ConfigError",
     "DataError",
+    "Difference",
     "EngineComparison",
     "EngineUnavailable",
     "Fuzzed",
@@ -106,6 +109,7 @@ __all__ = [
     "calibrate",
     "checks",
     "compare",
+    "diff",
     "fuzz",
     "plan",
     "prepare",

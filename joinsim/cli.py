@@ -668,6 +668,34 @@ def replay(
     raise Finished(EXIT_FAIL if failed else EXIT_PASS)
 
 
+@app.command(rich_help_panel=SYSTEMS, epilog="Example: joinsim diff runs/first runs/second")
+def diff(
+    run_a: Annotated[Path, typer.Argument(help="A directory that a run has written.")],
+    run_b: Annotated[Path, typer.Argument(help="Another.")],
+    json_output: Json = False,
+) -> None:
+    """Find the first message in which two runs differ; the exit code is 1 if there is one."""
+    import joinsim
+    from scenarios.terminal.difference import show_difference
+
+    terminal = _terminal(json_output)
+    found = joinsim.diff(run_a, run_b)
+    show_difference(terminal.out, found)
+    if json_output:
+        rows = [table.to_pylist() for table in found.rows]
+        _print_json(
+            {
+                "same": found.same,
+                "row": found.row,
+                "columns": list(found.columns),
+                "first": found.first,
+                "rows": dict(zip("ab", rows, strict=True)),
+                "settings": {key: values for key, *values in found.settings},
+            }
+        )
+    raise Finished(EXIT_PASS if found.same else EXIT_FAIL)
+
+
 @data_app.command(
     epilog="Example: joinsim data prepare trips.csv --time pickup --field distance --out prepared"
 )

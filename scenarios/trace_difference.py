@@ -1,0 +1,160 @@
+"""Where two runs part: the first message that one of them served and the other did not.
+
+The rows of a trace are in the order in which messages and timers were served. Two runs with one
+digest have the same rows; of others this finds the first that differs, reading both traces a batch
+at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from joins.errors import DataError
+from netsim.trace import COLUMNS
+
+AROUND = 10
+"""Rows that are shown before and after the first that differs."""
+
+_READ_ROWS = 65_536
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """Where two runs differ.
+
+    Attributes
+    ----------
+    runs
+        The two directories.
+    row
+        Number of the first row of the traces that differs, counted from 0; None where all are
+        equal.
+    columns
+        In what it differs; none where one trace has ended.
+    first
+        Number of the first row of *rows*.
+    rows
+        Rows of either trace around it, with the trace's columns.
+    settings
+        Keys of the configuration that differ, with both values.
+    """
+
+    runs: tuple[Path, Path]
+    row: int | None
+    columns: tuple[str, ...]
+    first: int
+    rows: tuple[pa.Table, pa.Table]
+    settings: tuple[tuple[str, Any, Any], ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether both runs served the same messages at the same virtual times."""
+        return self.row is None
+
+
+def diff(run_a: str | Path, run_b: str | Path, *, around: int = AROUND) -> Difference:
+    """Return the first message in which two runs differ, with rows *around* it.
+
+    *run_a* and *run_b* are directories that runs have written. Raise :exc:`DataError` where one of
+    them has no trace that can be read.
+    """
+    runs = Path(run_a), Path(run_b)
+    try:
+        row, columns = _first_difference(*(_batches(run) for run in runs))
+        first = max(0, (row or 0) - around)
+        stop = first if row is None else row + around + 1
+        rows = _window(runs[0], first, stop), _window(runs[1], first, stop)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"a run's trace cannot be read: {error}") from None
+    return Difference(
+        runs=runs,
+        row=row,
+        columns=columns,
+        first=first,
+        rows=rows,
+        settings=_different_settings(*runs),
+    )
+
+
+def _batches(run: Path) -> Iterator[pa.RecordBatch]:
+    path = run / "trace.parquet"
+    if not path.is_file():
+        raise DataError(f"{path} is not there: name two directories that runs have written")
+    with pq.ParquetFile(path) as file:
+        yield from file.iter_batches(_READ_ROWS, columns=list(COLUMNS))
+
+
+def _first_difference(
+    batches_a: Iterator[pa.RecordBatch], batches_b: Iterator[pa.RecordBatch]
+) -> tuple[int | None, tuple[str, ...]]:
+    """Return the first row that differs, and in which columns."""
+    a, b, row = next(batches_a, None), next(batches_b, None), 0
+    while a is not None and b is not None:
+        rows = min(a.num_rows, b.num_rows)
+        unequal = np.array([_unequal(a[c][:rows], b[c][:rows]) for c in COLUMNS])
+        differing = np.flatnonzero(unequal.any(axis=0))
+        if len(differing):
+            at = int(differing[0])
+            return row + at, tuple(
+                c for c, is_so in zip(COLUMNS, unequal[:, at], strict=True) if is_so
+            )
+        row += rows
+        a = a[rows:] if a.num_rows > rows else next(batches_a, None)
+        b = b[rows:] if b.num_rows > rows else next(batches_b, None)
+    return (None if a is b else row), ()
+
+
+def _unequal(a: pa.Array, b: pa.Array) -> np.ndarray:
+    """Return where two columns differ: each batch of names has a dictionary of its own."""
+    if pa.types.is_dictionary(a.type):
+        a, b = a.dictionary_decode(), b.dictionary_decode()
+    found: np.ndarray = pc.not_equal(a, b).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _window(run: Path, first: int, stop: int) -> pa.Table:
+    """Return the rows of a trace from *first* to before *stop*, as far as there are any."""
+    parts, at = [], 0
+    for batch in _batches(run):
+        parts.append(batch[max(0, first - at) : max(0, stop - at)])
+        at += batch.num_rows
+        if at >= stop:
+            break
+    names = pa.schema([(c, pa.string() if c in COLUMNS[:3] else pa.int64()) for c in COLUMNS])
+    tables = [pa.Table.from_batches([part]).cast(names) for part in parts]
+    return pa.concat_tables(tables) if tables else names.empty_table()
+
+
+def _different_settings(run_a: Path, run_b: Path) -> tuple[tuple[str, Any, Any], ...]:
+    """Return the keys of two runs' configurations that differ; none where one is not written."""
+    a, b = _settings(run_a), _settings(run_b)
+    if not a or not b:
+        return ()
+    keys = dict.fromkeys([*a, *b])
+    return tuple((key, a.get(key), b.get(key)) for key in keys if a.get(key) != b.get(key))
+
+
+def _settings(run: Path) -> dict[str, Any]:
+    """Return a run's configuration, sections flattened to dotted keys."""
+    try:
+        written = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return dict(_flat("", written.get("configuration", {})))
+
+
+def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flat(f"{prefix}.{key}" if prefix else key, inner)
+    else:
+        yield prefix, value
