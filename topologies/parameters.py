@@ -82,7 +82,7 @@ def allowed_words(schema: dict[str, Any]) -> str:  # noqa: C901  (a kind of valu
             return "true, false"
         case {"exclusiveMinimum": above, "maximum": most}:
             return f"above {above:,}, up to {most:,}"
-        case {"minimum": least, "maximum": most}:
+        case {"minimum": least, "maximum": most} if most < 2**62:
             return f"{least:,} to {most:,}"
         case {"minimum": least}:
             return f"{least:,} or more"
