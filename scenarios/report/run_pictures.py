@@ -391,10 +391,10 @@ def _queues_picture(trace: TraceFigures, row_of: Mapping[str, str]) -> Picture:
 def _messages_picture(report: Report, row_of: Mapping[str, str]) -> Picture:
     """Return the space-time diagram: a row an actor, a line a message from sender to receiver."""
     rows = list(dict.fromkeys(row_of.values()))
-    data = first_messages(report.directory / "trace.parquet", MESSAGES_MAX)
+    found = first_messages(report.directory / "trace.parquet", MESSAGES_MAX)
+    ends = {"from": found.pop("sender"), "to": found.pop("receiver")}
+    data = {end: [row_of[actor] for actor in actors] for end, actors in ends.items()} | found
     span_s = (0.0, max(data["done_s"], default=0.0) or 1.0)
-    data["from"] = [row_of[actor] for actor in data.pop("sender")]
-    data["to"] = [row_of[actor] for actor in data.pop("receiver")]
     hover = tooltip(
         **{"from": "from", "to": "to"},
         port="port",
@@ -459,7 +459,7 @@ def load_picture(data: Columns, runs: Mapping[str, str] | None = None) -> Pictur
     operators = list(dict.fromkeys(map(str, data["operator"])))
     colour = colour_of("run", runs) if runs else {"value": "var(--blue)"}
     top = max(_numbers(data, "busy"), default=0.0) or 1.0
-    share = number_axis("busy", "busy (share of the run)", domain=[0, 1.35 * top], nice=False)
+    share = number_axis("busy", "busy (share of the run)", domain=[0, 1.5 * top], nice=False)
     written = "datum.value > 1 ? '' : datum.label"  # right of it is room for text
     share["axis"] = {"format": ".3~p", "labelExpr": written, "tickCount": 6, "grid": True}
     row = row_axis("operator", operators)
@@ -505,5 +505,6 @@ def load_picture(data: Columns, runs: Mapping[str, str] | None = None) -> Pictur
                 "layer": [dots, means, skews],
             }
         ],
-        legend=runs or {"a PE": "blue", "| mean of its operator": "ink"},
+        legend=runs or {"a PE": "blue", "mean of its operator": "ink"},
+        signs="●" if runs else "●|",
     )

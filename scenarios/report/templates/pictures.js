@@ -17,7 +17,11 @@ function fillTable(figure, data) {
   const table = figure.querySelector("details table");
   if (table.rows.length) return;
   const head = table.createTHead().insertRow(), body = table.createTBody();
-  for (const name of Object.keys(data)) head.appendChild(document.createElement("th")).textContent = name;
+  for (const [name, column] of Object.entries(data)) {
+    const heading = head.appendChild(document.createElement("th"));
+    heading.textContent = name;
+    if (typeof column[0] === "number") heading.className = "number";
+  }
   for (const row of rowsOf(data)) {
     const line = body.insertRow();
     for (const value of Object.values(row)) {
