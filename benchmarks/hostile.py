@@ -52,8 +52,11 @@ from joins.queries.parser import parse_query
 from joins.state import revive
 from scenarios import scenario_files
 from scenarios.plan import make_plan
+from scenarios.worlds.drawing import draw_world
+from scenarios.worlds.world import Recording, read_recording
 from spark_bridge.pipeline.expressions import check_expression
 from spark_bridge.prepared import load_stream
+from topologies import TOPOLOGIES
 
 SECONDS_MAX = 10
 BYTES_MAX = 2 * 2**30
@@ -61,6 +64,7 @@ _QUERY = (
     b"SELECT s.id FROM s, r WHERE s.a >= r.a AND ABS(s.b - r.b) <= 0.5 WINDOW AS (SLIDE 20 ON 100)"
 )
 _ROWS = 300
+_WORLDS = ("nested_loop", "hp_oij", "semijoin")
 _LENGTH_MAX = 100_000  # no argument of a command is longer
 
 
@@ -217,6 +221,13 @@ def _frame(data: bytes) -> None:
         link.close()
 
 
+def _world(data: bytes) -> None:
+    """Read a world's file, and plan its run."""
+    path = folder() / "world.json"
+    path.write_bytes(data)
+    read_recording(path).world.plan(folder() / "world")
+
+
 @cache
 def folder() -> Path:
     """Return a folder for inputs that are files, with a prepared stream ``s``; gone at the end."""
@@ -253,6 +264,7 @@ def targets() -> dict[str, Target]:
     scenarios = [catalog[name].read_bytes() for name in names if name in catalog]
     keys = b"rows seed processes silence feeding.rate_tps network.latency bind.W topology pairs"
     settings_ = [key + b"=" + value for key in keys.split() for value in (b"7", b"3 ms", b"true")]
+    worlds = [draw_world(np.random.default_rng(1), TOPOLOGIES[name]) for name in _WORLDS]
     sql = (
         b"SELECT FROM WHERE AND WINDOW AS SLIDE INTERVAL ON BETWEEN ABS( ) < >= != ' s.a r.b 1e999"
     )
@@ -272,6 +284,11 @@ def targets() -> dict[str, Target]:
                 (stream / "segments" / "part-00000.parquet").read_bytes(),
             ],
             words=[b'"rows"', b"null", b"1e400", b"-1", b"../../", b"9" * 30],
+        ),
+        "world": Target(
+            _world,
+            [str(Recording(world=world)).encode() for world in worlds],
+            words=[b'"ts"', b"null", b"1e400", b"-1", b"{", b"]", b"NaN", b"9" * 30, b"../../"],
         ),
         "snapshot": Target(_snapshot, [written], (ValueError,)),
         "file": Target(_file, [path.read_bytes()], (FormatError, ValueError)),
