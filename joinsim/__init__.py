@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from joins.errors import JoinsimError, OutputError
     from joins.queries.query import QueryError
     from joinsim import checks
+    from joinsim._advising import advise
     from joinsim._calibration import Calibration, calibrate
     from joinsim._catalog import TopologyInfo, scenario, scenarios, show, topologies
     from joinsim._fuzzing import Replayed, fuzz, replay
     from joinsim._joining import compare, plan, run
     from joinsim._outcomes import (
+        Advice,
         Comparison,
         EngineComparison,
         Reproduction,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from topologies.topology import Topology, TopologyError
 
 _HOMES = {
+    "joinsim._advising": ("advise",),
     "joins.errors": ("JoinsimError", "OutputError"),
     "joins.queries.query": ("QueryError",),
     "actors.hosting.processes": ("RayUnavailableError",),
@@ -67,6 +70,7 @@ _HOMES = {
     "scenarios.worlds.fuzzing": ("Fuzzed",),
     "joinsim._catalog": ("TopologyInfo", "scenario", "scenarios", "show", "topologies"),
     "joinsim._outcomes": (
+        "Advice",
         "Comparison",
         "EngineComparison",
         "Reproduction",
@@ -85,6 +89,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Advice",
     "Calibration",
     "Comparison",
     "ConfigError",
@@ -106,6 +111,7 @@ __all__ = [
     "Topology",
     "TopologyError",
     "TopologyInfo",
+    "advise",
     "calibrate",
     "checks",
     "compare",

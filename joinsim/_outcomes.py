@@ -25,6 +25,8 @@ from scenarios.tables import TableStream
 from scenarios.verdict import Verdict
 
 if TYPE_CHECKING:  # by name below, in what the classes are generic in
+    from scenarios.advice.advice import Advice as _Advised  # noqa: F401
+    from scenarios.config import RunConfig
     from scenarios.study.findings import Findings  # noqa: F401
     from scenarios.study.reproduction import Reproduction as _Reproduction  # noqa: F401
     from scenarios.system_comparison import Comparison as _Compared  # noqa: F401
@@ -316,6 +318,39 @@ class Comparison(_Several["_Compared"]):
             word, tps = VERDICT_WORDS[row["passed"]], row["throughput_tps"] or 0
             lines.append(f"{row['label']:<28} {word:<8} {tps:>14,.0f} /s")
         return "\n".join([*lines, f"{len(self.refused)} systems cannot evaluate the query"])
+
+
+class Advice(_Several["_Advised"]):
+    """Which topology to choose: candidates ranked, why, and what would change that.
+
+    Its folder has ``advice.json`` and ``advice.toml``, which runs the winner; see `_Several` for
+    its attributes.
+    """
+
+    @property
+    def best(self) -> RunConfig:
+        """The configuration that is best."""
+        return self.result.winning_config
+
+    @property
+    def why(self) -> str:
+        """Why it is, with the numbers that decide."""
+        return self.result.why
+
+    @property
+    def table(self) -> pa.Table:
+        """A row per candidate: ``label``, ``machines``, ``cores``, means by goal and so on."""
+        keys = ["label", "topology", "machines", "cores", "pes", "rows", "keeps_up", "trade_off"]
+        goals = self.result.all_goals
+        rows = [
+            {key: one[key] for key in (*keys, "price")}
+            | {goal: one[goal] and one[goal]["mean"] for goal in goals}
+            for one in self.summary["candidates"]
+        ]
+        return _table(rows, [*keys, "price", *goals])
+
+    def __repr__(self) -> str:
+        return f"{self.summary['advice']}\n{self.why}"
 
 
 class EngineComparison(_Several[Any]):

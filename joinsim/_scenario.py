@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from joinsim._outcomes import Comparison, EngineComparison, Run, StudyRun
+from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
 from scenarios.choice import AUTO
 from scenarios.config import RunConfig
@@ -270,6 +270,47 @@ class Scenario:
                     )
             finished = StudyRun(findings, directory, replay, folder)
             finished.write()
+        return finished
+
+    def advise(
+        self,
+        *,
+        goals: Sequence[str] = ("throughput",),
+        machines: int = 8,
+        topologies: Sequence[str] = (),
+        budget_s: float = 60.0,
+        seeds: int = 3,
+        prices: Mapping[str, float] | None = None,
+        out: str | Path | None = None,
+    ) -> Advice:
+        """Find the topology that is best for it; parameters as in `advise`.
+
+        Raises
+        ------
+        ConfigError
+            There is no such goal or price, or nothing can evaluate the query on so few machines.
+        """
+        from scenarios.advice.advice import advise
+        from scenarios.many_runs import Preparation
+
+        if self._is_study:
+            raise ConfigError(f"{self.source} is a study of many runs: advice is for one query")
+        with self.observer.preparing() as progress:
+            prepare = self._preparation or Preparation(progress)
+            with self._directory(out, "advise-") as (folder, directory):
+                advised = advise(
+                    self.config,
+                    prepare,
+                    goals=goals,
+                    machines=machines,
+                    topologies=topologies,
+                    budget_s=budget_s,
+                    seeds=seeds,
+                    prices=prices,
+                )
+                replay = self.replay(self.config.seed) if self.replay else "joinsim.advise(...)"
+                finished = Advice(advised, directory, replay, folder)
+                finished.write()
         return finished
 
     def compare_engines(

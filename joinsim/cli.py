@@ -438,6 +438,70 @@ def _compare_engines(
 
 
 @app.command(
+    rich_help_panel=JOINS,
+    epilog="Example: joinsim advise oij-w1 --scale smoke --topologies kp_oij,dp_oij --budget 20s",
+)
+@_with_options(QueryOptions)
+def advise(
+    options: QueryOptions,
+    what: Annotated[
+        str, typer.Argument(help="A query, as SQL, or a scenario's name, or a TOML file.")
+    ],
+    goal: Annotated[
+        str,
+        typer.Option(
+            help="throughput, latency, bytes or memory; several with commas between: the first "
+            "ranks, and the best trade-offs are marked."
+        ),
+    ] = "throughput",
+    rate: Annotated[
+        int | None,
+        typer.Option(min=1, help="Your own tuples a second; by default that of the event times."),
+    ] = None,
+    machines: Annotated[int, typer.Option(min=1, help="At most so many do the join's work.")] = 8,
+    budget: Annotated[str, typer.Option(help="Real time that it may take.")] = "60s",
+    price: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Of a core_hour, a machine_hour or a gigabyte."),
+    ] = None,
+    topologies: Topologies = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=100, help="Run the best with so many, for 95 % intervals.")
+    ] = 3,
+) -> int:
+    """Find the topology that is best for a query and its data, and say why."""
+    from joins.queries.windows import WindowError, read_extent
+    from joinsim import ConfigError
+    from scenarios.terminal.views import show_advice
+
+    try:
+        kind, size = read_extent(budget)
+        if kind != "time":
+            raise ValueError
+        prices = {name: float(value) for name, value in _parse_settings(price or []).items()}
+    except (WindowError, TypeError, ValueError):
+        raise ConfigError(
+            f"--budget {budget} --price {' '.join(price or []) or 'none'}: write a budget as 60s "
+            "or '2 min', and a price as core_hour=0.05"
+        ) from None
+    terminal = _terminal(options.json_output)
+    chosen = _scenario(options, what, terminal, {"feeding.rate_tps": rate})
+    advised = chosen.advise(
+        goals=_names(goal),
+        machines=machines,
+        topologies=_names(topologies),
+        budget_s=size / 1e9,
+        seeds=seeds,
+        prices=prices,
+        out=options.out,
+    )
+    show_advice(terminal.out, advised.result, advised.directory, advised.replay)
+    if options.json_output:
+        _print_json(advised.summary)
+    return EXIT_PASS
+
+
+@app.command(
     rich_help_panel=JOINS, epilog="Example: joinsim sweep oij-w1 --scale smoke --over pes=1,2,4"
 )
 @_with_options(QueryOptions)

@@ -178,11 +178,28 @@ COSTS = tuple(cost.name for cost in fields(CostProfile) if cost.name.endswith("_
 def load_profile(name_or_path: str | Path = "default") -> CostProfile:
     """Read a cost profile: a committed one by name, or a TOML file by path.
 
-    Raise :exc:`ValueError` naming the file and what is wrong with it.
+    It is read once for each version of its file, as that takes longer than a short run. Raise
+    :exc:`ValueError` naming the file and what is wrong with it.
     """
     path = profile_path(name_or_path)
+    return _load(path, *_version(path))
+
+
+def _version(path: Path) -> tuple[int, int]:
+    file = path.stat()
+    return file.st_mtime_ns, file.st_size
+
+
+@cache
+def _parse(path: Path, modified_ns: int, size: int) -> Mapping[str, Any]:
+    return tomllib.loads(path.read_text())
+
+
+@cache
+def _load(path: Path, modified_ns: int, size: int) -> CostProfile:
     apart = (TRANSPORT, OPERATORS, MACHINE)
-    values = {key: value for key, value in _read_values(path).items() if key not in apart}
+    written = _parse(path, modified_ns, size)
+    values = {key: value for key, value in written.items() if key not in apart}
     structures, memory = values.pop(STRUCTURES, {}), values.pop(MEMORY, None)
     try:
         profile = CostProfile(**{"name": path.stem, **values})
@@ -198,17 +215,6 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
         structures={**inherited.structures, **own},
         memory=inherited.memory if memory is None else _read_memory(memory, path),
     )
-
-
-def _read_values(path: Path) -> Mapping[str, Any]:
-    """Return what a profile's file says, parsed once: that takes longer than a short run."""
-    file = path.stat()
-    return _parse(path, file.st_mtime_ns, file.st_size)
-
-
-@cache
-def _parse(path: Path, modified_ns: int, size: int) -> Mapping[str, Any]:
-    return tomllib.loads(path.read_text())
 
 
 def _read_memory(values: Mapping[str, Any], path: Path) -> Memory:
@@ -344,7 +350,7 @@ def operator_profiles(name_or_path: str | Path, topology: str) -> dict[str, Oper
     Raise :exc:`ValueError` as `load_profile` does, and naming an entry that is wrong.
     """
     base, path = load_profile(name_or_path), profile_path(name_or_path)
-    values = _read_values(path)
+    values = _parse(path, *_version(path))
     measured: Mapping[str, Any] = values.get(OPERATORS, {}).get(topology, {})
     if not measured:
         return {}

@@ -7,19 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from actors.whole_files import write_text
+from scenarios.advice.advice import Advice
 from scenarios.choice import by_reason
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS
+from scenarios.many_runs import Result
 from scenarios.report.comparison_pictures import comparison_picture, engines_picture
 from scenarios.report.page import fill_page
 from scenarios.report.picture import Picture
 from scenarios.report.result_tables import (
     Table,
+    advice_table,
+    changes_table,
     chart_table,
     claims_table,
     comparison_table,
     engine_notes,
     engines_table,
+    left_out_table,
     points_table,
     reproduction_table,
 )
@@ -182,6 +187,34 @@ def write_comparison_page(comparison: Comparison, directory: Path, replay: str) 
             columns=(),
             rows=[(", ".join(names), why) for why, names in by_reason(comparison.refused).items()],
         ),
+        replay=replay,
+    )
+
+
+@write_page.register
+def write_advice_page(advice: Advice, directory: Path, replay: str) -> Path:
+    """Write ``advice.html`` into *directory*."""
+    results = {
+        one.label: Result(config=advice.config, record=trial.saturated[0])
+        for one, trial in advice.finalists()
+        if trial.saturated and "verdict" in trial.saturated[0]
+    }
+    return fill_page(
+        directory / "advice.html",
+        "advice.html",
+        name=advice.config.name,
+        what=f"advice for {', '.join(advice.goals)}",
+        query=" ".join(advice.config.query.split()),
+        why=advice.why,
+        data=str(advice.statistics),
+        pictures={"comparison": comparison_picture(results)},
+        table=advice_table(advice),
+        note=advice.note,
+        changes=changes_table(advice),
+        left_out=left_out_table(advice),
+        command=f"joinsim run {directory / 'advice.toml'}" if advice.runs_from_file else "",
+        toml=advice.toml,
+        python=advice.python,
         replay=replay,
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scenarios.choice import by_reason
 from scenarios.formatting import (
     NO_VALUE,
     VERDICT_WORDS,
@@ -17,6 +18,7 @@ from scenarios.formatting import (
 )
 
 if TYPE_CHECKING:
+    from scenarios.advice.advice import Advice
     from scenarios.engines.comparison import EngineComparison
     from scenarios.run import Report
     from scenarios.study.findings import Findings
@@ -157,6 +159,44 @@ def comparison_table(comparison: Comparison) -> Table:
         "state", "kernel s", "pairs",
     )  # fmt: skip
     return Table(columns=columns, rows=rows, text_columns=2)
+
+
+def advice_table(advice: Advice) -> Table:
+    """Return the candidates of an advice, the best first: those that ran over all tuples."""
+    several, priced = len(advice.goals) > 1, bool(advice.prices)
+    rows: list[list[str | Cell]] = []
+    for one, trial in advice.finalists():
+        keeps = NO_VALUE if trial.keeps_up is None else "yes" if trial.keeps_up else "no"
+        estimates = [advice.estimate(trial, goal) for goal in advice.all_goals]
+        row: list[str | Cell] = [one.label, keeps]
+        row += [NO_VALUE if value is None else str(value) for value in estimates]
+        row += [str(one.machines), str(one.cores), str(one.pes)]
+        row += [format_value(advice.price(one, trial))] * priced
+        row += ["yes" if one.label in advice.front else "no"] * several
+        rows.append(row)
+    columns = ["system", "keeps up", "tuples/s", "p95 ms", "network B", "state B"]
+    columns += ["machines", "cores", "PEs"]
+    columns += ["price of 10^9 tuples"] * priced + ["best trade-off"] * several
+    return Table(columns=tuple(columns), rows=rows, text_columns=2)
+
+
+def changes_table(advice: Advice) -> Table:
+    """Return what each system would come to with a change, and which would be best."""
+    labels = list(dict.fromkeys(label for one in advice.changes for label in one.values))
+    rows = [
+        [one.what, one.winner, *(format_value(one.values.get(label)) for label in labels)]
+        for one in advice.changes
+    ]
+    goal = advice.goals[0]
+    columns = ("change", f"best by {goal}", *labels)
+    return Table(title="What would change it", columns=columns, rows=rows, text_columns=2)
+
+
+def left_out_table(advice: Advice) -> Table:
+    """Return what an advice did not look at: for want of time, or because it cannot be run."""
+    rows = [("no time", what) for what in advice.left_out]
+    rows += [(", ".join(who), why) for why, who in by_reason(advice.refused).items()]
+    return Table(title="Left out", columns=(), rows=rows)
 
 
 def _exactness(verdict: dict[str, Any], *, claims: bool) -> str:

@@ -20,12 +20,15 @@ from scenarios.plan import Plan
 from scenarios.report.result_tables import (
     HOLDS_WORDS,
     Table,
+    advice_table,
+    changes_table,
     chart_table,
     checks_table,
     comparison_table,
     engine_notes,
     engines_table,
     holds_word,
+    left_out_table,
     mark_kind,
     offenders_table,
     verdict_cell,
@@ -41,6 +44,7 @@ from topologies.actor_graph import ActorGraph
 from topologies.parameters import describe
 
 if TYPE_CHECKING:
+    from scenarios.advice.advice import Advice
     from scenarios.calibration.fidelity import Prediction
     from scenarios.calibration.fit import Calibrated
     from scenarios.engines.comparison import EngineComparison
@@ -156,6 +160,23 @@ def show_comparison(out: Console, comparison: Comparison, directory: Path, repla
     if comparison.fastest:
         out.print(Text.assemble("fastest exact: ", (comparison.fastest, "bold green")))
     _show_files(out, directory / "compare.html", replay)
+
+
+def show_advice(out: Console, advice: Advice, directory: Path, replay: str) -> None:
+    """Print the ranking, why the first is first, what would change that, and how to run it."""
+    out.print(str(advice.statistics), style="dim")
+    print_table(out, advice_table(advice))
+    out.print(advice.note, style="dim")
+    out.print(Text.assemble(("best: ", "bold"), (advice.winner.label, "bold green")))
+    out.print(advice.why)
+    if advice.changes:
+        print_table(out, changes_table(advice))
+    for what, why in left_out_table(advice).rows:
+        out.print(Text(f"{what}: {why}", "dim"))
+    if advice.runs_from_file:
+        out.print(Text(f"joinsim run {directory / 'advice.toml'}"))
+    out.print(Text(advice.python))
+    _show_files(out, directory / "advice.html", replay)
 
 
 def show_engines(out: Console, comparison: EngineComparison, directory: Path, replay: str) -> None:

@@ -111,3 +111,29 @@ def test_a_figure_of_another_suffix_is_refused_before_anything_runs(joinsim: Com
     said = joinsim("run", "oij-w1", "--figure", "figure.jpg")
     assert (said.code, said.out) == (3, "")
     assert "figure.jpg: the file's name must end in .pdf, .svg, .png" in said.err
+
+
+def test_a_sweep_has_an_interval_for_each_point(
+    joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    words = ["sweep", QUERY, "--data", prepared, "--topology", "split_join", "--processes", "1"]
+    said = joinsim(*words, "--over", "pes=1,3", "--seeds", "2", "--out", "out", "--json")
+    assert said.code == 0
+    (variant,) = said.json["charts"][0]["variants"]
+    assert len(variant["values"]) == len(variant["intervals"]) == 2
+    assert len(said.json["points"]) == 4
+    assert (tmp_path / "out" / "study.html").is_file()
+    wrong = joinsim(*words, "--over", "colour=red")
+    assert (wrong.code, "there is no such key" in wrong.err) == (3, True)
+
+
+def test_an_advice_can_be_run(joinsim: Command, prepared: Path, tmp_path: Path) -> None:
+    words = ["advise", QUERY, "--data", prepared, "--topologies", "split_join,nested_loop"]
+    said = joinsim(*words, "--machines", "3", "--seeds", "1", "--out", "out", "--json")
+    assert said.code == 0
+    assert said.json["candidates"][0]["label"] == said.json["advice"]
+    run = joinsim("run", "out/advice.toml", "--out", "run", "--json")
+    assert run.code == 0
+    assert run.json["topology"] == said.json["candidates"][0]["topology"]
+    wrong = joinsim(*words, "--budget", "soon")
+    assert (wrong.code, "--budget soon" in wrong.err) == (3, True)

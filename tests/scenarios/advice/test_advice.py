@@ -1,0 +1,104 @@
+"""An advice: who wins and why, what would change it, what it costs, and how to run it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import joinsim as js
+from scenarios.scenario_files import ConfigError, build
+
+QUERY = (
+    "SELECT * FROM A, B WHERE A.k = B.k AND B.ts "
+    "BETWEEN A.ts - INTERVAL '50 ms' AND A.ts + INTERVAL '50 ms'"
+)
+MS = 1_000_000
+PRICES = {"core_hour": 0.36, "machine_hour": 0.0}
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    return {
+        name: {"ts": np.arange(1_000) * MS, "k": rng.integers(0, 40, 1_000)} for name in ("A", "B")
+    }
+
+
+@pytest.fixture(scope="module")
+def advice(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> js.Advice:
+    return js.advise(
+        QUERY,
+        data,
+        goal=["throughput", "latency"],
+        topologies=["kp_oij", "split_oij"],
+        machines=3,
+        budget_s=6_000,
+        seeds=2,
+        prices=PRICES,
+        out=tmp_path_factory.mktemp("advice") / "out",
+    )
+
+
+def test_the_winner_runs_as_its_row_says(advice: js.Advice, data: dict[str, Any]) -> None:
+    best, row = advice.best, advice.table.to_pylist()[0]
+    assert best.feeding.rate_tps == 2_002  # what the event times come to
+    assert row["keeps_up"]
+    run = js.run(QUERY, data, topology=best.topology, pairs=False, **best.parameters)
+    assert run.summary["throughput_tps"] == pytest.approx(row["throughput"])
+    feeding = {"rate_tps": best.feeding.rate_tps}
+    fed = js.run(
+        QUERY, data, topology=best.topology, pairs=False, feeding=feeding, **best.parameters
+    )
+    assert fed.summary["latency_ms"]["p95"] == pytest.approx(row["latency"])
+
+
+def test_what_it_would_take_for_another_to_win_is_simulated(advice: js.Advice) -> None:
+    changes = {one["what"]: one for one in advice.summary["changes"]}
+    assert set(changes) == {
+        "links of 25 ms", "rate x 3, 6,006 tuples/s", "half of the tuples with one key"
+    }  # fmt: skip
+    for one in changes.values():
+        assert len(one["values"]) == 2
+        known = {label: value for label, value in one["values"].items() if value is not None}
+        assert one["winner"] == max(known, key=lambda label: known[label])
+    plain = advice.table.to_pylist()[0]
+    hot = changes["half of the tuples with one key"]["values"]
+    assert hot[plain["label"]] < plain["throughput"]  # one replica has more than half of the work
+
+
+def test_a_price_is_that_of_the_cores_for_as_long_as_the_tuples_take(advice: js.Advice) -> None:
+    row = advice.table.to_pylist()[0]
+    seconds = 1e9 / advice.best.feeding.rate_tps  # type: ignore[operator]
+    assert row["price"] == pytest.approx(row["cores"] * 0.36 / 3_600 * seconds)
+
+
+def test_the_files_reproduce_it(advice: js.Advice) -> None:
+    written = json.loads((advice.directory / "advice.json").read_text())
+    assert written["advice"] == advice.table.to_pylist()[0]["label"]
+    assert "times as good as" in advice.why or "about as good as" in advice.why
+    values = tomllib.loads((advice.directory / "advice.toml").read_text())
+    assert build(values, where="advice.toml") == advice.best.model_copy(
+        update={"name": "custom", "title": ""}
+    )
+    page = (advice.directory / "advice.html").read_text()
+    assert advice.best.topology in page
+    assert "What would change it" in page
+
+
+@pytest.mark.parametrize(
+    ("how", "mistake"),
+    [
+        ({"goal": "speed"}, "goal speed: there are throughput, latency, bytes, memory"),
+        ({"prices": {"hour": 1}}, "price hour: there are core_hour"),
+        ({"topologies": ["spo_join"]}, "nothing can evaluate the query on 8 machines"),
+    ],
+)
+def test_what_cannot_be_advised_is_refused(
+    data: dict[str, Any], how: dict[str, Any], mistake: str
+) -> None:
+    with pytest.raises(ConfigError, match=mistake):
+        js.advise(QUERY, data, **how)
