@@ -14,7 +14,7 @@ from joinsim.cli import app
 from tests.end_to_end.conftest import Command
 
 WIDTHS = (80, 200)
-ELSEWHERE = {"demo", "diff", "reproduce", "claims", "prepare", "report"}
+ELSEWHERE = {"demo", "diff", "reproduce", "claims", "prepare", "sweep", "report", "fuzz", "replay"}
 """Commands whose examples take Spark, Ray, minutes or earlier runs; other tests run them."""
 
 
