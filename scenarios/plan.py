@@ -125,6 +125,12 @@ class Plan:
         )
 
     @property
+    def recovers(self) -> bool:
+        """Whether actors crash in virtual time, or could."""
+        crash = any(fault.kind == "crash" for fault in self.config.faults)
+        return crash or self.config.recovery is not None
+
+    @property
     def rehearsal(self) -> tuple[Topology[Any], Any, Job]:
         """The arguments of a rehearsal of this run."""
         return self.topology, self.parameters, self.job(pairs=self.config.pairs)

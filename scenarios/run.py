@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from actors.hosting.inline import Clock, InlineHost
+from actors.hosting.journal import JournalHost
 from actors.hosting.live.parts import Destination, Piece, put_together, receive_piece
 from actors.hosting.live.post import Count, Measured
 from actors.hosting.live.run import LiveRun
 from actors.hosting.process_host import ProcessHost, peak_bytes
 from actors.hosting.processes import EACH, label_processes
-from actors.protocol import RestartingHost
+from actors.protocol import Host
 from actors.result_epochs import ResultEpochs
 from actors.result_files import ResultWriter
 from actors.source import Feeding
@@ -170,11 +171,9 @@ def _kernel(
 ) -> Callable[..., Kernel]:
     """Return what makes the kernel: one that has no more to do than the configuration asks for."""
     config = plan.config
-    crashes = {
-        name: on.crash for name in graph if (on := plan.faults.on_actor(name)) and on.crash(0)
-    }
     faulty: dict[str, Any] = {"faults": plan.faults, "transport": config.network.transport}
-    if config.recovery or crashes:
+    if plan.recovers:
+        crashes = {name: on.crash for name in graph if (on := plan.faults.on_actor(name))}
         recovery = (config.recovery or RecoveryConfig()).recovery
         results = ResultEpochs(collect, at_once=recovery.guarantee != "exactly_once")
         return partial(
@@ -192,7 +191,7 @@ def _host(
     clock: WallClock,
     kernel_clock: Clock,
     inline_host: InlineHosting,
-) -> Iterator[tuple[RestartingHost, Callable[[], int]]]:
+) -> Iterator[tuple[Host, Callable[[], int]]]:
     """Yield the host that the configuration names, and a function that returns its peak memory."""
     config = plan.config
     if config.backend == "inline":
@@ -204,10 +203,36 @@ def _host(
         clock.lap("start")
         processes.everywhere(rehearse, *plan.rehearsal)
         clock.lap("compile")
-        remote = ProcessHost(processes, graph.specs, graph.wiring, config.seed, homes=homes)
-        yield remote, lambda: peak_bytes() + sum(remote.peak_bytes())
+        yield _process_host(plan, graph, processes, homes)
         clock.lap("write")  # of the results, which are whole by now
     clock.lap("start")
+
+
+def _process_host(
+    plan: Plan, graph: ActorGraph, processes: RayProcesses, homes: Mapping[str, int]
+) -> tuple[Host, Callable[[], int]]:
+    """Return a host in *processes*, which are replaced when one is lost, and its peak memory.
+
+    Where actors crash in virtual time a process that is lost in earnest ends the run.
+    """
+    from actors.hosting.ray_processes import ProcessLostError
+
+    hosts: list[ProcessHost] = []
+
+    def start() -> ProcessHost:
+        if hosts:
+            processes.restart()
+            processes.everywhere(rehearse, *plan.rehearsal)
+        seed = plan.config.seed
+        hosts.append(ProcessHost(processes, graph.specs, graph.wiring, seed, homes=homes))
+        return hosts[-1]
+
+    def memory() -> int:
+        return peak_bytes() + sum(hosts[-1].peak_bytes())
+
+    if plan.recovers:
+        return start(), memory
+    return JournalHost(start, graph, lost=ProcessLostError), memory
 
 
 @contextmanager

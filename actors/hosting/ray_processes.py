@@ -42,6 +42,10 @@ Server = Callable[..., None]
 """An importable function that serves as a member of a mesh, its first argument."""
 
 
+class ProcessLostError(RayUnavailableError):
+    """A process of a run is gone, and nothing is known that another one could not do."""
+
+
 class _RayProcess:
     """One process, as a Ray actor; every label has a subclass of its own (`_labelled`)."""
 
@@ -156,6 +160,7 @@ class RayProcesses:
         silence_s: float = SILENCE_S, encrypt: bool = False, reuse: bool = False,
     ) -> None:  # fmt: skip
         self.count = len(labels)
+        self._run, self._cores = run, cores
         self._wanted = (run, tuple(labels), cores) if reuse else None
         self._serving: list[Any] = []
         self._labels, self._silence_s, self._encrypt = labels, silence_s, encrypt
@@ -220,6 +225,14 @@ class RayProcesses:
                 _idle.put(self._wanted, self.namespace, self._processes)
             else:
                 _end(self._processes)
+
+    def restart(self) -> None:
+        """End all processes and start others in their place, which serve nobody yet."""
+        with self.mesh:
+            _end(self._processes)
+        self.namespace, self._processes = _start(self._run, self._labels, self._cores)
+        self._serving = []
+        self.mesh = self._join()
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Call an importable *function* in every process, side by side; return what they return.
@@ -299,7 +312,7 @@ class RayProcesses:
                 return _cause(error)
             except RayError:
                 pass  # the process itself is gone
-        return RayUnavailableError(
+        return ProcessLostError(
             f"process {lost.member} of the Ray backend is gone: it was killed (out of memory?), or "
             "its node or the whole cluster went away. Nothing of this run is left; start it again"
         )

@@ -1,0 +1,203 @@
+"""A host whose actors outlive their processes.
+
+Between the kernel and the host that runs the actors, all messages are written down. From time to
+time the states of all actors are saved, with the payloads that are under way. When a process is
+lost, another host takes the place of the one that needed it: its actors get the saved states, and
+what was submitted since once more. What follows from a message is a function of it and of the
+actor's state, so the kernel gets the same answers, and virtual time notices nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from actors.protocol import Reply, RestartingHost
+from actors.state import to_bytes
+
+_EVERY_MESSAGES = 65_536
+"""Default number of messages from one saving to the next: some seconds of work."""
+_BYTES_A_MESSAGE = 2_500
+"""Bytes of state that may be saved for each message: a tenth of what a message takes, at least."""
+
+_ATTEMPTS = 3
+"""Hosts that are made in place of a lost one before the loss is taken for what happens always."""
+
+_PLACE_BITS = 20
+
+_Letter = tuple[int, str, str, str, int | None, int]
+"""The arguments of `JournalHost.submit`."""
+
+
+@dataclass(slots=True)
+class _Payload:
+    """What was sent and not read by all its readers yet: the host's handle, and who reads it."""
+
+    handle: Any
+    readers: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Saved:
+    """Everything that a host needs to go on.
+
+    Attributes
+    ----------
+    states
+        Actor name to its state; empty: all are in their first state.
+    payloads
+        Name of each payload under way to its bytes and readers.
+    """
+
+    states: dict[str, bytes] = field(default_factory=dict)
+    payloads: dict[int, tuple[np.ndarray, list[str]]] = field(default_factory=dict)
+
+
+class JournalHost:
+    """Runs actors in a host that can be replaced.
+
+    Parameters
+    ----------
+    start
+        Returns a host with all actors in their first state.
+    actors
+        Their names.
+    lost
+        The error that a host raises when a process of it is lost.
+    every
+        Messages from one saving to the next, at the least: many more where states are large.
+
+    Attributes
+    ----------
+    restarts
+        Hosts that have taken the place of another.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[], RestartingHost],
+        actors: Iterable[str],
+        *,
+        lost: type[Exception],
+        every: int = _EVERY_MESSAGES,
+    ) -> None:
+        self._start, self._actors, self._lost = start, list(actors), lost
+        self._every = self._room = every
+        self.restarts = 0
+        self._saved = _Saved()
+        self._log: list[_Letter] = []
+        self._payloads: dict[int, _Payload] = {}
+        self._open: dict[int, Reply | None] = {}
+        """Tickets whose reply was not fetched, with the reply where it is here already."""
+        self._replay(start())
+
+    def submit(
+        self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
+    ) -> Reply | None:
+        """Pass a message on, and write it down."""
+        letter = ticket, actor, sender, port, handle, now
+        try:
+            if len(self._log) >= self._room:
+                self._save()
+            self._log.append(letter)
+            reply = self._pass_on(letter)
+            if reply is None:
+                self._open[ticket] = None
+            return reply
+        except self._lost:
+            if self._log[-1:] != [letter]:
+                self._log.append(letter)
+            self._open[ticket] = None
+            self._recover()
+            return None
+
+    def reply(self, ticket: int) -> Reply:
+        """Return the reply to a message, waiting for it if need be; once only."""
+        reply = self._open[ticket]
+        if reply is None:
+            try:
+                reply = self._fetch(ticket)
+            except self._lost:
+                self._recover()
+                reply = self._open[ticket]
+                assert reply
+        del self._open[ticket]
+        return reply
+
+    def _pass_on(self, letter: _Letter) -> Reply | None:
+        ticket, actor, sender, port, name, now = letter
+        handle = None
+        if name is not None:
+            payload = self._payloads[name]
+            handle = payload.handle
+            payload.readers.remove(actor)
+            if not payload.readers:
+                del self._payloads[name]
+        reply = self._host.submit(ticket, actor, sender, port, handle, now)
+        return self._named(ticket, reply) if reply else None
+
+    def _fetch(self, ticket: int) -> Reply:
+        return self._named(ticket, self._host.reply(ticket))
+
+    def _named(self, ticket: int, reply: Reply) -> Reply:
+        """Name the payloads of a reply by its ticket: the names are the same of every host."""
+        for place, sent in enumerate(reply.sends):
+            name = ticket << _PLACE_BITS | place
+            self._payloads[name] = _Payload(sent.handle, list(sent.receivers))
+            sent.handle = name
+        return reply
+
+    def _fetch_all(self) -> None:
+        for ticket, reply in self._open.items():
+            if reply is None:
+                self._open[ticket] = self._fetch(ticket)
+
+    def _save(self) -> None:
+        """Save all states and the payloads under way, behind all messages so far."""
+        self._fetch_all()
+        states = {actor: self._host.snapshot(actor) for actor in self._actors}
+        payloads = {}
+        for name, payload in self._payloads.items():
+            kept = self._host.keep(payload.readers[0], payload.handle)
+            if not isinstance(kept, np.ndarray):
+                kept = np.frombuffer(to_bytes(kept), np.uint8)
+            payloads[name] = kept, list(payload.readers)
+        self._saved = _Saved(states=states, payloads=payloads)
+        self._log.clear()
+        nbytes = sum(map(len, states.values()))
+        self._room = max(self._every, nbytes // _BYTES_A_MESSAGE)
+
+    def _recover(self) -> None:
+        """Replace the host; raise its error when the next ones are lost too."""
+        for attempt in range(_ATTEMPTS):
+            self.restarts += 1
+            try:
+                self._replay(self._start())
+                return
+            except self._lost:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+
+    def _replay(self, host: RestartingHost) -> None:
+        """Put *host* where the last one was: saved states, then all messages since."""
+        self._host = host
+        for actor, state in self._saved.states.items():
+            host.restore(actor, state)
+        self._payloads = {
+            name: _Payload(data, list(readers))
+            for name, (data, readers) in self._saved.payloads.items()
+        }
+        answered: dict[int, Reply | None] = {}
+        for letter in self._log:
+            name = letter[4]
+            if name is not None and name not in self._payloads:
+                made_by = name >> _PLACE_BITS
+                answered[made_by] = self._fetch(made_by)
+            answered[letter[0]] = self._pass_on(letter)
+        for ticket, reply in answered.items():
+            reply = reply or self._fetch(ticket)
+            if ticket in self._open:
+                self._open[ticket] = reply
