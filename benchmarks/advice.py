@@ -182,7 +182,7 @@ class Outcome:
 
 def hold_against_all(joined: Joined, network: dict[str, Any], rows: int, name: str) -> Outcome:
     """Search, then run every candidate over all tuples."""
-    scenario = of_query(joined.query, joined.tables(rows), "ts", None, network=network)
+    scenario = of_query(joined.query, joined.tables(rows), None, time="ts", network=network)
     streams = scenario.streams
     assert streams is not None
 

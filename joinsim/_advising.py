@@ -86,7 +86,7 @@ def advise(
     if streams is None:
         scenario = Scenario(what, scale=scale)
     else:
-        scenario = of_query(what, streams, time, None, network=network)
+        scenario = of_query(what, streams, None, time=time, network=network)
     given = settings | ({} if rate_tps is None else {"feeding.rate_tps": rate_tps})
     return scenario.with_settings(given).advise(
         goals=[goal] if isinstance(goal, str) else goal,

@@ -34,7 +34,7 @@ def search_of(scenario: Any, **how: Any) -> Search:
 
 
 def test_candidates_fit_on_the_machines() -> None:
-    scenario = of_query(QUERY, data(), None, None)
+    scenario = of_query(QUERY, data(), None)
     found, refused = candidates(scenario.config, lambda *_: scenario.streams or (), machines=3)
     assert {one.topology for one in found} >= {"kp_oij", "dp_oij", "hp_oij"}
     assert all(one.machines <= 3 for one in found)
@@ -44,7 +44,7 @@ def test_candidates_fit_on_the_machines() -> None:
 
 
 def test_the_search_picks_the_best_of_all_and_runs_less() -> None:
-    scenario = of_query(QUERY, data(), None, None)
+    scenario = of_query(QUERY, data(), None)
     names = ["kp_oij", "dp_oij", "flink_oij", "split_oij"]
     found, _ = candidates(
         scenario.config, lambda *_: scenario.streams or (), machines=4, topologies=names
@@ -63,7 +63,7 @@ def test_the_search_picks_the_best_of_all_and_runs_less() -> None:
 
 
 def test_a_search_without_time_runs_one_and_says_what_it_left_out() -> None:
-    scenario = of_query(QUERY, data(), None, None)
+    scenario = of_query(QUERY, data(), None)
     names = ["kp_oij"]
     found, _ = candidates(
         scenario.config, lambda *_: scenario.streams or (), machines=4, topologies=names
@@ -85,7 +85,7 @@ def ranked_labels(goals: list[str], values: dict[str, tuple[float, float]]) -> l
         name: Trial(rows=1, saturated=[{"throughput_tps": tps, "network": {"bytes": nbytes}}])
         for name, (tps, nbytes) in values.items()
     }
-    scenario = of_query(QUERY, data(), None, "kp_oij")
+    scenario = of_query(QUERY, data(), "kp_oij")
     search = search_of(scenario, goals=goals)
     return [one.label for one in search.ranked(made, trials)]
 

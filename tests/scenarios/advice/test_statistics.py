@@ -21,7 +21,7 @@ MS = 1_000_000
 def streams(**columns: Any) -> Any:
     n = len(columns["k"])
     table = {"ts": np.arange(n) * 10 * MS, "x": np.zeros(n, int)} | columns
-    scenario = of_query(QUERY, {"A": table, "B": table}, None, None)
+    scenario = of_query(QUERY, {"A": table, "B": table}, None)
     assert scenario.streams is not None
     return scenario.streams
 
