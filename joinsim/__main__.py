@@ -12,7 +12,7 @@ import signal
 import sys
 from contextlib import suppress
 
-_EXIT_STOPPED = 3  # `joinsim._failures.EXIT_STOPPED`, which must not be imported yet
+_EXIT_STOPPED = 3  # `joinsim._command.EXIT_STOPPED`, which must not be imported yet
 
 
 def main() -> None:

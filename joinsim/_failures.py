@@ -1,4 +1,4 @@
-"""The command line's exit codes; every failure is one message on stderr and one of them.
+"""Runs the command line: every failure is one message on stderr and an exit code.
 
 What `main` needs is imported when it is called, so that an interrupt meanwhile is a failure too.
 """
@@ -13,15 +13,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-EXIT_PASS, EXIT_FAIL, EXIT_UNKNOWN, EXIT_STOPPED = range(4)
+from joinsim._command import CLOCK, EXIT_STOPPED, Finished
+
 _INTERRUPTED = 130  # the parser's code for Ctrl-C, of which it says nothing
-
-
-class Finished(Exception):  # noqa: N818  (nothing went wrong)
-    """A command is done and says with which exit code."""
-
-    def __init__(self, code: int) -> None:
-        self.code = code
 
 
 def main(began_s: float | None = None) -> None:
@@ -33,7 +27,7 @@ def main(began_s: float | None = None) -> None:
         warnings.simplefilter("ignore")
         os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of Ray's and Spark's processes too
     with _guarded():
-        from joinsim.cli import CLOCK, app
+        from joinsim.cli import app
         from scenarios.wall_clock import WallClock
 
         try:

@@ -1,42 +1,47 @@
 """The command line: each command is a call of the public package, and prints what it returns.
 
-Options that commands share are fields of `QueryOptions` and `RunOptions`; `_with_options` makes
-them the command's options. Nothing heavy but typer is imported before a command runs.
+Nothing heavy but typer is imported before a command runs; what commands share is in
+`joinsim._command`.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
-import re
-import shlex
-import sys
-from collections.abc import Callable, Iterable
-from contextvars import ContextVar
-from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from joinsim._failures import EXIT_FAIL, EXIT_PASS, EXIT_STOPPED, EXIT_UNKNOWN, Finished
+from joinsim._command import (
+    CLOCK,
+    EXIT_FAIL,
+    EXIT_PASS,
+    EXIT_STOPPED,
+    Finished,
+    Json,
+    QueryOptions,
+    RunOptions,
+    Scale,
+    ScenarioName,
+    Topologies,
+    exit_code,
+    parse_settings,
+    replay_alone,
+    scenario_of,
+    split_names,
+    with_options,
+    worst_exit_code,
+)
 from joinsim._help import JOINS, PAPERS, SYSTEMS, Grouped, complete_scenario, complete_topology
-from scenarios.wall_clock import WallClock
 
 if TYPE_CHECKING:
     from joinsim._outcomes import EngineComparison, StudyRun
     from joinsim._scenario import Scenario
-    from scenarios.config import RunConfig
-    from scenarios.many_runs import Result
     from scenarios.terminal.progress import Terminal
 
 DEMO_SCENARIO = "spo-q3"
 
-_FROM_BEST = (EXIT_PASS, EXIT_UNKNOWN, EXIT_FAIL, EXIT_STOPPED)
-
-CLOCK: ContextVar[WallClock] = ContextVar("clock")
-"""Measures the command, from when it began."""
 
 app = typer.Typer(
     name="joinsim",
@@ -52,134 +57,6 @@ data_app = typer.Typer(help="Raw files in, prepared streams out.", no_args_is_he
 app.add_typer(data_app, name="data", rich_help_panel=SYSTEMS)
 new_app = typer.Typer(help="Writes a first version of something of your own.", no_args_is_help=True)
 app.add_typer(new_app, name="new", rich_help_panel=SYSTEMS)
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Scale = Annotated[
-    Literal["smoke", "laptop", "paper"], typer.Option(help="How large scenarios are run.")
-]
-Topologies = Annotated[
-    str | None, typer.Option(help="Systems to run, with commas between; by default all.")
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueryOptions:
-    """What to run: a scenario, or a query and its data; None stands for what the scenario says."""
-
-    query: Annotated[str | None, typer.Option(help="The join, as SQL; instead of a scenario.")] = (
-        None
-    )
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(help="Raw CSV or Parquet, or a prepared stream; one per stream, in order."),
-    ] = None
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A parameter, or a dotted key."),
-    ] = None
-    rows: Annotated[int | None, typer.Option(help="Tuples taken of each stream.")] = None
-    time: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[STREAM=]COLUMN",
-            help="Event time: a column, of every stream or of one, as in orders=placed_at.",
-        ),
-    ] = None
-    arrival: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[STREAM=]COLUMN",
-            help="Order of arrival: a column of times, or rows: the file's own order.",
-        ),
-    ] = None
-    seed: Annotated[int | None, typer.Option(help="Seed of the run.")] = None
-    scale: Scale = "laptop"
-    out: Annotated[Path | None, typer.Option(help="Directory to write to.")] = None
-    figure: Annotated[
-        Path | None,
-        typer.Option(help="Draw it for print: .pdf, .svg or .png, with its data beside it as CSV."),
-    ] = None
-    json_output: Json = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions(QueryOptions):
-    """How to run it."""
-
-    topology: Annotated[
-        str | None,
-        typer.Option(
-            help="The system to run it on; auto, or none, takes one that can.",
-            autocompletion=complete_topology,
-        ),
-    ] = None
-    pairs: Annotated[bool, typer.Option("--pairs", help="Write every pair found.")] = False
-    backend: Annotated[
-        Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")
-    ] = None
-    clock: Annotated[
-        Literal["virtual", "live"] | None,
-        typer.Option(help="Virtual time, or live: on Ray, at full speed, with nothing simulated."),
-    ] = None
-    processes: Annotated[
-        str | None,
-        typer.Option(help="Ray processes to pack actors into; or each: one per actor."),
-    ] = None
-    address: Annotated[str | None, typer.Option(help="A running Ray cluster.")] = None
-    watch: Annotated[
-        bool,
-        typer.Option("--watch", help="Show the PEs while it runs: load, queue, how far behind."),
-    ] = False
-    point: Annotated[
-        int | None, typer.Option(help="Of a study, run this point alone, by its number.")
-    ] = None
-    repeat: Annotated[
-        int | None,
-        typer.Option(help="Of a study, run every point with so many seeds, for 95 % intervals."),
-    ] = None
-
-
-ScenarioName = Annotated[
-    str | None,
-    typer.Argument(
-        help="A scenario's name (see `joinsim list`) or a TOML file.",
-        autocompletion=complete_scenario,
-    ),
-]
-Options = TypeVar("Options", bound=QueryOptions)
-
-
-def _with_options(kind: type[Options]) -> Callable[[Callable[..., int]], Callable[..., None]]:
-    """Give a command the fields of *kind* as options; its body gets them as one object."""
-
-    def decorate(body: Callable[..., int]) -> Callable[..., None]:
-        hints = get_type_hints(kind, include_extras=True)
-        own = get_type_hints(body, include_extras=True)
-        shared = [
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=field.default,
-                annotation=hints[field.name],
-            )
-            for field in fields(kind)
-        ]
-        mine = [
-            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own[name])
-            for name, parameter in inspect.signature(body).parameters.items()
-            if name != "options"
-        ]
-
-        def command(**values: Any) -> None:
-            options = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
-            raise Finished(body(options=options, **values))
-
-        command.__name__, command.__doc__ = body.__name__, body.__doc__
-        command.__signature__ = inspect.Signature([*mine, *shared])  # type: ignore[attr-defined]
-        command.__annotations__ = {p.name: p.annotation for p in [*mine, *shared]}
-        return command
-
-    return decorate
 
 
 @app.command(rich_help_panel=JOINS, epilog="Example: joinsim demo")
@@ -208,7 +85,7 @@ def demo(json_output: Json = False) -> None:
     show_backends(terminal.out, [run.finished for run in runs], equal=equal)
     if json_output:
         _print_json({"runs": [run.summary for run in runs], "digests_equal": equal})
-    codes = [_exit_code(run.verdict.passed) for run in runs]
+    codes = [exit_code(run.verdict.passed) for run in runs]
     raise Finished(EXIT_FAIL if not equal else max(codes))
 
 
@@ -237,13 +114,13 @@ def list_(
     rich_help_panel=JOINS,
     epilog="Example: joinsim run oij-w1 --rows 2000 --set feeding.rate_tps=50000",
 )
-@_with_options(RunOptions)
+@with_options(RunOptions)
 def run(options: RunOptions, scenario: ScenarioName = None) -> int:
     """Run one join and judge the answer, or a study of many."""
     from joinsim import ConfigError, Run
 
     terminal = _terminal(options.json_output, watch=options.watch)
-    chosen = _scenario(options, scenario, terminal)
+    chosen = scenario_of(options, scenario, terminal)
     if chosen.study is not None and options.point is None:
         if options.address or options.pairs or options.topology:
             raise ConfigError(
@@ -263,7 +140,7 @@ def run(options: RunOptions, scenario: ScenarioName = None) -> int:
     _draw(options, finished, terminal)
     if options.json_output:
         _print_json(finished.summary)
-    return _exit_code(finished.verdict.passed)
+    return exit_code(finished.verdict.passed)
 
 
 def _run_study(options: RunOptions, chosen: Scenario, terminal: Terminal) -> int:
@@ -281,7 +158,7 @@ def _show_study(options: QueryOptions, finished: StudyRun, terminal: Terminal) -
     _draw(options, finished, terminal)
     if options.json_output:
         _print_json(finished.summary)
-    return _worst(finished.result.results.values())
+    return worst_exit_code(finished.result.results.values())
 
 
 @app.command(rich_help_panel=PAPERS, epilog="Example: joinsim reproduce panjoin --scale smoke")
@@ -319,7 +196,7 @@ def reproduce(
     if json_output:
         _print_json(finished.summary)
     stopped = any(study.stopped for study in finished.result.studies)
-    raise Finished(EXIT_STOPPED if stopped else _exit_code(finished.passed))
+    raise Finished(EXIT_STOPPED if stopped else exit_code(finished.passed))
 
 
 @app.command(
@@ -366,7 +243,7 @@ def claims(
     rich_help_panel=JOINS,
     epilog="Example: joinsim compare oij-w1 --rows 2000 --topologies kp_oij,dp_oij",
 )
-@_with_options(QueryOptions)
+@with_options(QueryOptions)
 def compare(
     options: QueryOptions,
     what: Annotated[
@@ -393,19 +270,19 @@ def compare(
     from scenarios.terminal.views import show_comparison
 
     terminal = _terminal(options.json_output)
-    chosen = _scenario(options, what, terminal, {"backend": backend})
+    chosen = scenario_of(options, what, terminal, {"backend": backend})
     if engines is not None:
-        return _compare_engines(options, chosen, engines, _names(topologies), limit, terminal)
+        return _compare_engines(options, chosen, engines, split_names(topologies), limit, terminal)
     if limit is not None:
         raise ConfigError(f"--limit {limit:g}: it is for --engines")
     finished = chosen.compare(
-        _names(topologies), out=options.out, replay_alone=partial(_replay_alone, options, what)
+        split_names(topologies), out=options.out, replay_alone=partial(replay_alone, options, what)
     )
     show_comparison(terminal.out, finished.result, finished.directory, finished.replay)
     _draw(options, finished, terminal)
     if options.json_output:
         _print_json(finished.summary)
-    return _worst(finished.result.results.values())
+    return worst_exit_code(finished.result.results.values())
 
 
 def _compare_engines(
@@ -434,14 +311,14 @@ def _compare_engines(
     _draw(options, finished, terminal)
     if options.json_output:
         _print_json(finished.summary)
-    return EXIT_STOPPED if finished.result.failed else _exit_code(finished.result.passed)
+    return EXIT_STOPPED if finished.result.failed else exit_code(finished.result.passed)
 
 
 @app.command(
     rich_help_panel=JOINS,
     epilog="Example: joinsim advise oij-w1 --scale smoke --topologies kp_oij,dp_oij --budget 20s",
 )
-@_with_options(QueryOptions)
+@with_options(QueryOptions)
 def advise(
     options: QueryOptions,
     what: Annotated[
@@ -478,18 +355,18 @@ def advise(
         kind, size = read_extent(budget)
         if kind != "time":
             raise ValueError
-        prices = {name: float(value) for name, value in _parse_settings(price or []).items()}
+        prices = {name: float(value) for name, value in parse_settings(price or []).items()}
     except (WindowError, TypeError, ValueError):
         raise ConfigError(
             f"--budget {budget} --price {' '.join(price or []) or 'none'}: write a budget as 60s "
             "or '2 min', and a price as core_hour=0.05"
         ) from None
     terminal = _terminal(options.json_output)
-    chosen = _scenario(options, what, terminal, {"feeding.rate_tps": rate})
+    chosen = scenario_of(options, what, terminal, {"feeding.rate_tps": rate})
     advised = chosen.advise(
-        goals=_names(goal),
+        goals=split_names(goal),
         machines=machines,
-        topologies=_names(topologies),
+        topologies=split_names(topologies),
         budget_s=size / 1e9,
         seeds=seeds,
         prices=prices,
@@ -504,7 +381,7 @@ def advise(
 @app.command(
     rich_help_panel=JOINS, epilog="Example: joinsim sweep oij-w1 --scale smoke --over pes=1,2,4"
 )
-@_with_options(QueryOptions)
+@with_options(QueryOptions)
 def sweep(
     options: QueryOptions,
     what: Annotated[
@@ -541,11 +418,11 @@ def sweep(
     from scenarios.sweep import Range
 
     terminal = _terminal(options.json_output)
-    chosen = _scenario(options, what, terminal, {"topology": topology})
+    chosen = scenario_of(options, what, terminal, {"topology": topology})
     swept = chosen.sweep(
         [Range.read(text) for text in over or []],
         seeds=seeds,
-        measures=_names(measure),
+        measures=split_names(measure),
         find=find,
         processes=processes,
         fresh=fresh,
@@ -557,7 +434,7 @@ def sweep(
 @app.command(
     rich_help_panel=JOINS, epilog="Example: joinsim plan semijoin-fig10 --scale smoke --no-simulate"
 )
-@_with_options(QueryOptions)
+@with_options(QueryOptions)
 def plan(
     options: QueryOptions,
     scenario: ScenarioName = None,
@@ -573,7 +450,7 @@ def plan(
     from scenarios.terminal.views import show_proposal, show_report
 
     terminal = _terminal(options.json_output)
-    chosen = _scenario(options, scenario, terminal, {"topology": topology})
+    chosen = scenario_of(options, scenario, terminal, {"topology": topology})
     proposal, finished = chosen.plan(simulate=simulate, out=options.out)
     if finished is not None:
         show_report(terminal.out, finished.finished, finished.replay)
@@ -581,7 +458,7 @@ def plan(
     show_proposal(terminal.out, proposal)
     if options.json_output:
         _print_json(proposal.as_json())
-    return EXIT_PASS if finished is None else _exit_code(finished.verdict.passed)
+    return EXIT_PASS if finished is None else exit_code(finished.verdict.passed)
 
 
 @app.command(
@@ -626,7 +503,7 @@ def calibrate(
         live=live,
         validate=validate,
         profile=profile,
-        topologies=_names(topologies),
+        topologies=split_names(topologies),
         rows=rows,
         processes=processes,
         passes=passes,
@@ -667,7 +544,7 @@ def show(
     from topologies import find_topology
 
     terminal = _terminal(False)
-    parameters = _parse_settings(settings or [])
+    parameters = parse_settings(settings or [])
     if out:
         terminal.out.print(f"wrote {draw(topology, out, **parameters)}")
     else:
@@ -867,191 +744,6 @@ def _draw(options: QueryOptions, finished: Any, terminal: Terminal) -> None:
     if options.figure is not None:
         path = finished.figure(options.figure)
         terminal.out.print(f"{path}, with its data in {path.with_suffix('.csv').name}")
-
-
-def _scenario(
-    options: QueryOptions,
-    name: str | None,
-    terminal: Terminal,
-    settings: dict[str, Any] | None = None,
-) -> Scenario:
-    """Return the scenario that *options* describe, shown on *terminal*.
-
-    Raise :exc:`ConfigError` naming an option that is missing, wrong or too many.
-    """
-    if options.figure is not None:
-        from scenarios.report.picture import check_suffix
-
-        check_suffix(options.figure)  # before anything runs
-    from joinsim import ConfigError
-    from joinsim._scenario import Scenario
-
-    query = options.query
-    if name is not None and " " in name.strip():
-        name, query = None, name
-    if (name is None) == (query is None):
-        raise ConfigError(
-            "give either a scenario (see `joinsim list`) or a query and its data, as in "
-            'joinsim run --query "SELECT ..." --data FILE'
-        )
-    data = options.data or []
-    if name is None and not data:
-        raise ConfigError("a query needs --data FILE, one per stream of the query")
-    streams = [{"files": [str(path)]} for path in data]
-    scenario = Scenario(
-        name or {"query": query, "streams": streams},
-        scale=options.scale,
-        observer=terminal,
-        keep=True,
-        replay=_replay,
-        wall_clock=CLOCK.get(),
-    )
-    given = _run_settings(options) | (settings or {})
-    changed = _parse_settings(options.settings or [])
-    changed |= {key: value for key, value in given.items() if value is not None}
-    if data or options.time or options.arrival:
-        changed["streams"] = _with_files(scenario.base, data, options)
-    return scenario.with_settings(changed)
-
-
-def _run_settings(options: QueryOptions) -> dict[str, Any]:
-    settings: dict[str, Any] = {"rows": options.rows, "seed": options.seed}
-    if isinstance(options, RunOptions):
-        settings |= {
-            "topology": options.topology,
-            # Live is on Ray alone, so it need not be said twice.
-            "backend": options.backend or ("ray" if options.clock == "live" else None),
-            "clock": options.clock,
-            "processes": _number(options.processes),
-            "pairs": options.pairs or None,
-            "repeat": options.repeat,
-        }
-    return settings
-
-
-def _number(text: str | None) -> int | str | None:
-    """Return a whole number as one; any other text is for the configuration to judge."""
-    return int(text) if text is not None and text.lstrip("-").isdigit() else text
-
-
-def _with_files(config: RunConfig, data: list[Path], options: QueryOptions) -> list[dict[str, Any]]:
-    """Return the configuration's streams with the files and the times given as options."""
-    from joinsim import ConfigError
-    from spark_bridge.prepared import SUMMARY
-
-    streams = [stream.model_dump() for stream in config.streams]
-    if data and len(data) != len(streams):
-        raise ConfigError(f"--data: {config.name} has {len(streams)} stream(s), {len(data)} given")
-    for stream, path in zip(streams, data, strict=False):
-        stream |= {"files": [str(path)], "synthetic": None}
-    for key, meaning in (("time", "event time"), ("arrival", "order of arrival")):
-        columns = _by_stream(config, f"--{key}", getattr(options, key) or [])
-        for place, column in columns.items():
-            if place < len(data) and (data[place] / SUMMARY).is_file():
-                raise ConfigError(
-                    f"--{key} {column}: {data[place]} is a prepared stream, and its {meaning} was "
-                    f"settled then. Leave --{key} out, or give the raw file"
-                )
-            streams[place][key] = column
-    return streams
-
-
-def _by_stream(config: RunConfig, option: str, values: list[str]) -> dict[int, str]:
-    """Read ``[STREAM=]VALUE`` of an option, by the stream's place in the query.
-
-    What names no stream is of all that have none of their own. Raise :exc:`ConfigError` where a
-    stream is unknown, or has two.
-    """
-    from difflib import get_close_matches
-
-    from joins.queries.parser import parse_query
-    from joinsim import ConfigError
-
-    names = parse_query(config.query).streams
-    of_all: list[str] = []
-    of_one: dict[int, str] = {}
-    for value in values:
-        named = re.fullmatch(r"(\w+)=([^=].*)", value)
-        if named is None:
-            of_all.append(value)
-            continue
-        name, column = named.groups()
-        if name not in names:
-            near = get_close_matches(name, names, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise ConfigError(
-                f"{option} {value}: the query has no stream {name}; {hint}it has {', '.join(names)}"
-            )
-        if names.index(name) in of_one:
-            raise ConfigError(f"{option} is given twice for {name}: {values}")
-        of_one[names.index(name)] = column
-    if len(of_all) > 1:
-        raise ConfigError(
-            f"{option} {of_all[0]} and {option} {of_all[1]}: name the stream of each, as in "
-            f"{option} {names[0]}={of_all[0]} {option} {names[-1]}={of_all[1]}"
-        )
-    return {place: column for column in of_all for place in range(len(names))} | of_one
-
-
-def _parse_settings(settings: list[str]) -> dict[str, Any]:
-    """Read ``KEY=VALUE`` settings; raise :exc:`ConfigError` naming one that is not."""
-    from joinsim import ConfigError
-
-    values: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not (key and equals):
-            raise ConfigError(f"--set {setting}: write it as KEY=VALUE")
-        values[key.strip()] = None if value.strip().lower() == "none" else value.strip()
-    return values
-
-
-def _replay(seed: int) -> str:
-    """Return the command that repeats this one."""
-    arguments = sys.argv[1:]
-    if "--seed" not in arguments:
-        arguments = [*arguments, "--seed", str(seed)]
-    return shlex.join(["joinsim", *arguments])
-
-
-def _replay_alone(options: QueryOptions, what: str, config: RunConfig) -> str:
-    """Return the command that runs one of the compared systems alone."""
-    from scenarios.config import RunConfig as Config
-
-    words = ["joinsim", "run"]
-    words += ["--query", what] if " " in what.strip() else [what, "--scale", options.scale]
-    for path in options.data or []:
-        words += ["--data", str(path)]
-    for column in options.time or []:
-        words += ["--time", column]
-    for column in options.arrival or []:
-        words += ["--arrival", column]
-    words += ["--topology", config.topology, "--seed", str(config.seed)]
-    words += ["--rows", str(config.rows)] if config.rows else []
-    words += ["--backend", config.backend]
-    for setting in options.settings or []:
-        key = setting.partition("=")[0]
-        words += ["--set", setting] if "." in key or key in Config.model_fields else []
-    for key, value in config.parameters.items():
-        words += ["--set", f"{key}={value}"]
-    return shlex.join(words)
-
-
-def _names(listed: str | None) -> list[str]:
-    return [name.strip() for name in (listed or "").split(",") if name.strip()]
-
-
-def _exit_code(passed: bool | None) -> int:
-    """Return the exit code of a verdict; None is unknown."""
-    if passed is None:
-        return EXIT_UNKNOWN
-    return EXIT_PASS if passed else EXIT_FAIL
-
-
-def _worst(results: Iterable[Result]) -> int:
-    """Return the worst of several runs' exit codes; unknown when there is none."""
-    codes = (EXIT_STOPPED if one.failure else _exit_code(one.passed) for one in results)
-    return max(codes, key=_FROM_BEST.index, default=EXIT_UNKNOWN)
 
 
 def _print_json(value: dict[str, Any]) -> None:

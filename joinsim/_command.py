@@ -1,0 +1,363 @@
+"""What commands share: options and the scenario that these describe, exit codes, the clock.
+
+Options are fields of `QueryOptions` and `RunOptions`; `with_options` makes them a command's own.
+Nothing heavy but typer is imported before a command runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
+
+import typer
+
+from joinsim._help import complete_scenario, complete_topology
+from scenarios.wall_clock import WallClock
+
+if TYPE_CHECKING:
+    from joinsim._scenario import Scenario
+    from scenarios.config import RunConfig
+    from scenarios.many_runs import Result
+    from scenarios.terminal.progress import Terminal
+
+EXIT_PASS, EXIT_FAIL, EXIT_UNKNOWN, EXIT_STOPPED = range(4)
+
+_FROM_BEST = (EXIT_PASS, EXIT_UNKNOWN, EXIT_FAIL, EXIT_STOPPED)
+
+
+CLOCK: ContextVar[WallClock] = ContextVar("clock")
+"""Measures the command, from when it began."""
+
+
+class Finished(Exception):  # noqa: N818  (nothing went wrong)
+    """A command is done and says with which exit code."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+Scale = Annotated[
+    Literal["smoke", "laptop", "paper"], typer.Option(help="How large scenarios are run.")
+]
+
+
+Topologies = Annotated[
+    str | None, typer.Option(help="Systems to run, with commas between; by default all.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryOptions:
+    """What to run: a scenario, or a query and its data; None stands for what the scenario says."""
+
+    query: Annotated[str | None, typer.Option(help="The join, as SQL; instead of a scenario.")] = (
+        None
+    )
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="Raw CSV or Parquet, or a prepared stream; one per stream, in order."),
+    ] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter, or a dotted key."),
+    ] = None
+    rows: Annotated[int | None, typer.Option(help="Tuples taken of each stream.")] = None
+    time: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[STREAM=]COLUMN",
+            help="Event time: a column, of every stream or of one, as in orders=placed_at.",
+        ),
+    ] = None
+    arrival: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[STREAM=]COLUMN",
+            help="Order of arrival: a column of times, or rows: the file's own order.",
+        ),
+    ] = None
+    seed: Annotated[int | None, typer.Option(help="Seed of the run.")] = None
+    scale: Scale = "laptop"
+    out: Annotated[Path | None, typer.Option(help="Directory to write to.")] = None
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="Draw it for print: .pdf, .svg or .png, with its data beside it as CSV."),
+    ] = None
+    json_output: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(QueryOptions):
+    """How to run it."""
+
+    topology: Annotated[
+        str | None,
+        typer.Option(
+            help="The system to run it on; auto, or none, takes one that can.",
+            autocompletion=complete_topology,
+        ),
+    ] = None
+    pairs: Annotated[bool, typer.Option("--pairs", help="Write every pair found.")] = False
+    backend: Annotated[
+        Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")
+    ] = None
+    clock: Annotated[
+        Literal["virtual", "live"] | None,
+        typer.Option(help="Virtual time, or live: on Ray, at full speed, with nothing simulated."),
+    ] = None
+    processes: Annotated[
+        str | None,
+        typer.Option(help="Ray processes to pack actors into; or each: one per actor."),
+    ] = None
+    address: Annotated[str | None, typer.Option(help="A running Ray cluster.")] = None
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Show the PEs while it runs: load, queue, how far behind."),
+    ] = False
+    point: Annotated[
+        int | None, typer.Option(help="Of a study, run this point alone, by its number.")
+    ] = None
+    repeat: Annotated[
+        int | None,
+        typer.Option(help="Of a study, run every point with so many seeds, for 95 % intervals."),
+    ] = None
+
+
+ScenarioName = Annotated[
+    str | None,
+    typer.Argument(
+        help="A scenario's name (see `joinsim list`) or a TOML file.",
+        autocompletion=complete_scenario,
+    ),
+]
+
+
+Options = TypeVar("Options", bound=QueryOptions)
+
+
+def with_options(kind: type[Options]) -> Callable[[Callable[..., int]], Callable[..., None]]:
+    """Give a command the fields of *kind* as options; its body gets them as one object."""
+
+    def decorate(body: Callable[..., int]) -> Callable[..., None]:
+        hints = get_type_hints(kind, include_extras=True)
+        own = get_type_hints(body, include_extras=True)
+        shared = [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=hints[field.name],
+            )
+            for field in fields(kind)
+        ]
+        mine = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own[name])
+            for name, parameter in inspect.signature(body).parameters.items()
+            if name != "options"
+        ]
+
+        def command(**values: Any) -> None:
+            options = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+            raise Finished(body(options=options, **values))
+
+        command.__name__, command.__doc__ = body.__name__, body.__doc__
+        command.__signature__ = inspect.Signature([*mine, *shared])  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in [*mine, *shared]}
+        return command
+
+    return decorate
+
+
+def scenario_of(
+    options: QueryOptions,
+    name: str | None,
+    terminal: Terminal,
+    settings: dict[str, Any] | None = None,
+) -> Scenario:
+    """Return the scenario that *options* describe, shown on *terminal*.
+
+    Raise :exc:`ConfigError` naming an option that is missing, wrong or too many.
+    """
+    if options.figure is not None:
+        from scenarios.report.picture import check_suffix
+
+        check_suffix(options.figure)  # before anything runs
+    from joinsim import ConfigError
+    from joinsim._scenario import Scenario
+
+    query = options.query
+    if name is not None and " " in name.strip():
+        name, query = None, name
+    if (name is None) == (query is None):
+        raise ConfigError(
+            "give either a scenario (see `joinsim list`) or a query and its data, as in "
+            'joinsim run --query "SELECT ..." --data FILE'
+        )
+    data = options.data or []
+    if name is None and not data:
+        raise ConfigError("a query needs --data FILE, one per stream of the query")
+    streams = [{"files": [str(path)]} for path in data]
+    scenario = Scenario(
+        name or {"query": query, "streams": streams},
+        scale=options.scale,
+        observer=terminal,
+        keep=True,
+        replay=replay_command,
+        wall_clock=CLOCK.get(),
+    )
+    given = _run_settings(options) | (settings or {})
+    changed = parse_settings(options.settings or [])
+    changed |= {key: value for key, value in given.items() if value is not None}
+    if data or options.time or options.arrival:
+        changed["streams"] = _with_files(scenario.base, data, options)
+    return scenario.with_settings(changed)
+
+
+def _run_settings(options: QueryOptions) -> dict[str, Any]:
+    settings: dict[str, Any] = {"rows": options.rows, "seed": options.seed}
+    if isinstance(options, RunOptions):
+        settings |= {
+            "topology": options.topology,
+            # Live is on Ray alone, so it need not be said twice.
+            "backend": options.backend or ("ray" if options.clock == "live" else None),
+            "clock": options.clock,
+            "processes": _number(options.processes),
+            "pairs": options.pairs or None,
+            "repeat": options.repeat,
+        }
+    return settings
+
+
+def _number(text: str | None) -> int | str | None:
+    """Return a whole number as one; any other text is for the configuration to judge."""
+    return int(text) if text is not None and text.lstrip("-").isdigit() else text
+
+
+def _with_files(config: RunConfig, data: list[Path], options: QueryOptions) -> list[dict[str, Any]]:
+    """Return the configuration's streams with the files and the times given as options."""
+    from joinsim import ConfigError
+    from spark_bridge.prepared import SUMMARY
+
+    streams = [stream.model_dump() for stream in config.streams]
+    if data and len(data) != len(streams):
+        raise ConfigError(f"--data: {config.name} has {len(streams)} stream(s), {len(data)} given")
+    for stream, path in zip(streams, data, strict=False):
+        stream |= {"files": [str(path)], "synthetic": None}
+    for key, meaning in (("time", "event time"), ("arrival", "order of arrival")):
+        columns = _by_stream(config, f"--{key}", getattr(options, key) or [])
+        for place, column in columns.items():
+            if place < len(data) and (data[place] / SUMMARY).is_file():
+                raise ConfigError(
+                    f"--{key} {column}: {data[place]} is a prepared stream, and its {meaning} was "
+                    f"settled then. Leave --{key} out, or give the raw file"
+                )
+            streams[place][key] = column
+    return streams
+
+
+def _by_stream(config: RunConfig, option: str, values: list[str]) -> dict[int, str]:
+    """Read ``[STREAM=]VALUE`` of an option, by the stream's place in the query.
+
+    What names no stream is of all that have none of their own. Raise :exc:`ConfigError` where a
+    stream is unknown, or has two.
+    """
+    from difflib import get_close_matches
+
+    from joins.queries.parser import parse_query
+    from joinsim import ConfigError
+
+    names = parse_query(config.query).streams
+    of_all: list[str] = []
+    of_one: dict[int, str] = {}
+    for value in values:
+        named = re.fullmatch(r"(\w+)=([^=].*)", value)
+        if named is None:
+            of_all.append(value)
+            continue
+        name, column = named.groups()
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise ConfigError(
+                f"{option} {value}: the query has no stream {name}; {hint}it has {', '.join(names)}"
+            )
+        if names.index(name) in of_one:
+            raise ConfigError(f"{option} is given twice for {name}: {values}")
+        of_one[names.index(name)] = column
+    if len(of_all) > 1:
+        raise ConfigError(
+            f"{option} {of_all[0]} and {option} {of_all[1]}: name the stream of each, as in "
+            f"{option} {names[0]}={of_all[0]} {option} {names[-1]}={of_all[1]}"
+        )
+    return {place: column for column in of_all for place in range(len(names))} | of_one
+
+
+def parse_settings(settings: list[str]) -> dict[str, Any]:
+    """Read ``KEY=VALUE`` settings; raise :exc:`ConfigError` naming one that is not."""
+    from joinsim import ConfigError
+
+    values: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not (key and equals):
+            raise ConfigError(f"--set {setting}: write it as KEY=VALUE")
+        values[key.strip()] = None if value.strip().lower() == "none" else value.strip()
+    return values
+
+
+def replay_command(seed: int) -> str:
+    """Return the command that repeats this one."""
+    arguments = sys.argv[1:]
+    if "--seed" not in arguments:
+        arguments = [*arguments, "--seed", str(seed)]
+    return shlex.join(["joinsim", *arguments])
+
+
+def replay_alone(options: QueryOptions, what: str, config: RunConfig) -> str:
+    """Return the command that runs one of the compared systems alone."""
+    from scenarios.config import RunConfig as Config
+
+    words = ["joinsim", "run"]
+    words += ["--query", what] if " " in what.strip() else [what, "--scale", options.scale]
+    for path in options.data or []:
+        words += ["--data", str(path)]
+    for column in options.time or []:
+        words += ["--time", column]
+    for column in options.arrival or []:
+        words += ["--arrival", column]
+    words += ["--topology", config.topology, "--seed", str(config.seed)]
+    words += ["--rows", str(config.rows)] if config.rows else []
+    words += ["--backend", config.backend]
+    for setting in options.settings or []:
+        key = setting.partition("=")[0]
+        words += ["--set", setting] if "." in key or key in Config.model_fields else []
+    for key, value in config.parameters.items():
+        words += ["--set", f"{key}={value}"]
+    return shlex.join(words)
+
+
+def split_names(listed: str | None) -> list[str]:
+    return [name.strip() for name in (listed or "").split(",") if name.strip()]
+
+
+def exit_code(passed: bool | None) -> int:
+    """Return the exit code of a verdict; None is unknown."""
+    if passed is None:
+        return EXIT_UNKNOWN
+    return EXIT_PASS if passed else EXIT_FAIL
+
+
+def worst_exit_code(results: Iterable[Result]) -> int:
+    """Return the worst of several runs' exit codes; unknown when there is none."""
+    codes = (EXIT_STOPPED if one.failure else exit_code(one.passed) for one in results)
+    return max(codes, key=_FROM_BEST.index, default=EXIT_UNKNOWN)
