@@ -125,8 +125,10 @@ def test_processes_that_are_lost_are_replaced_and_nothing_changes(
     with ExitStack() as opened:
 
         def start() -> ProcessHost:
-            started.append(opened.enter_context(Losable(labels(2))))
-            return ProcessHost(started[-1], SPECS, WIRING, 1, homes=homes)
+            processes = Losable(labels(2))
+            opened.enter_context(processes)
+            started.append(processes)
+            return ProcessHost(processes, SPECS, WIRING, 1, homes=homes)
 
         host = Losing(start, SPECS, lost=LostError, every=every)
         found = run(host, tmp_path)
