@@ -139,7 +139,12 @@ def toy_report(
     )
     prepared: Any = tuple(
         SimpleNamespace(
-            name=name, path=file.directory, segments=file.directory, rows=len(ts), rejected=0
+            name=name,
+            path=file.directory,
+            segments=file.directory,
+            rows=len(ts),
+            rejected=0,
+            delays=None,
         )
         for name, file, ts in zip(query.streams, files, streams, strict=True)
     )
