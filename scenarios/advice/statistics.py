@@ -172,4 +172,6 @@ def with_hot_key(query: JoinQuery, stream: PreparedStream, place: int) -> Prepar
     fields = {name: stream.schema.fields[name] for name in stream.schema.fields}
     schema = Schema(stream=stream.name, fields=fields)
     kept = {name: columns[name] for name in (TIME, *fields) if name in columns}
-    return TableStream(**known | {"path": IN_MEMORY, "schema": schema}, table=pa.table(kept))
+    known |= {"path": IN_MEMORY, "schema": schema}
+    changed = pa.table(kept)
+    return TableStream(**known, table=changed, source=changed, order=np.arange(len(values)))
