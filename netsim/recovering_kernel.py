@@ -215,6 +215,9 @@ class RecoveringKernel(Kernel):
         self._fed: Counter[int] = Counter()
         self._gathering = (0, 0)
         self._idle_controls = self._rollbacks = self._dropped = 0
+        self._worked = self._worked_before_last = 0
+        """Services since the run began, and those before the last snapshot: without any since, it
+        is still that of the present."""
         self._tally: Counter[str] = Counter()
         self._reached = self._reached_from_sources()
 
@@ -323,6 +326,8 @@ class RecoveringKernel(Kernel):
         super()._complete(letter, now)
         if letter.port == _STORED:
             self._send_markers(node, now)
+        else:
+            self._worked += 1
 
     def _sync(self, letter: Letter, now: int) -> None:
         if self._interrupted(letter, now):
@@ -351,12 +356,19 @@ class RecoveringKernel(Kernel):
         return self._taking
 
     def _take_snapshot(self, control: Letter, now: int) -> None:
-        """Begin a snapshot at the sources, unless one is being taken or an actor is down."""
+        """Begin a snapshot at the sources, unless nothing has changed since the last.
+
+        Nor while one is being taken or an actor is down. That nothing has changed ends a run: the
+        transport's timeouts outlast the markers that it carried.
+        """
         self._await(
             _Control(control.receiver), now + self._recovery.interval_ns, self._take_snapshot
         )
         if self._taking or any(part.down_until_ns > now for part in self._parts):
             return
+        if self._worked == self._worked_before_last:
+            return
+        self._worked_before_last = self._worked
         channels = sum(len(node.channels) for node in self._reached)
         self._taking = _Snapshot(self._last.epoch + 1, missing=len(self._reached) + channels)
         for node in self._reached:
