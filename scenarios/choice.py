@@ -14,6 +14,7 @@ from typing import Any
 
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
+from scenarios.formatting import group_refusals
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES, Topology, TopologyError
 
@@ -122,24 +123,6 @@ def others(name: str, query: JoinQuery, feeding: Feeding) -> str:
         return ""
     able = [other.name for other in TOPOLOGIES.values() if not refusal(other, query, feeding)]
     return f". These can evaluate it: {', '.join(able)}" if able else ". No system can evaluate it"
-
-
-def group_refusals(refused: Mapping[str, str]) -> str:
-    """Return the reasons why systems cannot evaluate a query, each once with its systems."""
-    return "; ".join(f"{', '.join(names)}: {why}" for why, names in by_reason(refused).items())
-
-
-def by_reason(refused: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return reason to systems, of system to reason; a reason that begins with its system's name.
-
-    >>> by_reason({"a": "a joins over windows", "b, fast": "b joins over windows"})
-    {'joins over windows': ['a', 'b, fast']}
-    """
-    reasons: dict[str, list[str]] = {}
-    for label, why in refused.items():
-        system = label.split(",")[0]
-        reasons.setdefault(why.removeprefix(f"{system} "), []).append(label)
-    return reasons
 
 
 def _names(topology: Topology[Any]) -> set[str]:

@@ -1,7 +1,8 @@
-"""How numbers, sizes, times and verdicts are written wherever a person reads them."""
+"""How numbers, sizes, times, verdicts and refusals are written wherever a person reads them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite, isnan
 
 from quantiphy import Quantity
@@ -51,3 +52,21 @@ def format_ms(ms: float | None) -> str:
 def format_count(value: float | None, decimals: int = 0) -> str:
     """Return *value* with commas between thousands."""
     return NO_VALUE if value is None else f"{value:,.{decimals}f}"
+
+
+def group_refusals(refused: Mapping[str, str]) -> str:
+    """Return the reasons why systems cannot evaluate a query, each once with its systems."""
+    return "; ".join(f"{', '.join(names)}: {why}" for why, names in by_reason(refused).items())
+
+
+def by_reason(refused: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return reason to systems, of system to reason; a reason that begins with its system's name.
+
+    >>> by_reason({"a": "a joins over windows", "b, fast": "b joins over windows"})
+    {'joins over windows': ['a', 'b, fast']}
+    """
+    reasons: dict[str, list[str]] = {}
+    for label, why in refused.items():
+        system = label.split(",")[0]
+        reasons.setdefault(why.removeprefix(f"{system} "), []).append(label)
+    return reasons

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from scenarios.choice import group_refusals
 from scenarios.config import RunConfig
+from scenarios.formatting import group_refusals
 from scenarios.many_runs import Result, one_ray_for, run_one_of_many
 from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.run_directory import POINTS, write_json

@@ -6,10 +6,13 @@ import ast
 from functools import cache
 from pathlib import Path
 
+import grimp
+import networkx as nx
 import pytest
 from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("joinsim", "scenarios", "spark_bridge", "topologies", "netsim", "actors", "joins")
 SIMULATED = ("joins", "actors", "netsim", "topologies")
 """Packages that run inside virtual time."""
 
@@ -42,6 +45,18 @@ def modules() -> list[tuple[Path, ast.Module]]:
 def test_imports_point_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    graph = grimp.build_graph(*PACKAGES)
+    imports = nx.DiGraph(
+        (importer, imported)
+        for importer in graph.modules
+        for imported in graph.find_modules_directly_imported_by(importer)
+        if not importer.startswith(f"{imported}.")
+    )
+    circles = [sorted(one) for one in nx.strongly_connected_components(imports) if len(one) > 1]
+    assert circles == []
 
 
 def test_nothing_simulated_reads_a_clock_or_draws_without_a_seed() -> None:

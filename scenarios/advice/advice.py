@@ -13,9 +13,8 @@ from actors.whole_files import write_text
 from joins.queries.parser import parse_query
 from scenarios.advice.search import GOALS, Candidate, Search, Trial, candidates
 from scenarios.advice.statistics import DataStatistics, data_statistics, key_of, with_hot_key
-from scenarios.choice import by_reason
 from scenarios.config import RunConfig
-from scenarios.formatting import format_value
+from scenarios.formatting import by_reason, format_value
 from scenarios.measures import look_up
 from scenarios.plan import Prepare
 from scenarios.run_directory import write_json

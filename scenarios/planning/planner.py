@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from actors.source import NS_PER_S
 from netsim.network import link_between
 from scenarios.plan import Plan
-from scenarios.report.result_tables import Table
+from scenarios.report.table import Table
 from scenarios.run import Report
 from topologies.actor_graph import ActorGraph
 

@@ -14,7 +14,7 @@ from joins.semijoins.one_way_join import OneWayJoin
 from scenarios.config import build_network
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal, measured_cost
-from scenarios.report.result_tables import Table
+from scenarios.report.table import Table
 from scenarios.run import Report
 from topologies.semijoin import Semijoin, plan_of, replanning_of, with_tuple_bytes
 from topologies.semijoins.costing import Costing, PlanEstimate, estimate_plan

@@ -22,7 +22,7 @@ from scenarios.calibration.window_joins import time_join, tuples_to_time
 from scenarios.measures import record
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal
-from scenarios.report.result_tables import Table
+from scenarios.report.table import Table
 from scenarios.run import Report
 from topologies import TopologyError
 from topologies.ibwj import making_of

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.formatting import format_value
-from scenarios.report.result_tables import Table, holds_word, mark_kind
+from scenarios.report.result_tables import holds_word, mark_kind
+from scenarios.report.table import Table
 from scenarios.run_directory import UNFINISHED
 from scenarios.scenario_files import ConfigError
 from scenarios.study.reproduction import PAPERS, Counts, Reported

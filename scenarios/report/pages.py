@@ -8,15 +8,13 @@ from typing import Any
 
 from actors.whole_files import write_text
 from scenarios.advice.advice import Advice
-from scenarios.choice import by_reason
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
-from scenarios.formatting import VERDICT_WORDS
+from scenarios.formatting import VERDICT_WORDS, by_reason
 from scenarios.many_runs import Result
 from scenarios.report.comparison_pictures import comparison_picture, engines_picture
 from scenarios.report.page import fill_page
 from scenarios.report.picture import Picture
 from scenarios.report.result_tables import (
-    Table,
     advice_table,
     changes_table,
     chart_table,
@@ -30,6 +28,7 @@ from scenarios.report.result_tables import (
 )
 from scenarios.report.run_pictures import run_pictures
 from scenarios.report.study_picture import kinds_key, study_picture
+from scenarios.report.table import Table
 from scenarios.run import Report
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from scenarios.choice import by_reason
 from scenarios.formatting import (
     NO_VALUE,
     VERDICT_WORDS,
+    by_reason,
     format_bytes,
     format_count,
     format_ms,
     format_value,
 )
+from scenarios.report.table import Cell, Table
 
 if TYPE_CHECKING:
     from scenarios.advice.advice import Advice
@@ -35,77 +33,6 @@ UNDECIDED = "undecided"
 """Word for a claim of which some of the values within an interval would hold, and some not."""
 
 _PERCENTILES = ("p50", "p95", "p99")
-
-
-class Cell(NamedTuple):
-    """Text whose colour shows how good it is: *mark* is one of `VERDICT_WORDS`, or empty.
-
-    *note* goes on a line below it.
-    """
-
-    text: str
-    mark: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """Rows of text.
-
-    Attributes
-    ----------
-    columns
-        Their headings; none for names and values without any.
-    rows
-        As many cells as columns; the last cell of a shorter row spans the rest.
-    text_columns
-        How many columns, from the first, are text, while the others are numbers; None for all.
-    title
-        Its heading, if any.
-    """
-
-    columns: tuple[str, ...]
-    rows: Sequence[Sequence[str | Cell]]
-    text_columns: int | None = None
-    title: str = ""
-
-    def html(self) -> str:
-        """Return it as a ``<table>``, without its title."""
-        head = "".join(f"<th{self._align(i)}>{escape(c)}</th>" for i, c in enumerate(self.columns))
-        head = f"<thead><tr>{head}</tr></thead>\n" if head else ""
-        body = "\n".join(f"<tr>{''.join(self._html_cells(row))}</tr>" for row in self.rows)
-        return f"<table>\n{head}<tbody>\n{body}\n</tbody></table>"
-
-    def markdown(self) -> str:
-        """Return it as a Markdown table, without its title; notes are left out."""
-        rules = ["---" if self.is_text(place) else "--:" for place in range(len(self.columns))]
-        rows = [
-            [cell.text if isinstance(cell, Cell) else cell for cell in row] for row in self.rows
-        ]
-        return "\n".join(map(_markdown_row, [self.columns, rules, *rows]))
-
-    def _html_cells(self, row: Sequence[str | Cell]) -> Iterable[str]:
-        for place, value in enumerate(row):
-            cell = value if isinstance(value, Cell) else Cell(value)
-            tag = "th" if place == 0 else "td"
-            spanned = len(self.columns) - place if place == len(row) - 1 else 1
-            look = f' colspan="{spanned}"' if spanned > 1 else self._align(place)
-            if cell.mark:
-                look = f' class="word {cell.mark}"' + (look if spanned > 1 else "")
-            note = f'<br><span class="muted">{escape(cell.note)}</span>' if cell.note else ""
-            yield f"<{tag}{look}>{escape(cell.text)}{note}</{tag}>"
-
-    def is_text(self, place: int) -> bool:
-        """Return whether a column is text, not numbers."""
-        return self.text_columns is None or place < self.text_columns
-
-    def _align(self, place: int) -> str:
-        return "" if self.is_text(place) else ' class="number"'
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    escaped = (" ".join(cell.split()).replace("|", "\\|") for cell in cells)
-    return f"| {' | '.join(escaped)} |"
 
 
 def verdict_cell(passed: bool | None) -> Cell:

@@ -8,9 +8,10 @@ from typing import Any
 
 from scenarios.formatting import VERDICT_WORDS, format_count
 from scenarios.report.page import fill_page
-from scenarios.report.result_tables import Table, checks_table, offenders_table
+from scenarios.report.result_tables import checks_table, offenders_table
 from scenarios.report.run_pictures import MESSAGES_MAX, run_pictures
 from scenarios.report.summary import describe_verdict, settings_tables
+from scenarios.report.table import Table
 from scenarios.run import Report
 from scenarios.run_json import summary
 

@@ -13,7 +13,6 @@ from scenarios.formatting import NO_VALUE, VERDICT_WORDS, format_bytes, format_c
 from scenarios.report.colours import SERIES
 from scenarios.report.page import fill_page
 from scenarios.report.picture import pictures_json
-from scenarios.report.result_tables import Table
 from scenarios.report.run_pictures import (
     Columns,
     load_picture,
@@ -21,6 +20,7 @@ from scenarios.report.run_pictures import (
     stages_picture,
     time_picture,
 )
+from scenarios.report.table import Table
 from scenarios.run import Report
 from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError

@@ -21,7 +21,7 @@ from scenarios.formatting import (
     format_ms,
 )
 from scenarios.report.load import measure_load
-from scenarios.report.result_tables import Table
+from scenarios.report.table import Table
 from scenarios.run import Report
 from scenarios.run_json import collectors, latency_ms, versions
 from scenarios.verdict import Verdict

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from scenarios.formatting import format_count
-from scenarios.report.result_tables import Table
+from scenarios.report.table import Table
 from scenarios.terminal.printing import print_table
 
 _WIDE = 140

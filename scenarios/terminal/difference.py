@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from scenarios.report.result_tables import Cell, Table
+from scenarios.report.table import Cell, Table
 from scenarios.terminal.printing import print_table
 from scenarios.trace_difference import Difference
 

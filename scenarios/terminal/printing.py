@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.text import Text
 
-from scenarios.report.result_tables import Cell, Table
+from scenarios.report.table import Cell, Table
 
 STYLES = {"PASS": "bold green", "FAIL": "bold red", "UNKNOWN": "yellow"}
 _FILE_WIDTH = 160

@@ -13,13 +13,11 @@ from rich.tree import Tree
 
 from joins.work import NO_WORK, Step
 from netsim.cost import COSTS, CostProfile, load_profile
-from scenarios.choice import by_reason
 from scenarios.config import RunConfig
-from scenarios.formatting import VERDICT_WORDS, format_value
+from scenarios.formatting import VERDICT_WORDS, by_reason, format_value
 from scenarios.plan import Plan
 from scenarios.report.result_tables import (
     HOLDS_WORDS,
-    Table,
     advice_table,
     changes_table,
     chart_table,
@@ -34,6 +32,7 @@ from scenarios.report.result_tables import (
     verdict_cell,
 )
 from scenarios.report.summary import summary_rows
+from scenarios.report.table import Table
 from scenarios.run import Report
 from scenarios.run_json import versions
 from scenarios.terminal.printing import STYLES, print_table, styled

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from scenarios.report.result_tables import Cell, Table
+from scenarios.report.table import Cell, Table
 from scenarios.terminal.printing import print_table
 from scenarios.worlds.fuzzing import Fuzzed, Trial
 from scenarios.worlds.world import Recording

@@ -7,7 +7,8 @@ import pytest
 from actors.disorder import Disorder
 from actors.source import Feeding
 from joins.queries.parser import parse_query
-from scenarios.choice import by_reason, choose, others
+from scenarios.choice import choose, others
+from scenarios.formatting import by_reason
 from scenarios.scenario_files import ConfigError
 
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1 s' ON '10 s')"

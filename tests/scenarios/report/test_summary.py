@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.report.result_tables import Cell, Table, checks_table, offenders_table
+from scenarios.report.result_tables import checks_table, offenders_table
 from scenarios.report.summary import summary_html, summary_rows, summary_text
+from scenarios.report.table import Cell, Table
 from scenarios.run import Report
 from scenarios.verdict import Check
 from tests.scenarios.toy_run import failed_verdict, toy_config, toy_report
