@@ -25,6 +25,7 @@ from actors.source import Source
 from netsim.connection import Acknowledgement, Receiving, Sending
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel
+from netsim.outcome import EndlessRunError
 from scenarios.worlds.drawing import draw_world
 from scenarios.worlds.fuzzing import try_world
 from tests.scenarios.verdict.broken import Break, wrapped
@@ -32,6 +33,8 @@ from tests.scenarios.verdict.test_mutants import MUTANTS, RUNS
 from topologies import TOPOLOGIES
 
 WORLDS_MAX = 1_000
+_FOUND_BY = (InvariantError.__name__, EndlessRunError.__name__)
+"""Errors by which a run itself shows that something is broken."""
 EMITTERS = ("kp_oij", "dp_oij", "hp_oij")
 
 
@@ -161,7 +164,7 @@ def find(search: Search, worlds: int, seed: int) -> tuple[int | None, str, int]:
                 continue
         if trial.failure is None:
             continue
-        if trial.digest is None and trial.kind != InvariantError.__name__:
+        if trial.digest is None and trial.kind not in _FOUND_BY:
             raised += 1
             continue
         return number + 1, trial.kind, raised

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -19,7 +20,7 @@ _AMOUNTS = {"rate": "rate", "delay": "delay_ns", "factor": "factor", "offset": "
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
 
-class FaultConfig(BaseModel):
+class FaultConfig(BaseModel, ABC):
     """When a fault is there.
 
     Attributes
@@ -44,9 +45,9 @@ class FaultConfig(BaseModel):
         self.rows()
         return self
 
+    @abstractmethod
     def rows(self) -> tuple[Fault, ...]:
         """Return what it is for the simulation; raise :exc:`NetworkError` if that means nothing."""
-        raise NotImplementedError
 
     @property
     def _times(self) -> dict[str, Any]:

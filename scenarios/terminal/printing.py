@@ -8,6 +8,7 @@ import sys
 from rich import table as rich
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.text import Text
 
 from scenarios.report.table import Cell, Table
@@ -15,6 +16,7 @@ from scenarios.report.table import Cell, Table
 STYLES = {"PASS": "bold green", "FAIL": "bold red", "UNKNOWN": "yellow"}
 _FILE_WIDTH = 160
 """Width of what goes into a file or pipe, where tables need not be squeezed."""
+_UNBOUNDED = 100_000
 
 
 def console(*, quiet: bool) -> Console:
@@ -24,7 +26,7 @@ def console(*, quiet: bool) -> Console:
 
 
 def print_table(out: Console, table: Table) -> None:
-    """Print *table* with its title."""
+    """Print *table* with its title; a row a block where its columns do not fit side by side."""
     if table.columns:
         shown = rich.Table(
             box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title=table.title or None, title_justify="left"
@@ -36,7 +38,22 @@ def print_table(out: Console, table: Table) -> None:
         shown = rich.Table.grid(padding=(0, 2))
     for row in table.rows:
         shown.add_row(*map(styled, row))
-    out.print(shown)
+    least = Measurement.get(out, out.options.update(max_width=_UNBOUNDED), shown).minimum
+    if table.columns and least > out.width:
+        _print_blocks(out, table)
+    else:
+        out.print(shown)
+
+
+def _print_blocks(out: Console, table: Table) -> None:
+    if table.title:
+        out.print(table.title)
+    for row in table.rows:
+        block = rich.Table.grid(padding=(0, 2))
+        for column, cell in zip(table.columns, row, strict=False):
+            block.add_row(f" {column}", styled(cell))
+        out.print(block)
+        out.print()
 
 
 def styled(cell: str | Cell) -> str | Text:

@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,8 +27,9 @@ from scenarios.worlds.shrinking import TRIES_MAX, shrink
 from scenarios.worlds.world import Recording, World
 from topologies import TOPOLOGIES, find_topology
 
-_MESSAGES_MAX = 1_000_000
-"""A world has some thousand messages; one that has so many will not end."""
+_REPORTS_MAX = 500
+"""A world has some thousand events; one that reports its progress so often, after some thousand
+events each time, will not end."""
 
 _EXACT_OF_TEN = 9
 """Worlds of ten that claim to be exact; the others may be of variants that do not."""
@@ -86,7 +88,9 @@ def try_world(world: World, **how: Any) -> Trial:
             return hosts[-1]
 
         try:
-            report = execute(plan, Path(folder), rehearsal=False, on_run=_end, inline_host=watching)
+            report = execute(
+                plan, Path(folder), rehearsal=False, on_run=_limit(), inline_host=watching
+            )
             for host in hosts:
                 host.finish()
         except Exception as error:  # whatever it is, the world that shows it is wanted
@@ -115,9 +119,15 @@ def failure_of(report: Report, *, lossy: bool = False) -> str | None:
     return None
 
 
-def _end(at: Progress, _: float) -> None:
-    if at.messages > _MESSAGES_MAX:
-        raise EndlessRunError(f"the run has not ended after {at.messages:,} messages")
+def _limit() -> Callable[[Progress, float], None]:
+    """Return what takes the reports of a run's progress, and ends a run that does not end."""
+    reports = count(1)
+
+    def report(at: Progress, _: float) -> None:
+        if next(reports) > _REPORTS_MAX:
+            raise EndlessRunError(f"the run has not ended after {at.virtual_ns / 1e9:g} virtual s")
+
+    return report
 
 
 def shrink_trial(trial: Trial, *, tries: int = TRIES_MAX, **how: Any) -> Trial:

@@ -74,6 +74,7 @@ def on_ray(folder: Path, *more: str) -> list[str]:
     fields = {"a": rng.integers(0, 50, ROWS), "b": rng.random(ROWS)}
     write_prepared(folder / "s", fields, ts=np.arange(ROWS))
     arguments = ["run", "--query", SELF_JOIN.format(window=WINDOW), "--data", "s"]
+    arguments += ["--topology", "spo_join"]
     arguments += ["--set", "feeding.batch_rows=1", "--backend", "ray", "--out", "run", "--json"]
     return [*arguments, *more]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.actors.meshes import use_threads
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
-RUN = ("run", "--query", SELF_JOIN.format(window=WINDOW), "--data")
+RUN = ("run", "--query", SELF_JOIN.format(window=WINDOW), "--topology", "spo_join", "--data")
 
 
 def test_a_live_run_says_what_it_measured_and_promises_no_digest(

@@ -112,7 +112,8 @@ def test_standard_output_that_is_full_is_one_message(arguments: tuple[str, ...])
 def test_what_libraries_warn_of_is_not_shown() -> None:
     code = (
         "import sys, warnings, joinsim._listing as made\n"
-        "made.listing = lambda: warnings.warn('old') or {'scenarios': []}\n"
+        "real = made.listing\n"
+        "made.listing = lambda: warnings.warn('old') or real()\n"
         "from joinsim._failures import main\n"
         "sys.argv = ['joinsim', 'list', '--json']\n"
         "main()"

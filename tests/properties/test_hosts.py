@@ -25,6 +25,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check_equal_to_inline(world: World, directory: Path) -> None:
+    if world.lossy:
+        return  # without a transport it runs inline alone
     processes = 1 + world.seed % 3
     inline = world.run(directory, pairs=True)
     pairs = (directory / "results.parquet").read_bytes()
