@@ -365,6 +365,14 @@ def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
 
     Curves over time share their axes, so that runs can be compared point by point. Raise
     :exc:`ConfigError` naming a folder that has no finished run.
+
+    >>> import tempfile, joinsim as js
+    >>> streams = {"T": js.synthetic(60, {"x": "uniform(1, 9)"})}
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    >>> runs = [js.run(query, streams, topology=name) for name in ("split_join", "scale_join")]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     js.report(runs, f"{folder}/runs.html").stat().st_size > 10_000
+    True
     """
     from scenarios.report.runs_page import RunRecord, write_runs_page
 

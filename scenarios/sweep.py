@@ -196,10 +196,11 @@ def sweep_study(
     ConfigError
         A range names something that there is not, or a value that is not allowed.
     """
-    if base.topology == AUTO and "topology" not in [one.key for one in ranges]:
+    if base.topology == AUTO:
+        swept = next((one.values[0] for one in ranges if one.key == "topology"), None)
         query = parse_query(base.query).bind(**{k: str(v) for k, v in base.bind.items()})
-        chosen = choose(query, Feeding(), base.parameters)
-        base = change(base, {"topology": chosen.name, "parameters": base.parameters})
+        name = swept or choose(query, Feeding(), base.parameters).name
+        base = change(base, {"topology": name, "parameters": base.parameters})
     keys = [one.key for one in ranges]
     for key in keys:
         if keys.count(key) > 1:

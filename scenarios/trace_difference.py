@@ -66,6 +66,16 @@ def diff(run_a: str | Path, run_b: str | Path, *, around: int = AROUND) -> Diffe
 
     *run_a* and *run_b* are directories that runs have written. Raise :exc:`DataError` where one of
     them has no trace that can be read.
+
+    >>> import joinsim as js
+    >>> streams = {"T": js.synthetic(60, {"x": "uniform(1, 9)"})}
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    >>> one, same, other = (
+    ...     js.run(query, streams, topology="split_join", seed=seed, network={"jitter": "1 ms"})
+    ...     for seed in (1, 1, 2)
+    ... )
+    >>> js.diff(one.directory, same.directory).same, js.diff(one.directory, other.directory).same
+    (True, False)
     """
     runs = Path(run_a), Path(run_b)
     try:

@@ -49,7 +49,7 @@ _OWN = {
 
 _RUN_KEYS = """
 name title figure topology parameters query bind streams rows feeding network profile sink
-measured backend clock processes seed pairs silence encrypt survey scales
+measured backend clock processes seed pairs faults recovery silence encrypt survey scales
 """
 RESERVED = frozenset(_RUN_KEYS.split())
 """Keys of a run's configuration. A parameter of one of these names could not be set: ``--set rows``

@@ -75,7 +75,7 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
             feeding["watermark_lag"] = _between(rng, 0, 12)
     faults = draw_faults(rng) if _maybe(rng) else []
     network = draw_network(rng)
-    if faults and _maybe(rng, _WITHOUT_TRANSPORT):
+    if faults and not exact and _maybe(rng, _WITHOUT_TRANSPORT):
         network["transport"] = "none"
     dense = not topology.multiway and _maybe(rng)
     return World(

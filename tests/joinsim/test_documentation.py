@@ -13,20 +13,16 @@ import pytest
 import joinsim
 
 README = Path(__file__).parents[2] / "README.md"
-MODULES = (
-    "joinsim",
-    "joinsim.checks",
-    "joinsim._calibration",
-    "joinsim._catalog",
-    "joinsim._joining",
-    "joinsim._outcomes",
-    "joinsim._reproduction",
-    "joinsim._scenario",
-    "joinsim._streams",
+MODULES = ("joinsim", "joinsim.checks", *joinsim._HOMES)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.xdist_group("ray" if "ray" in name else "examples"))
+        for name in MODULES
+    ],
 )
-
-
-@pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings_run(name: str) -> None:
     module = import_module(name)
     globals_ = {"js": joinsim}

@@ -17,6 +17,7 @@ from topologies import find_topology
 BASE = """
 query = "SELECT s.id FROM s WHERE s.a1 > s.a2 AND s.b1 < s.b2 WINDOW AS (SLIDE INTERVAL 'D' ON 'W')"
 bind = { D = 10, W = 20 }
+topology = "spo_join"
 parameters = { po_join_pes = 3 }
 [[streams]]
 files = ["s.parquet"]

@@ -150,7 +150,7 @@ def test_drawn_worlds_have_every_kind_of_fault_and_some_have_none() -> None:
 
 
 def test_a_run_that_does_not_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fuzzing, "_MESSAGES_MAX", 3)
+    monkeypatch.setattr(fuzzing, "_REPORTS_MAX", 0)
     assert try_world(WORLD).kind == "EndlessRunError"
 
 
