@@ -7,6 +7,7 @@ import sys
 
 from rich import table as rich
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
 from rich.text import Text
@@ -32,8 +33,12 @@ def print_table(out: Console, table: Table) -> None:
             box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title=table.title or None, title_justify="left"
         )
         for place, column in enumerate(table.columns):
-            is_text = table.is_text(place)
-            shown.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text)
+            if table.is_text(place):
+                shown.add_column(column)
+            else:  # on one line: rich alone would need no more room than the longest word
+                texts = [column, *(styled(row[place]) for row in table.rows if place < len(row))]
+                longest = max(cell_len(str(text)) for text in texts)
+                shown.add_column(column, justify="right", no_wrap=True, min_width=longest)
     else:
         shown = rich.Table.grid(padding=(0, 2))
     for row in table.rows:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scenarios.terminal.printing import console
+from scenarios.report.table import Table
+from scenarios.terminal.printing import console, print_table
 
 
 def test_brackets_in_a_text_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
@@ -15,3 +16,19 @@ def test_brackets_in_a_text_are_no_markup(capsys: pytest.CaptureFixture[str]) ->
 def test_a_quiet_console_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     console(quiet=True).print("anything")
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("width", [30, 34, 160])
+def test_no_cell_of_a_table_is_cut(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Headings of numbers stay on one line; where they do not fit, it is printed as blocks."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    headings = ("topology", "2 streams, time", "self, count")
+    rows = [("low_latency", "1 234", "5 678")]
+    print_table(console(quiet=False), Table(columns=headings, rows=rows, text_columns=1))
+    shown = capsys.readouterr().out
+    assert "\N{HORIZONTAL ELLIPSIS}" not in shown
+    for text in (*headings, *rows[0]):
+        assert text in shown
+    assert max(map(len, shown.splitlines())) <= width
