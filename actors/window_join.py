@@ -39,17 +39,22 @@ class Places:
     ----------
     group
         int64, a row per tuple.
-    members
-        bool, shape (groups, PEs): which PEs are in each group.
+    group_of
+        int64, a row per PE: its group, -1 for one that is in none.
     """
 
     group: np.ndarray
-    members: np.ndarray
+    group_of: np.ndarray
 
     def at(self, pe: int) -> np.ndarray:
         """Return which of the tuples go to *pe*, as a mask."""
-        here: np.ndarray = self.members[:, pe][self.group]
+        here: np.ndarray = self.group == self.group_of[pe]
         return here
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether all PEs are one group, so that every tuple goes to each of them."""
+        return not self.group_of.any()
 
 
 class Routing(Protocol):
@@ -77,18 +82,24 @@ class RoundRobin:
     def stored_at(self, stream: int, batch: Batch) -> Places:
         """Return one PE of the stream's own side, in the order of positions."""
         side = self.sides[stream]
-        return Places(batch.id % len(side), self._alone[side])
+        return Places(side.start + batch.id % len(side), self._numbers)
 
     def probes_at(self, stream: int, batch: Batch) -> Places:
         """Return the other stream's side; in a self join there is but one."""
-        other = self.sides[len(self.sides) - 1 - stream]
-        members = np.isin(np.arange(len(self._alone)), other)
-        return Places(np.zeros_like(batch.id), members[None])
+        return Places(np.zeros_like(batch.id), self._others[stream])
 
     @cached_property
-    def _alone(self) -> np.ndarray:
-        """For each PE as a row the group of which it is the only member."""
-        return np.eye(max(self.sides[0].stop, self.sides[-1].stop), dtype=np.bool_)
+    def _numbers(self) -> np.ndarray:
+        """Of PEs that are each a group of their own."""
+        return np.arange(max(self.sides[0].stop, self.sides[-1].stop))
+
+    @cached_property
+    def _others(self) -> list[np.ndarray]:
+        """For each stream the groups where the PEs of the other stream's side are one."""
+        groups = [np.full(len(self._numbers), -1) for _ in self.sides]
+        for group, side in zip(groups, reversed(self.sides), strict=True):
+            group[side] = 0
+        return groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,11 +110,11 @@ class Replicated:
 
     def stored_at(self, stream: int, batch: Batch) -> Places:
         """Return all PEs."""
-        return Places(np.zeros_like(batch.id), np.ones((1, self.pes), np.bool_))
+        return Places(np.zeros_like(batch.id), np.zeros(self.pes, np.int64))
 
     def probes_at(self, stream: int, batch: Batch) -> Places:
         """Return one PE by hash of the tuple's position."""
-        return Places(partition(batch.id, self.pes), np.eye(self.pes, dtype=np.bool_))
+        return Places(partition(batch.id, self.pes), np.arange(self.pes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +142,7 @@ class Grid:
         """Return one row (axis 0) or column (axis 1) for each tuple, by hash of its position."""
         lines = (self.rows, self.columns)[axis]
         line_of = np.indices((self.rows, self.columns))[axis].ravel()
-        return Places(partition(batch.id, lines), np.arange(lines)[:, None] == line_of)
+        return Places(partition(batch.id, lines), line_of)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +176,7 @@ class ByKey:
         keys = values.astype(equality.dtype, copy=False)
         if equality.dtype == "float64":
             keys = keys + 0.0  # -0.0 equals 0.0, but only one of them has its bits
-        return Places(partition(keys.view(np.int64), self.pes), np.eye(self.pes, dtype=np.bool_))
+        return Places(partition(keys.view(np.int64), self.pes), np.arange(self.pes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +229,7 @@ class Router(Actor):
             stored = self._routing.stored_at(stream, part.batch)
             probing = self._routing.probes_at(stream, part.batch)
             places.append((stored, probing))
-            everywhere &= bool(stored.members.all() or probing.members.all())
+            everywhere &= stored.everywhere or probing.everywhere
         if everywhere:
             context.send("joiner", Share(parts, horizon, span))
             return

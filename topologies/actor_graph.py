@@ -86,7 +86,7 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
             for sender, _, port in channels:
                 name = f"{sink}.{sender}"
                 if name not in self:
-                    self.add("sink", name, Sink, site=self.placement[sender], only_emits=True)
+                    self.add("sink", name, Sink, site=self.nodes[sender]["site"], only_emits=True)
                     self.nodes[name]["partition_of"] = sender
                 self.connect(sender, port, name)
 
@@ -129,8 +129,11 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
     @property
     def wiring(self) -> Wiring:
         """Actor name to port to receivers."""
-        wiring: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in self}
+        wiring: dict[str, dict[str, list[str]]] = {name: {} for name in self}
         channels = sorted(self.edges(data=True), key=lambda channel: channel[2]["index"])
         for sender, receiver, data in channels:
-            wiring[sender][data["port"]] = (*wiring[sender].get(data["port"], ()), receiver)
-        return wiring
+            wiring[sender].setdefault(data["port"], []).append(receiver)
+        return {
+            name: {port: tuple(receivers) for port, receivers in ports.items()}
+            for name, ports in wiring.items()
+        }

@@ -109,7 +109,8 @@ class PanJoin(Topology[PanJoinParameters]):
 
     def in_miniature(self, parameters: PanJoinParameters) -> PanJoinParameters:
         """Return *parameters* with the sizes that follow from the window."""
-        return replace(parameters, subwindow=None, partitions=None, buffer=None, batch_count=None)
+        small = super().in_miniature(parameters)
+        return replace(small, subwindow=None, partitions=None, buffer=None, batch_count=None)
 
     def assemble(self, job: Job, parameters: PanJoinParameters) -> ActorGraph:
         """Return Figure 1 for *job*.

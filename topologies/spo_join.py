@@ -129,9 +129,9 @@ class SpoJoin(Topology[SpoJoinParameters]):
 
     def in_miniature(self, parameters: SpoJoinParameters) -> SpoJoinParameters:
         """Return the parameters with a threshold that fits windows of any length."""
-        words = ("slide", "slide/pes")
-        fits = parameters.merge_threshold in words
-        return parameters if fits else replace(parameters, merge_threshold="slide")
+        small = super().in_miniature(parameters)
+        fits = small.merge_threshold in ("slide", "slide/pes")
+        return small if fits else replace(small, merge_threshold="slide")
 
     def assemble(self, job: Job, parameters: SpoJoinParameters) -> ActorGraph:
         """Return Figure 3 for *job*.

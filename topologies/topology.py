@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -30,8 +30,9 @@ STRICT = ConfigDict(extra="forbid")
 SinkPlace = Literal["partitioned", "single"]
 """Where results go: they stay at the PEs that find them, or all meet in one sink."""
 
-Pes = Annotated[int, Interval(ge=1, le=1000)]
+Pes = Annotated[int, Interval(ge=1, le=10_000)]
 """For ``Parameters``: a number of PEs, or of machines."""
+_FEW_PES = 4
 
 
 P = TypeVar("P")
@@ -203,9 +204,15 @@ class Topology(ABC, Generic[P]):
     def in_miniature(self, parameters: P) -> P:
         """Return *parameters* for a run of some dozens of tuples through the same kernels.
 
-        Override it where parameters are sizes that must fit the query's windows.
+        Of PEs there are few: more would run the same kernels. Override it where parameters are
+        sizes that must fit the query's windows.
         """
-        return parameters
+        counts = {
+            one.name: min(count, _FEW_PES)
+            for one in fields(parameters)  # type: ignore[arg-type]
+            if str(one.type).startswith("Pes") and (count := getattr(parameters, one.name))
+        }
+        return replace(parameters, **counts)  # type: ignore[type-var]
 
     def fitted(self, job: Job, parameters: P, network: nx.Graph) -> P:
         """Return *parameters* with what is left to the system chosen for its data and network.

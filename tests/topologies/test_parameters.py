@@ -33,10 +33,10 @@ def test_defaults_are_described_as_they_would_be_set(name: str) -> None:
 @pytest.mark.parametrize(
     ("topology", "parameter", "allowed"),
     [
-        ("panjoin", "workers", "1 to 1,000"),
+        ("panjoin", "workers", "1 to 10,000"),
         ("panjoin", "structure", "bi_sort, rap_table, wib_tree, auto"),
         ("panjoin", "collecting_time", "a time, such as '25 ms'"),
-        ("hp_oij", "max_splitting", "1 to 1,000; or none"),
+        ("hp_oij", "max_splitting", "1 to 10,000; or none"),
         ("ibwj", "merge_ratio", "above 0, up to 1; or none"),
         ("spo_join", "hash_table", "true, false"),
         ("semijoin", "kept", "a table; or none"),
@@ -53,3 +53,13 @@ def test_an_inherited_parameter_has_the_meaning_its_base_gives() -> None:
     meanings = {one.name: one.meaning for one in describe(find_topology("hp_oij"))}
     assert meanings["replicas"] == "Replicas of the join."
     assert meanings["threshold"].startswith("θ: how far above the average")
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_a_rehearsal_has_few_pes(name: str) -> None:
+    """With ten thousand it would take longer than many a run."""
+    topology = find_topology(name)
+    counts = [one.name for one in fields(topology.parameters_type) if one.type == "Pes"]
+    many = topology.parameters_type(**dict.fromkeys(counts, 10_000))
+    graph = topology.build(topology.example(), topology.in_miniature(many))
+    assert len(graph) < 60

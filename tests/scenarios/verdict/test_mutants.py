@@ -145,12 +145,12 @@ def _moved(by: int, end: int) -> Any:
 
 def _at_every_pe(original: Any, self: Any, *args: Any) -> Any:
     places = original(self, *args)
-    return replace(places, members=np.ones_like(places.members))
+    return replace(places, group=places.group * 0, group_of=places.group_of * 0)
 
 
 def _at_next_pe(original: Any, self: Any, *args: Any) -> Any:
     places = original(self, *args)
-    return replace(places, members=np.roll(places.members, 1, axis=1))
+    return replace(places, group_of=np.roll(places.group_of, 1))
 
 
 def _early(by: int) -> Any:

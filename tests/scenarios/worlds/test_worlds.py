@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import joinsim as js
@@ -38,7 +37,7 @@ def stored_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def at_every_pe(original: Any, self: Any, *args: Any) -> Any:
         places = original(self, *args)
-        return replace(places, members=np.ones_like(places.members))
+        return replace(places, group=places.group * 0, group_of=places.group_of * 0)
 
     wrapped(RoundRobin, "stored_at", at_every_pe)(monkeypatch)
 
