@@ -142,6 +142,14 @@ ScenarioName = Annotated[
 ]
 
 
+QueryOrScenario = Annotated[
+    str | None,
+    typer.Argument(
+        help="A query, as SQL (or --query), or a scenario's name, or a TOML file.",
+        autocompletion=complete_scenario,
+    ),
+]
+
 Options = TypeVar("Options", bound=QueryOptions)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,6 +22,7 @@ from joinsim._command import (
     Finished,
     Json,
     QueryOptions,
+    QueryOrScenario,
     RunOptions,
     Scale,
     ScenarioName,
@@ -33,14 +35,17 @@ from joinsim._command import (
     with_options,
     worst_exit_code,
 )
-from joinsim._help import JOINS, PAPERS, SYSTEMS, Grouped, complete_scenario, complete_topology
+from joinsim._help import JOINS, PAPERS, SYSTEMS, Grouped, complete_topology
 
 if TYPE_CHECKING:
     from joinsim._outcomes import EngineComparison, StudyRun
     from joinsim._scenario import Scenario
     from scenarios.terminal.progress import Terminal
+    from spark_bridge.prepared import PreparedStream
 
 DEMO_SCENARIO = "spo-q3"
+_PACKAGES = {"spark": "pyspark", "ray": "ray"}
+"""What the extras that the demo uses install."""
 
 
 app = typer.Typer(
@@ -61,14 +66,21 @@ app.add_typer(new_app, name="new", rich_help_panel=SYSTEMS)
 
 @app.command(rich_help_panel=JOINS, epilog="Example: joinsim demo")
 def demo(json_output: Json = False) -> None:
-    """Prepare real taxi trips with Spark, join them on Ray and inline, and compare."""
+    """Prepare real taxi trips with Spark, join them on Ray and inline, and compare.
+
+    Without Spark they are read as a table, and without Ray they are joined inline alone.
+    """
     from joinsim import Run
     from joinsim._scenario import Scenario
     from scenarios.terminal.views import show_backends, show_report
 
     terminal = _terminal(json_output)
+    absent = [name for name in ("spark", "ray") if find_spec(_PACKAGES[name]) is None]
+    if absent:
+        extras = ",".join(absent)
+        terminal.note(f"without {' and '.join(absent)}: pip install 'joinsim[{extras}]' adds them")
     runs: list[Run] = []
-    for backend in ("ray", "inline"):
+    for backend in ("inline",) if "ray" in absent else ("ray", "inline"):
         replay = f"joinsim run {DEMO_SCENARIO} --backend {backend} --seed {{}}"
         chosen = Scenario(
             DEMO_SCENARIO,
@@ -76,17 +88,32 @@ def demo(json_output: Json = False) -> None:
             keep=True,
             replay=replay.format,
             wall_clock=CLOCK.get(),
+            streams=_demo_tables() if "spark" in absent else None,
         )
         run = chosen.run(backend=backend)
         assert isinstance(run, Run)  # the scenario is no study
         show_report(terminal.out, run.finished, run.replay)
         runs.append(run)
     equal = len({run.digest for run in runs}) == 1
-    show_backends(terminal.out, [run.finished for run in runs], equal=equal)
+    if len(runs) > 1:
+        show_backends(terminal.out, [run.finished for run in runs], equal=equal)
     if json_output:
         _print_json({"runs": [run.summary for run in runs], "digests_equal": equal})
     codes = [exit_code(run.verdict.passed) for run in runs]
     raise Finished(EXIT_FAIL if not equal else max(codes))
+
+
+def _demo_tables() -> tuple[PreparedStream, ...]:
+    """Return the demo's streams, in memory."""
+    from joins.queries.parser import parse_query
+    from joinsim._scenario import Scenario
+    from scenarios.streams import find_file
+    from scenarios.tables import prepare_tables
+
+    config = Scenario(DEMO_SCENARIO).config
+    files = [find_file(stream.files) for stream in config.streams]
+    query = parse_query(config.query)
+    return prepare_tables(query, files, [stream.time for stream in config.streams])
 
 
 @app.command("list", rich_help_panel=PAPERS, epilog="Example: joinsim list oij")
@@ -246,13 +273,7 @@ def claims(
 @with_options(QueryOptions)
 def compare(
     options: QueryOptions,
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="A query, as SQL, or a scenario's name, or a TOML file.",
-            autocompletion=complete_scenario,
-        ),
-    ],
+    what: QueryOrScenario = None,
     topologies: Topologies = None,
     engines: Annotated[
         str | None,
@@ -276,7 +297,9 @@ def compare(
     if limit is not None:
         raise ConfigError(f"--limit {limit:g}: it is for --engines")
     finished = chosen.compare(
-        split_names(topologies), out=options.out, replay_alone=partial(replay_alone, options, what)
+        split_names(topologies),
+        out=options.out,
+        replay_alone=partial(replay_alone, options, what or options.query or ""),
     )
     show_comparison(terminal.out, finished.result, finished.directory, finished.replay)
     _draw(options, finished, terminal)
@@ -321,9 +344,7 @@ def _compare_engines(
 @with_options(QueryOptions)
 def advise(
     options: QueryOptions,
-    what: Annotated[
-        str, typer.Argument(help="A query, as SQL, or a scenario's name, or a TOML file.")
-    ],
+    what: QueryOrScenario = None,
     goal: Annotated[
         str,
         typer.Option(
@@ -384,9 +405,7 @@ def advise(
 @with_options(QueryOptions)
 def sweep(
     options: QueryOptions,
-    what: Annotated[
-        str, typer.Argument(help="A query, as SQL, or a scenario's name, or a TOML file.")
-    ],
+    what: QueryOrScenario = None,
     over: Annotated[
         list[str] | None,
         typer.Option(

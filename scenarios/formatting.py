@@ -60,13 +60,18 @@ def group_refusals(refused: Mapping[str, str]) -> str:
 
 
 def by_reason(refused: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return reason to systems, of system to reason; a reason that begins with its system's name.
+    """Return reason to systems, of system to reason, which may begin with its system's name.
 
-    >>> by_reason({"a": "a joins over windows", "b, fast": "b joins over windows"})
+    A variant is left out where its system is refused for the same reason.
+
+    >>> why = "joins over windows"
+    >>> by_reason({"a": f"a {why}", "a, fast": f"a {why}", "b, fast": f"b {why}"})
     {'joins over windows': ['a', 'b, fast']}
     """
     reasons: dict[str, list[str]] = {}
     for label, why in refused.items():
         system = label.split(",")[0]
-        reasons.setdefault(why.removeprefix(f"{system} "), []).append(label)
+        systems = reasons.setdefault(why.removeprefix(f"{system} "), [])
+        if system not in systems:
+            systems.append(label)
     return reasons

@@ -87,7 +87,7 @@ def judge(
         check_conservation(outcome, trace),
         check_fifo(trace),
         lateness.check(query, feeding, answered=found.answered_late),
-        Check(name="figures", passed=None, detail="latencies are the run's own"),
+        Check(name="figures", passed=None, detail="latencies are not computed a second time"),
     ]
     if recovered:
         verdict.checks.append(_recovery(verdict, recovered, claims_exact=claims_exact))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,6 +33,12 @@ def complaint(call):
     except js.JoinsimError as error:
         return str(error)
 
+if "demo" in sys.argv:
+    from joinsim.__main__ import main
+
+    sys.argv[1:] = ["demo", "--json"]
+    main()
+
 open("rows.csv", "w").write("ts,x\\n1,2\\n")
 run = js.run(query, tables, topology="split_join")
 run.report("run.html")
@@ -47,7 +54,8 @@ print(json.dumps({
 """
 
 
-def test_the_base_install_joins_tables_and_names_the_extra_that_is_missing(tmp_path: Path) -> None:
+def run_without_extras(folder: Path, *words: str) -> dict[str, Any]:
+    """Return the JSON that the script above prints in *folder*."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     base = {name.split(">")[0] for name in extras["dependencies"]}
     absent = {
@@ -58,8 +66,8 @@ def test_the_base_install_joins_tables_and_names_the_extra_that_is_missing(tmp_p
     assert not base & absent
     kept = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
     ran = subprocess.run(
-        [sys.executable, "-c", WITHOUT_EXTRAS, ",".join([*sorted(absent), "py4j"])],
-        cwd=tmp_path,
+        [sys.executable, "-c", WITHOUT_EXTRAS, ",".join([*sorted(absent), "py4j"]), *words],
+        cwd=folder,
         env=kept | {"PYTHONPATH": str(ROOT)},
         timeout=500,
         capture_output=True,
@@ -67,7 +75,12 @@ def test_the_base_install_joins_tables_and_names_the_extra_that_is_missing(tmp_p
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def test_the_base_install_joins_tables_and_names_the_extra_that_is_missing(tmp_path: Path) -> None:
+    found = run_without_extras(tmp_path)
     assert found["exact"] is True
     assert found["ranked"] == 1
     for extra in ("ray", "spark"):
@@ -75,3 +88,9 @@ def test_the_base_install_joins_tables_and_names_the_extra_that_is_missing(tmp_p
     assert found["live"] == found["ray"]
     assert found["failures"] == []
     assert found["loaded"] == []
+
+
+def test_the_base_install_runs_the_demo_inline(tmp_path: Path) -> None:
+    (run,) = run_without_extras(tmp_path, "demo")["runs"]
+    assert (run["backend"], run["verdict"]["exact"]) == ("inline", True)
+    assert run["digest"] == "bceba674a3607efe"  # that of the demo with Spark and Ray

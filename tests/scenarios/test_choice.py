@@ -54,5 +54,6 @@ def test_a_system_that_cannot_names_those_that_can() -> None:
 
 
 def test_a_reason_is_given_once_with_all_of_its_systems() -> None:
-    reasons = {"a": "a joins over windows", "b, fast": "b joins over windows", "c": "no data"}
+    why = "joins over windows"
+    reasons = {"a": f"a {why}", "a, fast": f"a {why}", "b, fast": f"b {why}", "c": "no data"}
     assert by_reason(reasons) == {"joins over windows": ["a", "b, fast"], "no data": ["c"]}
