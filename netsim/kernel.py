@@ -336,8 +336,24 @@ class Kernel:
             messages=self._messages,
             nbytes=self._nbytes,
             in_flight=self._messages - self._served,
+            standstill=self._standstill(),
             digest=self._trace.close(),
         )
+
+    def _standstill(self) -> tuple[str, ...]:
+        """Return actors that wait for room at each other in a circle, if any."""
+        waits_for = {
+            letter.sender.name: node.name
+            for node in self._nodes.values()
+            for letter in node.waiting
+        }
+        for start in waits_for:
+            path = [start]
+            while (following := waits_for.get(path[-1])) is not None:
+                if following in path:
+                    return tuple(path[path.index(following) :])
+                path.append(following)
+        return ()
 
     def _begin(self) -> None:
         for node in self._nodes.values():

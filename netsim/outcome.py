@@ -81,6 +81,9 @@ class Outcome:
         Messages that crossed between two actors, and the bytes of those that crossed between sites.
     in_flight
         Messages sent but not served when the run ended; 0 when nothing was lost.
+    standstill
+        Actors that each wait for room in the inbox of the next, and the last for the first: nothing
+        could happen any more.
     lost, doubled
         Messages that a link or a crash lost for good, and those that arrived twice.
     injected
@@ -97,6 +100,7 @@ class Outcome:
     nbytes: int
     in_flight: int
     digest: str | None
+    standstill: tuple[str, ...] = ()
     lost: int = 0
     doubled: int = 0
     injected: Injected | None = None

@@ -26,6 +26,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
+from actors.protocol import FEEDBACK
 from actors.source import Source
 from actors.spo_join.immutable import (
     Cache,
@@ -204,7 +205,7 @@ class SpoJoin(Topology[SpoJoinParameters]):
                 graph.connect(pe, "window", *po_join_pes)
         if p.window_state == "cache":
             cache = graph.add("cache", "cache", Cache)
-            graph.connect(cache, "window", *po_join_pes)
+            graph.connect(cache, FEEDBACK, *po_join_pes)
             for pe in po_join_pes:
                 graph.connect(pe, "cache", cache)
         graph.add_sink(*logical_pes, *po_join_pes)

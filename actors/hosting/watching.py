@@ -10,7 +10,8 @@ What the verdict finds at the end, if the answer is wrong at all, is named here 
 - *Timers* fire once each, and not before the time that was asked for.
 - *Watermarks* and horizons of windows never go back on a channel, of one stream: each is a promise
   about all that is sent later. Emitters of interval joins alone may promise less than before, of
-  late tuples (see `actors.interval_join.replica.Watermarks`).
+  late tuples (see `actors.interval_join.replica.Watermarks`), and a report of late tuples names
+  the watermark of their key.
 
 Where messages may be lost, doubled or overtaken on their way (*lossy*), what arrives must have been
 sent, and no more is asked of channels.
@@ -24,6 +25,7 @@ from typing import Any
 
 from actors.hosting.inline import InlineHost
 from actors.protocol import FEEDBACK, START, TIMER, ActorSpec, Reply, Wiring
+from actors.results import Late
 
 _PROMISES = ("watermark", "horizon")
 """Fields of payloads that never go back, from message to message of a channel."""
@@ -140,7 +142,7 @@ class WatchingHost(InlineHost):
         about = tuple(getattr(handle, name, None) for name in _ABOUT)
         for name in _PROMISES:
             promise = getattr(handle, name, None)
-            if promise is None or hasattr(handle, _EMITTERS):
+            if promise is None or hasattr(handle, _EMITTERS) or isinstance(handle, Late):
                 continue
             key = (channel, type(handle), about, name)
             before = self._promised.setdefault(key, promise)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from actors.probes import Probes
-from actors.protocol import Actor, Context, Message, Payload
+from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
 from actors.spo_join.mutable import Offsets, SortedRun
 from actors.spo_join.router import MergeFlag, Routed, UpTo
@@ -332,7 +332,8 @@ class Cached(Counted):
 class Cache(Actor):
     """The distributed cache: stores the last published count, and sends it to a PE that asks.
 
-    Port: ``window`` (the PO-Join PEs).
+    Port: `FEEDBACK` to the PO-Join PEs: an answer that needed room at a PE which waits for room at
+    the cache would end the run.
     """
 
     state = ("_count",)
@@ -346,7 +347,7 @@ class Cache(Actor):
         if isinstance(payload, WindowCount):
             self._count = payload
         elif self._count is not None:
-            context.send("window", self._count, to=payload.pe)
+            context.send(FEEDBACK, self._count, to=payload.pe)
 
 
 @storable

@@ -20,7 +20,7 @@ def _groups(trace: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def check_conservation(outcome: Outcome, trace: Path) -> Check:
-    """Check that each message was received once, but for those in flight, lost and doubled."""
+    """Check that each message was received once, but for those that faults lost and doubled."""
     received = 0
     for rows in _groups(trace, ["sender", "receiver"]):
         received += pc.sum(pc.not_equal(_names(rows["sender"]), _names(rows["receiver"]))).as_py()
@@ -28,9 +28,13 @@ def check_conservation(outcome: Outcome, trace: Path) -> Check:
     detail = f"{outcome.messages:,} sent, {received:,} received, {outcome.in_flight:,} in flight"
     if outcome.lost or outcome.doubled:
         detail += f", {outcome.lost:,} lost, {outcome.doubled:,} received twice"
+    if outcome.standstill:
+        circle = [*outcome.standstill, outcome.standstill[0]]
+        detail += f"; {' waits for room at '.join(circle)}, for ever"
+    whole = outcome.messages == known and not outcome.in_flight
     return Check(
         name="conservation",
-        passed=outcome.messages == known if outcome.messages else None,
+        passed=whole if outcome.messages else None,
         detail=detail,
     )
 

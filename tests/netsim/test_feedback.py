@@ -1,4 +1,4 @@
-"""Two actors that answer each other do not wait for each other's room."""
+"""Two actors that answer each other: answers need no room, other messages do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from actors.protocol import FEEDBACK, Actor, ActorSpec, Context, Message
-from tests.netsim.simulate import simulate
+from scenarios.verdict.trace_checks import check_conservation
+from tests.netsim.simulate import Simulated, simulate
 from tests.toys import Sender, Worker
 
 ROUNDS = 20
@@ -26,23 +27,40 @@ class Commander(Actor):
                 context.send("worker", message.payload)
 
 
-@pytest.mark.parametrize("inbox_messages", [1, 2, 16])
-def test_every_command_is_answered_however_small_the_inboxes(
-    tmp_path: Path, inbox_messages: int
-) -> None:
-    run = simulate(
+def command(path: Path, port: str, inbox_messages: int) -> Simulated:
+    """Run a commander whose worker answers on *port*."""
+    return simulate(
         {
             "sender": ActorSpec(actor=Sender, arguments={"count": ROUNDS}),
             "commander": ActorSpec(actor=Commander),
-            "slow": ActorSpec(actor=Worker, arguments={"comparisons": 9_000, "port": FEEDBACK}),
+            "slow": ActorSpec(actor=Worker, arguments={"comparisons": 9_000, "port": port}),
         },
         {
             "sender": {"out": ("commander",)},
             "commander": {"worker": ("slow",)},
-            "slow": {FEEDBACK: ("commander",)},
+            "slow": {port: ("commander",)},
         },
-        path=tmp_path / "trace.parquet",
+        path=path,
         inbox_messages=inbox_messages,
     )
+
+
+@pytest.mark.parametrize("inbox_messages", [1, 2, 16])
+def test_every_command_is_answered_however_small_the_inboxes(
+    tmp_path: Path, inbox_messages: int
+) -> None:
+    run = command(tmp_path / "trace.parquet", FEEDBACK, inbox_messages)
     assert run.emitted == [number for number in range(ROUNDS) for _ in range(2)]
     assert run.outcome.in_flight == 0
+    assert not run.outcome.standstill
+
+
+def test_actors_that_wait_for_each_other_s_room_are_named(tmp_path: Path) -> None:
+    """What they have not received fails the run."""
+    trace = tmp_path / "trace.parquet"
+    outcome = command(trace, "out", 2).outcome
+    assert outcome.standstill == ("commander", "slow")
+    assert outcome.in_flight > 0
+    check = check_conservation(outcome, trace)
+    assert check.passed is False
+    assert "commander waits for room at slow waits for room at commander" in check.detail

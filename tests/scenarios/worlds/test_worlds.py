@@ -18,6 +18,7 @@ from scenarios.worlds.world import Recording, World, WorldStream, read_recording
 from tests.scenarios.verdict.broken import wrapped
 from topologies import TOPOLOGIES
 
+ONCE_FAILED = Path(__file__).parent / "once_failed"
 STREAM = WorldStream([0, 1, 1, 4], [0.5, -0.0, 1e300, 0.1], [1, -2, 3, 4])
 WORLD = World(
     topology="split_join",
@@ -84,6 +85,12 @@ def test_a_file_that_is_no_world_is_refused_by_what_is_wrong(
     (tmp_path / "world.json").write_text(values)
     with pytest.raises(js.JoinsimError, match=says):
         js.replay(tmp_path / "world.json")
+
+
+@pytest.mark.parametrize("file", sorted(ONCE_FAILED.glob("*.json")), ids=lambda file: file.stem)
+def test_a_world_that_once_failed_no_longer_does(file: Path) -> None:
+    assert read_recording(file).failure
+    assert js.replay(file).trial.failure is None
 
 
 @pytest.mark.usefixtures("stored_everywhere")
