@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -62,6 +63,24 @@ data_app = typer.Typer(help="Raw files in, prepared streams out.", no_args_is_he
 app.add_typer(data_app, name="data", rich_help_panel=SYSTEMS)
 new_app = typer.Typer(help="Writes a first version of something of your own.", no_args_is_help=True)
 app.add_typer(new_app, name="new", rich_help_panel=SYSTEMS)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"joinsim {version('joinsim')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Take what stands before a command."""
 
 
 @app.command(rich_help_panel=JOINS, epilog="Example: joinsim demo")

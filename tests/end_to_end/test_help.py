@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,10 @@ def test_every_command_is_in_a_group(joinsim: Command) -> None:
     assert "\nCommands:" not in help_
     for heading in ("Joins:", "Scenarios and papers:", "Systems, data and machines:"):
         assert heading in help_
+
+
+def test_the_version_is_that_of_the_package(joinsim: Command) -> None:
+    assert joinsim("--version").out == f"joinsim {version('joinsim')}\n"
 
 
 @pytest.mark.parametrize("width", WIDTHS)
