@@ -1,9 +1,9 @@
 """The files of a run's results: their columns, writing them as results come, and their parts.
 
-Results are written by whoever has them: in virtual time by one writer, live by each process, into
-files of its own, so that no pair is handed over, or read again, only to be written. Where several
-processes wrote rows of one kind, the file of that name is a folder of parts, as Spark and its like
-write them; pyarrow, pandas and Polars read both alike.
+Results are written by the process that has them: in virtual time by one writer, live by each
+process, into files of its own, so that no pair is handed over, or read again, only to be written.
+Where several processes wrote rows of one kind, the file of that name is a folder of parts, as Spark
+and its like write them; pyarrow, pandas and Polars read both alike.
 """
 
 from __future__ import annotations

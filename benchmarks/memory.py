@@ -37,10 +37,10 @@ def peak_bytes(scenario: str, rows: int, options: tuple[str, ...]) -> int:
         done = subprocess.run(
             [*command, "--out", out, *options], capture_output=True, text=True, check=True
         )
-    told = json.loads(done.stdout)
-    if not told["verdict"]["exact"]:
+    record = json.loads(done.stdout)
+    if not record["verdict"]["exact"]:
         raise SystemExit(f"{scenario} at {rows} rows is not exact")
-    return int(told["memory_bytes"])
+    return int(record["memory_bytes"])
 
 
 def measure() -> list[Result]:

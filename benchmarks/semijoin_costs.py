@@ -61,7 +61,7 @@ class Setting:
     link: Link
     interval_ns: int
     seconds: int
-    told: str
+    text: str
 
 
 def main() -> None:
@@ -80,13 +80,13 @@ def main() -> None:
                 bytes_ratio[join].append(estimated[join].nbytes / simulated[join].nbytes)
                 time_ratio[join].append(estimated[join].seconds / simulated[join].seconds)
                 if abs(bytes_ratio[join][-1] - 1) > _NEAR:
-                    far.append(f"{number}: {join}, {bytes_ratio[join][-1]:.3f}: {setting.told}")
+                    far.append(f"{number}: {join}, {bytes_ratio[join][-1]:.3f}: {setting.text}")
         chosen = min(PAPER_ALGORITHMS, key=lambda join: estimated[join].seconds)
         fastest = min(PAPER_ALGORITHMS, key=lambda join: simulated[join].seconds)
         longer.append(simulated[chosen].seconds / simulated[fastest].seconds - 1)
         if chosen != fastest:
             disagreements.append(
-                f"{number}: {chosen} for {fastest}, {longer[-1]:.1%}: {setting.told}"
+                f"{number}: {chosen} for {fastest}, {longer[-1]:.1%}: {setting.text}"
             )
     agreed = 1 - len(disagreements) / _SETTINGS
     results = [
@@ -101,8 +101,8 @@ def main() -> None:
         *(_ratio(f"time, {join}", time_ratio[join]) for join in OneWayJoin),
     ]
     report("semijoin costs, estimated over simulated", results)
-    told = ["disagreements:", *disagreements, "bytes not within 5 %:", *far]
-    Console(stderr=True).print("\n".join(told), highlight=False)
+    lines = ["disagreements:", *disagreements, "bytes not within 5 %:", *far]
+    Console(stderr=True).print("\n".join(lines), highlight=False)
 
 
 def _ratio(name: str, values: list[float]) -> Result:
@@ -145,7 +145,7 @@ def _setting(rng: np.random.Generator, folder: Path) -> Setting:
         ),
         interval_ns=interval_ms * 1_000_000,
         seconds=seconds,
-        told=f"{rates.tolist()} tuples/s, {distinct} values, {tuple_bytes.tolist()} bytes, "
+        text=f"{rates.tolist()} tuples/s, {distinct} values, {tuple_bytes.tolist()} bytes, "
         f"{latency_ms} ms, {bandwidth_kbps} kb/s, τ {interval_ms} ms",
     )
 

@@ -1,7 +1,7 @@
 """The console command, also as ``python -m joinsim``.
 
 Ctrl-C may come in the seconds before everything is imported. SIGTERM, and SIGHUP of a terminal that
-closes, are treated like it: otherwise whoever ends the command would have to end what it has
+closes, are treated like it: otherwise the person who ends the command would have to end what it has
 started.
 """
 

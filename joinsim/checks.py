@@ -1,4 +1,4 @@
-"""What every topology must keep to, as checks that can be called one by one.
+"""What every topology must satisfy, as checks that can be called one by one.
 
 >>> import joinsim as js
 >>> for check in js.checks.check_topology("nested_loop", examples=2):

@@ -151,7 +151,7 @@ class ActorFaultConfig(FaultConfig):
 
 
 class Pause(ActorFaultConfig):
-    """A process that stands still, as in a long garbage collection; messages still arrive."""
+    """A process that pauses, as in a long garbage collection; messages still arrive."""
 
     kind: Literal["pause"]
 

@@ -70,8 +70,8 @@ def parse(text: str) -> tuple[str, list[str]]:
     call = _CALL.fullmatch(text)
     arguments = [part.strip() for part in call[2].split(",")] if call else []
     if not call or len(arguments) != _ARGUMENTS.get(call[1]):
-        told = ", ".join(f"{name} ({count} arguments)" for name, count in _ARGUMENTS.items())
-        raise ValueError(f"{text!r} is not a distribution; there are {told}")
+        known = ", ".join(f"{name} ({count} arguments)" for name, count in _ARGUMENTS.items())
+        raise ValueError(f"{text!r} is not a distribution; there are {known}")
     for argument in arguments:
         if not _is_name(argument) and not abs(float(argument)) <= _MAX_NUMBER:
             raise ValueError(f"{text!r}: {argument} is not a number from -2^53 to 2^53")

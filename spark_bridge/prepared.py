@@ -284,7 +284,7 @@ def building(out: Path, name: str) -> Iterator[Path]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _recover(out, name)
         folder = Path(tempfile.mkdtemp(prefix=f".{name}.building-", dir=out))
-        # mkdtemp is for its owner alone; a stream may be read by whoever may read its neighbours.
+        # mkdtemp is for its owner alone; a stream is readable by those who can read its neighbours.
         folder.chmod(out.stat().st_mode & 0o777)
         try:
             yield folder

@@ -463,8 +463,8 @@ class SplitJoin(WindowJoin[SplitJoinParameters]):
     """SplitJoin (Najafi, Sadoghi, Jacobsen): every PE stores a share and probes with everything.
 
     Storing and probing are split: a tuple reaches all PEs, probes at every one of them, and is
-    stored at one, in turns. No PE is told which: it knows its own number, and the tuple's position
-    tells. With a *fanout* messages come down a tree of distributors and results go up a tree of
+    stored at one, in turns: which one, a PE knows from its own number and the tuple's position.
+    With a *fanout* messages come down a tree of distributors and results go up a tree of
     collectors, as in the original; without it the router reaches each PE itself::
 
         source -> router -> (distributors) -+-> joiner.0 -+-> (collectors) -> sink

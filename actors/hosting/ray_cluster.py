@@ -34,7 +34,7 @@ from actors.hosting.processes import RayUnavailableError
 from joins.threads import usable_cores
 
 try:
-    import ray as ray  # for others: whoever imports it from here has it with these settings
+    import ray as ray  # other modules import it from here, so that these settings apply
 except ModuleNotFoundError:
     raise RayUnavailableError(
         "Ray is not installed: it is an extra, pip install 'joinsim[ray]'"

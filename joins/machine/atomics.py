@@ -1,7 +1,8 @@
 """Atomic operations and spin locks on int64 matrices, for kernels that run in several threads.
 
 numba offers no atomics on the CPU; these are thin names for LLVM's own. Loads acquire and stores
-release: what a thread wrote before it released is seen by whoever acquires. They check no bounds.
+release: what a thread wrote before it released is seen by the thread that acquires. They check no
+bounds.
 """
 
 from __future__ import annotations

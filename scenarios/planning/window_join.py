@@ -78,7 +78,7 @@ class _Costs:
     Attributes
     ----------
     window, match_rate
-        What it was told.
+        The window and the match rate that the model was given.
     own
         The run's own join.
     ranked

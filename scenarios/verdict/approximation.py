@@ -58,10 +58,10 @@ class Approximated:
             )
         ]
         if self.byte_budget is not None:
-            told = f"{self.link_bytes_ps:,.0f} of {self.byte_budget:,} bytes a second"
+            sent = f"{self.link_bytes_ps:,.0f} of {self.byte_budget:,} bytes a second"
             within = self.link_bytes_ps <= self.byte_budget
             found.append(
-                Check(name="byte budget", passed=within, detail=f"busiest link {self.link}: {told}")
+                Check(name="byte budget", passed=within, detail=f"busiest link {self.link}: {sent}")
             )
         return found
 

@@ -110,7 +110,7 @@ class Expectation:
         try:
             with thread_left_out():
                 self._store_all()
-        except BaseException as error:  # for whoever reads the sums
+        except BaseException as error:  # it is raised where the sums are read
             self._failure = error
         finally:
             with self._more:

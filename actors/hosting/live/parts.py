@@ -42,7 +42,7 @@ class Destination:
     folder
         The run's, on the machine that started it.
     mark
-        Name of a file in it that no other folder has: whoever sees it can write there.
+        Name of a file in it that no other folder has: a process that sees it can write there.
     streams, actors, pairs
         As for `actors.result_files.ResultWriter`.
     """

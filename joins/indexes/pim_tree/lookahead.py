@@ -4,7 +4,7 @@ A window larger than the cache waits for memory at every step down a tree. But t
 does not change between two merges: where a tuple's range begins there, and which subindexes it will
 read and write, can be found for a block of tuples before the first of them is joined. What is
 looked up in this way is final. In a mutable tree, which every tuple changes, a leaf that was found
-remains the right one until a node is split, and every lookup is told whether one was. So the join
+remains the right one until a node is split, and every lookup learns whether one was. So the join
 remains tuple by tuple, whatever the block.
 
 Memory delivers a line in some nanoseconds however early it is asked for. So a search of an
