@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
 from itertools import chain
 from math import ceil
 from typing import Literal, NamedTuple
@@ -41,6 +40,9 @@ FOREVER_NS = 2**62
 
 _ROUNDING_NS = 1e-6
 """What sums of fractions of a nanosecond may be off by."""
+
+_DRAWN = 1024
+"""Random moments of a fault remembered at the most: several actors ask for the same ones."""
 
 _MUST_END = ("partition", "pause", "stall", "crash")
 
@@ -158,7 +160,7 @@ class Spans:
         self._length_ns = (FOREVER_NS if fault.to_ns is None else fault.to_ns) - fault.from_ns
         self._every_ns = fault.every_ns
         self._seed = seed if fault.random else None
-        self._drawn = (-1, 0)
+        self._drawn: dict[int, int] = {}
 
     def at(self, now: int) -> tuple[int, int]:
         """Return start and end of the span that *now* is in, or of the next one.
@@ -190,11 +192,14 @@ class Spans:
         start_ns = self._from_ns + number * self._every_ns
         if self._seed is None:
             return start_ns
-        if self._drawn[0] != number:
+        later_ns = self._drawn.get(number)
+        if later_ns is None:
             rng = np.random.default_rng([*self._seed, number])
             later_ns = int(rng.integers(self._every_ns - self._length_ns + 1))
-            self._drawn = (number, later_ns)
-        return start_ns + self._drawn[1]
+            if len(self._drawn) == _DRAWN:
+                self._drawn.clear()
+            self._drawn[number] = later_ns
+        return start_ns + later_ns
 
 
 class LinkState(NamedTuple):
@@ -265,6 +270,10 @@ class ActorFaults:
         self.skews = [(fault.offset_ns, spans) for fault, spans in rows if fault.kind == "skew"]
         """How far the clock is ahead, and when."""
         self._slows = [(fault.factor, spans) for fault, spans in rows if fault.kind == "slow"]
+        self._stretching = [row for row in rows if row[0].kind in ("pause", "slow")]
+        self.stretches = bool(self._stretching)
+        """Whether service can take longer than its work."""
+        self._periods = _Periods.of(self._stretching)
 
     def paused_until(self, now: int) -> int:
         """Return when a pause is over; *now* where there is none."""
@@ -304,18 +313,17 @@ class ActorFaults:
             if paused_until > now:
                 now = paused_until
                 continue
-            factor, change_ns = self.slowed(now), self._next_change(now)
+            factor, change_ns = self.slowed(now), self.next_change(now)
+            if self._periods:
+                change_ns = min(change_ns, self._periods.next(now))
             needed_ns = ceil(left_ns * factor - _ROUNDING_NS)
             if now + needed_ns <= change_ns:
                 return now + needed_ns
             left_ns -= (change_ns - now) / factor
             now = change_ns
+            if self._periods:
+                now, left_ns = self._periods.skip(now, left_ns)
         return now
-
-    @cached_property
-    def stretches(self) -> bool:
-        """Whether service can take longer than its work."""
-        return any(fault.kind in ("pause", "slow") for fault, _ in self._rows)
 
     def _over(self, kind: ActorKind, now: int) -> int:
         """Return when no fault of a kind is there any more: they may follow on each other."""
@@ -324,12 +332,56 @@ class ActorFaults:
             now = max(spans.at(now)[1] for spans in rows if spans.active(now))
         return now
 
-    def _next_change(self, now: int) -> int:
+    def next_change(self, now: int) -> int:
         """Return the next time after *now* at which a pause or a slow-down begins or ends."""
-        ends = chain.from_iterable(
-            spans.at(now) for fault, spans in self._rows if fault.kind in ("pause", "slow")
-        )
+        ends = chain.from_iterable(spans.at(now) for _, spans in self._stretching)
         return min((at_ns for at_ns in ends if at_ns > now), default=FOREVER_NS)
+
+
+class _Periods:
+    """The periods of the pause or slow-down that comes back most often, to pass over many at once.
+
+    A span lies within its period, so that all periods in which nothing else changes do equal work.
+    """
+
+    def __init__(self, fault: ActorFault, others: ActorFaults) -> None:
+        assert fault.every_ns is not None
+        assert fault.to_ns is not None
+        self._from_ns, self._every_ns = fault.from_ns, fault.every_ns
+        length_ns = fault.to_ns - fault.from_ns
+        served_ns = length_ns / fault.factor if fault.kind == "slow" else 0
+        self._work_ns = fault.every_ns - length_ns + served_ns
+        self._others = others
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[ActorFault, Spans]]) -> _Periods | None:
+        """Return those of pauses and slow-downs; None where none comes back."""
+        repeated = [row for row in rows if row[0].every_ns]
+        if not repeated:
+            return None
+        often = min(repeated, key=lambda row: row[0].every_ns or 0)
+        return cls(often[0], ActorFaults([row for row in rows if row is not often]))
+
+    def next(self, now: int) -> int:
+        """Return when the next one begins, after *now*."""
+        return now + self._every_ns - (now - self._from_ns) % self._every_ns
+
+    def skip(self, now: int, left_ns: float) -> tuple[int, float]:
+        """Return *now* after the periods in which not all of the work is done, and what is left.
+
+        Before the first one, and within one, nothing is passed over.
+        """
+        others = self._others
+        if (
+            now < self._from_ns
+            or (now - self._from_ns) % self._every_ns
+            or others.paused_until(now) > now
+        ):
+            return now, left_ns
+        work_ns = self._work_ns / others.slowed(now)
+        unchanged = (others.next_change(now) - now) // self._every_ns
+        number = max(0, min(unchanged, int(left_ns / work_ns) - 1))
+        return now + number * self._every_ns, left_ns - number * work_ns
 
 
 class Faults:

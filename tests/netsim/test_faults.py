@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netsim.faults import ActorFault, ActorFaults, Fault, Faults, LinkFault, LinkState, Spans
+from netsim.faults import (
+    ActorFault,
+    ActorFaults,
+    ActorKind,
+    Fault,
+    Faults,
+    LinkFault,
+    LinkState,
+    Spans,
+)
 from netsim.network import NetworkError
 
 PLACEMENT = {"source": "s", "joiner.0": "j0", "joiner.1": "j1"}
@@ -25,13 +34,19 @@ def actor(*rows: ActorFault) -> ActorFaults:
 
 
 @st.composite
-def repeated(draw: st.DrawFn) -> ActorFault:
+def repeated(draw: st.DrawFn, kinds: Sequence[ActorKind] = ("pause",)) -> ActorFault:
     start = draw(st.integers(0, 50))
     length = draw(st.integers(1, 30))
     every = draw(st.none() | st.integers(length + 1, 80))
     random = every is not None and draw(st.booleans())
+    kind = draw(st.sampled_from(kinds))
     return ActorFault(
-        kind="pause", from_ns=start, to_ns=start + length, every_ns=every, random=random
+        kind=kind,
+        from_ns=start,
+        to_ns=start + length,
+        every_ns=every,
+        random=random,
+        factor=draw(st.sampled_from([1.0, 2.0, 3.0])) if kind == "slow" else 1.0,
     )
 
 
@@ -62,10 +77,10 @@ def test_random_moments_differ_from_seed_to_seed() -> None:
 
 
 @given(
-    rows=st.lists(repeated(), max_size=3),
+    rows=st.lists(repeated(("pause", "slow")), max_size=3),
     factors=st.lists(st.sampled_from([1.0, 2.0, 3.0]), max_size=2),
     started=st.integers(0, 60),
-    work=st.integers(0, 40),
+    work=st.integers(0, 40) | st.integers(0, 1_000),
 )
 def test_a_service_ends_when_its_work_is_done_tick_by_tick(
     rows: Sequence[ActorFault], factors: Sequence[float], started: int, work: int
@@ -83,6 +98,15 @@ def test_a_service_ends_when_its_work_is_done_tick_by_tick(
             left -= 1 / of_actor.slowed(now)
         now += 1
     assert of_actor.done_ns(started, work) == now
+
+
+@pytest.mark.parametrize("random", [False, True])
+def test_the_end_of_a_service_of_many_periods_is_found_at_once(random: bool) -> None:
+    often = ActorFault(kind="pause", to_ns=10, every_ns=100, random=random)
+    late = ActorFault(kind="slow", factor=2, from_ns=10**12, to_ns=2 * 10**12)
+    # 90 ns of work in each period, then 45, then 90 again, and an end within a period.
+    work = 90 * 10**10 + 45 * 10**10 + 90 * 10**10 + 1
+    assert 3 * 10**12 < actor(often, late).done_ns(0, work) <= 3 * 10**12 + 100
 
 
 def test_faults_of_one_link_add_up_while_they_are_there() -> None:
