@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         report,
     )
     from joinsim._reproduction import reproduce
+    from joinsim._resuming import resume
     from joinsim._scenario import Scenario
     from joinsim._streams import prepare, synthetic
     from joinsim._sweeping import sweep
@@ -80,6 +81,7 @@ _HOMES = {
     ),
     "joinsim._fuzzing": ("Replayed", "fuzz", "replay"),
     "joinsim._reproduction": ("reproduce",),
+    "joinsim._resuming": ("resume",),
     "joinsim._joining": ("compare", "plan", "run"),
     "joinsim._scenario": ("Scenario",),
     "joinsim._calibration": ("Calibration", "calibrate"),
@@ -123,6 +125,7 @@ __all__ = [
     "replay",
     "report",
     "reproduce",
+    "resume",
     "run",
     "scenario",
     "scenarios",

@@ -120,6 +120,14 @@ class RunOptions(QueryOptions):
         typer.Option(help="Ray processes to pack actors into; or each: one per actor."),
     ] = None
     address: Annotated[str | None, typer.Option(help="A running Ray cluster.")] = None
+    save_every: Annotated[
+        str | None,
+        typer.Option(help="Save the run this often, as in 10s, for --resume to go on from there."),
+    ] = None
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Go on with the interrupted run in this directory, which says all else."),
+    ] = None
     watch: Annotated[
         bool,
         typer.Option("--watch", help="Show the PEs while it runs: load, queue, how far behind."),

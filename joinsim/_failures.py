@@ -57,17 +57,17 @@ def _guarded() -> Iterator[None]:
     try:
         yield
     except JoinsimError as error:
-        _complain(str(error))
-    except KeyboardInterrupt:
-        _complain("stopped")
+        _complain(str(error), error)
+    except KeyboardInterrupt as error:
+        _complain("stopped", error)
     except Exception as error:  # the last net: a person never sees a traceback
         if isinstance(error, OSError) and error.errno in FULL:
-            _complain(str(output_error(error)))
+            _complain(str(output_error(error)), error)
         elif isinstance(error.__cause__, KeyboardInterrupt):
             # While a class is made, as during imports, Python 3.11 wraps whatever is raised.
-            _complain("stopped")
+            _complain("stopped", error)
         else:
-            _complain(f"{type(error).__name__}: {error}\n{_save_traceback()}")
+            _complain(f"{type(error).__name__}: {error}\n{_save_traceback()}", error)
     sys.exit(EXIT_STOPPED)
 
 
@@ -83,9 +83,11 @@ def _save_traceback() -> str:
     return f"The traceback is in {file.name}"
 
 
-def _complain(message: str) -> None:
+def _complain(message: str, error: BaseException) -> None:
+    """Print a *message* on stderr, and the notes on the *error* that it is of."""
     from rich.console import Console
 
+    lines = [message, *getattr(error, "__notes__", ())]
     Console(stderr=True, soft_wrap=True).print(
-        f"joinsim: {message}", style="bold red", markup=False, highlight=False
+        "joinsim: " + "\n".join(lines), style="bold red", markup=False, highlight=False
     )

@@ -45,6 +45,7 @@ def run(
     sink: SinkPlace = "partitioned",
     bind: Mapping[str, str | int] | None = None,
     out: str | Path | None = None,
+    save_every: str | int | None = None,
     **parameters: Any,
 ) -> Run:
     """Join streams on a simulated cluster, and check the answer.
@@ -98,6 +99,9 @@ def run(
         Values of the query's placeholders.
     out
         Folder for what the run writes; by default a temporary one.
+    save_every
+        How often the run saves itself into *out*, such as ``"10 s"`` of real time, for `resume` to
+        go on when its process has died. In virtual time.
     parameters
         Of the topology, see `TopologyInfo.parameters`.
 
@@ -150,7 +154,7 @@ def run(
         sink=sink,
         parameters=parameters,
     )
-    finished = scenario.run(out=out, address=address)
+    finished = scenario.run(out=out, address=address, save_every=save_every)
     assert isinstance(finished, Run)  # a query is not a study
     return finished
 
@@ -266,7 +270,7 @@ def of_query(
     """
     bound = dict(bind or {})
     parsed = parse_query(query).bind(**{key: str(value) for key, value in bound.items()})
-    prepared = _prepare(parsed, streams, time, arrival)
+    prepared = prepare_data(parsed, streams, time, arrival)
     if wall_clock:
         wall_clock.lap("prepare")
     system = None if topology in (None, AUTO) else find_topology(topology)
@@ -292,13 +296,13 @@ def of_query(
     )
 
 
-def _prepare(
+def prepare_data(
     query: JoinQuery,
     streams: Mapping[str, Any],
     time: str | Mapping[str, str] | None,
     arrival: str | Mapping[str, str] | None,
 ) -> tuple[PreparedStream, ...]:
-    """Return the query's streams in its order, prepared from what the caller passed."""
+    """Return the streams of *query* in its order, prepared from what was passed to `run`."""
     if not isinstance(streams, Mapping):
         raise ConfigError("streams: pass a mapping from the query's stream names to their data")
     missing = [name for name in query.streams if name not in streams]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,12 +12,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from pydantic import TypeAdapter, ValidationError
+
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
 from scenarios.choice import AUTO
 from scenarios.config import RunConfig
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import Plan, make_plan, name_others
+from scenarios.resuming import Interrupted, check_saves, resume_line, saving
 from scenarios.run import execute
 from scenarios.run_directory import POINTS, RUNS, run_directory, shared_directory
 from scenarios.run_json import write_run_json
@@ -26,6 +29,7 @@ from scenarios.streams import prepare_streams
 from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import PreparedStream
 from topologies import Topology, TopologyError
+from topologies.quantities import Duration
 
 # What only studies and comparisons need is imported by what runs them: it would take a plain run
 # a quarter of a second.
@@ -129,7 +133,12 @@ class Scenario:
         return load_study(str(self.source), scale=self.scale, settings=self.settings)
 
     def run(
-        self, *, out: str | Path | None = None, address: str | None = None, **settings: Any
+        self,
+        *,
+        out: str | Path | None = None,
+        address: str | None = None,
+        save_every: str | int | None = None,
+        **settings: Any,
     ) -> Run | StudyRun:
         """Run it, and judge every answer.
 
@@ -139,6 +148,9 @@ class Scenario:
             Folder for what it writes; by default a temporary one, see *keep*.
         address
             A running Ray cluster, as ``HOST:PORT`` or ``auto``.
+        save_every
+            How often a single run saves itself into *out*, such as ``"10 s"`` of real time, for
+            `joinsim.resume` to go on when its process has died.
         settings
             Changed for this run, as in `with_settings`. ``repeat=N`` runs every point of a study
             with N seeds, and gives its figures with their 95 % intervals.
@@ -149,18 +161,38 @@ class Scenario:
             The configuration, the data or the network is wrong, before anything runs.
         """
         if settings:
-            return self.with_settings(settings).run(out=out, address=address)
+            again = self.with_settings(settings)
+            return again.run(out=out, address=address, save_every=save_every)
+        every_ns = None if save_every is None else _read_every(save_every)
+        clock = self._clock()
+        if self.study is None:
+            plan = self.prepare(address=address)
+            clock.lap("prepare")
+            if every_ns is not None:
+                if out is None and not self.keep:
+                    raise ConfigError("save_every: name a folder that stays, as in out='run'")
+                check_saves(plan)
+            return self._run(plan, out, clock, every_ns)
+        if address is not None or every_ns is not None:
+            raise ConfigError(
+                f"{self.config.name} is a study of many runs: an address and save_every are for one"
+            )
+        return self._run_study(self.study, out)
+
+    def resume(self, interrupted: Interrupted, *, address: str | None = None) -> Run:
+        """Go on with an *interrupted* run of this scenario."""
+        clock = self._clock()
+        plan = self.prepare(address=address)
+        clock.lap("prepare")
+        out = interrupted.directory
+        return self._run(plan, out, clock, interrupted.every_ns, resuming=True)
+
+    def _clock(self) -> WallClock:
         clock = self.wall_clock
         if clock is None or clock.stopped:
             clock = WallClock()
         clock.lap("import")
-        if self.study is None:
-            plan = self.prepare(address=address)
-            clock.lap("prepare")
-            return self._run(plan, out, clock)
-        if address is not None:
-            raise ConfigError(f"{self.config.name} is a study of many runs: no address for it")
-        return self._run_study(self.study, out)
+        return clock
 
     def point(self, number: int) -> Scenario:
         """Return one run of a study, by its number.
@@ -423,23 +455,41 @@ class Scenario:
 
     @contextmanager
     def _directory(
-        self, out: str | Path | None, kind: str = ""
+        self, out: str | Path | None, kind: str = "", **saves: Any
     ) -> Iterator[tuple[TemporaryDirectory[str] | None, Path]]:
-        """Yield the folder of a run; where it is temporary, also what removes it."""
+        """Yield the folder of a run; where it is temporary, also what removes it.
+
+        *saves* is as for `run_directory`.
+        """
         if out is not None or self.keep:
-            place = Path(out) if out else None
-            with run_directory(kind + self.config.name, self.config.seed, place) as directory:
+            place, name = Path(out) if out else None, kind + self.config.name
+            with run_directory(name, self.config.seed, place, **saves) as directory:
                 yield None, directory
         else:
             folder = TemporaryDirectory(prefix="joinsim-")
             yield folder, Path(folder.name)
 
-    def _run(self, plan: Plan, out: str | Path | None, clock: WallClock) -> Run:
-        """Run what was prepared, write the report and ``run.json``, and return the run."""
+    def _run(
+        self,
+        plan: Plan,
+        out: str | Path | None,
+        clock: WallClock,
+        every_ns: int | None = None,
+        *,
+        resuming: bool = False,
+    ) -> Run:
+        """Run what was prepared, write the report and ``run.json``, and return the run.
+
+        It is saved every *every_ns* of real time.
+        """
         replay = self._replay()
-        with self._directory(out) as (folder, directory):
+        line_of = None if every_ns is None else resume_line(plan)
+        with self._directory(out, resume_line=line_of, resuming=resuming) as (folder, directory):
             self.observer.planned(plan)
-            with self.observer.running(plan) as line:
+            with ExitStack() as open_, self.observer.running(plan) as line:
+                disk = None
+                if every_ns is not None:
+                    disk = open_.enter_context(saving(plan, directory, every_ns, replay))
                 report = execute(
                     plan,
                     directory,
@@ -448,6 +498,7 @@ class Scenario:
                     on_judge=line.on_judge,
                     on_compile=line.on_compile,
                     clock=clock,
+                    disk=disk,
                 )
             try:
                 if folder is None:
@@ -498,6 +549,16 @@ def _planner(topology: str) -> Planner:
             f"{topology} has nothing to plan; the topology can be {', '.join(PLANNED)}"
         )
     return SemijoinPlanner() if topology == "semijoin" else WindowJoinPlanner()
+
+
+def _read_every(value: str | int) -> int:
+    """Return how often to save, in nanoseconds."""
+    try:
+        every_ns: int = TypeAdapter(Duration).validate_python(value)
+        return every_ns
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"save_every = {value!r}: {reason}") from None
 
 
 def _check_address(config: RunConfig, address: str | None) -> None:

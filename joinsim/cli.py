@@ -7,6 +7,7 @@ Nothing heavy but typer is imported before a command runs; what commands share i
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -39,7 +40,7 @@ from joinsim._command import (
 from joinsim._help import JOINS, PAPERS, SYSTEMS, Grouped, complete_topology
 
 if TYPE_CHECKING:
-    from joinsim._outcomes import EngineComparison, StudyRun
+    from joinsim._outcomes import EngineComparison, Run, StudyRun
     from joinsim._scenario import Scenario
     from scenarios.terminal.progress import Terminal
     from spark_bridge.prepared import PreparedStream
@@ -166,20 +167,44 @@ def run(options: RunOptions, scenario: ScenarioName = None) -> int:
     from joinsim import ConfigError, Run
 
     terminal = _terminal(options.json_output, watch=options.watch)
+    if options.resume is not None:
+        return _show_run(options, _resume(options, options.resume, scenario, terminal), terminal)
     chosen = scenario_of(options, scenario, terminal)
     if chosen.study is not None and options.point is None:
-        if options.address or options.pairs or options.topology:
+        if options.address or options.pairs or options.topology or options.save_every:
             raise ConfigError(
-                f"{scenario} is a study of many runs: --topology, --pairs and --address are for "
-                "one run; name it with --point"
+                f"{scenario} is a study of many runs: --topology, --pairs, --address and "
+                "--save-every are for one run; name it with --point"
             )
         return _run_study(options, chosen, terminal)
     if options.point is not None:
         chosen = chosen.point(options.point)
     elif options.repeat is not None:
         raise ConfigError(f"--repeat {options.repeat}: it is for a study, and this is one run")
-    finished = chosen.run(out=options.out, address=options.address)
+    finished = chosen.run(out=options.out, address=options.address, save_every=options.save_every)
     assert isinstance(finished, Run)
+    return _show_run(options, finished, terminal)
+
+
+def _resume(options: RunOptions, directory: Path, scenario: str | None, terminal: Terminal) -> Run:
+    """Go on with a run; raise :exc:`ConfigError` for options that its directory has itself."""
+    from joinsim import ConfigError, resume
+
+    besides = ("resume", "address", "watch", "figure", "json_output")
+    extra = [
+        f"--{one.name.replace('_', '-')}"
+        for one in fields(options)
+        if one.name not in besides and getattr(options, one.name) != one.default
+    ]
+    if scenario is not None or extra:
+        raise ConfigError(
+            f"--resume {directory}: the directory says what runs and how; leave out "
+            + ", ".join([*([scenario] if scenario else []), *extra])
+        )
+    return resume(directory, address=options.address, observer=terminal, wall_clock=CLOCK.get())
+
+
+def _show_run(options: RunOptions, finished: Run, terminal: Terminal) -> int:
     from scenarios.terminal.views import show_report
 
     show_report(terminal.out, finished.finished, finished.replay)

@@ -23,6 +23,7 @@ from actors.hosting.live.post import Count, Measured
 from actors.hosting.live.run import LiveRun
 from actors.hosting.process_host import ProcessHost, peak_bytes
 from actors.hosting.processes import EACH, label_processes
+from actors.hosting.saved_run import SavedRun
 from actors.protocol import Host
 from actors.result_epochs import ResultEpochs
 from actors.result_files import ResultWriter
@@ -118,11 +119,13 @@ def simulate(
     clock: WallClock | None = None,
     kernel_clock: Clock = time.perf_counter,
     inline_host: InlineHosting = InlineHost,
+    disk: SavedRun | None = None,
 ) -> Simulated:
     """Run *plan* once, its trace and results into *directory*.
 
     ``kernel_seconds`` are by *kernel_clock*; *on_rows* is called with the trace's rows;
-    *inline_host* is what runs actors in this process.
+    *inline_host* is what runs actors in this process; *disk* has what is saved, and gone on from
+    (see `scenarios.resuming`).
     """
     config, clock = plan.config, clock or WallClock()
     graph = plan.graph(pairs=pairs)
@@ -131,7 +134,7 @@ def simulate(
     profiles = operator_profiles(config.profile, plan.topology.name)
     with (
         Trace(trace_names(wiring), directory / "trace.parquet", on_rows) as trace,
-        _host(plan, graph, clock, kernel_clock, inline_host) as (host, memory),
+        _host(plan, graph, clock, kernel_clock, inline_host, disk) as (host, memory),
         ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results,
     ):
         kernel = _kernel(plan, graph, results.collect)(
@@ -156,11 +159,12 @@ def simulate(
 
         outcome = kernel.run(progress=progress)
         clock.lap("run")
+        actors = host.host if isinstance(host, JournalHost) else host
         simulated = Simulated(
             outcome=outcome,
             memory_bytes=memory(),
-            kernel_seconds=host.seconds() if isinstance(host, InlineHost) else {},
-            state_bytes=host.state_bytes() if isinstance(host, InlineHost) else {},
+            kernel_seconds=actors.seconds() if isinstance(actors, InlineHost) else {},
+            state_bytes=actors.state_bytes() if isinstance(actors, InlineHost) else {},
         )
     clock.lap("write")
     return simulated
@@ -191,25 +195,30 @@ def _host(
     clock: WallClock,
     kernel_clock: Clock,
     inline_host: InlineHosting,
+    disk: SavedRun | None,
 ) -> Iterator[tuple[Host, Callable[[], int]]]:
     """Yield the host that the configuration names, and a function that returns its peak memory."""
     config = plan.config
     if config.backend == "inline":
         host = inline_host(graph.specs, graph.wiring, config.seed, clock=kernel_clock)
-        yield host, peak_bytes
+        yield JournalHost(lambda: host, graph, lost=(), disk=disk) if disk else host, peak_bytes
         return
     homes = graph.homes(config.processes)
     with _started(plan, graph, homes) as processes:
         clock.lap("start")
         processes.everywhere(rehearse, *plan.rehearsal)
         clock.lap("compile")
-        yield _process_host(plan, graph, processes, homes)
+        yield _process_host(plan, graph, processes, homes, disk)
         clock.lap("write")  # of the results, which are whole by now
     clock.lap("start")
 
 
 def _process_host(
-    plan: Plan, graph: ActorGraph, processes: RayProcesses, homes: Mapping[str, int]
+    plan: Plan,
+    graph: ActorGraph,
+    processes: RayProcesses,
+    homes: Mapping[str, int],
+    disk: SavedRun | None,
 ) -> tuple[Host, Callable[[], int]]:
     """Return a host in *processes*, which are replaced when one is lost, and its peak memory.
 
@@ -232,7 +241,7 @@ def _process_host(
 
     if plan.recovers:
         return start(), memory
-    return JournalHost(start, graph, lost=ProcessLostError), memory
+    return JournalHost(start, graph, lost=ProcessLostError, disk=disk), memory
 
 
 @contextmanager
@@ -389,12 +398,14 @@ def execute(
     kernel_clock: Clock = time.perf_counter,
     undisturbed: bool = False,
     inline_host: InlineHosting = InlineHost,
+    disk: SavedRun | None = None,
 ) -> Report:
     """Run *plan* into *directory* and judge it, by default after a `rehearse`.
 
     *clock* measures the parts of it; by default one that begins now. An inline run's
     ``kernel_seconds`` are by *kernel_clock*; a live run's are processor time. *inline_host* runs
-    the actors of a run in this process, where another host is to watch or to harden it.
+    the actors of a run in this process, where another host is to watch or to harden it; *disk* is
+    as for `simulate`.
 
     In virtual time the oracle works beside the run, unless that is to be *undisturbed*, for its
     real seconds to be compared with others'. Raise whatever an actor raised, as
@@ -424,6 +435,7 @@ def execute(
                 clock=clock,
                 kernel_clock=kernel_clock,
                 inline_host=inline_host,
+                disk=disk,
             )
         if on_judge:
             on_judge()

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import FileIO
@@ -19,6 +19,8 @@ from joins.errors import OutputError
 RUNS = Path("runs")
 UNFINISHED = "unfinished.txt"
 """File in the directory of a run that goes on, or that was interrupted."""
+RESUME, SAVED = "resume.json", "saved"
+"""What a run that saves itself writes down of what it runs, and the folder of what it saves."""
 POINTS = "points"
 """Folder, in the directory of several runs, with a folder for each."""
 
@@ -27,16 +29,27 @@ _REPLACED = (
     "study.json", "study.html", "failure.txt",
     "trace.parquet", "probes-*.parquet", "late.parquet", "collectors.parquet", ".parts",
 )  # fmt: skip
+_OF_ONE_THAT_SAVES = (RESUME, SAVED)
 
 
 @contextmanager
-def run_directory(scenario: str, seed: int, out: Path | None) -> Iterator[Path]:
+def run_directory(
+    scenario: str,
+    seed: int,
+    out: Path | None,
+    *,
+    resume_line: Callable[[Path], str] | None = None,
+    resuming: bool = False,
+) -> Iterator[Path]:
     """Make and yield the directory of a new run, linked as ``runs/latest`` unless *out* is given.
 
     While the run lasts, the directory has a file `UNFINISHED` that says so. It goes when the block
     ends without an error: where it is found, the run goes on or was interrupted. The process also
     has a lock on it, so that no other run writes into the same directory. The system releases a
     lock when its owner dies, however that happens, which no file with a process id can promise.
+
+    Of a run that saves itself, *resume_line* returns what goes on with it: the file says that, and
+    so does a note on the error that interrupts the run. *resuming*: what it has saved stays.
 
     Raise :exc:`OutputError` naming a directory that cannot be written to, that holds something that
     is not a run, or that another run is writing to.
@@ -50,12 +63,19 @@ def run_directory(scenario: str, seed: int, out: Path | None) -> Iterator[Path]:
     with mark:
         with writing(directory / UNFINISHED):
             mark.truncate(0)
-            mark.write(_says_unfinished())
+            mark.write(_says_unfinished(resume_line and resume_line(directory)))
         with writing(directory):
-            _clear(directory)
+            _clear(directory, _REPLACED if resuming else (*_REPLACED, *_OF_ONE_THAT_SAVES))
             if out is None:
                 _link_latest(directory)
-        yield directory
+        try:
+            yield directory
+        except BaseException as error:
+            if resume_line:
+                error.add_note(f"go on with: {resume_line(directory)}")
+            raise
+        for name in _OF_ONE_THAT_SAVES:
+            remove(directory / name)
         (directory / UNFINISHED).unlink(missing_ok=True)
 
 
@@ -112,11 +132,12 @@ def _lock(directory: Path) -> FileIO:
     return mark
 
 
-def _says_unfinished() -> bytes:
+def _says_unfinished(resume_line: str | None = None) -> bytes:
+    remedy = f"go on with:\n{resume_line}" if resume_line else "run it again."
     return (
         f"process {os.getpid()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n"
         "This run has not finished. If there is no such process any more, it was interrupted:\n"
-        "what is here is not complete; run it again.\n"
+        f"what is here is not complete; {remedy}\n"
     ).encode()
 
 
@@ -126,9 +147,9 @@ def _is_run(directory: Path) -> bool:
     return any((directory / mark).exists() for mark in marks)
 
 
-def _clear(directory: Path) -> None:
+def _clear(directory: Path, patterns: Iterable[str]) -> None:
     """Take away what an earlier run left that this one might not replace."""
-    for pattern in _REPLACED:
+    for pattern in patterns:
         for path in directory.glob(pattern):
             remove(path)
     remove_unfinished(directory)
@@ -137,11 +158,11 @@ def _clear(directory: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a file, or a folder of parts of one."""
+    """Delete a file or a folder, if it is there."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def _link_latest(directory: Path) -> None:

@@ -5,16 +5,21 @@ time the states of all actors are saved, with the payloads that are under way. W
 lost, another host takes the place of the one that needed it: its actors get the saved states, and
 what was submitted since once more. What follows from a message is a function of it and of the
 actor's state, so the kernel gets the same answers, and virtual time notices nothing.
+
+What is saved may be on disk too, with all answers (`actors.hosting.saved_run`): then another
+process goes on where this one is lost itself.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from actors.hosting.saved_run import Saved, SavedRun
 from actors.protocol import Reply, RestartingHost
 from actors.state import to_bytes
 
@@ -40,22 +45,6 @@ class _Payload:
     readers: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Saved:
-    """Everything that a host needs to go on.
-
-    Attributes
-    ----------
-    states
-        Actor name to its state; empty: all are in their first state.
-    payloads
-        Name of each payload under way to its bytes and readers.
-    """
-
-    states: dict[str, bytes] = field(default_factory=dict)
-    payloads: dict[int, tuple[np.ndarray, list[str]]] = field(default_factory=dict)
-
-
 class JournalHost:
     """Runs actors in a host that can be replaced.
 
@@ -66,12 +55,16 @@ class JournalHost:
     actors
         Their names.
     lost
-        The error that a host raises when a process of it is lost.
+        The error that a host raises when a process of it is lost; ``()``: it has none to lose.
     every
         Messages from one saving to the next, at the least: many more where states are large.
+    disk
+        Where to save to as well, and from what to go on.
 
     Attributes
     ----------
+    host
+        The one that runs the actors now.
     restarts
         Hosts that have taken the place of another.
     """
@@ -81,14 +74,16 @@ class JournalHost:
         start: Callable[[], RestartingHost],
         actors: Iterable[str],
         *,
-        lost: type[Exception],
+        lost: type[Exception] | tuple[()],
         every: int = _EVERY_MESSAGES,
+        disk: SavedRun | None = None,
     ) -> None:
         self._start, self._actors, self._lost = start, list(actors), lost
         self._every = self._room = every
         self.restarts = 0
-        self._saved = _Saved()
-        self._log: list[_Letter] = []
+        self._disk = disk
+        self._saved, self._answered = (disk.saved, disk.answered) if disk else (Saved(), 0)
+        self._log: deque[_Letter] = deque(maxlen=None if lost else 0)
         self._payloads: dict[int, _Payload] = {}
         self._open: dict[int, Reply | None] = {}
         """Tickets whose reply was not fetched, with the reply where it is here already."""
@@ -98,9 +93,13 @@ class JournalHost:
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
     ) -> Reply | None:
         """Pass a message on, and write it down."""
+        if self._disk:
+            if ticket < self._answered:
+                return self._disk.answer(ticket, now)
+            self._disk.submitted(ticket, now)
         letter = ticket, actor, sender, port, handle, now
         try:
-            if len(self._log) >= self._room:
+            if len(self._log) >= self._room or (self._disk and self._disk.due):
                 self._save()
             self._log.append(letter)
             reply = self._pass_on(letter)
@@ -108,7 +107,7 @@ class JournalHost:
                 self._open[ticket] = None
             return reply
         except self._lost:
-            if self._log[-1:] != [letter]:
+            if not self._log or self._log[-1] is not letter:
                 self._log.append(letter)
             self._open[ticket] = None
             self._recover()
@@ -136,11 +135,11 @@ class JournalHost:
             payload.readers.remove(actor)
             if not payload.readers:
                 del self._payloads[name]
-        reply = self._host.submit(ticket, actor, sender, port, handle, now)
+        reply = self.host.submit(ticket, actor, sender, port, handle, now)
         return self._named(ticket, reply) if reply else None
 
     def _fetch(self, ticket: int) -> Reply:
-        return self._named(ticket, self._host.reply(ticket))
+        return self._named(ticket, self.host.reply(ticket))
 
     def _named(self, ticket: int, reply: Reply) -> Reply:
         """Name the payloads of a reply by its ticket: the names are the same of every host."""
@@ -148,6 +147,8 @@ class JournalHost:
             name = ticket << _PLACE_BITS | place
             self._payloads[name] = _Payload(sent.handle, list(sent.receivers))
             sent.handle = name
+        if self._disk:
+            self._disk.add(ticket, reply)
         return reply
 
     def _fetch_all(self) -> None:
@@ -158,14 +159,16 @@ class JournalHost:
     def _save(self) -> None:
         """Save all states and the payloads under way, behind all messages so far."""
         self._fetch_all()
-        states = {actor: self._host.snapshot(actor) for actor in self._actors}
+        states = {actor: self.host.snapshot(actor) for actor in self._actors}
         payloads = {}
         for name, payload in self._payloads.items():
-            kept = self._host.keep(payload.readers[0], payload.handle)
+            kept = self.host.keep(payload.readers[0], payload.handle)
             if not isinstance(kept, np.ndarray):
                 kept = np.frombuffer(to_bytes(kept), np.uint8)
             payloads[name] = kept, list(payload.readers)
-        self._saved = _Saved(states=states, payloads=payloads)
+        self._saved = Saved(states=states, payloads=payloads)
+        if self._disk and self._disk.due:
+            self._disk.save(self._saved)
         self._log.clear()
         nbytes = sum(map(len, states.values()))
         self._room = max(self._every, nbytes // _BYTES_A_MESSAGE)
@@ -183,7 +186,7 @@ class JournalHost:
 
     def _replay(self, host: RestartingHost) -> None:
         """Put *host* where the last one was: saved states, then all messages since."""
-        self._host = host
+        self.host = host
         for actor, state in self._saved.states.items():
             host.restore(actor, state)
         self._payloads = {

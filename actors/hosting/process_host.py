@@ -39,8 +39,8 @@ for would take longer. A letter without a sender asks for a service of the proce
 is one of `Shard`'s services, the payload its argument, and its result is the one of the answer."""
 
 Answer = list[Any]
-"""Ticket, then what followed from the letter: work, sends, timers, results, steps with their work;
-and the peak memory of the process in bytes."""
+"""Ticket, the peak memory of the process in bytes, and what followed from the letter: work, sends,
+timers, results, steps with their work."""
 
 
 @dataclass(slots=True)
@@ -159,27 +159,37 @@ class ProcessHost:
 
 
 def read_answer(answer: Answer) -> tuple[int, Reply, int]:
-    """Return the ticket, what followed from the letter, and the peak memory."""
-    ticket, work, sends, timers, emitted, steps, peak = answer
+    """Return an answer's ticket, its reply, and the peak memory."""
+    ticket, peak, *fields = answer
+    return ticket, read_reply(fields), peak
+
+
+def write_answer(ticket: int, reply: Reply) -> Answer:
+    """Return what `read_answer` reads."""
+    return [ticket, peak_bytes(), *write_reply(reply)]
+
+
+def read_reply(fields: Sequence[Any]) -> Reply:
+    """Return the reply that has these fields, as plain values."""
+    work, sends, timers, emitted, steps = fields
     sent = [
         Sent(port, tuple(receivers), handle, nbytes, rows, (first, last))
         for port, receivers, handle, nbytes, rows, first, last in sends
     ]
     timed = [(at, name) for at, name in timers]
     worked = [(Step(*step), Work(*of_step)) for step, of_step in steps]
-    return ticket, Reply(Work(*work) if work else NO_WORK, sent, timed, emitted, worked), peak
+    return Reply(Work(*work) if work else NO_WORK, sent, timed, emitted, worked)
 
 
-def write_answer(ticket: int, reply: Reply) -> Answer:
-    """Return what `read_answer` reads."""
+def write_reply(reply: Reply) -> list[Any]:
+    """Return what `read_reply` reads."""
     work = None if reply.work is NO_WORK else list(reply.work)
     sends = [
         [sent.port, list(sent.receivers), sent.handle, sent.nbytes, sent.rows, *sent.span]
         for sent in reply.sends
     ]
     steps = [[list(step), list(of_step)] for step, of_step in reply.steps]
-    timers = list(map(list, reply.timers))
-    return [ticket, work, sends, timers, reply.emitted, steps, peak_bytes()]
+    return [work, sends, list(map(list, reply.timers)), reply.emitted, steps]
 
 
 def serve(

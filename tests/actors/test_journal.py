@@ -1,19 +1,23 @@
-"""A host that loses its processes again and again answers as one that never did."""
+"""A host that loses its processes again and again, or its own, answers as one that never did."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from actors.hosting import saved_run
 from actors.hosting.inline import InlineHost
 from actors.hosting.journal import JournalHost
 from actors.hosting.mesh import MemberLostError
 from actors.hosting.process_host import ProcessHost
-from actors.protocol import ActorSpec, Reply, Wiring
+from actors.hosting.saved_run import SavedRun
+from actors.protocol import ActorSpec, Reply, RestartingHost, Wiring
+from joins.errors import DataError
 from tests.actors.meshes import Threads, labels
 from tests.netsim.simulate import Simulated, simulate
 from tests.toys import Recorder, Sender, Worker
@@ -134,3 +138,98 @@ def test_processes_that_are_lost_are_replaced_and_nothing_changes(
         found = run(host, tmp_path)
     assert host.restarts >= 2
     assert (found.outcome, found.emitted) == (expected.outcome, expected.emitted)
+
+
+class KilledError(Exception):
+    """Stands for the end of this very process."""
+
+
+class Killed(JournalHost):
+    """Is gone at its message number *at*."""
+
+    at = math.inf
+
+    def submit(
+        self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
+    ) -> Reply | None:
+        if ticket == self.at:
+            raise KilledError
+        return super().submit(ticket, actor, sender, port, handle, now)
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a snapshot taken before every message."""
+    monkeypatch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)
+
+
+def going_on(
+    folder: Path, start: Callable[[], RestartingHost], at: float = math.inf
+) -> tuple[Killed, SavedRun]:
+    disk = SavedRun(folder / "saved", every_s=0)
+    host = Killed(start, SPECS, lost=LostError, disk=disk)
+    host.at = at
+    return host, disk
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("start", [lambda: InlineHost(SPECS, WIRING, 1), lambda: Mortal(math.inf)])
+def test_another_process_goes_on_and_nothing_changes(
+    start: Callable[[], RestartingHost], tmp_path: Path
+) -> None:
+    expected = undisturbed(tmp_path)
+    for at in (1, 30, 31, 200, 270):
+        host, disk = going_on(tmp_path, start, at)
+        with disk, pytest.raises(KilledError):
+            run(host, tmp_path)
+        assert len(list((tmp_path / "saved").glob("*.npz"))) == 1
+    host, disk = going_on(tmp_path, start)
+    assert disk.answered == 269  # what came since is in no snapshot
+    with disk:
+        found = run(host, tmp_path)
+    assert (found.outcome, found.emitted) == (expected.outcome, expected.emitted)
+
+
+def test_before_the_first_snapshot_there_is_nothing_to_go_on_from(tmp_path: Path) -> None:
+    expected = undisturbed(tmp_path)
+    for at in (50, math.inf):
+        disk = SavedRun(tmp_path / "saved", every_s=1_000)
+        host = Killed(lambda: InlineHost(SPECS, WIRING, 1), SPECS, lost=(), disk=disk)
+        host.at = at
+        assert disk.answered == 0
+        if at == 50:
+            with disk, pytest.raises(KilledError):
+                run(host, tmp_path)
+    with disk:
+        found = run(host, tmp_path)
+    assert (found.outcome, found.emitted) == (expected.outcome, expected.emitted)
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("damage", ["snapshot", "answers", "cut", "another run"])
+def test_what_is_damaged_or_of_another_run_is_refused(damage: str, tmp_path: Path) -> None:
+    def start() -> InlineHost:
+        return InlineHost(SPECS, WIRING, 1)
+
+    host, disk = going_on(tmp_path, start, at=100)
+    with disk, pytest.raises(KilledError):
+        run(host, tmp_path)
+    answers = tmp_path / "saved" / "answers"
+    (snapshot,) = (tmp_path / "saved").glob("*.npz")
+    path = snapshot if damage == "snapshot" else answers
+    content = bytearray(path.read_bytes())
+    if damage == "cut":
+        del content[len(content) // 2 :]
+    elif damage != "another run":
+        content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"damaged|has changed since"):
+        _go_on(tmp_path, start, another=damage == "another run")
+
+
+def _go_on(folder: Path, start: Callable[[], RestartingHost], *, another: bool) -> None:
+    host, disk = going_on(folder, start)
+    with disk:
+        if another:
+            disk.answer(0, now=7)
+        run(host, folder)

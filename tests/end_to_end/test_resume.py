@@ -1,0 +1,178 @@
+"""A run whose process is killed goes on to the files that it would have left."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+import joinsim as js
+from actors.hosting import saved_run
+from joinsim._joining import of_query
+from netsim.outcome import Progress
+from scenarios.observer import Line, Observer
+from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, write_prepared
+from tests.end_to_end.stopping import command, started_at
+
+JOIN = ["--query", SELF_JOIN.format(window=WINDOW), "--data", "s", "--topology", "spo_join"]
+FEEDING = ["--set", "feeding.batch_rows=10", "--pairs"]
+SAME = ("results.parquet", "probes-0.parquet")
+
+
+def write_stream(folder: Path, rows: int) -> None:
+    rng = np.random.default_rng(4)
+    fields = {"a": rng.integers(0, 50, rows), "b": rng.random(rows)}
+    write_prepared(folder / "s", fields, ts=np.arange(rows))
+
+
+@pytest.mark.parametrize("backend", ["inline", "ray"])
+def test_a_run_whose_driver_is_killed_goes_on_to_the_same_files(
+    backend: str, tmp_path: Path, joinsim: Command
+) -> None:
+    write_stream(tmp_path, 15_000)
+    snapshots = random.Random(os.getpid()).randint(1, 2)  # anywhere: the outcome is the same
+
+    def saved(folder: Path, _: psutil.Process) -> bool:
+        taken = (folder / "run" / "saved").glob("*.npz")
+        return any(int(one.stem) >= snapshots for one in taken)
+
+    more = ["--backend", backend, "--save-every", "1ms", "--out", "run", "--json"]
+    with command(["run", *JOIN, *FEEDING, *more], tmp_path) as run:
+        started_at(saved, run, tmp_path)
+        run.kill()
+        run.wait()
+    mark = (tmp_path / "run" / "unfinished.txt").read_text()
+    assert mark.splitlines()[-1] == f"joinsim run --resume {tmp_path / 'run'}"
+    gone_on = joinsim("run", "--resume", "run", "--json")
+    whole = joinsim("run", *JOIN, *FEEDING, "--out", "whole", "--json")
+    assert (gone_on.code, whole.code) == (0, 0), gone_on.err
+    assert gone_on.json["digest"] == whole.json["digest"]
+    assert gone_on.json["verdict"] == whole.json["verdict"]
+    for name in SAME:
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    left = {path.name for path in (tmp_path / "run").iterdir()}
+    assert left == {path.name for path in (tmp_path / "whole").iterdir()}
+
+
+class Stopping(Observer):
+    """Interrupts a run when it has simulated something."""
+
+    @contextmanager
+    def running(self, plan: Any) -> Iterator[Line]:
+        yield self._Line()
+
+    class _Line(Line):
+        def on_run(self, at: Progress, seconds: float) -> None:
+            raise KeyboardInterrupt
+
+
+SYSTEM: dict[str, Any] = {"topology": "split_join", "feeding": {"batch_rows": 8}}
+FAULTS = {
+    "crash": {"kind": "crash", "actor": "joiner.1", "start": "1 ms", "end": "2 ms"},
+    "loss": {"kind": "loss", "rate": 0.1},
+}
+QUERY = "SELECT * FROM R, S WHERE R.x < S.x WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+
+
+def tables() -> dict[str, Mapping[str, np.ndarray]]:
+    rng = np.random.default_rng(3)
+    return {name: {"x": rng.integers(0, 50, 40)} for name in ("R", "S")}
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the directory of a run over tables that was interrupted, saved to its last message."""
+    monkeypatch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)
+    out = tmp_path / "run"
+    scenario = of_query(QUERY, tables(), pairs=True, **SYSTEM)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        replace(scenario, observer=Stopping()).run(out=out, save_every="1 ns")
+    assert stopped.value.__notes__ == [f"go on with: joinsim.resume({str(out)!r}, streams)"]
+    assert list((out / "saved").glob("*.npz"))
+    return out
+
+
+def test_an_interrupted_run_over_tables_goes_on_with_the_same_tables(interrupted: Path) -> None:
+    gone_on = js.resume(interrupted, tables())
+    whole = js.run(QUERY, tables(), **SYSTEM)
+    assert gone_on.digest == whole.digest
+    assert gone_on.pairs.equals(whole.pairs)
+    assert gone_on.verdict.exact
+    assert not (interrupted / "saved").exists()
+
+
+def changed(directory: Path) -> None:
+    data = tables()
+    data["S"]["x"][7] += 1
+    js.resume(directory, data)
+
+
+def of_another_version(directory: Path) -> None:
+    about = json.loads((directory / "resume.json").read_text()) | {"joinsim": "0.0.1"}
+    (directory / "resume.json").write_text(json.dumps(about))
+    js.resume(directory, tables())
+
+
+def damaged(directory: Path) -> None:
+    (directory / "resume.json").write_text("{}")
+    js.resume(directory, tables())
+
+
+@pytest.mark.parametrize(
+    ("resume", "message"),
+    [
+        (js.resume, "its streams were tables in memory: pass them again"),
+        (changed, "the data of stream 'S' ((memory)) has changed since"),
+        (of_another_version, "is a run of joinsim 0.0.1, and this is"),
+        (damaged, "resume.json is damaged"),
+    ],
+)
+def test_a_run_that_cannot_go_on_is_refused_and_stays(
+    resume: Callable[[Path], None], message: str, interrupted: Path
+) -> None:
+    with pytest.raises(js.JoinsimError, match=re.escape(message)):
+        resume(interrupted)
+    assert list((interrupted / "saved").glob("*.npz"))
+
+
+def test_what_is_no_interrupted_run_is_refused_in_a_sentence(
+    joinsim: Command, tmp_path: Path
+) -> None:
+    write_stream(tmp_path, 300)
+    assert joinsim("run", *JOIN, "--out", "finished").code == 0
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "unsaved").mkdir()
+    (tmp_path / "unsaved" / "unfinished.txt").touch()
+    for arguments, message in [
+        (("--resume", "finished"), "finished: this run has finished, there is nothing to resume"),
+        (("--resume", "empty"), "empty: there is no run to resume"),
+        (("--resume", "nowhere"), "nowhere: there is no such directory"),
+        (("--resume", "unsaved"), "unsaved: this run was interrupted and had saved nothing"),
+        (("oij-w1", "--resume", "finished", "--seed", "3"), "leave out oij-w1, --seed"),
+        ((*JOIN, "--save-every", "soon"), "save_every = 'soon': "),
+        ((*JOIN, "--save-every", "1s", "--clock", "live"), "save_every is for virtual time"),
+    ]:
+        said = joinsim("run", *arguments)
+        assert (said.code, said.out) == (3, "")
+        assert message in said.err
+        assert "Traceback" not in said.err
+
+
+def test_a_run_that_would_not_repeat_is_not_saved(tmp_path: Path) -> None:
+    for fault, network in [("crash", "reliable"), ("loss", "none")]:
+        how = {"network": {"transport": network}, "faults": [FAULTS[fault]], **SYSTEM}
+        with pytest.raises(js.ConfigError, match="cannot be saved"):
+            js.run(QUERY, tables(), save_every="1 s", out=tmp_path / "run", **how)
+    with pytest.raises(js.ConfigError, match="name a folder that stays"):
+        js.run(QUERY, tables(), save_every="1 s", **SYSTEM)
+    assert not list(tmp_path.iterdir())
