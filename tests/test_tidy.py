@@ -20,11 +20,12 @@ HOSTS_OWN = {
     ROOT / "actors" / "hosting" / name
     for name in (
         "descendants.py", "inline.py", "links.py", "live/parts.py", "live/post.py", "mesh.py",
-        "ray_cluster.py", "ray_processes.py", "watcher.py",
+        "ray_cluster.py", "ray_processes.py", "saved_run.py", "watcher.py",
     )
 }  # fmt: skip
 """What actors never see: how long each of them took, a live run's time, how long a cluster or a
-process has been silent, and the secrets by which processes know each other."""
+process has been silent, when a run was last saved, and the secrets by which processes know each
+other."""
 
 BANNED = {
     "time": "context.now",

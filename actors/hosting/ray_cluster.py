@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from unittest.mock import patch
 
 # Read by Ray when it is imported: nothing is reported to anybody, and no warning hides our output.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -106,17 +107,18 @@ def ray_cluster(address: str | None = None, *, processes: int | None = None) -> 
 
 
 @contextmanager
-def _sigterm_as_it_is() -> Iterator[None]:
-    """Have Ray leave SIGTERM alone.
+def _without_side_effects() -> Iterator[None]:
+    """Have Ray leave SIGTERM and stdout alone.
 
-    It would end its cluster below those that are talking to it, and then the whole process.
+    By SIGTERM it would end its cluster below those that are talking to it, and then the whole
+    process. Onto stdout it prints that a process has died, whatever becomes of that.
     """
-    utils = ray._private.utils
-    theirs, utils.set_sigterm_handler = utils.set_sigterm_handler, lambda handler: None
-    try:
+    utils, worker = ray._private.utils, ray._private.worker
+    with (
+        patch.object(utils, "set_sigterm_handler", lambda handler: None),
+        patch.object(worker, "listen_error_messages", lambda of, stopped: None),
+    ):
         yield
-    finally:
-        utils.set_sigterm_handler = theirs
 
 
 def private_token() -> None:
@@ -137,7 +139,7 @@ def private_token() -> None:
         path.chmod(0o600)
 
 
-@_sigterm_as_it_is()
+@_without_side_effects()
 def _start(address: str | None, processes: int) -> None:
     try:
         if address is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import time
@@ -61,6 +62,22 @@ def _assert_gone_with(number: int) -> None:
     assert len(below) > 1
     _, left = psutil.wait_procs(below, timeout=_GONE_S)
     assert not left
+
+
+def test_a_process_of_ray_that_is_killed_is_replaced_without_a_word(tmp_path: Path) -> None:
+    arguments = on_ray(tmp_path, "--rows", "20000", "--set", "feeding.batch_rows=20")
+    with command(arguments, tmp_path) as run:
+        started = started_at(running, run, tmp_path)
+        killed = next(filter(serves, started))
+        killed.kill()
+        out, err = run.communicate(timeout=300)
+    assert run.returncode == 0, err
+    summary = json.loads(out)  # and nothing else
+    assert summary["verdict"]["exact"]
+    again = on_ray(tmp_path / "inline", "--rows", "20000", "--set", "feeding.batch_rows=20")
+    with command([*again, "--backend", "inline"], tmp_path / "inline") as run:
+        out, err = run.communicate(timeout=300)
+    assert json.loads(out)["digest"] == summary["digest"], err
 
 
 @pytest.mark.parametrize(("clock", "moment"), [("virtual", running), ("live", running_live)])

@@ -1,4 +1,4 @@
-"""A run whose process is killed goes on to the files that it would have left."""
+"""A run whose process is killed goes on to the results that it would have had."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write_stream(folder: Path, rows: int) -> None:
 
 
 @pytest.mark.parametrize("backend", ["inline", "ray"])
-def test_a_run_whose_driver_is_killed_goes_on_to_the_same_files(
+def test_a_run_whose_driver_is_killed_goes_on_to_the_same_results(
     backend: str, tmp_path: Path, joinsim: Command
 ) -> None:
     write_stream(tmp_path, 15_000)
