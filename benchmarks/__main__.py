@@ -13,6 +13,7 @@ _SHARED = {
     "cpp",
     "hosted",
     "hostile",  # takes hours, and measures nothing
+    "soak",  # takes long
     "inequality_work",
     "interval_work",
     "measure",

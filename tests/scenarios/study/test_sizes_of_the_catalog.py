@@ -97,7 +97,7 @@ def curve_moves(study: Study, variant: str, axis: Axis) -> bool:
     return bool(axis.keys if keys is None else keys)
 
 
-@pytest.mark.parametrize(("name", "scale"), studies(*SCALES))
+@pytest.mark.parametrize(("name", "scale"), list(studies(*SCALES)))
 def test_a_size_in_a_name_is_the_size_that_ran(name: str, scale: str) -> None:
     study = study_of(name, scale)
     assert study is not None
@@ -110,14 +110,14 @@ def test_a_size_in_a_name_is_the_size_that_ran(name: str, scale: str) -> None:
                 assert close, f"{text!r}: nothing in {point.label!r} is {size}"
 
 
-@pytest.mark.parametrize(("name", "scale"), studies(*SCALES))
+@pytest.mark.parametrize(("name", "scale"), list(studies(*SCALES)))
 def test_no_axis_is_labelled_with_sizes_that_did_not_run(name: str, scale: str) -> None:
     study = study_of(name, scale)
     assert study is not None
     assert not [c.axis.label for c in study.charts if c.axis.label.endswith("in the paper")]
 
 
-@pytest.mark.parametrize(("name", "scale"), studies(*SCALES))
+@pytest.mark.parametrize(("name", "scale"), list(studies(*SCALES)))
 def test_a_window_never_exceeds_the_rows(name: str, scale: str) -> None:
     study = study_of(name, scale)
     assert study is not None
@@ -136,7 +136,7 @@ def test_a_window_never_exceeds_the_rows(name: str, scale: str) -> None:
         assert not known or longest <= max(known), f"{point.label}: {longest} of {max(known)}"
 
 
-@pytest.mark.parametrize(("name", "scale"), studies("smoke"))
+@pytest.mark.parametrize(("name", "scale"), list(studies("smoke")))
 def test_a_line_has_three_points(name: str, scale: str) -> None:
     """Only as many threads are measured as a machine has cores."""
     study = study_of(name, scale)
@@ -187,7 +187,7 @@ def sizes_of(config: RunConfig) -> dict[str, int]:
     return sizes
 
 
-@pytest.mark.parametrize(("name", "scale"), studies("paper"))
+@pytest.mark.parametrize(("name", "scale"), list(studies("paper")))
 def test_a_study_at_paper_scale_says_where_it_runs_less_than_the_paper(
     name: str, scale: str
 ) -> None:
