@@ -18,11 +18,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import networkx as nx
 import pyarrow.parquet as pq
 
 from actors import state
 from actors.hosting.inline import InlineHost
-from actors.protocol import Actor, ActorSpec, Reply, Wiring
+from actors.protocol import FEEDBACK, Actor, ActorSpec, Reply, Wiring
 from scenarios.config import RunConfig
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import failure_of
@@ -77,6 +78,7 @@ def check_topology(
     yield Check("parameters are documented and hide no key", partial(_parameters, system))
     yield Check("its graph can be built", partial(_graph, system))
     yield Check("its actors can be built and restored", partial(_actors, system))
+    yield Check("no actors wait for room at each other", partial(_circles, system, examples))
     if system.exact:
         yield Check("its answer is exactly right", partial(_exact, system, examples))
     yield Check(
@@ -122,6 +124,27 @@ def _actors(topology: Topology[Any]) -> None:
             assert isinstance(actor, Actor), f"{name} is not an Actor"
             state.save(actor.snapshot(), path)
             spec.build().restore(state.load(path))
+
+
+def _circles(topology: Topology[Any], examples: int) -> None:
+    """Look for channels that go round in a circle: a run could come to a standstill in them."""
+
+    def check(world: World, folder: Path) -> None:
+        graph = world.plan(folder, topology=topology).graph(pairs=False)
+        need_room = nx.DiGraph()
+        need_room.add_edges_from(
+            (sender, receiver)
+            for sender, receiver, port in graph.edges(data="port")
+            if port != FEEDBACK and sender != receiver
+        )
+        if not nx.is_directed_acyclic_graph(need_room):
+            circle = [sender for sender, _ in nx.find_cycle(need_room)]
+            raise AssertionError(
+                f"messages go round {' -> '.join([*circle, circle[0]])}, where each may wait for "
+                "room at the next: let one of them answer on FEEDBACK"
+            )
+
+    _on_worlds(topology, examples, check)
 
 
 _TRIES = 100

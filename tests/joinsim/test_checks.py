@@ -51,6 +51,13 @@ def test_a_graph_in_which_nothing_begins_is_found() -> None:
         checks["its graph can be built"]()
 
 
+def test_actors_that_could_wait_for_each_other_are_found() -> None:
+    """Which pairs would be lost depends on how full their inboxes are."""
+    checks = {check.name: check for check in check_topology(Endless, examples=1)}
+    with pytest.raises(AssertionError, match="-> sink -> source"):
+        checks["no actors wait for room at each other"]()
+
+
 def test_lost_pairs_are_found() -> None:
     checks = {check.name: check for check in check_topology(Lossy, examples=30)}
     checks["its graph can be built"]()
