@@ -104,12 +104,13 @@ class Picture:
             "spacing": 12,
             "config": config(8) | {"font": _PRINT_FONT, "background": "white"},
         }
-        text = json.dumps(drawn).replace('"legend": null', json.dumps(_LEGEND)[1:-1])
+        legend = _LEGEND | {"symbolType": "square" if self.signs == "■" else "stroke"}
+        text = json.dumps(drawn).replace('"legend": null', f'"legend": {json.dumps(legend)}')
         light: Spec = json.loads(_COLOUR.sub(lambda name: LIGHT[name[1]], text))
         return light
 
 
-_LEGEND = {"legend": {"orient": "top", "columns": 4, "title": None, "symbolType": "stroke"}}
+_LEGEND = {"orient": "top", "columns": 4, "title": None}
 
 
 def _plain(value: Any) -> Any:

@@ -203,7 +203,8 @@ def _x_axis(chart: Chart, data: Sequence[Mapping[str, Any]]) -> Spec:
         "type": "nominal" if chart.axis.categories else "ordinal",
         "title": chart.axis.label,
         "scale": {"domain": names} | ({} if chart.axis.categories else {"type": "point"}),
-        "axis": {"labelAngle": -25 if len(names) * (longest + 2) > 44 else 0},
+        "axis": {"labelAngle": -25 if len(names) * (longest + 2) > 44 else 0}
+        | ({"labelOverlap": False} if chart.axis.categories else {}),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import vl_convert
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -167,6 +169,14 @@ def test_categories_are_bars_as_long_as_their_values(tmp_path: Path) -> None:
     assert bars["encoding"]["y"]["scale"] == {"zero": True}
     assert picture.data["value"] == (1.0, 20.0, 3000.0, 2.0, None, 1.0)
     assert missing["transform"] == [{"filter": "!isValid(datum.value)"}]
+
+
+def test_bars_in_print_have_their_colours_in_the_key(tmp_path: Path) -> None:
+    picture = drawn(tmp_path, [[1, 2, 3], [3, 2, 1]], "categories = true")
+    svg = vl_convert.vegalite_to_svg(picture.spec())
+    key = re.findall(r'<g class="mark-symbol role-legend-symbol".*?<path([^>]*)>', svg)
+    assert len(key) == 2
+    assert all('fill="#' in symbol and 'Z"' in symbol for symbol in key), "an area of a colour"
 
 
 @given(
