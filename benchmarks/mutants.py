@@ -2,10 +2,11 @@
 
     python -m benchmarks.mutants --worlds 1000 --seed 1 [--only WORDS]
 
-The mutants of operators are those of the verdict's tests (`tests.scenarios.verdict.test_mutants`);
-those of sources, emitters, channels and the transport are here. Each is run in worlds drawn from
-the seed, with faults, until one fails by its verdict or by a broken invariant. Where a mutant makes
-the code raise, anything would find it: such worlds are counted apart, and find nothing.
+The mutants of operators are those of the verdict's tests (`tests.scenarios.verdict.test_mutants`),
+those of recovery are in `tests.properties.test_recovery`; those of sources, emitters, channels and
+the transport are here. Each is run in worlds drawn from the seed, with faults and crashes, until
+one fails by its verdict or by a broken invariant. Where a mutant makes the code raise, anything
+would find it: such worlds are counted apart, and find nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from netsim.kernel import Kernel
 from netsim.outcome import EndlessRunError
 from scenarios.worlds.drawing import draw_world
 from scenarios.worlds.fuzzing import try_world
+from tests.properties.test_recovery import MUTANTS as RECOVERY
 from tests.scenarios.verdict.broken import Break, wrapped
 from tests.scenarios.verdict.test_mutants import MUTANTS, RUNS
 from topologies import TOPOLOGIES
@@ -145,7 +147,8 @@ def searches() -> dict[str, Search]:
         name: Search(mutant.breaks, (RUNS[mutant.run].topology,), mutant.pairs)
         for name, mutant in MUTANTS.items()
     }
-    found |= {name: Search(breaks, tuple(TOPOLOGIES)) for name, breaks in PROTOCOLS.items()}
+    everywhere = PROTOCOLS | {one.__name__.replace("_", " "): one for one in RECOVERY}
+    found |= {name: Search(breaks, tuple(TOPOLOGIES)) for name, breaks in everywhere.items()}
     return found | {name: Search(breaks, EMITTERS) for name, breaks in WATERMARKS.items()}
 
 

@@ -31,9 +31,9 @@ def fuzz(
 ) -> Fuzzed:
     """Draw worlds at random, run each, and judge its answer.
 
-    A world is a small run: a query, tuples, a topology with its parameters, a network and an order
-    of arrival. One that is not exactly right, though it claims to be, is made small, and written to
-    a file for `replay`.
+    A world is a small run: a query, tuples, a topology with its parameters, a network, an order of
+    arrival, faults and crashes. One that breaks what it promises is made small, and written to a
+    file for `replay`.
 
     Parameters
     ----------

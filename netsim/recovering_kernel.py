@@ -147,7 +147,9 @@ class _Part:
     timers
         Those that have not fired, and when they do.
     down_until_ns
-        When it starts again after a crash.
+        When it receives again after a crash; with snapshots, not before all actors go back.
+    starts_ns
+        When it can start again after a crash.
     started_ns
         When it did: services that began earlier were interrupted.
     """
@@ -157,6 +159,7 @@ class _Part:
     marked: bool = True
     timers: dict[Letter, int] = field(default_factory=dict)
     down_until_ns: int = 0
+    starts_ns: int = 0
     started_ns: int = 0
 
 
@@ -211,6 +214,8 @@ class RecoveringKernel(Kernel):
         self._sites = {id(node.site): node.site for node in self._nodes.values()}
         self._room = next(iter(self._nodes.values())).credits
         self._taking: _Snapshot | None = None
+        self._put_off: _Control | None = None
+        """A snapshot that is not due before something has changed."""
         self._last = _Snapshot(0)
         self._fed: Counter[int] = Counter()
         self._gathering = (0, 0)
@@ -242,7 +247,8 @@ class RecoveringKernel(Kernel):
         for node, port, at_ns in self._last.timers:
             self._set_timer(node, port, at_ns, 0)
         if self._recovery.guarantee != "none":
-            self._await(_Control(sources[0]), self._recovery.interval_ns, self._take_snapshot)
+            self._put_off = _Control(sources[0])
+            self._await_snapshot(0)
         for name in self._crashes:
             self._await_crash(self._nodes[name], 0)
 
@@ -328,6 +334,7 @@ class RecoveringKernel(Kernel):
             self._send_markers(node, now)
         else:
             self._worked += 1
+            self._await_snapshot(now)
 
     def _sync(self, letter: Letter, now: int) -> None:
         if self._interrupted(letter, now):
@@ -355,19 +362,28 @@ class RecoveringKernel(Kernel):
         assert self._taking
         return self._taking
 
+    def _await_snapshot(self, now: int) -> None:
+        """Have one that was put off be taken when the next interval begins."""
+        if control := self._put_off:
+            self._put_off = None
+            interval_ns = self._recovery.interval_ns
+            self._await(
+                control, now // interval_ns * interval_ns + interval_ns, self._take_snapshot
+            )
+
     def _take_snapshot(self, control: Letter, now: int) -> None:
         """Begin a snapshot at the sources, unless nothing has changed since the last.
 
         Nor while one is being taken or an actor is down. That nothing has changed ends a run: the
         transport's timeouts outlast the markers that it carried.
         """
-        self._await(
-            _Control(control.receiver), now + self._recovery.interval_ns, self._take_snapshot
-        )
+        assert isinstance(control, _Control)
+        self._put_off = control
         if self._taking or any(part.down_until_ns > now for part in self._parts):
             return
         if self._worked == self._worked_before_last:
             return
+        self._await_snapshot(now)
         self._worked_before_last = self._worked
         channels = sum(len(node.channels) for node in self._reached)
         self._taking = _Snapshot(self._last.epoch + 1, missing=len(self._reached) + channels)
@@ -430,6 +446,7 @@ class RecoveringKernel(Kernel):
             self._tally["snapshots"] += 1
             self._tally["snapshot_bytes"] += sum(map(len, snapshot.states.values()))
             self._results.commit(snapshot.epoch, now)
+            self._await_snapshot(now)
 
     # Crashes.
 
@@ -459,7 +476,10 @@ class RecoveringKernel(Kernel):
         assert isinstance(control, _Control)
         node = control.receiver
         self._tally["crashes"] += 1
-        self._stop(node, now, until_ns=control.end_ns)
+        part = self._parts[node.rank]
+        part.starts_ns = max(part.starts_ns, control.end_ns)
+        alone = self._recovery.guarantee == "none"
+        self._stop(node, now, until_ns=control.end_ns if alone else _NEVER_NS)
         self._at(control.end_ns, self._restart, control)
 
     def _stop(self, node: Node, now: int, until_ns: int) -> None:
@@ -479,16 +499,16 @@ class RecoveringKernel(Kernel):
         node = control.receiver
         self._await_crash(node, now)
         part = self._parts[node.rank]
-        if part.down_until_ns != now:
-            return  # it crashed again meanwhile, or was started with the others
-        if self._recovery.guarantee == "none":
+        if self._recovery.guarantee != "none":
+            # Unless it crashed again meanwhile, or went back with the others.
+            if part.starts_ns == now and all(one.starts_ns <= now for one in self._parts):
+                self._roll_back(now)
+        elif part.down_until_ns == now:
             self._tally["restarts"] += 1
             part.started_ns = now
             if not node.is_source:  # its position in the streams is in no memory that is lost
                 part.timers.clear()
                 self._host.restore(node.name, None)
-        elif all(one.down_until_ns <= now for one in self._parts):
-            self._roll_back(now)
 
     def _roll_back(self, now: int) -> None:
         """Put all actors back to the last complete snapshot."""
@@ -525,6 +545,7 @@ class RecoveringKernel(Kernel):
             self._post(letter, now)
         for node, port, at_ns in snapshot.timers:
             self._set_timer(node, port, at_ns, now)
+        self._await_snapshot(now)
 
     def _clear_sites(self, now: int) -> None:
         for site in self._sites.values():

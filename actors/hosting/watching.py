@@ -13,6 +13,9 @@ What the verdict finds at the end, if the answer is wrong at all, is named here 
   late tuples (see `actors.interval_join.replica.Watermarks`), and a report of late tuples names
   the watermark of their key.
 
+What was written down about an actor is part of its snapshots: after a crash the invariants go back
+with the actors, and the messages of the snapshot are on their way once more.
+
 Where messages may be lost, doubled or overtaken on their way (*lossy*), what arrives must have been
 sent, and no more is asked of channels.
 """
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from actors.hosting.inline import InlineHost
@@ -36,12 +40,45 @@ _ABOUT = ("stream", "direction")
 _EMITTERS = "channel"
 """A field that emitters' messages have."""
 
-Channel = tuple[str, str, bool]
-"""Sender, receiver, and whether it carries answers."""
-
 
 class InvariantError(Exception):
     """Something happened in a run that must not; names the actors and the virtual time."""
+
+
+Channel = tuple[str, bool]
+"""Sender, and whether it carries answers."""
+
+
+@dataclass
+class _Part:
+    """What is written down about one actor.
+
+    Attributes
+    ----------
+    on_way
+        Channel to the messages that have not arrived, in their order.
+    timers
+        Port to the times that timers were asked for.
+    promised
+        Channel, type of the payload, what about and which promise, to the last one.
+    """
+
+    on_way: defaultdict[Channel, deque[Any]] = field(default_factory=lambda: defaultdict(deque))
+    timers: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    promised: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+
+    def copy(self) -> _Part:
+        """Return one that does not change with this one."""
+        part = _Part(promised=dict(self.promised))
+        part.on_way.update((channel, deque(sent)) for channel, sent in self.on_way.items())
+        part.timers.update((port, Counter(times)) for port, times in self.timers.items())
+        return part
+
+
+class _State(bytes):
+    """An actor's state, and what was written down about it."""
+
+    part: _Part
 
 
 class WatchingHost(InlineHost):
@@ -70,9 +107,10 @@ class WatchingHost(InlineHost):
         super().__init__(specs, wiring, seed, **options)
         self._lossy, self._skewed = lossy, skewed
         self._now: defaultdict[str, int] = defaultdict(int)
-        self._on_way: defaultdict[Channel, deque[Any]] = defaultdict(deque)
-        self._timers: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
-        self._promised: dict[tuple[Any, ...], Any] = {}
+        self._parts: defaultdict[str, _Part] = defaultdict(_Part)
+        self._stored: dict[str, _Part] = {}
+        """Of each actor's latest snapshot."""
+        self._kept: dict[str, Any] = {}
 
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
@@ -85,31 +123,61 @@ class WatchingHost(InlineHost):
         if port.startswith(TIMER):
             self._check_timer(actor, port, now)
         elif port != START:
-            channel = (sender, actor, port == FEEDBACK)
-            self._check_arrival(channel, handle, now)
+            channel = sender, port == FEEDBACK
+            self._check_arrival(actor, channel, handle, now)
             if not self._lossy:
-                self._check_promises(channel, handle, now)
+                self._check_promises(actor, channel, handle, now)
         reply = super().submit(ticket, actor, sender, port, handle, now)
         for sent in reply.sends:
             for receiver in sent.receivers:
-                self._on_way[actor, receiver, sent.port == FEEDBACK].append(sent.handle)
+                self._parts[receiver].on_way[actor, sent.port == FEEDBACK].append(sent.handle)
         for at, name in reply.timers:
-            self._timers[actor, TIMER + name][at] += 1
+            self._parts[actor].timers[TIMER + name][at] += 1
         return reply
+
+    def snapshot(self, actor: str) -> bytes:
+        """Return the state of *actor*, which remembers what was written down about it."""
+        state = _State(super().snapshot(actor))
+        state.part = self._stored[actor] = self._parts[actor].copy()
+        state.part.on_way.clear()  # what is kept alone comes once more
+        return state
+
+    def keep(self, actor: str, handle: Any) -> Any:
+        """Write down that the message, which is submitted next, is part of the last snapshot."""
+        kept = self._kept[actor] = super().keep(actor, handle)
+        return kept
+
+    def forget(self) -> None:
+        """Forget what is on its way, and all timers."""
+        super().forget()
+        self._parts.clear()
+
+    def restore(self, actor: str, state: bytes | None) -> None:
+        """Go back to what was written down with *state*; None: what is on its way stays so."""
+        super().restore(actor, state)
+        if isinstance(state, _State):
+            self._parts[actor] = state.part.copy()
+        else:
+            self._parts[actor] = _Part(on_way=self._parts[actor].on_way)
 
     def finish(self) -> None:
         """Check that the run is over: no message is on its way, and no timer is set."""
         if self._lossy:
             return
-        waiting = {channel: len(on_way) for channel, on_way in self._on_way.items() if on_way}
-        for (sender, receiver, _), count in waiting.items():
-            raise InvariantError(f"at the end {count} messages from {sender} to {receiver} are out")
-        for (actor, port), times in self._timers.items():
-            if times:
-                raise InvariantError(f"at the end {times.total()} of {actor}'s {port} have not run")
+        for actor, part in self._parts.items():
+            for (sender, _), sent in part.on_way.items():
+                if sent:
+                    raise InvariantError(
+                        f"at the end {len(sent)} messages from {sender} to {actor} are out"
+                    )
+            for port, times in part.timers.items():
+                if times:
+                    raise InvariantError(
+                        f"at the end {times.total()} of {actor}'s {port} have not run"
+                    )
 
     def _check_timer(self, actor: str, port: str, now: int) -> None:
-        times = self._timers[actor, port]
+        times = self._parts[actor].timers[port]
         due = min(times, default=None)
         if self._skewed and due is not None:  # it was set for another moment of this clock
             now = max(now, due)
@@ -122,35 +190,38 @@ class WatchingHost(InlineHost):
         if not times[due]:
             del times[due]
 
-    def _check_arrival(self, channel: Channel, handle: Any, now: int) -> None:
-        sender, receiver, _ = channel
-        on_way = self._on_way[channel]
+    def _check_arrival(self, actor: str, channel: Channel, handle: Any, now: int) -> None:
+        sender, _ = channel
+        if (kept := self._kept.pop(actor, None)) is not None:
+            self._stored[actor].on_way[channel].append(kept)
+        on_way = self._parts[actor].on_way[channel]
         if self._lossy:
             if not any(sent is handle for sent in on_way):
-                raise InvariantError(f"{receiver} receives, at {now} ns, what {sender} never sent")
+                raise InvariantError(f"{actor} receives, at {now} ns, what {sender} never sent")
             return
         if not on_way:
             raise InvariantError(
-                f"{receiver} receives from {sender}, at {now} ns, what was not sent, or twice"
+                f"{actor} receives from {sender}, at {now} ns, what was not sent, or twice"
             )
         if on_way.popleft() is not handle:
             raise InvariantError(
-                f"{receiver} receives a message from {sender} out of order, at {now} ns"
+                f"{actor} receives a message from {sender} out of order, at {now} ns"
             )
 
-    def _check_promises(self, channel: Channel, handle: Any, now: int) -> None:
+    def _check_promises(self, actor: str, channel: Channel, handle: Any, now: int) -> None:
+        promised = self._parts[actor].promised
         about = tuple(getattr(handle, name, None) for name in _ABOUT)
         for name in _PROMISES:
             promise = getattr(handle, name, None)
             if promise is None or hasattr(handle, _EMITTERS) or isinstance(handle, Late):
                 continue
             key = (channel, type(handle), about, name)
-            before = self._promised.setdefault(key, promise)
+            before = promised.setdefault(key, promise)
             ends = promise if isinstance(promise, tuple) else (promise,)
             ends_before = before if isinstance(before, tuple) else (before,)
             if any(end < earlier for end, earlier in zip(ends, ends_before, strict=True)):
                 raise InvariantError(
-                    f"the {name} from {channel[0]} to {channel[1]} goes back from {before} to "
+                    f"the {name} from {channel[0]} to {actor} goes back from {before} to "
                     f"{promise}, at {now} ns"
                 )
-            self._promised[key] = promise
+            promised[key] = promise

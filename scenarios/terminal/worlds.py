@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from rich.console import Console
@@ -14,18 +15,15 @@ from scenarios.worlds.world import Recording
 
 def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
     """Print how many worlds there were, what they covered, and those that failed."""
-    kinds = sorted({kind for _, kind in fuzzed.coverage})
-    rows = [
-        (name, *(f"{fuzzed.coverage[name, kind] or ''}" for kind in kinds))
-        for name in fuzzed.topologies
-    ]
-    title = "worlds by topology and kind of query"
-    print_table(out, Table(columns=("topology", *kinds), rows=rows, text_columns=1, title=title))
+    _show_coverage(out, fuzzed, fuzzed.coverage, "worlds by topology and kind of query")
+    if fuzzed.happened_in:
+        title = "worlds by topology and what happened in them"
+        _show_coverage(out, fuzzed, fuzzed.happened_in, title)
     features = [f"{name} {count:,}" for name, count in sorted(fuzzed.features.items())]
     out.print(f"turned on, in so many worlds: {', '.join(features)}")
-    if fuzzed.injected:
-        counts = [f"{kind} {count:,}" for kind, count in sorted(fuzzed.injected.items())]
-        out.print(f"faults that happened: {', '.join(counts)}")
+    if fuzzed.happened:
+        counts = [f"{kind} {count:,}" for kind, count in sorted(fuzzed.happened.items())]
+        out.print(f"what happened: {', '.join(counts)}")
     out.print(
         f"{fuzzed.worlds:,} worlds in {seconds:.0f} s, {fuzzed.worlds / max(seconds, 1e-9):.1f} a "
         f"second: {fuzzed.tuples:,} tuples, {fuzzed.messages:,} messages, {fuzzed.pairs:,} pairs "
@@ -36,6 +34,16 @@ def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
     failed = len(fuzzed.failures)
     word = Cell("FAIL", "FAIL") if failed else Cell("PASS", "PASS")
     print_table(out, Table(columns=(), rows=[(word, f"{failed:,} of {fuzzed.worlds:,} failed")]))
+
+
+def _show_coverage(
+    out: Console, fuzzed: Fuzzed, counts: Counter[tuple[str, str]], title: str
+) -> None:
+    kinds = sorted({kind for _, kind in counts})
+    rows = [
+        (name, *(f"{counts[name, kind] or ''}" for kind in kinds)) for name in fuzzed.topologies
+    ]
+    print_table(out, Table(columns=("topology", *kinds), rows=rows, text_columns=1, title=title))
 
 
 def show_replayed(out: Console, trial: Trial, recording: Recording, *, same: bool | None) -> None:

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from annotated_types import Interval
@@ -22,6 +22,7 @@ from actors.source import Feeding
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery, QueryError
 from netsim.network import PRESETS
+from netsim.recovering_kernel import Guarantee
 from scenarios.worlds.world import World, WorldStream
 from topologies import Topology, TopologyError
 from topologies.quantities import Duration, Extent
@@ -45,6 +46,7 @@ _FLOATS = (*(i / 10 for i in range(-5, 12)), 0.30000000000000004, -0.0, 1e300)
 _COMPARISONS = ("<", "<=", ">", ">=", "=", "!=")
 _RATES = (0.01, 0.1, 0.3)
 _MUST_END = ("partition", "pause", "stall")
+_GUARANTEES = get_args(Guarantee)
 _LATENCY_KINDS = ("constant", "uniform", "normal", "pareto")
 
 
@@ -57,7 +59,7 @@ def draw_worlds(
 
 
 def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> World:
-    """Draw a world of *topology*, with *exact* one that claims to be exactly right."""
+    """Draw a world of *topology*, with *exact* one that must be exactly right."""
     if topology.within_interval:
         text = draw_interval_query(rng)
     elif topology.multiway:
@@ -66,6 +68,8 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
         text = draw_query(rng, equality=topology.needs_equality)
     query = parse_query(text)
     parameters = draw_parameters(rng, topology, query, exact=exact)
+    dense = not topology.multiway and _maybe(rng)
+    streams = tuple(draw_stream(rng, dense=dense) for _ in query.streams)
     feeding: dict[str, Any] = {"batch_rows": _between(rng, 1, 20)}
     if _maybe(rng):
         feeding["rate_tps"] = _magnitude(rng, 1, 10**7)
@@ -77,7 +81,15 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
     network = draw_network(rng)
     if faults and not exact and _maybe(rng, _WITHOUT_TRANSPORT):
         network["transport"] = "none"
-    dense = not topology.multiway and _maybe(rng)
+    recovery: dict[str, Any] = {}
+    if _maybe(rng):
+        # Snapshots and crashes are drawn for the time that the sources send, or not much longer.
+        sending_ns = _magnitude(rng, 10**5, 10**9)
+        rows = max(len(stream.ts) for stream in streams)
+        feeding["rate_tps"] = min(10**7, max(1, rows * 10**9 // sending_ns))
+        recovery = draw_recovery(rng, sending_ns, exact=exact)
+        graph = topology.build(topology.sketch(query), parameters)
+        faults += draw_crashes(rng, sending_ns, graph.placement)
     return World(
         topology=topology.name,
         query=text,
@@ -86,10 +98,11 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
             for name, value in vars(parameters).items()
             if value != getattr(topology.parameters_type(), name)
         },
-        streams=tuple(draw_stream(rng, dense=dense) for _ in query.streams),
+        streams=streams,
         network=network,
         feeding=feeding,
         faults=faults,
+        recovery=recovery,
         sink=_one_of(rng, ["partitioned", "single"]),
         seed=_between(rng, 0, _SEED_END - 1),
         segment_rows=_between(rng, 1, 50) if _maybe(rng, 0.25) else None,
@@ -248,6 +261,29 @@ def draw_faults(rng: Random) -> list[dict[str, Any]]:
                 if _maybe(rng, 0.7):
                     times |= {"every": every, "random": _maybe(rng)}
             rows.append({"kind": kind, **times, **amount})
+    return rows
+
+
+def draw_recovery(rng: Random, sending_ns: int, *, exact: bool = False) -> dict[str, Any]:
+    """Draw a guarantee, with *exact* that of exactly once, and how often snapshots are taken."""
+    recovery = {"interval": max(1_000, sending_ns // _between(rng, 1, 20))}
+    if _maybe(rng):
+        recovery["storage"] = _magnitude(rng, 10**6, 10**11)
+    return recovery | {"guarantee": "exactly_once" if exact else _one_of(rng, _GUARANTEES)}
+
+
+def draw_crashes(
+    rng: Random, sending_ns: int, placement: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Draw crashes of actors, or of sites with all that live there: *placement* has their names."""
+    rows = []
+    for _ in range(_between(rng, 0, 4)):
+        kind, names = _one_of(rng, [("actor", list(placement)), ("site", list(placement.values()))])
+        start = _between(rng, 0, sending_ns * 5 // 4)
+        end = start + _magnitude(rng, 1, sending_ns)
+        # With what the names are the beginning of: a sink is one, or one for each PE.
+        crash = {"kind": "crash", kind: f"{_one_of(rng, names)}*", "start": start, "end": end}
+        rows.append(crash)
     return rows
 
 

@@ -20,7 +20,7 @@ from actors.hosting.watching import WatchingHost
 from actors.whole_files import write_text
 from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
-from netsim.outcome import EndlessRunError, Progress
+from netsim.outcome import EndlessRunError, Outcome, Progress
 from scenarios.run import Report, execute
 from scenarios.worlds.drawing import draw_world
 from scenarios.worlds.shrinking import TRIES_MAX, shrink
@@ -31,8 +31,9 @@ _REPORTS_MAX = 500
 """A world has some thousand events; one that reports its progress so often, after some thousand
 events each time, will not end."""
 
-_EXACT_OF_TEN = 9
-"""Worlds of ten that claim to be exact; the others may be of variants that do not."""
+_EXACT_OF_TEN = 8
+"""Worlds of ten that must be exact; the others may be of variants, transports and guarantees that
+promise less."""
 
 _WORLDS_OF_A_TASK = 8
 
@@ -51,8 +52,8 @@ class Trial:
         What was wrong, a kind before a colon and then the words; None for nothing.
     expected, messages
         Pairs that the oracle expects, and messages between actors.
-    injected
-        Faults by kind, as they happened.
+    happened
+        Faults by kind, restarts and snapshots, as they happened.
     """
 
     world: World
@@ -60,7 +61,7 @@ class Trial:
     failure: str | None = None
     expected: int = 0
     messages: int = 0
-    injected: Counter[str] = field(default_factory=Counter)
+    happened: Counter[str] = field(default_factory=Counter)
 
     @property
     def kind(self) -> str:
@@ -101,7 +102,7 @@ def try_world(world: World, **how: Any) -> Trial:
             failure=failure_of(report, lossy=world.lossy),
             expected=report.verdict.expected,
             messages=report.outcome.messages,
-            injected=report.outcome.injected.counts if report.outcome.injected else Counter(),
+            happened=_happened(report.outcome),
         )
 
 
@@ -117,6 +118,15 @@ def failure_of(report: Report, *, lossy: bool = False) -> str | None:
         if check.passed is False:
             return f"{check.name}: {check.detail}"
     return None
+
+
+def _happened(outcome: Outcome) -> Counter[str]:
+    happened = Counter(outcome.injected.counts if outcome.injected else {})
+    if recovered := outcome.recovered:
+        happened += Counter(
+            crash=recovered.crashes, restart=recovered.restarts, snapshot=recovered.snapshots
+        )
+    return happened
 
 
 def _limit() -> Callable[[Progress, float], None]:
@@ -171,8 +181,10 @@ class Fuzzed:
         Topology and kind of query to the worlds of it.
     features
         What worlds turned on, to how many did.
-    injected
-        Kind of fault to how often it happened.
+    happened
+        Kind of fault, restarts and snapshots, to how often there was one.
+    happened_in
+        Topology and what happened to the worlds of it.
     failures
         The failing worlds, made small.
     files
@@ -188,7 +200,8 @@ class Fuzzed:
     without_pairs: int = 0
     coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
     features: Counter[str] = field(default_factory=Counter)
-    injected: Counter[str] = field(default_factory=Counter)
+    happened: Counter[str] = field(default_factory=Counter)
+    happened_in: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: list[Trial] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
 
@@ -201,7 +214,8 @@ class Fuzzed:
         self.without_pairs += not trial.expected
         self.coverage[trial.world.topology, kind_of_query(trial.world.query)] += 1
         self.features.update(features_of(trial.world))
-        self.injected.update(trial.injected)
+        self.happened.update(trial.happened)
+        self.happened_in.update((trial.world.topology, what) for what in +trial.happened)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -213,16 +227,20 @@ class Fuzzed:
             "pairs": self.pairs,
             "messages": self.messages,
             "without_pairs": self.without_pairs,
-            "coverage": {
-                name: {kind: self.coverage[name, kind] for of, kind in self.coverage if of == name}
-                for name in self.topologies
-            },
+            "coverage": self._by_topology(self.coverage),
+            "happened_in": self._by_topology(self.happened_in),
             "features": dict(sorted(self.features.items())),
-            "injected": dict(sorted(self.injected.items())),
+            "happened": dict(sorted(self.happened.items())),
             "failures": [
                 {"topology": one.world.topology, "failure": one.failure, "file": str(file)}
                 for one, file in zip(self.failures, self.files, strict=True)
             ],
+        }
+
+    def _by_topology(self, counts: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:
+        return {
+            name: {kind: count for (of, kind), count in counts.items() if of == name}
+            for name in self.topologies
         }
 
 
@@ -302,5 +320,7 @@ def features_of(world: World) -> list[str]:
     features += [f"preset {world.network.get('preset', 'rack')}", f"{world.sink} sinks"]
     features += ["streams in files"] * (world.segment_rows is not None)
     features += ["parameters"] * bool(world.parameters)
-    features += [f"fault {row['kind']}" for row in world.faults]
+    features += [f"fault {kind}" for kind in dict.fromkeys(row["kind"] for row in world.faults)]
+    if world.recovery:
+        features.append(f"guarantee {world.recovery.get('guarantee', 'exactly_once')}")
     return features

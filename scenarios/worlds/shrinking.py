@@ -13,7 +13,7 @@ from scenarios.worlds.world import World, WorldStream
 TRIES_MAX = 300
 """Worlds that are tried, by default: most failures are small after a hundred."""
 
-_FEATURES = ("network", "feeding", "parameters")
+_FEATURES = ("recovery", "network", "feeding", "parameters")
 _OPTIONAL = ("faults", *_FEATURES, "sink", "segment_rows")
 
 

@@ -28,7 +28,7 @@ from topologies import Topology, find_topology
 from topologies.topology import SinkPlace
 
 _FIELDS = {"x": "float64", "y": "int64"}
-
+_OF_A_SCENARIO = ("topology", "query", "parameters", "network", "feeding", "faults", "sink", "seed")
 
 _STRICT = ConfigDict(extra="forbid")
 
@@ -78,7 +78,7 @@ class World:
 
     Attributes
     ----------
-    topology, parameters, query, feeding, network, faults, sink, seed
+    topology, parameters, query, feeding, network, faults, recovery, sink, seed
         As in a scenario, see `scenarios.config.RunConfig`.
     streams
         The tuples of the query's streams, in their order.
@@ -93,6 +93,7 @@ class World:
     network: dict[str, Any] = Field(default_factory=dict)
     feeding: dict[str, Any] = Field(default_factory=dict)
     faults: list[dict[str, Any]] = Field(default_factory=list)
+    recovery: dict[str, Any] = Field(default_factory=dict)
     sink: SinkPlace = "partitioned"
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
     segment_rows: Annotated[int, Field(ge=1)] | None = None
@@ -104,8 +105,10 @@ class World:
 
     @property
     def lossy(self) -> bool:
-        """Whether messages may be lost, doubled or overtaken, so that no answer is promised."""
-        return bool(self.faults) and self.network.get("transport") == "none"
+        """Whether messages, or what crashed actors knew, may be lost: no answer is promised."""
+        without_transport = bool(self.faults) and self.network.get("transport") == "none"
+        crashes = any(fault["kind"] == "crash" for fault in self.faults)
+        return without_transport or (crashes and self.recovery.get("guarantee") == "none")
 
     def run(
         self,
@@ -151,10 +154,10 @@ class World:
             self._stored(name, stream, directory)
             for name, stream in zip(query.streams, self.streams, strict=True)
         )
-        keys = ("topology", "query", "parameters", "network", "feeding", "faults", "sink", "seed")
         config = build(
             {
-                **{key: getattr(self, key) for key in keys},
+                **{key: value for key, value in vars(self).items() if key in _OF_A_SCENARIO},
+                "recovery": self.recovery or None,
                 "streams": [{"table": f"{file.tuples} tuples"} for file in files],
                 **settings,
             },

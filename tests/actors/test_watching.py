@@ -141,3 +141,42 @@ def test_a_clock_of_its_own_does_not_run_backwards_either() -> None:
     host.submit(2, "b", "a", "out", first, 4)
     with pytest.raises(InvariantError, match="time runs backwards at a: from 10 to 9 ns"):
         host.submit(3, "a", "a", f"{TIMER}next", None, 9)
+
+
+def test_after_a_crash_invariants_go_back_with_the_snapshot_and_its_messages() -> None:
+    host, (first, second) = started()
+    states = {name: host.snapshot(name) for name in SPECS}
+    kept = host.keep("b", first)
+    host.submit(2, "b", "a", "out", first, 20)
+    for _ in range(2):
+        host.forget()
+        for name, state in states.items():
+            host.restore(name, state)
+        host.submit(3, "b", "a", "out", kept, 21)
+        with pytest.raises(InvariantError, match="at 21 ns, what was not sent, or twice"):
+            host.submit(4, "b", "a", "out", second, 21)
+        host.submit(5, "a", "a", f"{TIMER}next", None, 21)
+    host.forget()
+    for name in SPECS:
+        host.restore(name, None)
+    host.finish()
+
+
+def test_after_a_crash_a_watermark_may_be_said_again() -> None:
+    host = promising(Promise(5), Promise(6))
+    state = host.snapshot("b")
+    for _ in range(2):
+        for sent in host.submit(0, "a", "a", START, None, 1).sends:
+            host.submit(1, "b", "a", "out", sent.handle, 1)
+        host.forget()
+        host.restore("b", state)
+
+
+def test_what_is_on_its_way_to_an_actor_that_begins_anew_still_arrives() -> None:
+    """Its timers do not: they are gone with it."""
+    host, (first, _) = started(lossy=True)
+    for name in ("a", "b"):
+        host.restore(name, None)
+    host.submit(2, "b", "a", "out", first, 20)
+    with pytest.raises(InvariantError, match="timer:next of a runs at 20 ns, and was not set"):
+        host.submit(2, "a", "a", f"{TIMER}next", None, 20)

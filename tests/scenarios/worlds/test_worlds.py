@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import joinsim as js
+from actors.result_epochs import ResultEpochs
 from actors.window_join import RoundRobin
 from scenarios.worlds import fuzzing
 from scenarios.worlds.drawing import draw_worlds
@@ -129,7 +130,7 @@ def test_a_world_with_faults_is_exact_and_counts_them() -> None:
     trial = try_world(replace(WORLD, faults=FAULTS))
     assert trial.failure is None
     assert trial.expected > 0
-    assert set(trial.injected) == {fault["kind"] for fault in FAULTS}
+    assert set(trial.happened) == {fault["kind"] for fault in FAULTS}
     assert trial.digest not in (None, try_world(WORLD).digest)
 
 
@@ -146,11 +147,68 @@ def test_of_a_world_that_loses_messages_no_more_is_asked_than_it_promises(tmp_pa
     assert try_world(lossy).failure is None
 
 
+CRASHES: list[dict[str, Any]] = [
+    {"kind": "crash", "actor": "joiner.1*", "start": 3_100_000, "end": 3_600_000},
+    {"kind": "crash", "site": "source*", "start": 1_200_000, "end": 1_300_000},
+]
+
+
+def crashing(guarantee: str) -> World:
+    recovery = {"guarantee": guarantee, "interval": 700_000}
+    feeding = {"batch_rows": 1, "rate_tps": 1_000}
+    query = WORLD.query.replace("R.y < S.y AND ", "")
+    return replace(
+        WORLD, faults=CRASHES, recovery=recovery, feeding=feeding, query=query, network={}
+    )
+
+
+def test_a_world_with_crashes_is_exact_and_replayed_to_the_same_digest(tmp_path: Path) -> None:
+    trial = try_world(crashing("exactly_once"))
+    assert trial.failure is None
+    assert trial.expected > 0
+    assert trial.happened["crash"] >= 2
+    assert trial.happened["restart"] == 2
+    assert trial.happened["snapshot"] > 0
+    (tmp_path / "world.json").write_text(str(trial.recording))
+    assert js.replay(tmp_path / "world.json").same
+
+
+def test_of_a_world_with_a_weaker_guarantee_no_more_is_asked_than_it_promises(
+    tmp_path: Path,
+) -> None:
+    """At least once: no pair is missing, and some come twice; none: no pair is made up."""
+    again = crashing("at_least_once").run(tmp_path)
+    assert again.verdict.duplicate > 0
+    assert fuzzing.failure_of(again) is None
+    again.verdict.checks[-1] = replace(again.verdict.checks[-1], passed=False)
+    assert (fuzzing.failure_of(again) or "").startswith("recovery: ")
+    lossy = crashing("none")
+    assert lossy.lossy
+    assert lossy.run(tmp_path).verdict.missing > 0
+    assert try_world(lossy).failure is None
+
+
+def test_a_failing_world_keeps_the_crash_that_it_needs_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Results since the last snapshot are not taken back."""
+    monkeypatch.setattr(ResultEpochs, "discard", lambda epochs, epoch: None)
+    trial = try_world(crashing("exactly_once"))
+    assert trial.failure is not None
+    smallest = fuzzing.shrink_trial(trial)
+    assert smallest.kind == trial.kind
+    assert [fault["kind"] for fault in smallest.world.faults] == ["crash"]
+    assert smallest.world.tuples < crashing("exactly_once").tuples
+    assert try_world(smallest.world).digest == smallest.digest
+
+
 def test_drawn_worlds_have_every_kind_of_fault_and_some_have_none() -> None:
     worlds = list(draw_worlds(TOPOLOGIES["nested_loop"], 60))
+    guarantees = {world.recovery.get("guarantee") for world in worlds}
+    assert guarantees == {"exactly_once", "at_least_once", "none", None}
     kinds = {fault["kind"] for world in worlds for fault in world.faults}
     links = {"loss", "duplicate", "reorder", "delay", "partition", "bandwidth"}
-    assert kinds == links | {"pause", "slow", "skew", "stall"}
+    assert kinds == links | {"pause", "slow", "skew", "stall", "crash"}
     assert {world.lossy for world in worlds} == {True, False}
     assert any(not world.faults for world in worlds)
 
@@ -171,6 +229,13 @@ def test_shrinking_ends_where_nothing_can_be_left_out_and_after_so_many_tries() 
     assert smallest.query.count("!=") + smallest.query.count("y <") == 1
     assert tried < 100
     assert shrink(WORLD, lambda world: False, tries=5) == (WORLD, 5)
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted(ONCE_FAILED.iterdir())])
+def test_a_world_that_once_failed_does_not_fail_again(name: str) -> None:
+    trial = js.replay(ONCE_FAILED / f"{name}.json").trial
+    assert trial.failure is None
+    assert trial.digest is not None
 
 
 @pytest.mark.parametrize("keys", [{"worlds": 0}, {"processes": 0}, {"seed": -1}])
