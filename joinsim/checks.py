@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pyarrow.parquet as pq
 
 from actors import state
@@ -28,7 +29,7 @@ from scenarios.config import RunConfig
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import failure_of
 from scenarios.worlds.shrinking import shrink
-from scenarios.worlds.world import Recording, World
+from scenarios.worlds.world import Recording, World, WorldStream
 from topologies import Topology, find_topology
 from topologies.parameters import describe
 
@@ -84,6 +85,10 @@ def check_topology(
     yield Check(
         "listing pairs changes nothing, and lists the pairs counted",
         partial(_pairs, system, examples),
+    )
+    yield Check(
+        "what it stores is bounded by its windows, not by its streams",
+        partial(_bounded, system, max(1, examples // 10)),
     )
     yield Check(
         "actors restored from disk at every message change nothing",
@@ -207,6 +212,52 @@ def _pairs(topology: Topology[Any], examples: int) -> None:
         assert found == [True], listed.verdict.checks
 
     _on_worlds(topology, examples, check)
+
+
+_SHORT, _LONG = 600, 2_400
+"""Tuples of streams that fill the windows of worlds many times."""
+_GROWTH, _SLACK_BYTES = 3, 4_000
+"""An actor's state may grow so much while its structures fill, or be so small. One that grows with
+the stream grows four times."""
+_LENGTHENED_MESSAGES = 20_000
+"""Messages of a short run at the most, for a longer one to be tried too."""
+
+
+def _bounded(topology: Topology[Any], examples: int) -> None:
+    def check(world: World, folder: Path) -> None:
+        short = _steady(world, _SHORT).run(folder, topology=topology)
+        if short.outcome.messages > _LENGTHENED_MESSAGES:
+            return
+        long = _steady(world, _LONG).run(folder, topology=topology)
+        for name, nbytes in long.state_bytes.items():
+            before = short.state_bytes[name]
+            assert nbytes <= max(_SLACK_BYTES, _GROWTH * before), (
+                f"{name} stores {before:,} bytes after {_SHORT} tuples of each stream, and "
+                f"{nbytes:,} bytes after {_LONG}"
+            )
+
+    _on_worlds(topology, examples, check, exact=True)
+
+
+def _steady(world: World, rows: int) -> World:
+    """Return the query and parameters of a world, with streams that go on and on, from files."""
+    rng = np.random.default_rng(rows)
+    streams = tuple(
+        WorldStream(
+            np.cumsum(rng.integers(0, 3, rows)).tolist(),
+            (rng.integers(0, 40, rows) / 10).tolist(),
+            rng.integers(0, 40, rows).tolist(),
+        )
+        for _ in world.streams
+    )
+    return World(
+        topology=world.topology,
+        query=world.query,
+        parameters=world.parameters,
+        streams=streams,
+        feeding={"batch_rows": 10, "rate_tps": 1_000},
+        segment_rows=100,
+    )
 
 
 def _hardship(topology: Topology[Any], examples: int, host: type[InlineHost]) -> None:

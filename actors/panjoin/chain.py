@@ -114,7 +114,8 @@ class Chain(Stateful):
         list
             Per subwindow: its worker, and what is inserted.
         """
-        self.choice.measure_batch(codes)
+        if self._rule.structure is None:
+            self.choice.measure_batch(codes)
         commands: list[tuple[int, Insert]] = []
         left = batch
         while len(left):

@@ -281,6 +281,17 @@ def test_a_tuple_older_than_a_closed_subwindow_goes_into_its_buffer() -> None:
         assert again.expire_older(40) == chain.expire_older(40) == [(0, Expire(0, 0))]
 
 
+def test_measurements_for_a_choice_that_is_never_made_are_not_stored() -> None:
+    rule = ChainRule(capacity=4, stretch_ns=None, structure="bi_sort", workers=2, first_worker=0)
+    chain = Chain(0, rule)
+    every = fed(0, (list(range(12)), []), (0, 0)).arrivals.parts[0]
+    before = chain.choice.nbytes
+    for row in range(12):
+        batch = every.take(np.array([row]))
+        chain.store(batch, batch.fields["v"])
+    assert chain.choice.nbytes == before
+
+
 def test_the_choice_follows_the_papers_strategy() -> None:
     rng = np.random.default_rng(0)
 

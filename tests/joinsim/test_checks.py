@@ -65,3 +65,12 @@ def test_lost_pairs_are_found() -> None:
         checks["its answer is exactly right"]()
     shown = str(error.value).partition("in the world\n")[2]
     assert TypeAdapter(Recording).validate_json(shown).world.tuples <= 4
+
+
+def test_tuples_that_never_expire_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "what it stores is bounded by its windows, not by its streams"
+    (check,) = (one for one in check_topology("nested_loop", examples=1) if one.name == name)
+    check()
+    monkeypatch.setattr("actors.window_join.expire", lambda *arguments: None)
+    with pytest.raises(AssertionError, match="bytes after 2400"):
+        check()
