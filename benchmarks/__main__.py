@@ -17,6 +17,7 @@ _SHARED = {
     "inequality_work",
     "interval_work",
     "measure",
+    "mutants",  # the same
 }
 
 
