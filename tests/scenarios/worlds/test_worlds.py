@@ -231,13 +231,6 @@ def test_shrinking_ends_where_nothing_can_be_left_out_and_after_so_many_tries() 
     assert shrink(WORLD, lambda world: False, tries=5) == (WORLD, 5)
 
 
-@pytest.mark.parametrize("name", [path.stem for path in sorted(ONCE_FAILED.iterdir())])
-def test_a_world_that_once_failed_does_not_fail_again(name: str) -> None:
-    trial = js.replay(ONCE_FAILED / f"{name}.json").trial
-    assert trial.failure is None
-    assert trial.digest is not None
-
-
 @pytest.mark.parametrize("keys", [{"worlds": 0}, {"processes": 0}, {"seed": -1}])
 def test_what_cannot_be_run_is_refused(keys: dict[str, Any]) -> None:
     with pytest.raises(js.ConfigError, match=rf"{next(iter(keys))} = .*is (needed|allowed)"):
