@@ -16,7 +16,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 
 from actors.hosting.watching import InvariantError
@@ -27,8 +26,7 @@ from netsim.connection import Acknowledgement, Receiving, Sending
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel
 from netsim.outcome import EndlessRunError
-from scenarios.worlds.drawing import draw_world
-from scenarios.worlds.fuzzing import try_world
+from scenarios.worlds.fuzzing import try_world, world_number
 from tests.properties.test_recovery import MUTANTS as RECOVERY
 from tests.scenarios.verdict.broken import Break, wrapped
 from tests.scenarios.verdict.test_mutants import MUTANTS, RUNS
@@ -156,8 +154,7 @@ def find(search: Search, worlds: int, seed: int) -> tuple[int | None, str, int]:
     """Return after how many worlds a mutant is found, by what, and how many raised meanwhile."""
     raised = 0
     for number in range(worlds):
-        topology = TOPOLOGIES[search.topologies[number % len(search.topologies)]]
-        world = draw_world(np.random.default_rng([seed, number]), topology, exact=True)
+        world = world_number(number, seed, search.topologies)
         with pytest.MonkeyPatch.context() as patch:
             search.breaks(patch)
             try:

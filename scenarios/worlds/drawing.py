@@ -24,7 +24,7 @@ from joins.queries.query import JoinQuery, QueryError
 from netsim.network import PRESETS
 from netsim.recovering_kernel import Guarantee
 from scenarios.worlds.world import World, WorldStream
-from topologies import Topology, TopologyError
+from topologies import Topology, TopologyError, find_topology
 from topologies.quantities import Duration, Extent
 
 Random = np.random.Generator
@@ -59,7 +59,10 @@ def draw_worlds(
 
 
 def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> World:
-    """Draw a world of *topology*, with *exact* one that must be exactly right."""
+    """Draw a world of *topology*, with *exact* one that claims to be exactly right.
+
+    No actor crashes in it, see `with_recovery`.
+    """
     if topology.within_interval:
         text = draw_interval_query(rng)
     elif topology.multiway:
@@ -68,8 +71,6 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
         text = draw_query(rng, equality=topology.needs_equality)
     query = parse_query(text)
     parameters = draw_parameters(rng, topology, query, exact=exact)
-    dense = not topology.multiway and _maybe(rng)
-    streams = tuple(draw_stream(rng, dense=dense) for _ in query.streams)
     feeding: dict[str, Any] = {"batch_rows": _between(rng, 1, 20)}
     if _maybe(rng):
         feeding["rate_tps"] = _magnitude(rng, 1, 10**7)
@@ -81,15 +82,7 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
     network = draw_network(rng)
     if faults and not exact and _maybe(rng, _WITHOUT_TRANSPORT):
         network["transport"] = "none"
-    recovery: dict[str, Any] = {}
-    if _maybe(rng):
-        # Snapshots and crashes are drawn for the time that the sources send, or not much longer.
-        sending_ns = _magnitude(rng, 10**5, 10**9)
-        rows = max(len(stream.ts) for stream in streams)
-        feeding["rate_tps"] = min(10**7, max(1, rows * 10**9 // sending_ns))
-        recovery = draw_recovery(rng, sending_ns, exact=exact)
-        graph = topology.build(topology.sketch(query), parameters)
-        faults += draw_crashes(rng, sending_ns, graph.placement)
+    dense = not topology.multiway and _maybe(rng)
     return World(
         topology=topology.name,
         query=text,
@@ -98,11 +91,10 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
             for name, value in vars(parameters).items()
             if value != getattr(topology.parameters_type(), name)
         },
-        streams=streams,
+        streams=tuple(draw_stream(rng, dense=dense) for _ in query.streams),
         network=network,
         feeding=feeding,
         faults=faults,
-        recovery=recovery,
         sink=_one_of(rng, ["partitioned", "single"]),
         seed=_between(rng, 0, _SEED_END - 1),
         segment_rows=_between(rng, 1, 50) if _maybe(rng, 0.25) else None,
@@ -264,27 +256,37 @@ def draw_faults(rng: Random) -> list[dict[str, Any]]:
     return rows
 
 
-def draw_recovery(rng: Random, sending_ns: int, *, exact: bool = False) -> dict[str, Any]:
-    """Draw a guarantee, with *exact* that of exactly once, and how often snapshots are taken."""
-    recovery = {"interval": max(1_000, sending_ns // _between(rng, 1, 20))}
+def with_recovery(rng: Random, world: World, *, exact: bool = False) -> World:
+    """Return a world with snapshots, and mostly crashes; with *exact* it recovers exactly once.
+
+    Both are drawn for the time that its sources send, which is drawn too, or not much longer.
+    """
+    sending_ns = _magnitude(rng, 10**5, 10**9)
+    rows = max(len(stream.ts) for stream in world.streams)
+    recovery: dict[str, Any] = {
+        "guarantee": "exactly_once" if exact else _one_of(rng, _GUARANTEES),
+        "interval": max(1_000, sending_ns // _between(rng, 1, 20)),
+    }
     if _maybe(rng):
         recovery["storage"] = _magnitude(rng, 10**6, 10**11)
-    return recovery | {"guarantee": "exactly_once" if exact else _one_of(rng, _GUARANTEES)}
-
-
-def draw_crashes(
-    rng: Random, sending_ns: int, placement: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Draw crashes of actors, or of sites with all that live there: *placement* has their names."""
-    rows = []
+    topology = find_topology(world.topology)
+    parameters = topology.parameters_type(**world.parameters)
+    graph = topology.build(topology.sketch(parse_query(world.query)), parameters)
+    names = {"actor": list(graph), "site": list(graph.placement.values())}
+    crashes = []
     for _ in range(_between(rng, 0, 4)):
-        kind, names = _one_of(rng, [("actor", list(placement)), ("site", list(placement.values()))])
         start = _between(rng, 0, sending_ns * 5 // 4)
-        end = start + _magnitude(rng, 1, sending_ns)
-        # With what the names are the beginning of: a sink is one, or one for each PE.
-        crash = {"kind": "crash", kind: f"{_one_of(rng, names)}*", "start": start, "end": end}
-        rows.append(crash)
-    return rows
+        of = _one_of(rng, list(names))
+        crash = {"start": start, "end": start + _magnitude(rng, 1, sending_ns)}
+        # And all whose names begin so: a sink is one, or one for each PE.
+        crashes.append({"kind": "crash", of: f"{_one_of(rng, names[of])}*", **crash})
+    rate_tps = min(10**7, max(1, rows * 10**9 // sending_ns))
+    return replace(
+        world,
+        feeding=world.feeding | {"rate_tps": rate_tps},
+        faults=world.faults + crashes,
+        recovery=recovery,
+    )
 
 
 def _value(rng: Random, hint: Any, default: Any, query: JoinQuery) -> Any:

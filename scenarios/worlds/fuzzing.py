@@ -22,7 +22,7 @@ from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
 from netsim.outcome import EndlessRunError, Outcome, Progress
 from scenarios.run import Report, execute
-from scenarios.worlds.drawing import draw_world
+from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.shrinking import TRIES_MAX, shrink
 from scenarios.worlds.world import Recording, World
 from topologies import TOPOLOGIES, find_topology
@@ -161,8 +161,9 @@ def shrink_trial(trial: Trial, *, tries: int = TRIES_MAX, **how: Any) -> Trial:
 def world_number(number: int, seed: int, topologies: Sequence[str]) -> World:
     """Return a world of a fuzzing run: a function of its number, the seed and the topologies."""
     rng = np.random.default_rng([seed, number])
-    topology = TOPOLOGIES[topologies[number % len(topologies)]]
-    return draw_world(rng, topology, exact=bool(rng.integers(10) < _EXACT_OF_TEN))
+    exact = bool(rng.integers(10) < _EXACT_OF_TEN)
+    world = draw_world(rng, TOPOLOGIES[topologies[number % len(topologies)]], exact=exact)
+    return with_recovery(rng, world, exact=exact) if rng.integers(2) else world
 
 
 @dataclass(kw_only=True)
