@@ -1,14 +1,15 @@
 """A study as a picture: a panel each, a line per variant, or bars where x has categories.
 
 Lines that coincide are dashed in turn, and earlier markers are larger, so that none is hidden
-behind another. What was measured on this machine is dotted, with hollow markers, and what is
-derived is dashed and dotted; bars of these are paler. The paper's own values are small crosses,
-where they are not so far from ours that these could not be read.
+behind another. What was measured on this machine has panels of its own, dotted, with hollow
+markers; what is derived is dashed and dotted, and bars of both are paler. The paper's own values
+are small crosses, where they are not so far from ours that these could not be read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import isfinite
 from textwrap import wrap
@@ -20,7 +21,7 @@ from scenarios.report.colours import SERIES
 from scenarios.report.picture import Picture, Spec, colour_of, number_axis, tooltip
 from scenarios.study.findings import Findings
 from scenarios.study.kinds import KIND_WORDS, Kind
-from scenarios.study.study import Chart, Study
+from scenarios.study.study import Chart, Curve, Study
 
 _MARKERS = (
     "circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right",
@@ -51,21 +52,46 @@ def study_picture(findings: Findings) -> Picture:
     """Return a picture of all panels of a study."""
     study = findings.study
     variants = list(study.section.variants)
-    rows = [
-        row for number, chart in enumerate(study.charts) for row in _rows(findings, chart, number)
+    parts = [
+        (name or f"panel {number + 1}", name, chart)
+        for number, (name, chart) in enumerate(_split(study.charts))
     ]
+    rows = {label: _rows(findings, chart, label) for label, _, chart in parts}
+    columns = zip(*(row for part in rows.values() for row in part), strict=True)
     return Picture(
-        title=f"{study.base.title}: {len(study.charts)} panels",
-        data=dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True)),
+        title=f"{study.base.title}: {len(parts)} panels",
+        data=dict(zip(_COLUMNS, columns, strict=True)),
         panels=[
-            _panel(chart, [row for row in rows if row[0] == _name(chart, number)], variants)
-            | {"title": chart.panel.name, "height": 190}
-            for number, chart in enumerate(study.charts)
+            _panel(chart, rows[label], variants) | {"title": name, "height": 190}
+            for label, name, chart in parts
         ],
-        columns=2 if len(study.charts) == 4 else 3,
+        columns=2 if len(parts) == 4 else 3,
         legend=_colours(variants),
         signs="■" if all(chart.axis.categories for chart in study.charts) else _SIGNS,
     )
+
+
+def _split(charts: Sequence[Chart]) -> list[tuple[str, Chart]]:
+    """Return all charts by name, those without their measured curves first, then these alone.
+
+    The seconds are not the same ones, and on one axis the larger values flatten the others.
+    """
+    simulated, measured = [], []
+    for chart in charts:
+        apart = [one for one in chart.curves if one.kind == "measured"]
+        others = [one for one in chart.curves if one.kind != "measured"]
+        name = chart.panel.name
+        if not (apart and others):
+            simulated.append((name, chart))
+            continue
+        simulated.append((name, _only(chart, others)))
+        measured.append((f"{name}, measured" if name else "measured", _only(chart, apart)))
+    return simulated + measured
+
+
+def _only(chart: Chart, curves: Sequence[Curve]) -> Chart:
+    shown = chart.panel.model_copy(update={"variants": tuple(one.variant for one in curves)})
+    return replace(chart, panel=shown, curves=tuple(curves))
 
 
 def kinds_key(study: Study) -> str:
@@ -86,19 +112,14 @@ def _colours(variants: Sequence[str]) -> dict[str, str]:
     return {name: SERIES[place % len(SERIES)] for place, name in enumerate(variants)}
 
 
-def _name(chart: Chart, number: int) -> str:
-    """Return what a chart is called in the data; panels without a name have a number."""
-    return chart.panel.name or f"panel {number + 1}"
-
-
 def _is_numeric(chart: Chart) -> bool:
     values = [chart.axis.values[place] for place in chart.axis.places]
     named = chart.axis.names or chart.axis.categories
     return not named and all(isinstance(value, (int, float)) for value in values)
 
 
-def _rows(findings: Findings, chart: Chart, number: int) -> list[tuple[Any, ...]]:
-    """Return a chart's part of the data, a row per variant and x."""
+def _rows(findings: Findings, chart: Chart, label: str) -> list[tuple[Any, ...]]:
+    """Return the data of the chart called *label*, a row per variant and x."""
     axis = chart.axis
     paper = {
         one.of[0]: dict(zip(axis.places, theirs, strict=True))
@@ -113,7 +134,7 @@ def _rows(findings: Findings, chart: Chart, number: int) -> list[tuple[Any, ...]
             value = (None, None, None) if one is None else (one.mean, *one.interval)
             theirs = paper.get(variant, {}).get(place)
             name = axis.name(place)
-            rows.append((_name(chart, number), name, at, variant, kind, *value, theirs))
+            rows.append((label, name, at, variant, kind, *value, theirs))
     return rows
 
 

@@ -150,20 +150,22 @@ def test_a_study_of_simulations_alone_names_no_machine(tmp_path: Path) -> None:
 
 def test_the_picture_draws_kinds_apart_and_explains_them(tmp_path: Path) -> None:
     study = load(tmp_path)
-    ((lines, markers),) = [panel["layer"] for panel in study_picture(made(study)).panels]
-    dashes = {one["variant"]: tuple(one["dash"]) for one in lines["data"]["values"]}
-    assert len(set(dashes.values())) == len(dashes) == 3
-    fill = markers["encoding"]["fill"]["condition"]
+    simulated, measured = (panel["layer"] for panel in study_picture(made(study)).panels)
+    dashes = {one["variant"]: tuple(one["dash"]) for one in simulated[0]["data"]["values"]}
+    assert len(set(dashes.values())) == len(dashes) == 2
+    assert {one["variant"] for one in measured[0]["data"]["values"]}.isdisjoint(dashes)
+    fill = measured[1]["encoding"]["fill"]["condition"]
     assert fill == {"test": "datum.kind == 'measured'", "value": "var(--paper)"}
     for kind in ("measured", "derived"):
         assert KIND_WORDS[kind] in kinds_key(study)
 
 
-def test_the_unit_of_every_curve_is_on_the_axis(tmp_path: Path) -> None:
-    (panel,) = study_picture(made(load(tmp_path))).panels
-    title = " ".join(panel["layer"][1]["encoding"]["y"]["title"])
-    assert "virtual" in title
-    assert "processor time" in title
+def test_what_is_measured_has_a_panel_and_an_axis_of_its_own(tmp_path: Path) -> None:
+    picture = study_picture(made(load(tmp_path)))
+    assert [panel["title"] for panel in picture.panels] == ["", "measured"]
+    units = [" ".join(panel["layer"][1]["encoding"]["y"]["title"]) for panel in picture.panels]
+    assert units == ["tuples/s (virtual)", "tuples/s (processor time)"]
+    assert list(dict.fromkeys(picture.data["panel"])) == ["panel 1", "measured"]
 
 
 def test_a_claim_is_judged_where_its_variants_are_run(tmp_path: Path) -> None:
