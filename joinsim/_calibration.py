@@ -106,9 +106,15 @@ def calibrate(
 
     Examples
     --------
-    >>> import joinsim as js
-    >>> calibration = js.calibrate("calibrated.toml")  # doctest: +SKIP
-    >>> js.run(query, streams, profile="calibrated.toml")  # doctest: +SKIP
+    >>> import tempfile, joinsim as js
+    >>> with tempfile.TemporaryDirectory() as folder:  # quick: it takes the default prices
+    ...     calibration = js.calibrate(f"{folder}/calibrated.toml", live=False, passes=0)
+    ...     run = js.run(
+    ...         "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')",
+    ...         {"T": {"x": [3, 1, 2]}}, topology="nested_loop", profile=str(calibration.path),
+    ...     )
+    >>> calibration.exact, run.verdict.exact
+    (True, True)
     """
     out, path = Path(out), None if profile is None else Path(profile)
     if not out.parent.is_dir():

@@ -135,9 +135,16 @@ def replay(file: str | Path) -> Replayed:
 
     Examples
     --------
-    >>> import joinsim as js
-    >>> replayed = js.replay("runs/fuzz/world-7.json")  # doctest: +SKIP
-    >>> replayed.trial.failure, replayed.same  # doctest: +SKIP
+    >>> import json, tempfile, joinsim as js
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '4')"
+    >>> stream = {"ts": [1, 2], "x": [0.5, 0.1], "y": [1, 2]}
+    >>> world = {"topology": "nested_loop", "query": query, "streams": [stream]}
+    >>> with tempfile.NamedTemporaryFile("w") as file:
+    ...     _ = file.write(json.dumps({"world": world, "failure": "oracle: 1 missing"}))
+    ...     file.flush()
+    ...     replayed = js.replay(file.name)
+    >>> print(replayed.recording.failure, "then, now", replayed.trial.failure)
+    oracle: 1 missing then, now None
     """
     recording = read_recording(Path(file))
     return Replayed(recording=recording, trial=try_world(recording.world))

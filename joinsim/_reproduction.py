@@ -59,9 +59,11 @@ def reproduce(
     Examples
     --------
     >>> import joinsim as js
-    >>> done = js.reproduce("panjoin", scale="smoke")  # doctest: +SKIP
-    >>> done.counts["fail_without_reason"]  # doctest: +SKIP
-    0
+    >>> try:
+    ...     js.reproduce("panjion", scale="smoke")
+    ... except js.ConfigError as error:
+    ...     print(error)
+    no paper is called 'panjion': did you mean 'panjoin'? there are spo, pim, panjoin, oij, semijoin
     """
     names = find_studies(paper)
     directory = Path(out) if out else RUNS / f"reproduce-{paper}" / scale

@@ -54,7 +54,11 @@ def resume(
     Examples
     --------
     >>> import joinsim as js
-    >>> run = js.resume("runs/latest")  # doctest: +SKIP
+    >>> try:
+    ...     run = js.resume("runs/interrupted")
+    ... except js.ConfigError as error:
+    ...     print(error)
+    runs/interrupted: there is no such directory
     """
     interrupted = read_interrupted(Path(directory))
     config = interrupted.configuration

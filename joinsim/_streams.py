@@ -23,7 +23,7 @@ def prepare(
     out: str | Path = "prepared",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> PreparedStream:
-    """Turn raw files into a typed, validated, ordered, numbered stream, by Spark.
+    r"""Turn raw files into a typed, validated, ordered, numbered stream, by Spark.
 
     Use it for CSV files and for data larger than memory; `run` takes tables and Parquet files as
     they are. A stream whose files and options are those it was last prepared from is left as it is.
@@ -59,10 +59,13 @@ def prepare(
 
     Examples
     --------
-    >>> import joinsim as js
-    >>> trips = js.prepare("trips.csv", time="pickup", fields=["distance"])  # doctest: +SKIP
-    >>> trips.rows, trips.rejected  # doctest: +SKIP
-    (59913, 87)
+    >>> import pathlib, tempfile, joinsim as js
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "trips.csv")
+    ...     _ = file.write_text("pickup,distance\n2026-01-01,3.5\n2026-01-02,\n")
+    ...     trips = js.prepare(file, time="pickup", fields=["distance"], out=f"{folder}/prepared")
+    ...     trips.rows, trips.rejected
+    (1, 1)
     """
     from spark_bridge.pipeline.pipeline import prepare as prepare_by_spark
     from spark_bridge.pipeline.source import StreamSource

@@ -14,12 +14,14 @@ import joinsim
 
 README = Path(__file__).parents[2] / "README.md"
 MODULES = ("joinsim", "joinsim.checks", *joinsim._HOMES)
+GROUPS = {"actors.hosting.ray_cluster": "ray", "joinsim._streams": "spark"}
+"""Modules whose examples start Ray or Spark, which one process of the tests has."""
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.xdist_group("ray" if "ray" in name else "examples"))
+        pytest.param(name, marks=pytest.mark.xdist_group(GROUPS.get(name, "examples")))
         for name in MODULES
     ],
 )
