@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from scenarios.study.reproduction import PAPERS, Counts, Reported
 from scenarios.study.statements import StatementCounts
 
 RECORD = "reproduce.json"
+
+_OUT = re.compile(r" --out ('[^']*'|\S+)")
+"""Where a command wrote to: a directory of another machine is of no use to a reader."""
 
 _STATEMENTS = tuple(field.replace("_", " ") for field in StatementCounts._fields)
 _CLAIMS = tuple(field.replace("_", " ") for field in Counts._fields)
@@ -74,8 +78,8 @@ def _made(record: Mapping[str, Any]) -> str:
     days = sorted({study["date"] for study in record["studies"] if study["date"]})
     when = " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "no study ran"
     return (
-        f"`{record['replay']}`, {when}, on {machine['processor']}, {machine['cores']} cores, "
-        f"{machine['system']}, joinsim {record['versions']['joinsim']}."
+        f"`{_OUT.sub('', record['replay'])}`, {when}, on {machine['processor']}, "
+        f"{machine['cores']} cores, {machine['system']}, joinsim {record['versions']['joinsim']}."
     )
 
 

@@ -307,6 +307,7 @@ def test_the_claims_of_reproductions_come_to_one_document(
     assert "| all |  | 3 | 2 | 1 | 0 | 0 | 1 |" in lines
     assert "| Figure 15g | inside Storm |  | Storm is not here |" in lines
     assert "1 of its points is run at this scale" in text, "why a claim is not comparable"
+    assert "--out" not in text, "where its files were is of no use to a reader"
     (made,) = (line for line in lines if line.startswith("`joinsim reproduce panjoin"))
     assert re.search(r", \d{4}-\d\d-\d\d, on .+, \d+ cores, ", made)
     assert "(found by: joinsim run panjoin-one)" in text
