@@ -16,6 +16,7 @@ _SHARED = {
     "soak",  # takes long
     "inequality_work",
     "interval_work",
+    "kills",  # takes half an hour, and measures nothing
     "measure",
     "mutants",  # the same
 }

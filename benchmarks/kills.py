@@ -1,0 +1,161 @@
+"""Whether runs survive that their processes are killed, at random moments: real SIGKILLs.
+
+    python -m benchmarks.kills --kills 50 --seed 1 [--what process,driver,inline,raylet,head]
+
+``process``: of Ray, in a virtual run, which goes on to the same digest. ``driver``: of such a run,
+which ``joinsim run --resume`` goes on with to the same digest; ``inline``: the same without Ray.
+``raylet`` and ``head``: the run goes on, or stops with exit code 3 and one message within 30 s. Of
+none anything stays behind. Prints a line for each kill; the exit code is 1 if one went wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+
+from tests.end_to_end.stopping import Command, command, on_ray, running, serves, started_at
+
+ROWS = 20_000
+KILLS = {"process": 5, "driver": 2, "inline": 2, "raylet": 1, "head": 1}
+"""What is killed, and how often relative to the others."""
+NAMES = {"raylet": "raylet", "head": "gcs_server"}
+_GONE_S, _STOPPED_S, _RUN_S = 10, 30, 600
+_LATEST_S = 6.0
+"""A kill comes so long after the run has begun, or after the one before, at the most."""
+_KILLS_A_RUN = 2
+"""A run gives up when its processes are lost three times in turn while they are replaced."""
+
+
+class Kills:
+    """Runs of one join in a *folder*, undisturbed and killed."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self._folder, self._rng = folder, random.Random(seed)
+        self._arguments = on_ray(folder, "--rows", str(ROWS), "--set", "feeding.batch_rows=10")
+        self._digest = ""
+        with self._start("--backend", "inline") as run:
+            out, err = run.communicate(timeout=_RUN_S)
+        if run.returncode:
+            sys.exit(f"the undisturbed run has failed: {err}")
+        self._digest = json.loads(out)["digest"]
+
+    def of(self, what: str) -> Iterator[str]:
+        """Run once and kill *what*; yield how that went after each kill: ``exact`` or why not."""
+        if what == "process":
+            yield from self._processes()
+        elif what in NAMES:
+            yield self._cluster(NAMES[what])
+        else:
+            yield self._driver("inline" if what == "inline" else "ray")
+
+    def _start(self, *more: str) -> AbstractContextManager[Command]:
+        return command([*self._arguments, *more], self._folder)
+
+    def _wait(self) -> None:
+        time.sleep(self._rng.random() * _LATEST_S)
+
+    def _processes(self) -> Iterator[str]:
+        """Kill one process of Ray and then another."""
+        kills = 0
+        with self._start() as run:
+            started = set(started_at(running, run, self._folder))
+            driver = psutil.Process(run.pid)
+            self._wait()
+            while run.poll() is None and kills < _KILLS_A_RUN:
+                with suppress(psutil.Error):
+                    below = driver.children(recursive=True)
+                    started |= set(below)
+                    serving = [one for one in below if serves(one)]
+                    if serving:
+                        self._rng.choice(serving).kill()
+                        kills += 1
+                        self._wait()
+                time.sleep(0.1)
+            ended = self._ended(run, started)
+        yield from [ended] * kills
+
+    def _driver(self, backend: str) -> str:
+        with self._start("--backend", backend, "--save-every", "1ms") as run:
+            started = started_at(running, run, self._folder)
+            self._wait()
+            run.kill()
+            run.communicate()
+        if left := _left(started):
+            return left
+        with command(["run", "--resume", "run", "--json"], self._folder) as run:
+            return self._ended(run, [])
+
+    def _cluster(self, name: str) -> str:
+        with self._start() as run:
+            started = started_at(running, run, self._folder)
+            self._wait()
+            next(one for one in started if one.name() == name).kill()
+            began_s = time.monotonic()
+            out, err = run.communicate(timeout=_RUN_S)
+        took_s = time.monotonic() - began_s
+        if left := _left(started):
+            return left
+        if not run.returncode:
+            return self._judge(out)
+        if (run.returncode, out) != (3, "") or err.count("joinsim: ") != 1 or "Traceback" in err:
+            return f"exit code {run.returncode}, {out!r} and {err[-500:]!r}"
+        return "stopped" if took_s < _STOPPED_S else f"stopped after {took_s:.0f} s"
+
+    def _ended(self, run: Command, started: Sequence[psutil.Process] | set[psutil.Process]) -> str:
+        out, err = run.communicate(timeout=_RUN_S)
+        if left := _left(started):
+            return left
+        if run.returncode:
+            return f"exit code {run.returncode}: {err[-500:]!r}"
+        return self._judge(out)
+
+    def _judge(self, out: str) -> str:
+        try:
+            summary = json.loads(out)
+        except ValueError:
+            return f"not one JSON object on stdout: {out[:200]!r}"
+        if not summary["verdict"]["exact"]:
+            return "not exact"
+        return "exact" if summary["digest"] == self._digest else "another digest"
+
+
+def _left(started: Sequence[psutil.Process] | set[psutil.Process]) -> str:
+    """Return what is left of the processes that a run has *started*, if anything is."""
+    _, left = psutil.wait_procs(list(started), timeout=_GONE_S)
+    return f"left behind: {', '.join(str(one) for one in left)}" if left else ""
+
+
+def main() -> None:
+    """Kill, and print what became of it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--what", default=",".join(KILLS))
+    options = parser.parse_args()
+    names = options.what.split(",")
+    rng, outcomes, kills = random.Random(options.seed), Counter[tuple[str, str]](), 0
+    with TemporaryDirectory(prefix="joinsim-kills-") as folder:
+        runs = Kills(Path(folder), options.seed)
+        while kills < options.kills:
+            (what,) = rng.choices(names, [KILLS[name] for name in names])
+            for outcome in runs.of(what):
+                kills += 1
+                outcomes[what, outcome] += 1
+                print(f"{kills:4} {what:8} {outcome}", flush=True)
+    for (what, outcome), count in sorted(outcomes.items()):
+        print(f"{count:4} x {what}: {outcome}")
+    sys.exit(any(outcome not in ("exact", "stopped") for _, outcome in outcomes))
+
+
+if __name__ == "__main__":
+    main()
