@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure import Result, report
 from joinsim._joining import of_query
-from scenarios.advice.search import GOALS, Search, Trial, candidates
+from scenarios.advice.search import GOALS, Search, candidates
 from scenarios.streams import find_file
 
 NETWORKS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -200,13 +200,12 @@ def hold_against_all(joined: Joined, network: dict[str, Any], rows: int, name: s
     halving, everything = search(), search()
     if network == NETWORKS[0][1]:
         # The first run of each system compiles, or loads, its kernels: neither is to pay for it.
-        search().measure_all(chosen, {}, _WARM_ROWS, "warm")
-    picked, picked_trial = halving.run(chosen)[0]
-    trials: dict[str, Trial] = {}
+        search().measure_all(chosen, _WARM_ROWS, "warm")
+    picked = halving.run(chosen)[0]
     everything.give_up = False
-    everything.measure_all(chosen, trials, everything.rows, "all")
+    ran = everything.measure_all(chosen, everything.rows, "all")
     goal = GOALS["throughput"]
-    tps = {label: trial.values(goal)[0] for label, trial in trials.items() if trial.saturated}
+    tps = {one.label: one.values(goal)[0] for one in ran if one.saturated}
     best = max(tps, key=lambda label: tps[label])
     return Outcome(
         name=name,
@@ -214,9 +213,9 @@ def hold_against_all(joined: Joined, network: dict[str, Any], rows: int, name: s
         candidates=len(chosen),
         picked=picked.label,
         best=best,
-        regret=1 - picked_trial.values(goal)[0] / tps[best],
-        tuples=(halving.tuples_run, everything.tuples_run),
-        seconds=(halving.seconds, everything.seconds),
+        regret=1 - picked.values(goal)[0] / tps[best],
+        tuples=(halving.spent.tuples, everything.spent.tuples),
+        seconds=(halving.spent.seconds, everything.spent.seconds),
     )
 
 

@@ -22,6 +22,7 @@ def advise(
     machines: int = 8,
     network: str | Mapping[str, Any] = "rack",
     topologies: Sequence[str] = (),
+    engines: str = "duckdb,polars",
     budget_s: float = 60.0,
     seeds: int = 3,
     prices: Mapping[str, float] | None = None,
@@ -33,7 +34,8 @@ def advise(
     """Find the topology, and its parameters, that is best for a query and its data.
 
     Every exact topology that can evaluate the query is simulated, with each structure that it
-    offers and with PEs in powers of two; bad ones stop early (`scenarios.advice.search`).
+    offers and with PEs in powers of two; bad ones stop early (`scenarios.advice.search`). Then real
+    engines evaluate the query on this machine.
 
     Parameters
     ----------
@@ -51,9 +53,12 @@ def advise(
         As for `run`, of a query; ``{"cores": 4}`` gives each machine so many.
     topologies
         The systems to look at; by default all.
+    engines
+        Real engines, with commas between, that run in what time is left: ``duckdb``, ``polars``,
+        ``native-spark`` and others (see `Scenario.compare_engines`), or ``all``; empty for none.
     budget_s
-        Seconds of real time that simulations may take. They decide how many candidates run; one
-        does in any case.
+        Seconds of real time that all may take. They decide how many candidates run; one does in
+        any case.
     seeds
         With how many the best run, for 95 % intervals.
     prices
@@ -70,7 +75,8 @@ def advise(
     Raises
     ------
     JoinsimError
-        There is no such goal or price, or nothing can evaluate the query on so few machines.
+        There is no such goal, price or engine, or nothing can evaluate the query on so few
+        machines.
 
     Examples
     --------
@@ -78,7 +84,7 @@ def advise(
     >>> advice = js.advise(
     ...     "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')",
     ...     {"T": {"x": np.arange(100) % 7}},
-    ...     topologies=["nested_loop", "split_join"], machines=3, seeds=1,
+    ...     topologies=["nested_loop", "split_join"], machines=3, seeds=1, engines="",
     ... )
     >>> advice.best.topology in ("nested_loop", "split_join")
     True
@@ -92,6 +98,7 @@ def advise(
         goals=[goal] if isinstance(goal, str) else goal,
         machines=machines,
         topologies=topologies,
+        engines=engines,
         budget_s=budget_s,
         seeds=seeds,
         prices=prices,

@@ -340,14 +340,15 @@ class Advice(_Several["_Advised"]):
     @property
     def table(self) -> pa.Table:
         """A row per candidate: ``label``, ``machines``, ``cores``, means by goal and so on."""
+        from scenarios.advice.search import GOALS
+
         keys = ["label", "topology", "machines", "cores", "pes", "rows", "keeps_up", "trade_off"]
-        goals = self.result.all_goals
         rows = [
             {key: one[key] for key in (*keys, "price")}
-            | {goal: one[goal] and one[goal]["mean"] for goal in goals}
+            | {goal: one[goal] and one[goal]["mean"] for goal in GOALS}
             for one in self.summary["candidates"]
         ]
-        return _table(rows, [*keys, "price", *goals])
+        return _table(rows, [*keys, "price", *GOALS])
 
     def __repr__(self) -> str:
         return f"{self.summary['advice']}\n{self.why}"

@@ -310,6 +310,7 @@ class Scenario:
         goals: Sequence[str] = ("throughput",),
         machines: int = 8,
         topologies: Sequence[str] = (),
+        engines: str = "duckdb,polars",
         budget_s: float = 60.0,
         seeds: int = 3,
         prices: Mapping[str, float] | None = None,
@@ -320,7 +321,8 @@ class Scenario:
         Raises
         ------
         ConfigError
-            There is no such goal or price, or nothing can evaluate the query on so few machines.
+            There is no such goal, price or engine, or nothing can evaluate the query on so
+            few machines.
         """
         from scenarios.advice.advice import advise
         from scenarios.many_runs import Preparation
@@ -336,9 +338,11 @@ class Scenario:
                     goals=goals,
                     machines=machines,
                     topologies=topologies,
+                    engines=engines,
                     budget_s=budget_s,
                     seeds=seeds,
                     prices=prices,
+                    on_round=progress,
                 )
                 replay = self.replay(self.config.seed) if self.replay else "joinsim.advise(...)"
                 finished = Advice(advised, directory, replay, folder)

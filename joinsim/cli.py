@@ -407,6 +407,10 @@ def advise(
         typer.Option(metavar="NAME=VALUE", help="Of a core_hour, a machine_hour or a gigabyte."),
     ] = None,
     topologies: Topologies = None,
+    engines: Annotated[
+        str,
+        typer.Option(help="Real engines to run in what time is left, all, or empty for none."),
+    ] = "duckdb,polars",
     seeds: Annotated[
         int, typer.Option(min=1, max=100, help="Run the best with so many, for 95 % intervals.")
     ] = 3,
@@ -432,6 +436,7 @@ def advise(
         goals=split_names(goal),
         machines=machines,
         topologies=split_names(topologies),
+        engines=engines,
         budget_s=size / 1e9,
         seeds=seeds,
         prices=prices,

@@ -111,7 +111,7 @@ class Simulated:
 
 def simulate(
     plan: Plan,
-    directory: Path,
+    directory: Path | None,
     *,
     pairs: bool,
     on_run: OnRun | None = None,
@@ -121,7 +121,7 @@ def simulate(
     inline_host: InlineHosting = InlineHost,
     disk: SavedRun | None = None,
 ) -> Simulated:
-    """Run *plan* once, its trace and results into *directory*.
+    """Run *plan* once, its trace and results into *directory*; None writes neither.
 
     ``kernel_seconds`` are by *kernel_clock*; *on_rows* is called with the trace's rows;
     *inline_host* is what runs actors in this process; *disk* has what is saved, and gone on from
@@ -133,11 +133,11 @@ def simulate(
     sites = dict.fromkeys(graph.placement.values())
     profiles = operator_profiles(config.profile, plan.topology.name)
     with (
-        Trace(trace_names(wiring), directory / "trace.parquet", on_rows) as trace,
+        Trace(trace_names(wiring), directory and directory / "trace.parquet", on_rows) as trace,
         _host(plan, graph, clock, kernel_clock, inline_host, disk) as (host, memory),
-        ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results,
+        _results(plan, graph, directory, pairs=pairs) as collect,
     ):
-        kernel = _kernel(plan, graph, results.collect)(
+        kernel = _kernel(plan, graph, collect)(
             wiring=wiring,
             placement=graph.placement,
             network=build_network(config.network, sites),
@@ -168,6 +168,18 @@ def simulate(
         )
     clock.lap("write")
     return simulated
+
+
+@contextmanager
+def _results(
+    plan: Plan, graph: ActorGraph, directory: Path | None, *, pairs: bool
+) -> Iterator[Callable[[list[Any]], None]]:
+    """Yield what takes results: a writer into *directory*, or nothing."""
+    if directory is None:
+        yield lambda results: None
+        return
+    with ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results:
+        yield results.collect
 
 
 def _kernel(

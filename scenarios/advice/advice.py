@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from actors.whole_files import write_text
 from joins.queries.parser import parse_query
-from scenarios.advice.search import GOALS, Candidate, Search, Trial, candidates
+from joins.queries.query import JoinQuery
+from scenarios.advice.search import GOALS, Candidate, Search, Spent, best_of_topologies, candidates
 from scenarios.advice.statistics import DataStatistics, data_statistics, key_of, with_hot_key
 from scenarios.config import RunConfig
-from scenarios.formatting import by_reason, format_value
+from scenarios.engines.comparison import EngineComparison, compare_engines
+from scenarios.engines.registry import find_engines
+from scenarios.formatting import NO_VALUE, by_reason, format_value, group_refusals
 from scenarios.measures import look_up
-from scenarios.plan import Prepare
+from scenarios.plan import Prepare, make_plan
 from scenarios.run_directory import write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.estimates import Estimate
+from spark_bridge.prepared import PreparedStream
 
 PRICES = ("core_hour", "machine_hour", "gigabyte")
 """What can have a price; a gigabyte is of what crosses the network."""
+TOML = "advice.toml"
 
 _CHANGES_ROWS, _CHANGED = 3, 3
 """Part of the streams that changes run over, and with how many systems: the best of each of so many
 topologies."""
 _LATENCY, _FASTER = "25 ms", 3
 _HOUR_S = 3_600
+_CANDIDATE = (
+    "label", "topology", "parameters", "machines", "cores", "pes", "rows", "keeps_up", "last",
+)  # fmt: skip
+_LEAST_ENGINE_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,15 +49,16 @@ class Change:
 
     Attributes
     ----------
-    what
-        In words.
+    what, goal
+        In words, and the goal that the values are of.
     values
-        Label to what each system came to by the first goal; None where it cannot run so.
+        Label to what each system came to; None where it cannot run so.
     winner
         The best of them.
     """
 
     what: str
+    goal: str
     values: Mapping[str, float | None]
     winner: str
 
@@ -62,17 +74,17 @@ class Advice:
     statistics
         Of the data.
     ranked
-        Candidates that ran, with their trials; those that ran over all tuples come first.
+        Candidates that ran; those that ran over all tuples come first.
     front
         Labels of those that none is better than in all goals.
     refused
         Topology to why it cannot evaluate the query on these machines.
     changes
         What would have to change for another to win.
-    left_out
-        What there was no time for.
-    runs, tuples, seconds
-        Simulations, the tuples they took, and how long they lasted in real time.
+    engines
+        Real engines, measured on this machine; None where none was to run.
+    spent, seconds
+        What the search took, and how long it lasted in real time.
     prices
         Of `PRICES`.
     """
@@ -82,92 +94,73 @@ class Advice:
     rate_tps: int | None
     rows: int
     statistics: DataStatistics
-    ranked: tuple[tuple[Candidate, Trial], ...]
+    ranked: tuple[Candidate, ...]
     front: frozenset[str]
     refused: Mapping[str, str]
     changes: tuple[Change, ...]
-    left_out: tuple[str, ...]
-    runs: int
-    tuples: int
+    engines: EngineComparison | None
+    spent: Spent
     seconds: float
     prices: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def all_goals(self) -> tuple[str, ...]:
-        """The goals there are: each has a figure of every candidate."""
-        return tuple(GOALS)
-
-    @property
     def winner(self) -> Candidate:
         """The best candidate."""
-        return self.ranked[0][0]
+        return self.ranked[0]
 
     @property
     def winning_config(self) -> RunConfig:
         """The configuration of a run of the winner, at the caller's rate if there is one."""
-        one = self.winner
-        return change(
-            self.config,
-            {
-                "topology": one.topology,
-                "parameters": dict(one.settings),
-                "feeding.rate_tps": self.rate_tps,
-            },
-        )
+        system = {"topology": self.winner.topology, "parameters": dict(self.winner.parameters)}
+        return change(self.config, system | {"feeding.rate_tps": self.rate_tps})
 
-    def finalists(self) -> list[tuple[Candidate, Trial]]:
-        """Return those of the winner's round."""
-        best = self.ranked[0][1]
-        last = (best.last, best.rows)
-        return [(one, trial) for one, trial in self.ranked if (trial.last, trial.rows) == last]
+    @property
+    def shown(self) -> list[Candidate]:
+        """The candidates of the last round, and the best one of each other topology."""
+        best = best_of_topologies(self.ranked)
+        return [one for one in self.ranked if one.last or best[one.topology] is one]
 
-    def estimate(self, trial: Trial, goal: str) -> Estimate | None:
-        """Return what a candidate came to by a goal, with its interval; None without a value."""
-        values = trial.values(GOALS[goal])
-        return Estimate(tuple(values)) if values else None
-
-    def price(self, one: Candidate, trial: Trial) -> float | None:
+    def price(self, one: Candidate) -> float | None:
         """Return what a thousand million tuples cost at its rate; None without prices."""
-        if not self.prices:
+        throughput, shipped = (estimate(one, goal) for goal in ("throughput", "bytes"))
+        per_second = self.rate_tps or (throughput.mean if throughput else 0.0)
+        if not self.prices or not per_second:
             return None
         hourly = one.cores * self.prices.get("core_hour", 0.0)
         hourly += one.machines * self.prices.get("machine_hour", 0.0)
-        throughput = self.estimate(trial, "throughput")
-        per_second = self.rate_tps or (throughput.mean if throughput else 0.0)
-        shipped = self.estimate(trial, "bytes")
-        tuples = self.rows * len(self.statistics.streams)
-        sent = shipped.mean / tuples * self.prices.get("gigabyte", 0.0) if shipped else 0.0
-        return hourly / _HOUR_S / per_second * 1e9 + sent if per_second else None
+        sent = shipped.mean * self.prices.get("gigabyte", 0.0) if shipped else 0.0
+        return hourly / _HOUR_S / per_second * 1e9 + sent
 
     @property
     def why(self) -> str:
         """Why the winner wins, with the numbers that decide."""
-        one, trial = self.ranked[0]
-        goal = self.goals[0]
-        mine = self.estimate(trial, goal)
-        sentences = [f"{one.label} is best by {goal}: {mine} {GOALS[goal].unit}"]
-        for other, others in self.finalists()[1:]:
-            if other.topology != one.topology and (theirs := self.estimate(others, goal)):
-                ratio = _ratio(mine, theirs, highest=GOALS[goal].highest)
-                sentences[0] += f", {ratio} {other.label} ({theirs})"
-                sentences += _difference(trial, others, one, other)
+        one, goal = self.winner, self.goals[0]
+        mine = estimate(one, goal)
+        first, *others = [f"{one.label} is best by {goal}: {written(mine)} {GOALS[goal].unit}"]
+        for other in self.shown[1:]:
+            theirs = estimate(other, goal)
+            if other.topology != one.topology and mine and theirs:
+                first += f", {_ratio(mine, theirs, highest=GOALS[goal].highest)} {other.label}"
+                first += f" ({written(theirs)})"
+                others = [*_hottest(one), *_hottest(other)]
                 break
-        if self.rate_tps is not None and trial.fed:
-            busy = look_up(trial.fed[0], "latency_ms.p95")
-            does = "keeps up with" if trial.keeps_up else "does not keep up with"
-            sentences.append(
-                f"It {does} {self.rate_tps:,} tuples/s, at a latency of {format_value(busy)} ms "
-                f"(p95), on {one.machines} machines and {one.cores} cores"
+        if self.rate_tps is not None and one.fed and one.keeps_up is not None:
+            p95 = format_value(look_up(one.fed[0], "latency_ms.p95"))
+            does = "keeps up with" if one.keeps_up else "does not keep up with"
+            others.append(
+                f"It {does} {self.rate_tps:,} tuples/s, at a latency of {p95} ms (p95), on "
+                f"{one.machines} machines and {one.cores} cores"
             )
-        return ". ".join(sentences) + "."
+        return ". ".join([first, *others]) + "."
 
     @property
     def note(self) -> str:
         """How the figures were found, and what they are of."""
         at = "as fast as they are taken" if self.rate_tps is None else f"at {self.rate_tps:,}/s"
         return (
-            f"{len(self.ranked)} candidates, {self.runs} simulations of {self.tuples:,} tuples in "
-            f"{self.seconds:.0f} s. tuples/s: at saturation; latency, network and state: of "
+            f"{len(self.ranked)} candidates, {self.spent.runs} simulations of "
+            f"{self.spent.tuples:,} tuples in {self.seconds:.0f} s. tuples/s: at saturation, in "
+            "virtual time, extrapolated where fewer tuples ran; latency, network and state: of "
             f"tuples fed {at}."
         )
 
@@ -180,27 +173,33 @@ class Advice:
     def toml(self) -> str:
         """The winner as a TOML file."""
         dumped = self.winning_config.model_dump(
-            mode="json", exclude_defaults=True, exclude={"name", "title", "figure"}
+            mode="json", exclude_defaults=True, exclude={"title", "figure"}
         )
+        dumped = {"name": self.config.name} | dumped  # its streams are prepared under that name
         return "".join(f"{key} = {_toml(value)}\n" for key, value in dumped.items())
 
-    @property
-    def python(self) -> str:
-        """The call that runs the winner."""
+    def reproduce(self, directory: Path) -> dict[str, str]:
+        """Return the lines that run the winner: a command, Python, and inside Spark."""
+        file = directory / TOML
+        if self.runs_from_file:
+            return {
+                "command": f"joinsim run {file}",
+                "Python": f'joinsim.scenario("{file}").run()',
+                "Spark": f'joinsim.scenario("{file}").compare_engines("spark")',
+            }
         config = self.winning_config
         how: dict[str, Any] = {
             "topology": config.topology,
             "seed": config.seed,
             "rows": config.rows,
-        }
-        how["network"] = config.network.model_dump(mode="json", exclude_defaults=True)
-        how["feeding"] = config.feeding.model_dump(mode="json", exclude_defaults=True)
-        how["bind"] = config.bind
-        said = {key: value for key, value in (how | config.parameters).items() if value}
+            "network": config.network.model_dump(mode="json", exclude_defaults=True),
+            "feeding": config.feeding.model_dump(mode="json", exclude_defaults=True),
+            "bind": config.bind,
+        } | config.parameters
+        words = "".join(f", {key}={value!r}" for key, value in how.items() if value)
         streams = ", ".join(f'"{one.name}": ...' for one in self.statistics.streams)
         query = " ".join(config.query.split())
-        arguments = "".join(f", {key}={value!r}" for key, value in said.items())
-        return f"joinsim.run({query!r}, {{{streams}}}{arguments})"
+        return {"Python": f"joinsim.run({query!r}, {{{streams}}}{words})"}
 
     def as_json(self, replay: str) -> dict[str, Any]:
         """Return it as one JSON object with stable keys."""
@@ -213,30 +212,22 @@ class Advice:
             "rows": self.rows,
             "data": str(self.statistics),
             "candidates": [
-                {
-                    "label": one.label,
-                    "topology": one.topology,
-                    "parameters": dict(one.settings),
-                    "machines": one.machines,
-                    "cores": one.cores,
-                    "pes": one.pes,
-                    "rows": trial.rows,
-                    "keeps_up": trial.keeps_up,
-                    "trade_off": one.label in self.front,
-                    "price": self.price(one, trial),
-                    **{goal: _as_json(self.estimate(trial, goal)) for goal in GOALS},
-                }
-                for one, trial in self.ranked
+                {name: getattr(one, name) for name in _CANDIDATE}
+                | {"trade_off": one.label in self.front, "price": self.price(one)}
+                | {goal: _as_json(estimate(one, goal)) for goal in GOALS}
+                for one in self.ranked
             ],
             "changes": [vars(one) for one in self.changes],
+            "engines": self.engines.as_json(replay)["engines"] if self.engines else [],
             "refused": by_reason(self.refused),
-            "left_out": list(self.left_out),
-            "runs": self.runs,
-            "tuples": self.tuples,
+            "left_out": self.spent.left_out,
+            "failed": self.spent.failed,
+            "runs": self.spent.runs,
+            "tuples": self.spent.tuples,
             "seconds": self.seconds,
             "prices": dict(self.prices),
             "toml": self.toml,
-            "python": self.python,
+            "reproduce": self.reproduce(Path()),
             "versions": versions(),
             "replay": replay,
         }
@@ -244,13 +235,24 @@ class Advice:
     def write_json(self, directory: Path, replay: str) -> None:
         """Write ``advice.json``, and the winner as ``advice.toml``."""
         write_json(directory / "advice.json", self.as_json(replay))
-        write_text(directory / "advice.toml", self.toml)
+        write_text(directory / TOML, self.toml)
 
 
-def _as_json(estimate: Estimate | None) -> dict[str, Any] | None:
-    if estimate is None:
+def estimate(one: Candidate, goal: str) -> Estimate | None:
+    """Return what a candidate came to by a goal, with its interval; None without a value."""
+    values = one.values(GOALS[goal])
+    return Estimate(tuple(values)) if values else None
+
+
+def written(value: Estimate | None) -> str:
+    """Return an estimate as text, with its interval where seeds matter."""
+    return NO_VALUE if value is None else str(value).removesuffix(" =")
+
+
+def _as_json(value: Estimate | None) -> dict[str, Any] | None:
+    if value is None:
         return None
-    return {"mean": estimate.mean, "interval": estimate.interval, "seeds": len(estimate.samples)}
+    return {"mean": value.mean, "interval": value.interval, "seeds": len(value.samples)}
 
 
 def _toml(value: Any) -> str:
@@ -262,31 +264,27 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _ratio(mine: Estimate | None, theirs: Estimate, *, highest: bool) -> str:
-    if mine is None or not mine.mean or not theirs.mean:
+def _ratio(mine: Estimate, theirs: Estimate, *, highest: bool) -> str:
+    if not mine.mean or not theirs.mean:
         return "beside"
     times = mine.mean / theirs.mean if highest else theirs.mean / mine.mean
     return f"{times:.2g} times as good as" if times >= 1.05 else "about as good as"
 
 
-def _difference(mine: Trial, theirs: Trial, one: Candidate, other: Candidate) -> list[str]:
-    """Return what the two do differently with a tuple, in numbers."""
-    sentences = []
-    for candidate, trial in ((one, mine), (other, theirs)):
-        records = trial.saturated or trial.fed
-        busy: Mapping[str, float] = records[0].get("busy_seconds", {})
-        operators = {name: seconds for name, seconds in busy.items() if name != "total"}
-        if not operators:
-            return []
-        hottest = max(operators, key=lambda name: operators[name])
-        copies = look_up(records[0], f"copies.{hottest}") or 0.0
-        balance = look_up(records[0], f"row_balance.{hottest}") or 0.0
-        each = operators[hottest] / max(1, records[0]["tuples"]) * 1e9
-        sentences.append(
-            f"In {candidate.topology} most work is in {hottest}: {format_value(each)} ns a tuple, "
-            f"each of which goes to {format_value(copies)} of its PEs, {balance:.0%} balanced"
-        )
-    return sentences
+def _hottest(one: Candidate) -> list[str]:
+    """Return where a candidate's work is, in numbers, as far as its run was analysed."""
+    found = one.saturated[0] if one.saturated else {}
+    operators = {name: s for name, s in found.get("busy_seconds", {}).items() if name != "total"}
+    if not operators:
+        return []
+    hottest = max(operators, key=lambda name: operators[name])
+    copies = look_up(found, f"copies.{hottest}") or 0.0
+    balance = look_up(found, f"row_balance.{hottest}") or 0.0
+    each = operators[hottest] / max(1, found["tuples"]) * 1e9
+    return [
+        f"In {one.topology} most work is in {hottest}: {format_value(each)} ns a tuple, each of "
+        f"which goes to {format_value(copies)} of its PEs, {balance:.0%} balanced"
+    ]
 
 
 def advise(
@@ -296,12 +294,13 @@ def advise(
     goals: Sequence[str] = ("throughput",),
     machines: int = 8,
     topologies: Sequence[str] = (),
+    engines: str = "",
     budget_s: float = 60.0,
     seeds: int = 3,
     prices: Mapping[str, float] | None = None,
-    on_point: Callable[[int, str], None] = lambda done, label: None,
+    on_round: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Advice:
-    """Search for the best candidates, and simulate what would change the ranking.
+    """Search for the best candidates, simulate what would change that, and run real engines.
 
     Parameters
     ----------
@@ -314,22 +313,28 @@ def advise(
         Of `GOALS`, the most important first.
     machines, topologies
         At most so many sites that do the join's work; the systems to look at, by default all.
+    engines
+        Real engines that run after the search, for as long as there is time; commas between.
     budget_s
-        Seconds of real time that simulations may take; one candidate runs at the least.
+        Seconds of real time that it may take; one candidate runs at the least.
     seeds
         With how many the best run.
     prices
         Of `PRICES`.
+    on_round
+        Called with what is done, how many runs of it have ended, and how many there are.
 
     Raises
     ------
     ConfigError
-        There is no such goal or price, or nothing can evaluate the query.
+        There is no such goal, price or engine, or nothing can evaluate the query.
     """
     for kind, known, given in (("goal", GOALS, goals), ("price", PRICES, prices or {})):
         for name in given:
             if name not in known:
                 raise ConfigError(f"{kind} {name}: there are {', '.join(known)}")
+    if engines:
+        find_engines(engines)
     query = parse_query(config.query).bind(**{k: str(v) for k, v in config.bind.items()})
     streams = prepare(config, query)
     rows = min(max(stream.rows for stream in streams), config.rows or 2**62)
@@ -337,8 +342,7 @@ def advise(
     chosen, refused = candidates(config, prepare, machines=machines, topologies=topologies)
     if not chosen:
         raise ConfigError(
-            f"nothing can evaluate the query on {machines} machines: "
-            + "; ".join(f"{', '.join(who)}: {why}" for why, who in by_reason(refused).items())
+            f"nothing can evaluate the query on {machines} machines: {group_refusals(refused)}"
         )
     search = Search(
         config=config,
@@ -348,73 +352,80 @@ def advise(
         rows=rows,
         budget_s=budget_s,
         seeds=seeds,
-        on_point=on_point,
+        on_round=on_round,
     )
     ranked = search.run(chosen)
     if not ranked:
-        raise ConfigError(f"no candidate could run: {'; '.join(search.failed)}")
-    trials = {one.label: trial for one, trial in ranked}
-    best = ranked[0][1]
-    longest = [one for one, trial in ranked if (trial.last, trial.rows) == (best.last, best.rows)]
+        raise ConfigError(f"no candidate could run: {'; '.join(search.spent.failed)}")
+    best = ranked[0]
+    longest = [one for one in ranked if (one.last, one.rows) == (best.last, best.rows)]
     search.share = 1.0
-    changes = _changes(search, [one for one, _ in ranked], query, streams)
-    return Advice(
+    advice = Advice(
         config=config,
         goals=tuple(goals),
         rate_tps=search.rate_tps,
         rows=rows,
         statistics=statistics,
         ranked=tuple(ranked),
-        front=frozenset(one.label for one in search.front(longest, trials)),
+        front=frozenset(one.label for one in search.front(longest)),
         refused=refused,
-        changes=tuple(changes),
-        left_out=tuple(search.left_out),
-        runs=search.runs,
-        tuples=search.tuples_run,
-        seconds=time.monotonic() - search.begun,
+        changes=tuple(_changes(search, ranked, query, streams)),
+        engines=None,
+        spent=search.spent,
+        seconds=0.0,
         prices=prices or {},
     )
+    measured = _run_engines(search, advice.winning_config, engines) if engines else None
+    return replace(advice, engines=measured, seconds=time.monotonic() - search.spent.begun)
 
 
 def _changes(
-    search: Search, ranked: Sequence[Candidate], query: Any, streams: Sequence[Any]
+    search: Search,
+    ranked: Sequence[Candidate],
+    query: JoinQuery,
+    streams: Sequence[PreparedStream],
 ) -> list[Change]:
     """Simulate what could be otherwise, with the best candidate of each of the best topologies."""
-    best: dict[str, Candidate] = {}
-    for one in ranked:
-        best.setdefault(one.topology, one)
-    systems = list(best.values())[:_CHANGED]
+    best = [one for one in ranked if best_of_topologies(ranked)[one.topology] is one]
+    systems = [replace(one, rows=0, saturated=(), fed=()) for one in best[:_CHANGED]]
     rows = max(search.rows // _CHANGES_ROWS, min(search.rows, 1_000))
-    cases: list[tuple[str, Search]] = [
-        (
-            f"links of {_LATENCY}",
-            replace(search, config=change(search.config, {"network.latency": _LATENCY})),
-        )
-    ]
-    if search.rate_tps is not None:
+    slow = change(search.config, {"network.latency": _LATENCY})
+    cases = {f"links of {_LATENCY}": replace(search, config=slow)}
+    if search.rate_tps is not None:  # the throughput at saturation is none of it
+        goals = [goal for goal in search.goals if not GOALS[goal].saturated] or ["latency"]
         faster = _FASTER * search.rate_tps
-        cases.append((f"rate x {_FASTER}, {faster:,} tuples/s", replace(search, rate_tps=faster)))
+        what = f"rate x {_FASTER}, {faster:,} tuples/s"
+        cases[what] = replace(search, rate_tps=faster, goals=goals)
     if any(key_of(query, place) for place in range(len(streams))):
         hot = tuple(with_hot_key(query, one, place) for place, one in enumerate(streams))
-        cases.append(("half of the tuples with one key", replace(search, prepare=lambda *_: hot)))
+        cases["half of the tuples with one key"] = replace(search, prepare=lambda *_: hot)
     changes: list[Change] = []
-    goal = GOALS[search.goals[0]]
-    for what, changed in cases:
-        if len(systems) < 2 or search.is_over:
-            search.left_out.append(f"what would change with {what}")
-            continue
-        search.on_point(len(changes), f"with {what}")
-        trials: dict[str, Trial] = {}
-        changed.left_out, changed.tuples_run, changed.runs = [], 0, 0
-        both = changed.rate_tps != search.rate_tps
-        changed.measure_all(systems, trials, rows, what, both=both)
-        ran = [one for one in systems if trials[one.label].rows]
-        search.left_out += changed.left_out
-        search.tuples_run += changed.tuples_run
-        search.runs += changed.runs
-        if not ran:
-            continue
-        values = {one.label: next(iter(trials[one.label].values(goal)), None) for one in systems}
-        winner = changed.ranked(ran, trials)[0].label
-        changes.append(Change(what=what, values=values, winner=winner))
+    for what, changed in cases.items():
+        ran = changed.measure_all(systems, rows, what) if len(systems) > 1 else []
+        if ran := [one for one in changed.ranked(ran) if one.rows]:
+            goal = changed.goals[0]
+            values = {one.label: next(iter(one.values(GOALS[goal])), None) for one in ran}
+            changes.append(Change(what=what, goal=goal, values=values, winner=ran[0].label))
     return changes
+
+
+def _run_engines(search: Search, config: RunConfig, names: str) -> EngineComparison | None:
+    """Run real engines on this machine while there is time; those for which there is none wait."""
+    comparison = None
+    plan = make_plan(change(config, {"feeding.rate_tps": None}), prepare=search.prepare)
+    # A time limit is an interrupt, which comes to the main thread alone.
+    in_main = threading.current_thread() is threading.main_thread()
+    chosen = find_engines(names)
+    each_s = search.seconds_left / len(chosen)
+    limit_s = max(_LEAST_ENGINE_S, each_s) if in_main else None
+    try:
+        with TemporaryDirectory(prefix="joinsim-") as folder:
+            for comparison in compare_engines(plan, chosen, Path(folder), limit_s=limit_s):
+                search.on_round("real engines", len(comparison.measured), len(chosen))
+                if search.seconds_left < 0:
+                    break
+    except ConfigError as error:
+        search.spent.left_out.append(f"engines: {error}")
+    if comparison:
+        search.spent.left_out += [f"engine {name}" for name in comparison.waiting]
+    return comparison

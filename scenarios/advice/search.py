@@ -2,8 +2,10 @@
 
 Successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm Identification and
 Hyperparameter Optimization, AISTATS 2016): every candidate runs over a short prefix of the streams,
-the best part of them over a longer one, and few over all of it. Within a round a candidate is
-stopped once it has taken several times as long, in virtual time, as the round's best.
+the best part of them over a longer one, and few over all of it. As many go on as leave the whole
+search a quarter of the tuples that running every candidate over all of them would take. Within a
+round a candidate is stopped once it has taken several times as long, in virtual time, as the
+round's best. From its two prefixes a candidate's time for all tuples is extrapolated.
 
 The clock decides how many candidates run; what a candidate comes to is simulated.
 """
@@ -11,16 +13,18 @@ The clock decides how many candidates run; what a candidate comes to is simulate
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
 from actors.source import NS_PER_S
-from joins.queries.query import JoinQuery
+from joins.queries.parser import parse_query
 from netsim.outcome import Progress
 from scenarios.config import RunConfig
 from scenarios.measures import ENDS, look_up, record
@@ -44,74 +48,69 @@ class Goal(NamedTuple):
 GOALS = {
     "throughput": Goal("throughput_tps", "tuples/s", True, True),
     "latency": Goal("latency_ms.p95", "ms p95", False, False),
-    "bytes": Goal("network.bytes", "bytes", False, False),
+    "bytes": Goal("network.each", "bytes a tuple", False, False),
     "memory": Goal("state_bytes.total", "bytes of state", False, False),
 }
 
 STRUCTURES = ("index", "structure", "immutable")
 """Parameters that choose how a PE stores its tuples: all their values are tried."""
 
+_COST = 4
+"""The search takes one in so many of the tuples that running every candidate would."""
 _FIRST, _SECOND = 16, 4
 """Parts of the streams that the first round and the second run over."""
 _FILLED = 8
 """The first round is longer where a window of tuples would not fill, up to this part."""
-_KEEP = (6, 3)
-"""One in so many candidates goes on, after the first round and after the second."""
-_LEAST = (4, 2)
-"""So many go on in any case."""
+_LEAST_ROWS = 400
+_KEEP = (4, 3)
+"""At most one in so many candidates goes on, after the first round and after the second."""
+_LEAST = (4, 1)
+"""Or so many, where they are few."""
 _HOPELESS = 4
 """A run that has taken so many times as long as its round's best will not be among the better."""
-_LEAST_ROWS = 400
 _SHARES = (0.4, 0.6, 0.85)
 """Of the time, when each round has to end: what comes after it needs some too."""
+_FED_MESSAGES = 1_000
+"""Messages of tuples in a run at the caller's rate: a slow one has few tuples in each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A topology with its parameters.
+    """A topology with its parameters, and what it came to in its longest runs.
 
     Attributes
     ----------
-    topology, settings
+    topology, parameters
         What runs.
     pes, machines, cores
         Actors that neither feed it nor take its results, the sites that these are on, and the cores
         of those that they can use.
-    """
-
-    topology: str
-    settings: Mapping[str, Any]
-    pes: int
-    machines: int
-    cores: int
-
-    @property
-    def label(self) -> str:
-        """Its name in a table."""
-        return ", ".join([self.topology, *(f"{k}={v}" for k, v in self.settings.items())])
-
-
-@dataclass
-class Trial:
-    """What a candidate came to in its longest runs.
-
-    Attributes
-    ----------
     rows
         Tuples of each stream that it ran over; 0 where it has not run.
     saturated, fed
         Records of runs as fast as tuples are taken, and at the caller's rate; one for each seed.
+        The throughput of one that is not the last is extrapolated where it can be.
     keeps_up
-        Whether it sustained the rate; None where there is none.
+        Whether it sustained the rate; None where that is not known.
     last
         Whether it ran in the last round: over all tuples, with its answers judged.
     """
 
+    topology: str
+    parameters: Mapping[str, Any]
+    pes: int
+    machines: int
+    cores: int
     rows: int = 0
-    saturated: list[dict[str, Any]] = field(default_factory=list)
-    fed: list[dict[str, Any]] = field(default_factory=list)
+    saturated: tuple[dict[str, Any], ...] = ()
+    fed: tuple[dict[str, Any], ...] = ()
     keeps_up: bool | None = None
     last: bool = False
+
+    @property
+    def label(self) -> str:
+        """Its name in a table."""
+        return ", ".join([self.topology, *(f"{k}={v}" for k, v in self.parameters.items())])
 
     def values(self, goal: Goal) -> list[float]:
         """Return what it came to, one for each seed."""
@@ -120,8 +119,12 @@ class Trial:
         return [value for value in known if value is not None]
 
 
-class _StoppedError(Exception):
-    """A run that is not worth its end."""
+class _OverError(Exception):
+    """There is no time left."""
+
+
+class _HopelessError(Exception):
+    """A run that is not worth its end, and why."""
 
 
 def candidates(
@@ -137,81 +140,93 @@ def candidates(
     """
     found: dict[str, Candidate] = {}
     refused: dict[str, str] = {}
-    cores = config.network.cores
+    most = machines * config.network.cores
     for name in topologies or TOPOLOGIES:
         topology = TOPOLOGIES[name]
         if not topology.exact:
             refused[name] = "it does not claim to be exact"
             continue
-        fits = False
-        shapes = _settings(topology, machines, cores, own=config.parameters, base=config.topology)
-        for settings in shapes:
+        own = config.parameters if name == config.topology else {}
+        for settings in _settings(topology, most, config.network.cores, own):
             try:
                 plan = make_plan(_configure(config, name, settings), prepare=prepare)
             except (TopologyError, ConfigError) as error:
                 refused.setdefault(name, str(error))
                 continue
             one = _sized(plan, name, settings)
-            if not topology.claims_exact(plan.parameters):
-                continue
-            if one.machines > machines or one.cores > machines * cores:
+            if one.machines > machines or one.cores > most:
                 refused.setdefault(name, f"it needs {one.machines} machines at the least")
-                continue
-            fits = True
-            found.setdefault(repr((name, plan.parameters)), one)
-        if fits:
-            refused.pop(name, None)
+            elif topology.claims_exact(plan.parameters):
+                found.setdefault(repr((name, plan.parameters)), one)
+    fit = {one.topology for one in found.values()}
     # The likely ones first: a round's first good one stops others early.
     ranked = sorted(found.values(), key=lambda one: ("nested_loop" in one.label, -one.pes))
-    return ranked, refused
+    return ranked, {name: why for name, why in refused.items() if name not in fit}
 
 
 def _settings(
-    topology: Topology[Any], machines: int, cores: int, *, own: Mapping[str, Any], base: str
+    topology: Topology[Any], most: int, cores: int, own: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    most = machines * cores
+    """Yield the parameters to try, for up to *most* cores: *own* and what these leave open."""
     known = {one.name for one in fields(topology.parameters_type)}
     schema = TypeAdapter(topology.parameters_type).json_schema().get("properties", {})
-    given = dict(own) if topology.name == base else {}
-    structure = next((name for name in STRUCTURES if "enum" in schema.get(name, {})), None)
     pes = next((name for name in PES if name in known), None)
     shapes: list[dict[str, Any]] = [{}]
-    if pes is not None and pes not in given:
+    if pes is not None and pes not in own:
         top = cores if pes == "threads" else most
         # One machine fewer, where a router has one of its own.
-        counts = sorted({1 << power for power in range(top.bit_length())} | {max(1, top - 1)})
-        shapes = [{pes: 0}] * (pes == "threads") + [{pes: count} for count in counts]
+        counts = {1 << power for power in range(top.bit_length())} | {max(1, top - 1)}
+        shapes = [{pes: count} for count in sorted(counts | ({0} if pes == "threads" else set()))]
     elif {"grid_rows", "grid_columns"} <= known:
         sides = [(r, c) for r in (1, 2, 4, 8) for c in (r, 2 * r) if r * c <= most]
         shapes = [{"grid_rows": rows, "grid_columns": columns} for rows, columns in sides]
+    structure = next((name for name in STRUCTURES if "enum" in schema.get(name, {})), None)
     kinds: list[dict[str, Any]] = [{}]
-    if structure and structure not in given:
+    if structure and structure not in own:
         kinds = [{structure: value} for value in schema[structure]["enum"]]
     for shape in reversed(shapes):
         for kind in kinds:
-            yield given | shape | kind
+            yield dict(own) | shape | kind
 
 
-def _configure(config: RunConfig, topology: str, settings: Mapping[str, Any]) -> RunConfig:
-    return change(config, {"topology": topology, "parameters": dict(settings)})
+def _configure(config: RunConfig, topology: str, parameters: Mapping[str, Any]) -> RunConfig:
+    return change(config, {"topology": topology, "parameters": dict(parameters)})
 
 
-def _sized(plan: Plan, name: str, settings: Mapping[str, Any]) -> Candidate:
+def _sized(plan: Plan, name: str, parameters: Mapping[str, Any]) -> Candidate:
     graph = plan.graph(pairs=False)
-    on: dict[str, int] = {}
-    for actor, role in graph.nodes(data="role"):
-        if role not in ENDS:
-            site = graph.placement[actor]
-            on[site] = on.get(site, 0) + 1
-    each = plan.config.network.cores
-    threads = int(settings.get("threads", 1)) or 1
+    roles = graph.nodes(data="role")
+    on = Counter(graph.placement[actor] for actor, role in roles if role not in ENDS)
+    threads = int(parameters.get("threads", 1)) or 1
     return Candidate(
         topology=name,
-        settings=dict(settings),
-        pes=sum(on.values()),
+        parameters=dict(parameters),
+        pes=on.total(),
         machines=len(on),
-        cores=sum(max(min(actors, each), threads) for actors in on.values()),
+        cores=sum(max(min(n, plan.config.network.cores), threads) for n in on.values()),
     )
+
+
+@dataclass
+class Spent:
+    """What searches have cost.
+
+    Attributes
+    ----------
+    runs, tuples, seconds
+        Simulations that ended, the tuples they took, and processor time of all.
+    left_out, failed
+        What there was no time for; what was stopped or failed, and why.
+    begun
+        When the first one began, by `time.monotonic`.
+    """
+
+    runs: int = 0
+    tuples: int = 0
+    seconds: float = 0.0
+    left_out: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    begun: float = field(default_factory=time.monotonic)
 
 
 @dataclass
@@ -233,14 +248,12 @@ class Search:
         then is stopped.
     seeds
         With how many the last round runs.
-    on_point
-        Called before a run with how many of its round are done, and what is next.
-    tuples_run, runs, seconds
-        What was simulated, and the processor time that it took.
-    left_out, failed
-        What there was no time for; what was stopped or failed, and why.
-    begun, share
-        When it began, by `time.monotonic`; the share of the time that this round may take.
+    on_round
+        Called with what is done, how many runs of it have ended, and how many there are.
+    spent
+        What it has cost until now.
+    share
+        The share of the time that this round may take.
     give_up
         Whether a run that has become hopeless is stopped.
     """
@@ -252,213 +265,249 @@ class Search:
     rows: int
     budget_s: float
     seeds: int = 1
-    on_point: Callable[[int, str], None] = lambda done, label: None
-    tuples_run: int = 0
-    runs: int = 0
-    seconds: float = 0.0
-    left_out: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    begun: float = field(default_factory=time.monotonic)
+    on_round: Callable[[str, int, int], None] = lambda what, done, total: None
+    spent: Spent = field(default_factory=Spent)
     share: float = 1.0
     give_up: bool = True
 
     @property
-    def is_over(self) -> bool:
-        """Whether this round's share of the time is spent; one run at least has time."""
-        return self.runs > 0 and time.monotonic() > self.begun + self.share * self.budget_s
+    def seconds_left(self) -> float:
+        """Real seconds until this round has to end."""
+        return self.spent.begun + self.share * self.budget_s - time.monotonic()
 
-    def run(self, chosen: Sequence[Candidate]) -> list[tuple[Candidate, Trial]]:
-        """Return the candidates with their trials, the best first."""
-        trials = {one.label: Trial() for one in chosen}
-        window = window_rows(self.config, self.rows)
-        first = max(self.rows // _FIRST, min(window, self.rows // _FILLED), _LEAST_ROWS)
-        lengths = (min(self.rows, first), min(self.rows, max(first, self.rows // _SECOND)))
+    @property
+    def is_over(self) -> bool:
+        """Whether that is now; one run at least has time."""
+        return self.spent.runs > 0 and self.seconds_left < 0
+
+    def run(self, chosen: Sequence[Candidate]) -> list[Candidate]:
+        """Return the candidates that ran, the best first."""
+        known = {one.label: one for one in chosen}
         going = list(chosen)
-        for number, rows in enumerate(lengths):
+        left = len(chosen) * self.rows // _COST - self.rows  # the best one runs over all tuples
+        second = max(_LEAST_ROWS, self.rows // _SECOND)
+        window = min(_window_rows(self.config), self.rows // _FILLED)
+        first = max(self.rows // _FIRST, window, _LEAST_ROWS)
+        for number, (rows, next_rows) in enumerate(((first, second), (second, self.rows))):
+            rows = min(rows, self.rows)
+            if rows == going[0].rows:
+                continue
             self.share = _SHARES[number]
-            self.measure_all(going, trials, rows, f"round {number + 1}")
-            ran = [one for one in going if trials[one.label].rows == rows]
-            keep = max(_LEAST[number], len(ran) // _KEEP[number])
-            going = self.ranked(ran or going, trials)[:keep]
+            going = self.measure_all(going, rows, f"round {number + 1} of 3")
+            known |= {one.label: one for one in going}
+            left -= rows * len(going)
+            going = [one for one in going if one.rows == rows] or going
+            most = max(_LEAST[number], len(going) // _KEEP[number])
+            affordable = max(2 - number, left // next_rows + number)
+            going = self.ranked(going)
+            if not number:  # a short prefix tells structures apart, but not topologies
+                best = best_of_topologies(going)
+                going.sort(key=lambda one: best[one.topology] is not one)
+            going = going[: min(most, affordable)]
             if rows == self.rows:
                 break
         self.share = _SHARES[-1]
-        self.measure_all(going, trials, self.rows, "last round", seeds=self.seeds, both=True)
-        order = self.ranked([one for one in chosen if trials[one.label].rows], trials)
-        return [(one, trials[one.label]) for one in order]
+        going = self.measure_all(going, self.rows, "round 3 of 3", seeds=self.seeds, last=True)
+        known |= {one.label: one for one in going}
+        return self.ranked([one for one in known.values() if one.rows])
 
     def measure_all(
         self,
         going: Sequence[Candidate],
-        trials: dict[str, Trial],
         rows: int,
         called: str,
         *,
         seeds: int = 1,
-        both: bool = False,
-    ) -> None:
-        """Run all of *going* over *rows* tuples, and put what each came to into *trials*."""
+        last: bool = False,
+    ) -> list[Candidate]:
+        """Run all of *going* over *rows* tuples; return them with what each came to."""
         best_ns: dict[int | None, int] = {}
-        for one in going:
-            trials.setdefault(one.label, Trial())
-        for done, one in enumerate(going):
-            if self.is_over:
-                self.left_out.append(f"{called}: {len(going) - done} of {len(going)} candidates")
-                return
-            self.on_point(done, f"{called}, {one.label}")
-            trial = Trial(rows=rows, last=both)
+        measured = list(going)
+        for place, before in enumerate(going):
+            self.on_round(called, place, len(going))
             try:
-                for seed in range(seeds):
-                    self._measure(one, trial, rows, seed, best_ns, both=both)
-                    last = [trial.values(GOALS[name])[-2:] for name in self.goals]
-                    if all(len(two) == 2 and two[0] == two[1] for two in last):
-                        break  # nothing random enters it
-            except _StoppedError as error:
-                if not trial.saturated and not trial.fed:
-                    self.failed.append(f"{one.label}: {error}")
-                    continue
-                if self.rate_tps is not None and not trial.fed:
-                    trial.keeps_up = False
+                measured[place] = self._measure(before, rows, seeds, best_ns, last=last)
+            except _OverError:
+                count = f"{len(going) - place} of {len(going)} candidates"
+                self.spent.left_out.append(f"{called}: {count}")
+                break
             except Exception as error:  # one system's fault must not lose the others
-                self.failed.append(f"{one.label}: {error}")
-                continue
-            trials[one.label] = trial
+                self.spent.failed.append(f"{before.label}: {error}")
+        return measured
 
     def _measure(
         self,
-        one: Candidate,
-        trial: Trial,
+        before: Candidate,
         rows: int,
-        seed: int,
+        seeds: int,
         best_ns: dict[int | None, int],
         *,
-        both: bool,
-    ) -> None:
+        last: bool,
+    ) -> Candidate:
+        """Return a candidate with what it came to, as far as there was time."""
+        if self.is_over:
+            raise _OverError
+        one = replace(before, rows=rows, last=last, saturated=(), fed=(), keeps_up=None)
+        try:
+            for seed in range(seeds):
+                for measured in self._runs(one, before, seed, best_ns):
+                    one = measured
+                twice = [one.values(GOALS[name])[-2:] for name in self.goals]
+                if all(len(two) == 2 and two[0] == two[1] for two in twice):
+                    break  # nothing random enters it
+        except (_OverError, _HopelessError) as error:
+            if not (one.saturated or one.fed):
+                raise
+            if isinstance(error, _HopelessError):
+                one = replace(one, keeps_up=False)
+        return one
+
+    def _runs(
+        self, one: Candidate, before: Candidate, seed: int, best_ns: dict[int | None, int]
+    ) -> Iterator[Candidate]:
+        """Yield *one* with the record of a run at saturation, and with that of one at the rate."""
         goals = [GOALS[name] for name in self.goals]
-        judged = both or "latency" in self.goals
-        if both or self.rate_tps is None or any(goal.saturated for goal in goals):
-            found, _ = self.run_one(one, rows, None, seed, best_ns, judged=judged)
-            trial.saturated.append(found)
-        if self.rate_tps is not None and (both or not all(goal.saturated for goal in goals)):
+        judged = one.last or "latency" in self.goals
+        if one.last or self.rate_tps is None or any(goal.saturated for goal in goals):
+            found, _ = self.run_one(one, one.rows, None, seed, best_ns, judged=judged)
+            if not one.last:
+                found["throughput_tps"] = self._extrapolated(before, found, one.rows)
+            one = replace(one, saturated=(*one.saturated, found))
+            yield one
+        if self.rate_tps is not None and (one.last or not all(goal.saturated for goal in goals)):
+            rows = min(one.rows, self.fed_rows)
             rate = self.rate_tps
-            found, trial.keeps_up = self.run_one(one, rows, rate, seed, best_ns, judged=judged)
-            trial.fed.append(found)
+            found, keeps_up = self.run_one(one, rows, rate, seed, best_ns, judged=judged)
+            keeps_up = keeps_up if one.keeps_up is None else keeps_up and one.keeps_up
+            yield replace(one, fed=(*one.fed, found), keeps_up=keeps_up)
+
+    def _extrapolated(self, before: Candidate, found: Mapping[str, Any], rows: int) -> float:
+        """Return the throughput over all tuples, if what is left runs as the last part did."""
+        tuples, seconds = float(found["tuples"]), float(found["virtual_seconds"])
+        if before.saturated:
+            more = tuples - before.saturated[0]["tuples"]
+            longer_s = seconds - before.saturated[0]["virtual_seconds"]
+            if more > 0 and longer_s > 0:
+                left = tuples * (self.rows / rows - 1)
+                tuples, seconds = tuples + left, seconds + left * longer_s / more
+        return tuples / max(1e-9, seconds)
+
+    @property
+    def fed_rows(self) -> int:
+        """Tuples of each stream in a run at the caller's rate: a window and `_FED_MESSAGES`."""
+        feeding = self.config.feeding
+        gathered = (self.rate_tps or 0) * feeding.linger // NS_PER_S
+        each = feeding.batch_rows or max(1, gathered)
+        return min(self.rows, _window_rows(self.config) + _FED_MESSAGES * each)
 
     def run_one(
         self,
         one: Candidate,
         rows: int,
         rate_tps: int | None,
-        seed: int = 0,
-        best_ns: dict[int | None, int] | None = None,
+        seed: int,
+        best_ns: dict[int | None, int],
         *,
-        judged: bool = True,
+        judged: bool,
     ) -> tuple[dict[str, Any], bool | None]:
         """Return the record of one run, and whether it kept up with its rate.
 
-        Without *judged* the record has what is counted as it runs, and no more. Raise
-        `_StoppedError` where its answer is wrong, where it takes much longer than the best of
-        *best_ns*, by rate, or where time is over.
+        Without *judged* nothing is written, and the record has what is counted as it runs.
+
+        Raises
+        ------
+        _HopelessError
+            The answer is wrong, or it takes much longer than the best of *best_ns*, by rate.
+        _OverError
+            There is no time left.
         """
         settings = {"rows": rows, "feeding.rate_tps": rate_tps, "seed": self.config.seed + seed}
-        config = change(_configure(self.config, one.topology, one.settings), settings)
+        config = change(_configure(self.config, one.topology, one.parameters), settings)
         begun = time.process_time()
-        best = (best_ns or {}).get(rate_tps) if self.give_up else None
+        best = best_ns.get(rate_tps) if self.give_up else None
 
         def watch(at: Progress, _: float) -> None:
             if self.is_over:
-                raise _StoppedError("time was over")
+                raise _OverError
             if best is not None and at.virtual_ns > _HOPELESS * best:
-                raise _StoppedError(f"it takes more than {_HOPELESS} times as long as the best")
+                raise _HopelessError(f"it takes more than {_HOPELESS} times as long as the best")
 
+        keeps_up = None
         try:
-            with TemporaryDirectory(prefix="joinsim-") as folder:
-                plan = make_plan(config, prepare=self.prepare)
-                if judged:
+            plan = make_plan(config, prepare=self.prepare)
+            if judged:
+                with TemporaryDirectory(prefix="joinsim-") as folder:
                     report = execute(plan, Path(folder), on_run=watch, rehearsal=False)
                     if report.verdict.passed is False:
-                        raise _StoppedError("its answer was not exact")
-                    ran: Simulated = report
-                    found = record(report)
+                        raise _HopelessError("its answer was not exact")
+                    found, outcome = record(report), report.outcome
                     keeps_up = None if rate_tps is None else is_sustained(report)
-                else:
-                    ran = simulate(plan, Path(folder), pairs=False, on_run=watch)
-                    found, keeps_up = _counted(plan, ran), None
+            else:
+                ran = simulate(plan, None, pairs=False, on_run=watch)
+                found, outcome = _counted(plan, ran), ran.outcome
         finally:
-            self.seconds += time.process_time() - begun
-        self.tuples_run += ran.outcome.tuples
-        self.runs += 1
-        if best_ns is not None:
-            ended = ran.outcome.virtual_ns
-            best_ns[rate_tps] = min(ended, best_ns.get(rate_tps, ended))
+            self.spent.seconds += time.process_time() - begun
+        found["network"]["each"] = outcome.nbytes / max(1, outcome.tuples)
+        self.spent.tuples += outcome.tuples
+        self.spent.runs += 1
+        best_ns[rate_tps] = min(outcome.virtual_ns, best_ns.get(rate_tps, outcome.virtual_ns))
         return found, keeps_up
 
-    def ranked(self, chosen: Sequence[Candidate], trials: Mapping[str, Trial]) -> list[Candidate]:
+    def ranked(self, chosen: Sequence[Candidate]) -> list[Candidate]:
         """Return *chosen*, the best first: the last round, longer runs, who keeps up, the goals.
 
-        Of several goals, what no other one is better in all comes first (see `front`).
+        Of several goals, what fewer others beat in all of them comes first.
         """
-        layers: dict[str, int] = {}
-        left = list(chosen)
-        while left and len(self.goals) > 1:
-            best = self.front(left, trials)
-            layers |= dict.fromkeys((one.label for one in best), len(set(layers.values())))
-            left = [one for one in left if one not in best]
 
         def key(one: Candidate) -> tuple[Any, ...]:
-            trial = trials[one.label]
-            score = self.scores(trial)
-            return (
-                not trial.last,
-                -trial.rows,
-                trial.keeps_up is False,
-                layers.get(one.label, 0),
-                *score,
-            )
+            beaten = sum(self._beats(other, one) for other in chosen)
+            return (not one.last, -one.rows, one.keeps_up is False, beaten, *self._scores(one))
 
         return sorted(chosen, key=key)
 
-    def scores(self, trial: Trial) -> tuple[float, ...]:
+    def front(self, chosen: Sequence[Candidate]) -> list[Candidate]:
+        """Return those of *chosen* that no other one beats."""
+        return [one for one in chosen if not any(self._beats(other, one) for other in chosen)]
+
+    def _beats(self, one: Candidate, other: Candidate) -> bool:
+        """Return whether *one* is better in some of several goals, and as good in the others."""
+        mine, theirs = self._scores(one), self._scores(other)
+        better = mine != theirs and all(a <= b for a, b in zip(mine, theirs, strict=True))
+        return better and len(self.goals) > 1
+
+    def _scores(self, one: Candidate) -> tuple[float, ...]:
         """Return a number per goal, the lower the better."""
         scores = []
         for goal in (GOALS[name] for name in self.goals):
-            values = trial.values(goal)
-            mean = sum(values) / len(values) if values else float("inf")
+            values = one.values(goal)
+            mean = fmean(values) if values else float("inf")
             scores.append(-mean if goal.highest and values else mean)
         return tuple(scores)
 
-    def front(self, chosen: Sequence[Candidate], trials: Mapping[str, Trial]) -> list[Candidate]:
-        """Return those of *chosen* that no other one beats in one goal and equals in the rest."""
-        scores = {one.label: self.scores(trials[one.label]) for one in chosen}
 
-        def beaten(mine: tuple[float, ...]) -> bool:
-            return any(
-                other != mine and all(a <= b for a, b in zip(other, mine, strict=True))
-                for other in scores.values()
-            )
-
-        return [one for one in chosen if not beaten(scores[one.label])]
+def best_of_topologies(ranked: Sequence[Candidate]) -> dict[str, Candidate]:
+    """Return the first of each topology."""
+    return {one.topology: one for one in reversed(ranked)}
 
 
 def _counted(plan: Plan, ran: Simulated) -> dict[str, Any]:
     """Return the figures of a run that are counted while it runs."""
-    outcome, roles = ran.outcome, plan.graph(pairs=False).nodes(data="role")
+    roles = plan.graph(pairs=False).nodes(data="role")
     stored = sum(ran.state_bytes.get(actor, 0) for actor, role in roles if role not in ENDS)
+    tuples, seconds = ran.outcome.tuples, ran.outcome.virtual_ns / NS_PER_S
     return {
-        "throughput_tps": outcome.tuples / max(1, outcome.virtual_ns) * NS_PER_S,
+        "tuples": tuples,
+        "virtual_seconds": seconds,
+        "throughput_tps": tuples / max(1e-9, seconds),
         "latency_ms": {"p95": None},
-        "network": {"bytes": outcome.nbytes},
+        "network": {"bytes": ran.outcome.nbytes},
         "state_bytes": {"total": stored},
     }
 
 
-def window_rows(config: RunConfig, rows: int) -> int:
-    """Return how many tuples of a stream its window has; *rows* where that goes by time."""
-    from joins.queries.parser import parse_query
-
-    query: JoinQuery = parse_query(config.query).bind(
-        **{name: str(value) for name, value in config.bind.items()}
-    )
+def _window_rows(config: RunConfig) -> int:
+    """Return how many tuples of a stream its window has; 0 where that goes by time."""
+    query = parse_query(config.query).bind(**{k: str(v) for k, v in config.bind.items()})
     if query.window is None or any(one.kind != "count" for one in query.windows):
         return 0
     return max(one.length for one in query.windows)

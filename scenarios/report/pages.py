@@ -23,6 +23,7 @@ from scenarios.report.result_tables import (
     engine_notes,
     engines_table,
     left_out_table,
+    measured_table,
     points_table,
     reproduction_table,
 )
@@ -194,9 +195,9 @@ def write_comparison_page(comparison: Comparison, directory: Path, replay: str) 
 def write_advice_page(advice: Advice, directory: Path, replay: str) -> Path:
     """Write ``advice.html`` into *directory*."""
     results = {
-        one.label: Result(config=advice.config, record=trial.saturated[0])
-        for one, trial in advice.finalists()
-        if trial.saturated and "verdict" in trial.saturated[0]
+        one.label: Result(config=advice.config, record=one.saturated[0])
+        for one in advice.shown
+        if one.saturated and "verdict" in one.saturated[0]
     }
     return fill_page(
         directory / "advice.html",
@@ -211,9 +212,9 @@ def write_advice_page(advice: Advice, directory: Path, replay: str) -> Path:
         note=advice.note,
         changes=changes_table(advice),
         left_out=left_out_table(advice),
-        command=f"joinsim run {directory / 'advice.toml'}" if advice.runs_from_file else "",
-        toml=advice.toml,
-        python=advice.python,
+        engines=measured_table(advice),
+        lines=advice.reproduce(directory),
+        toml=advice.toml if advice.runs_from_file else "",
         replay=replay,
     )
 

@@ -89,19 +89,21 @@ def comparison_table(comparison: Comparison) -> Table:
 
 
 def advice_table(advice: Advice) -> Table:
-    """Return the candidates of an advice, the best first: those that ran over all tuples."""
+    """Return the candidates that an advice shows, the best first, and over how many tuples."""
+    from scenarios.advice.advice import estimate, written
+    from scenarios.advice.search import GOALS
+
     several, priced = len(advice.goals) > 1, bool(advice.prices)
     rows: list[list[str | Cell]] = []
-    for one, trial in advice.finalists():
-        keeps = NO_VALUE if trial.keeps_up is None else "yes" if trial.keeps_up else "no"
-        estimates = [advice.estimate(trial, goal) for goal in advice.all_goals]
-        row: list[str | Cell] = [one.label, keeps]
-        row += [NO_VALUE if value is None else str(value) for value in estimates]
+    for one in advice.shown:
+        keeps = NO_VALUE if one.keeps_up is None else "yes" if one.keeps_up else "no"
+        row: list[str | Cell] = [one.label, keeps, format_count(one.rows)]
+        row += [written(estimate(one, goal)) for goal in GOALS]
         row += [str(one.machines), str(one.cores), str(one.pes)]
-        row += [format_value(advice.price(one, trial))] * priced
+        row += [format_value(advice.price(one))] * priced
         row += ["yes" if one.label in advice.front else "no"] * several
         rows.append(row)
-    columns = ["system", "keeps up", "tuples/s", "p95 ms", "network B", "state B"]
+    columns = ["system", "keeps up", "tuples", "tuples/s", "p95 ms", "B a tuple", "state B"]
     columns += ["machines", "cores", "PEs"]
     columns += ["price of 10^9 tuples"] * priced + ["best trade-off"] * several
     return Table(columns=tuple(columns), rows=rows, text_columns=2)
@@ -111,18 +113,41 @@ def changes_table(advice: Advice) -> Table:
     """Return what each system would come to with a change, and which would be best."""
     labels = list(dict.fromkeys(label for one in advice.changes for label in one.values))
     rows = [
-        [one.what, one.winner, *(format_value(one.values.get(label)) for label in labels)]
+        [one.what, one.goal, one.winner, *(format_value(one.values.get(name)) for name in labels)]
         for one in advice.changes
     ]
-    goal = advice.goals[0]
-    columns = ("change", f"best by {goal}", *labels)
-    return Table(title="What would change it", columns=columns, rows=rows, text_columns=2)
+    columns = ("change", "by", "best", *labels)
+    return Table(title="What would change it", columns=columns, rows=rows, text_columns=3)
+
+
+def measured_table(advice: Advice) -> Table:
+    """Return what real engines did with the query; without rows where none ran."""
+    ran = advice.engines
+    rows: list[list[str | Cell]] = [
+        [
+            name,
+            Cell("equal" if ran.equals(name) else "DIFFERS", VERDICT_WORDS[ran.equals(name)]),
+            format_count(ran.throughput_tps(name)),
+            format_count(one.wall_seconds, 2),
+            format_count(one.start_seconds, 2),
+            format_bytes(one.memory_bytes),
+        ]
+        for name, one in (ran.measured if ran else {}).items()
+        if ran
+    ]
+    title = "Real engines, measured on this machine, not in virtual time"
+    columns = ("engine", "pairs", "tuples/s", "wall s", "start s", "memory")
+    return Table(title=title, columns=columns, rows=rows, text_columns=2)
 
 
 def left_out_table(advice: Advice) -> Table:
     """Return what an advice did not look at: for want of time, or because it cannot be run."""
-    rows = [("no time", what) for what in advice.left_out]
-    rows += [(", ".join(who), why) for why, who in by_reason(advice.refused).items()]
+    notes = engine_notes(advice.engines).rows if advice.engines else []
+    rows = [
+        *(("no time", what) for what in advice.spent.left_out),
+        *notes,
+        *((", ".join(who), why) for why, who in by_reason(advice.refused).items()),
+    ]
     return Table(title="Left out", columns=(), rows=rows)
 
 

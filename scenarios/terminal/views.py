@@ -28,6 +28,7 @@ from scenarios.report.result_tables import (
     holds_word,
     left_out_table,
     mark_kind,
+    measured_table,
     offenders_table,
     verdict_cell,
 )
@@ -168,13 +169,13 @@ def show_advice(out: Console, advice: Advice, directory: Path, replay: str) -> N
     out.print(advice.note, style="dim")
     out.print(Text.assemble(("best: ", "bold"), (advice.winner.label, "bold green")))
     out.print(advice.why)
-    if advice.changes:
-        print_table(out, changes_table(advice))
+    for table in (changes_table(advice), measured_table(advice)):
+        if table.rows:
+            print_table(out, table)
     for what, why in left_out_table(advice).rows:
         out.print(Text(f"{what}: {why}", "dim"))
-    if advice.runs_from_file:
-        out.print(Text(f"joinsim run {directory / 'advice.toml'}"))
-    out.print(Text(advice.python))
+    for way, line in advice.reproduce(directory).items():
+        out.print(Text(f"{way}: {line}"))
     _show_files(out, directory / "advice.html", replay)
 
 

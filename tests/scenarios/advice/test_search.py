@@ -9,7 +9,14 @@ import pytest
 
 import joinsim as js
 from joinsim._joining import of_query
-from scenarios.advice.search import GOALS, Candidate, Search, Trial, candidates
+from scenarios.advice.search import (
+    GOALS,
+    Candidate,
+    Search,
+    _HopelessError,
+    _OverError,
+    candidates,
+)
 
 QUERY = (
     "SELECT * FROM A, B WHERE A.k = B.k AND B.ts "
@@ -51,15 +58,14 @@ def test_the_search_picks_the_best_of_all_and_runs_less() -> None:
     )
     halving, everything = search_of(scenario), search_of(scenario, give_up=False)
     ranked = halving.run(found)
-    trials: dict[str, Trial] = {}
-    everything.measure_all(found, trials, ROWS, "all")
+    alone = {one.label: one for one in everything.measure_all(found, ROWS, "all")}
     goal = GOALS["throughput"]
-    best = max(trial.values(goal)[0] for trial in trials.values())
-    assert ranked[0][1].values(goal)[0] >= 0.9 * best
-    assert ranked[0][1].rows == ROWS
-    assert halving.tuples_run < 0.75 * everything.tuples_run
+    best = max(one.values(goal)[0] for one in alone.values())
+    assert ranked[0].values(goal)[0] >= 0.9 * best
+    assert ranked[0].rows == ROWS
+    assert halving.spent.tuples < 0.75 * everything.spent.tuples
     # What a search measures of a candidate is what a run of it alone measures.
-    assert ranked[0][1].values(goal) == trials[ranked[0][0].label].values(goal)
+    assert ranked[0].values(goal) == alone[ranked[0].label].values(goal)
 
 
 def test_a_search_without_time_runs_one_and_says_what_it_left_out() -> None:
@@ -69,25 +75,62 @@ def test_a_search_without_time_runs_one_and_says_what_it_left_out() -> None:
         scenario.config, lambda *_: scenario.streams or (), machines=4, topologies=names
     )
     search = search_of(scenario, budget_s=0.0)
-    ((one, trial),) = search.run(found)
-    assert (one, search.runs, trial.rows < ROWS) == (found[0], 1, True)
-    assert search.left_out[0] == f"round 1: {len(found) - 1} of {len(found)} candidates"
-    assert len(search.left_out) == 3
+    (one,) = search.run(found)
+    assert (one.label, search.spent.runs, one.rows < ROWS) == (found[0].label, 1, True)
+    left_out = search.spent.left_out
+    assert left_out[0] == f"round 1 of 3: {len(found) - 1} of {len(found)} candidates"
+    assert left_out[-1] == "round 3 of 3: 1 of 1 candidates"
     advice = js.advise(QUERY, data(), topologies=names, machines=4, budget_s=0.0)
     assert advice.best.topology == "kp_oij"
-    assert advice.summary["left_out"][:3] == search.left_out
+    assert advice.summary["left_out"][: len(left_out)] == left_out
+
+
+@pytest.mark.parametrize(("ended", "keeps_up"), [(_OverError, None), (_HopelessError, False)])
+def test_a_rate_that_there_was_no_time_to_test_is_not_one_that_is_too_high(
+    ended: type[Exception], keeps_up: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = of_query(QUERY, data(), None)
+    found, _ = candidates(
+        scenario.config, lambda *_: scenario.streams or (), machines=4, topologies=["kp_oij"]
+    )
+    search = search_of(scenario, rate_tps=1_000)
+    run_one = search.run_one
+
+    def at_no_rate(one: Any, rows: int, rate_tps: int | None, *rest: Any, **how: Any) -> Any:
+        if rate_tps is not None:
+            raise ended
+        return run_one(one, rows, rate_tps, *rest, **how)
+
+    monkeypatch.setattr(search, "run_one", at_no_rate)
+    (one,) = search.measure_all(found[:1], ROWS, "all", last=True)
+    assert one.saturated
+    assert one.keeps_up is keeps_up
+
+
+def test_a_slow_rate_is_simulated_over_fewer_tuples() -> None:
+    scenario = of_query(QUERY, data(), None)
+    long = {"rows": 1_000_000}
+    assert search_of(scenario, rate_tps=8, **long).fed_rows == 1_000  # one in each message
+    assert search_of(scenario, rate_tps=20_000, **long).fed_rows == 100_000
+    assert search_of(scenario, rate_tps=10**9, **long).fed_rows == 1_000_000
 
 
 def ranked_labels(goals: list[str], values: dict[str, tuple[float, float]]) -> list[str]:
     """Return labels in order of rank, of throughput and bytes given by label."""
-    made = [Candidate(topology=name, settings={}, pes=1, machines=1, cores=1) for name in values]
-    trials = {
-        name: Trial(rows=1, saturated=[{"throughput_tps": tps, "network": {"bytes": nbytes}}])
+    made = [
+        Candidate(
+            topology=name,
+            parameters={},
+            pes=1,
+            machines=1,
+            cores=1,
+            rows=1,
+            saturated=({"throughput_tps": tps, "network": {"each": nbytes}},),
+        )
         for name, (tps, nbytes) in values.items()
-    }
-    scenario = of_query(QUERY, data(), "kp_oij")
-    search = search_of(scenario, goals=goals)
-    return [one.label for one in search.ranked(made, trials)]
+    ]
+    search = search_of(of_query(QUERY, data(), "kp_oij"), goals=goals)
+    return [one.label for one in search.ranked(made)]
 
 
 @pytest.mark.parametrize(
