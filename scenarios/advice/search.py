@@ -299,11 +299,7 @@ class Search:
             going = [one for one in going if one.rows == rows] or going
             most = max(_LEAST[number], len(going) // _KEEP[number])
             affordable = max(2 - number, left // next_rows + number)
-            going = self.ranked(going)
-            if not number:  # a short prefix tells structures apart, but not topologies
-                best = best_of_topologies(going)
-                going.sort(key=lambda one: best[one.topology] is not one)
-            going = going[: min(most, affordable)]
+            going = _varied(self.ranked(going), min(most, affordable))
             if rows == self.rows:
                 break
         self.share = _SHARES[-1]
@@ -488,6 +484,18 @@ class Search:
 def best_of_topologies(ranked: Sequence[Candidate]) -> dict[str, Candidate]:
     """Return the first of each topology."""
     return {one.topology: one for one in reversed(ranked)}
+
+
+def _varied(ranked: Sequence[Candidate], places: int) -> list[Candidate]:
+    """Return the first of *ranked*, and in every fourth place the best of another topology.
+
+    A short prefix tells structures apart better than topologies, of which some start slowly.
+    """
+    chosen = list(ranked[: places - places // 4])
+    known = {one.topology for one in chosen}
+    others = [one for name, one in best_of_topologies(ranked).items() if name not in known]
+    chosen += sorted(others, key=ranked.index)[: places - len(chosen)]
+    return chosen + [one for one in ranked if one not in chosen][: places - len(chosen)]
 
 
 def _counted(plan: Plan, ran: Simulated) -> dict[str, Any]:
