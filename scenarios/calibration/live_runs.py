@@ -134,7 +134,7 @@ def _carried_by(process: int, seconds: float, trace: np.ndarray, homes_: np.ndar
 
 
 def observe(plan: Plan, processes: RayProcesses) -> tuple[dict[str, Served], list[Carried]]:
-    """Run *plan* live in *processes*, which serve this run and no other; discard its results.
+    """Run *plan* live in *processes*, which serve nothing else meanwhile; discard its results.
 
     Returns
     -------
@@ -262,7 +262,8 @@ def watch(
                     graph = plan.graph(pairs=False)
                     specs = graph.without_partitions().specs
                     labels = label_processes(system, specs, graph.homes(processes))
-                    with RayProcesses(labels) as places:
+                    # The same processes as those of `run_changed`, started once for all of them.
+                    with RayProcesses(labels, run=query, reuse=True) as places:
                         watched._observe(plan, places)
                 if measuring and is_first:
                     runs.append(run_changed(plan, live))
