@@ -84,10 +84,14 @@ def _save_traceback() -> str:
 
 
 def _complain(message: str, error: BaseException) -> None:
-    """Print a *message* on stderr, and the notes on the *error* that it is of."""
+    """Print a *message* on stderr, and the notes on the *error* that it is of, or came from."""
     from rich.console import Console
 
-    lines = [message, *getattr(error, "__notes__", ())]
+    lines = [message]
+    noted: BaseException | None = error
+    while noted is not None:  # the parser puts an error of its own in place of Ctrl-C's
+        lines += getattr(noted, "__notes__", ())
+        noted = noted.__context__
     Console(stderr=True, soft_wrap=True).print(
         "joinsim: " + "\n".join(lines), style="bold red", markup=False, highlight=False
     )

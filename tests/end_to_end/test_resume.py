@@ -18,6 +18,7 @@ import pytest
 
 import joinsim as js
 from actors.hosting import saved_run
+from joinsim import _scenario
 from joinsim._joining import of_query
 from netsim.outcome import Progress
 from scenarios.observer import Line, Observer
@@ -63,6 +64,19 @@ def test_a_run_whose_driver_is_killed_goes_on_to_the_same_results(
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     left = {path.name for path in (tmp_path / "run").iterdir()}
     assert left == {path.name for path in (tmp_path / "whole").iterdir()}
+
+
+def test_a_command_that_is_interrupted_says_how_to_go_on(
+    joinsim: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    write_stream(tmp_path, 300)
+    monkeypatch.setattr(_scenario, "execute", interrupt)
+    said = joinsim("run", *JOIN, "--save-every", "1s", "--out", "run")
+    line = f"go on with: joinsim run --resume {tmp_path / 'run'}"
+    assert (said.code, said.err.splitlines()[-2:]) == (3, ["joinsim: stopped", line])
 
 
 class Stopping(Observer):
