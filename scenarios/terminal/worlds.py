@@ -15,7 +15,8 @@ from scenarios.worlds.world import Recording
 
 def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
     """Print how many worlds there were, what they covered, and those that failed."""
-    _show_coverage(out, fuzzed, fuzzed.coverage, "worlds by topology and kind of query")
+    title = "worlds by topology, streams of the query and windows"
+    _show_coverage(out, fuzzed, fuzzed.coverage, title)
     if fuzzed.happened_in:
         title = "worlds by topology and what happened in them"
         _show_coverage(out, fuzzed, fuzzed.happened_in, title)

@@ -86,7 +86,7 @@ def judge(
         _window_bounds(verdict),
         check_conservation(outcome, trace),
         check_fifo(trace),
-        lateness.check(query, feeding, answered=found.answered_late),
+        lateness.check(query, feeding, answered=found.answered_late, again=bool(weaker)),
         Check(name="figures", passed=None, detail="latencies are not computed a second time"),
     ]
     if recovered:

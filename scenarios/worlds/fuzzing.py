@@ -301,13 +301,12 @@ def _mapped(processes: int) -> Iterator[Callable[..., Iterator[Trial]]]:
 
 
 def kind_of_query(text: str) -> str:
-    """Return what kind of join a query is: how many streams, within what."""
+    """Return what kind of join a query is: of how many streams, within what windows."""
     query = parse_query(text)
     if query.interval is not None:
         return "interval"
-    streams = "self" if query.is_self_join else f"{len(query.streams)} streams"
-    kinds = sorted({window.kind for window in query.windows})
-    return f"{streams}, {' and '.join(kinds)}"
+    streams = "self" if query.is_self_join else str(len(query.streams))
+    return f"{streams} {'+'.join(sorted({window.kind for window in query.windows}))}"
 
 
 def features_of(world: World) -> list[str]:
