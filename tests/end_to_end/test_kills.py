@@ -67,9 +67,8 @@ def _assert_gone_with(number: int) -> None:
 def test_a_process_of_ray_that_is_killed_is_replaced_without_a_word(tmp_path: Path) -> None:
     arguments = on_ray(tmp_path, "--rows", "20000", "--set", "feeding.batch_rows=20")
     with command(arguments, tmp_path) as run:
-        started = started_at(running, run, tmp_path)
-        killed = next(filter(serves, started))
-        killed.kill()
+        started = started_at(serving, run, tmp_path)
+        next(filter(serves, started)).kill()
         out, err = run.communicate(timeout=300)
     assert run.returncode == 0, err
     summary = json.loads(out)  # and nothing else
@@ -78,6 +77,11 @@ def test_a_process_of_ray_that_is_killed_is_replaced_without_a_word(tmp_path: Pa
     with command([*again, "--backend", "inline"], tmp_path / "inline") as run:
         out, err = run.communicate(timeout=300)
     assert json.loads(out)["digest"] == summary["digest"], err
+
+
+def serving(folder: Path, run: psutil.Process) -> bool:
+    """Return whether results are written, and a process of Ray has begun to serve."""
+    return running(folder, run) and running_live(folder, run)
 
 
 @pytest.mark.parametrize(("clock", "moment"), [("virtual", running), ("live", running_live)])
