@@ -21,8 +21,8 @@ from scenarios.worlds.fuzzing import world_number
 from scenarios.worlds.world import World
 from topologies import TOPOLOGIES
 
-_WORLDS = 5 * len(TOPOLOGIES)
-_REPEATS = 5
+_WORLDS = 2 * len(TOPOLOGIES)
+_REPEATS = 3
 
 
 def measure() -> list[Result]:
