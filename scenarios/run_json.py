@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
+from contextlib import suppress
 from dataclasses import asdict, fields
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -134,5 +135,9 @@ def write_run_json(report: Report, replay: str) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the libraries a run depends on."""
-    return {"python": platform.python_version()} | {name: version(name) for name in _LIBRARIES}
+    """Return the versions of Python and of the libraries that a run depends on, where they are."""
+    found = {"python": platform.python_version()}
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):  # Spark and Ray are extras
+            found[name] = version(name)
+    return found

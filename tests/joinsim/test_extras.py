@@ -14,12 +14,22 @@ ROOT = Path(__file__).resolve().parents[2]
 
 WITHOUT_EXTRAS = """
 import importlib.machinery, json, sys
+from importlib import metadata
 
 absent = set(sys.argv[1].split(","))
 find_spec = importlib.machinery.PathFinder.find_spec
 importlib.machinery.PathFinder.find_spec = staticmethod(
     lambda name, *rest: None if name.partition(".")[0] in absent else find_spec(name, *rest)
 )
+
+Distribution, from_name = metadata.Distribution, metadata.Distribution.from_name
+
+def installed(name):
+    if name in absent:
+        raise metadata.PackageNotFoundError(name)
+    return from_name(name)
+
+Distribution.from_name = staticmethod(installed)
 
 import numpy as np
 import joinsim as js
