@@ -24,7 +24,7 @@ def test_every_example_is_run() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PRINTS)
 
 
-# Those that start Ray or Spark run where the other tests of Ray or Spark do.
+# Those that use Ray or Spark run where the other tests of Ray or Spark do, with the same Spark.
 GROUPS = {"run_on_a_ray_cluster": "ray", "prepare_with_spark": "spark"}
 NAMES = [
     pytest.param(name, marks=pytest.mark.xdist_group(GROUPS.get(name, name))) for name in PRINTS
@@ -33,8 +33,14 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_prints_what_it_promises(
-    name: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if GROUPS.get(name) == "spark":
+        request.getfixturevalue("spark")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [name])
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")

@@ -25,7 +25,7 @@ PAGES = sorted(
     path for path in DOCS.rglob("*.md") if "_build" not in path.parts and "```" in path.read_text()
 )
 ENGINES = {"tutorial": "spark", "own-data": "spark", "spark": "spark", "ray": "ray"}
-"""Pages that start one of them: they run where the other tests of it do."""
+"""Pages that use one of them: they run where the other tests of it do, with the same Spark."""
 
 
 def run_console(example: Example) -> None:
@@ -77,8 +77,10 @@ SYBIL = Sybil(
     ],
 )
 def test_the_code_of_a_page_runs(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
+    if ENGINES.get(page.stem) == "spark":
+        request.getfixturevalue("spark")
     monkeypatch.chdir(tmp_path)
     with mock.patch.dict(WINDOW_INDEXES):  # a page adds one
         for example in SYBIL.parse(page).examples():
