@@ -213,7 +213,7 @@ class Source(TakesArrivals):
         rows = feeding.rows_of(self._messages, self._most)
         if feeding.batch_rows is not None or feeding.rate_tps is None:
             return rows
-        born = now * feeding.rate_tps // NS_PER_S - self._taken
+        born = now * feeding.rate_tps // NS_PER_S + 1 - self._taken
         return max(rows, min(self._most, born))
 
     def _pass_on(self, arriving: Arriving, context: Context) -> None:
@@ -233,5 +233,5 @@ class Source(TakesArrivals):
         return Fed(arrivals, tuple(born_ns), last=last)
 
     def _due_ns(self, arrivals: Arrivals, now: int) -> int:
-        rate = self._feeding.rate_tps
-        return now if rate is None else (arrivals.span[1] + 1) * NS_PER_S // rate
+        last = np.array([arrivals.span[1]])
+        return int(birth_ns(last, self._feeding.rate_tps, now)[0])

@@ -319,15 +319,24 @@ def _by_stream(config: RunConfig, option: str, values: list[str]) -> dict[int, s
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:
-    """Read ``KEY=VALUE`` settings; raise :exc:`ConfigError` naming one that is not."""
+    """Read ``KEY=VALUE`` settings, lists and tables written as in TOML.
+
+    Raise :exc:`ConfigError` naming one that is none.
+    """
     from joinsim import ConfigError
+    from scenarios.scenario_files import parse_toml
 
     values: dict[str, Any] = {}
     for setting in settings:
-        key, equals, value = setting.partition("=")
+        key, equals, text = (part.strip() for part in setting.partition("="))
         if not (key and equals):
             raise ConfigError(f"--set {setting}: write it as KEY=VALUE")
-        values[key.strip()] = None if value.strip().lower() == "none" else value.strip()
+        values[key] = None if text.lower() == "none" else text
+        if text.startswith(("[", "{")):
+            try:
+                values[key] = parse_toml(f"value = {text}")["value"]
+            except ValueError as error:
+                raise ConfigError(f"--set {setting}: the value is not TOML: {error}") from None
     return values
 
 

@@ -212,8 +212,8 @@ class Head:
         elif now - self._seen > _GONE_S:
             raise RayUnavailableError(
                 f"the head of the Ray cluster at {self.address} is gone: it has not answered for "
-                f"{now - self._seen:.0f} s. Nothing of this run is left; start it again when there "
-                "is a cluster"
+                f"{now - self._seen:.0f} s. No process of this run is left; start it again when "
+                "there is a cluster"
             )
 
     def wait(self) -> None:

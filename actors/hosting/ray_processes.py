@@ -298,8 +298,8 @@ class RayProcesses:
                 raise RayUnavailableError(
                     f"process {member} of the Ray backend, {self._labels[member].name}, has given "
                     f"no sign of life for {silent_s:.0f} s: it is stopped, or its machine hangs. "
-                    "Nothing of this run is left; start it again, and if it is only slow, with a "
-                    "longer --set silence"
+                    "No process of this run is left; start it again, and if it is only slow, with "
+                    "a longer --set silence"
                 )
 
     def _reason(self, lost: MemberLostError) -> Exception:
@@ -314,7 +314,8 @@ class RayProcesses:
                 pass  # the process itself is gone
         return ProcessLostError(
             f"process {lost.member} of the Ray backend is gone: it was killed (out of memory?), or "
-            "its node or the whole cluster went away. Nothing of this run is left; start it again"
+            "its node or the whole cluster went away. No process of this run is left; start it "
+            "again"
         )
 
 

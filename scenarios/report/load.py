@@ -89,8 +89,8 @@ def measure_load(report: Report) -> Load | None:
             sent = pc.is_in(rows["sender"].cast(pa.string()), pa.array(sources))
             fed = rows.filter(pc.and_(sent, pc.greater(rows["rows"], 0)))
             count, first, last = (fed[name].to_numpy() for name in ("rows", "first", "last"))
-            # A batch leaves as the tuple behind its last one comes into being.
-            waited_ns += float((((last - first) / 2 + 1) * count).sum()) * NS_PER_S / rate_tps
+            # A batch leaves as its last tuple comes into being.
+            waited_ns += float(((last - first) / 2 * count).sum()) * NS_PER_S / rate_tps
             tuples += int(count.sum())
     working = {name: ns for name, ns in busy_ns.items() if name not in sources}
     busiest = max(working, key=working.__getitem__)

@@ -46,6 +46,13 @@ def test_no_tuple_waits_longer_than_the_linger_time() -> None:
         assert now - int(fed.born_ns[0][0]) <= feeding.linger_ns
 
 
+@pytest.mark.parametrize("batch_rows", [1, 7, None])
+def test_a_message_leaves_as_its_last_tuple_comes_into_being(batch_rows: int | None) -> None:
+    """Not as the one behind it does: at 8 tuples a second that would take 125 ms more."""
+    for now, fed in run(Feeding(rate_tps=8, batch_rows=batch_rows), 25):
+        assert now == int(fed.born_ns[0][-1])
+
+
 def test_without_a_linger_time_each_tuple_leaves_alone() -> None:
     assert len(run(Feeding(rate_tps=1_000, linger_ns=0), 25)) == 25
 

@@ -79,6 +79,16 @@ def test_json_of_a_run_is_one_object_with_the_stable_keys(joinsim: Command, prep
     }
 
 
+def test_lists_and_tables_are_set_as_in_toml(joinsim: Command, prepared: Path) -> None:
+    run = ("run", "--query", QUERY, "--data", prepared, "--json")
+    answer = joinsim(*run, "--set", 'faults=[{kind = "loss", rate = 0.2}]').json
+    assert answer["faults"]["counts"]["loss"] > 0
+    assert answer["verdict"]["exact"] is True
+    said = joinsim(*run, "--set", "faults=[{kind")
+    assert said.code == 3
+    assert "--set faults=[{kind: the value is not TOML" in said.err
+
+
 def test_json_of_the_list_names_scenarios_and_topologies(joinsim: Command) -> None:
     answer = joinsim("list", "--json").json
     assert answer.keys() == {"scenarios", "topologies"}
