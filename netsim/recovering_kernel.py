@@ -117,6 +117,8 @@ class _Snapshot:
         Its number: of messages that are sent after it.
     missing
         Actors and channels whose part is not there yet.
+    marked
+        Channels, by the ranks of sender and receiver, whose marker has come.
     states
         Actor name to its state.
     letters
@@ -127,6 +129,7 @@ class _Snapshot:
 
     epoch: int
     missing: int = 0
+    marked: set[tuple[int, int]] = field(default_factory=set)
     states: dict[str, bytes] = field(default_factory=dict)
     letters: list[tuple[Node, Node, Sent]] = field(default_factory=list)
     timers: list[tuple[Node, str, int]] = field(default_factory=list)
@@ -428,6 +431,10 @@ class RecoveringKernel(Kernel):
 
     def _receive_marker(self, letter: Letter, now: int) -> None:
         if self._taking and letter.epoch == self._taking.epoch:
+            channel = letter.sender.rank, letter.receiver.rank
+            if channel in self._taking.marked:
+                return  # it comes twice over a link without transport
+            self._taking.marked.add(channel)
             if letter.epoch > self._parts[letter.receiver.rank].epoch:
                 self._store(letter.receiver, now)
             self._found_one(now)

@@ -184,6 +184,9 @@ def explain(error: ValidationError, model: type) -> str:
             lines.append(_wrong_tag(key, mistake["ctx"]))
         else:
             message = mistake["msg"].removeprefix("Value error, ")
+            if not key:  # of several keys, which the message names
+                lines.append(message)
+                continue
             value = repr(mistake["input"])
             value = value if len(value) <= _SHOWN_MAX else value[:_SHOWN_MAX] + " ..."
             lines.append(f"{key} = {value}: {message[0].lower()}{message[1:]}")

@@ -103,9 +103,10 @@ class RowMaker(Stateful):
         Which predicate; None when all of them are ``!=``: the rows then look for every key.
     """
 
-    state = ("_bounds",)
+    state = ("_bounds", "_last")
 
     def __init__(self, query: JoinQuery, schemas: Sequence[Schema]) -> None:
+        self._last = -1
         streams = range(len(query.streams))
         probing = [query.conditions(stream, schemas) for stream in streams]
         ranges = [place for place, one in enumerate(probing[0]) if not one.negated]
@@ -115,7 +116,15 @@ class RowMaker(Stateful):
         self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
 
     def make(self, arrivals: Arrivals) -> Rows:
-        """Return the rows of the next *arrivals*; a NaN is stored where nothing looks for it."""
+        """Return the rows of the next *arrivals*; a NaN is stored where nothing looks for it.
+
+        Raise :exc:`ValueError` for arrivals that are not behind those before: the indexes of a
+        window join do not check their places.
+        """
+        first, last = arrivals.span
+        if first <= self._last:
+            raise ValueError(f"arrival {first} comes after {self._last}; they must ascend")
+        self._last = last
         parts = arrivals.parts
         bounds = self._bounds.advance(arrivals)
         columns = []
