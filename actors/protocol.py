@@ -205,11 +205,6 @@ class Reply:
     emitted: list[Any] = field(default_factory=list)
     steps: Sequence[tuple[Step, Work]] = ()
 
-    @property
-    def all_work(self) -> Work:
-        """The work of all steps, and of none."""
-        return sum((work for _, work in self.steps), self.work)
-
 
 class Host(Protocol):
     """Runs actors. Messages of one actor are received in the order of their submission."""

@@ -30,12 +30,14 @@ _INEQUALITY = (
     "SELECT * FROM A, B WHERE ABS(A.key - B.key) <= 5 AND A.other > B.other "
     "WINDOW AS (SLIDE INTERVAL '1000' ON '10000')"
 )
+_LARGE = {"feeding": {"batch_rows": 16_000}, "batch_rows": 8_000}
+"""Messages of keyed interval joins that are large, for tuples to pass quickly."""
 _READ_EVERY_S = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A long run: *share* of the tuples asked for, and what `joinsim.run` takes."""
+    """A long run: its *share* of ``--tuples``, and what `joinsim.run` takes."""
 
     share: float
     query: str
@@ -48,7 +50,7 @@ CASES = {
         share=1,
         query=_INTERVAL.format(100),
         fields={"key": "uniform(0, 49)"},
-        settings={"topology": "kp_oij", "feeding": {"batch_rows": 16_000}, "batch_rows": 8_000},
+        settings={"topology": "kp_oij"} | _LARGE,
     ),
     "an inequality join": Case(
         share=1,
@@ -64,18 +66,13 @@ CASES = {
         share=1,
         query=_INTERVAL.format(100),
         fields={"key": "uniform(0, 49)"},
-        settings={
-            "topology": "kp_oij",
-            "pairs": True,
-            "feeding": {"batch_rows": 16_000},
-            "batch_rows": 8_000,
-        },
+        settings={"topology": "kp_oij", "pairs": True} | _LARGE,
     ),
     "an interval join, nine of ten tuples with one key": Case(
         share=0.1,
         query=_INTERVAL.format(5),
         fields={"key": "zipf(50, 4)"},
-        settings={"topology": "hp_oij", "feeding": {"batch_rows": 16_000}, "batch_rows": 8_000},
+        settings={"topology": "hp_oij"} | _LARGE,
     ),
     "an interval join on 16 Ray processes": Case(
         share=0.02,

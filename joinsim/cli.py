@@ -81,7 +81,7 @@ def main(
         ),
     ] = False,
 ) -> None:
-    """Take what stands before a command."""
+    """Read the options that come before a command."""
 
 
 @app.command(rich_help_panel=JOINS, epilog="Example: joinsim demo")

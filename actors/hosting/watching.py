@@ -58,7 +58,7 @@ class _Part:
     on_way
         Channel to the messages that have not arrived, in their order.
     timers
-        Port to the times that timers were asked for.
+        Port to the times that its timers are set for.
     promised
         Channel, type of the payload, what about and which promise, to the last one.
     """
@@ -139,7 +139,7 @@ class WatchingHost(InlineHost):
         """Return the state of *actor*, which remembers what was written down about it."""
         state = _State(super().snapshot(actor))
         state.part = self._stored[actor] = self._parts[actor].copy()
-        state.part.on_way.clear()  # what is kept alone comes once more
+        state.part.on_way.clear()  # only messages of the snapshot are sent once more
         return state
 
     def keep(self, actor: str, handle: Any) -> Any:

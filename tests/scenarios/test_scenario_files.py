@@ -103,3 +103,8 @@ def test_a_name_in_a_file_or_a_setting_is_refused_alike(tmp_path: Path) -> None:
 def test_a_file_of_any_name_is_a_scenario(tmp_path: Path, name: str) -> None:
     loaded = load(written(tmp_path, BASE, name=name)).name
     assert loaded in ("my-scenario", "größe", "a-b", "x")
+
+
+def test_settings_that_contradict_each_other_are_refused_without_all_of_the_others() -> None:
+    with pytest.raises(ConfigError, match=r"^settings: clock = 'live' is for actors in processes"):
+        change(load("spo-q3", scale="smoke"), {"clock": "live"})
