@@ -118,12 +118,15 @@ class RowMaker(Stateful):
     def make(self, arrivals: Arrivals) -> Rows:
         """Return the rows of the next *arrivals*; a NaN is stored where nothing looks for it.
 
-        Raise :exc:`ValueError` for arrivals that are not behind those before: the indexes of a
-        window join do not check their places.
+        Raise :exc:`ValueError` for arrivals that do not follow those before at once: the indexes of
+        a window join find tuples by how many came before, and would take one for another.
         """
         first, last = arrivals.span
-        if first <= self._last:
-            raise ValueError(f"arrival {first} comes after {self._last}; they must ascend")
+        if first != self._last + 1:
+            raise ValueError(
+                f"arrival {first} follows {self._last}; a window join's indexes need all of them, "
+                "in order"
+            )
         self._last = last
         parts = arrivals.parts
         bounds = self._bounds.advance(arrivals)

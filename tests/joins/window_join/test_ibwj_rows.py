@@ -83,6 +83,16 @@ def test_what_no_index_can_answer_looks_for_everything():
     assert (rows.key < rows.high).all()
 
 
+@pytest.mark.parametrize("second", [0, 2], ids=["twice", "after a gap"])
+def test_arrivals_that_do_not_follow_those_before_are_refused(second):
+    schemas = [Schema(stream=name, fields={"x": "int64"}) for name in "RS"]
+    maker = RowMaker(parse_query(TWO.format("R.x < S.x", 1, 5)), schemas)
+    arrivals = chunks(1, 2, 12)
+    maker.make(arrivals[0])
+    with pytest.raises(ValueError, match="need all of them, in order"):
+        maker.make(arrivals[second])
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
