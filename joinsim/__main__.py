@@ -12,16 +12,16 @@ import signal
 import sys
 from contextlib import suppress
 
-_EXIT_STOPPED = 3  # `joinsim._command.EXIT_STOPPED`, which must not be imported yet
+_EXIT_STOPPED = 3  # `joinsim.cli.output.EXIT_STOPPED`, which must not be imported yet
 
 
 def main() -> None:
-    """Run the command line, see `joinsim._failures.main`."""
+    """Run the command line, see `joinsim.cli.failures.main`."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which is how nohup has it
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
-        from joinsim._failures import main as run
+        from joinsim.cli.failures import main as run
         from scenarios.wall_clock import process_began_s
     except KeyboardInterrupt:
         print("joinsim: stopped", file=sys.stderr)

@@ -15,7 +15,7 @@ from sybil import Document, Example, Region, Sybil
 from sybil.parsers.myst import CodeBlockParser, PythonCodeBlockParser
 
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
-from joinsim._failures import main
+from joinsim.cli.failures import main
 from scenarios import scenario_files
 from scenarios.study.study import load_study
 

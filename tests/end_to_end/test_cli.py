@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from joinsim._failures import main
+from joinsim.cli.failures import main
 from netsim.network import PRESETS
 from scenarios import scenario_files
 from scenarios.config import RunConfig

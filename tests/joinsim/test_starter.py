@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import joinsim as js
-from joinsim._failures import main
 from joinsim._starter import write_topology
+from joinsim.cli.failures import main
 
 
 @pytest.mark.parametrize("part", ["checks", "join"])

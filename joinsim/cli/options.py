@@ -1,4 +1,4 @@
-"""What commands share: options and the scenario that these describe, exit codes, the clock.
+"""The options that commands share, and the scenario that they describe.
 
 Options are fields of `QueryOptions` and `RunOptions`; `with_options` makes them a command's own.
 Nothing heavy but typer is imported before a command runs.
@@ -10,38 +10,20 @@ import inspect
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
 import typer
 
-from joinsim._help import complete_scenario, complete_topology
-from scenarios.wall_clock import WallClock
+from joinsim.cli.app import complete_scenario, complete_topology
+from joinsim.cli.output import CLOCK, Finished
 
 if TYPE_CHECKING:
     from joinsim._scenario import Scenario
     from scenarios.config import RunConfig
-    from scenarios.many_runs import Result
     from scenarios.terminal.progress import Terminal
-
-EXIT_PASS, EXIT_FAIL, EXIT_UNKNOWN, EXIT_STOPPED = range(4)
-
-_FROM_BEST = (EXIT_PASS, EXIT_UNKNOWN, EXIT_FAIL, EXIT_STOPPED)
-
-
-CLOCK: ContextVar[WallClock] = ContextVar("clock")
-"""Measures the command, from when it began."""
-
-
-class Finished(Exception):  # noqa: N818  (nothing went wrong)
-    """A command is done and says with which exit code."""
-
-    def __init__(self, code: int) -> None:
-        self.code = code
-
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
@@ -372,17 +354,5 @@ def replay_alone(options: QueryOptions, what: str, config: RunConfig) -> str:
 
 
 def split_names(listed: str | None) -> list[str]:
+    """Return the names in an option's list with commas."""
     return [name.strip() for name in (listed or "").split(",") if name.strip()]
-
-
-def exit_code(passed: bool | None) -> int:
-    """Return the exit code of a verdict; None is unknown."""
-    if passed is None:
-        return EXIT_UNKNOWN
-    return EXIT_PASS if passed else EXIT_FAIL
-
-
-def worst_exit_code(results: Iterable[Result]) -> int:
-    """Return the worst of several runs' exit codes; unknown when there is none."""
-    codes = (EXIT_STOPPED if one.failure else exit_code(one.passed) for one in results)
-    return max(codes, key=_FROM_BEST.index, default=EXIT_UNKNOWN)

@@ -1,9 +1,11 @@
-"""What the shell and ``--help`` show: commands in groups, and completions of names."""
+"""The command that all others belong to: their groups in ``--help``, and completion of names."""
 
 from __future__ import annotations
 
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
+import typer
 from typer.core import TyperGroup
 
 JOINS, PAPERS, SYSTEMS = "Joins", "Scenarios and papers", "Systems, data and machines"
@@ -27,6 +29,36 @@ class Grouped(TyperGroup):
         for heading, lines in groups.items():
             with formatter.section(heading):
                 formatter.write_dl(lines)
+
+
+app = typer.Typer(
+    name="joinsim",
+    help="A laboratory for distributed stream joins.\n\n"
+    "Exit codes: 0 the verdict is pass, 1 fail, 2 unknown (nothing was tested), "
+    "3 no verdict (bad input or a crash).",
+    no_args_is_help=True,
+    cls=Grouped,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"joinsim {version('joinsim')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Read the options that come before a command."""
 
 
 def complete_scenario(incomplete: str) -> list[str]:

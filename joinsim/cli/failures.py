@@ -1,7 +1,4 @@
-"""Runs the command line: every failure is one message on stderr and an exit code.
-
-What `main` needs is imported when it is called, so that an interrupt meanwhile is a failure too.
-"""
+"""Runs the command line: every failure is one message on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -13,7 +10,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from joinsim._command import CLOCK, EXIT_STOPPED, Finished
+from joinsim.cli.app import app
+from joinsim.cli.output import CLOCK, EXIT_STOPPED, Finished
+from scenarios.wall_clock import WallClock
 
 _INTERRUPTED = 130  # the parser's code for Ctrl-C, of which it says nothing
 
@@ -27,9 +26,6 @@ def main(began_s: float | None = None) -> None:
         warnings.simplefilter("ignore")
         os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of Ray's and Spark's processes too
     with _guarded():
-        from joinsim.cli import app
-        from scenarios.wall_clock import WallClock
-
         try:
             CLOCK.set(WallClock(began_s))
             app()

@@ -1,0 +1,98 @@
+"""Commands for scenarios and papers: what there is, and what of the papers' claims holds here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from joinsim.cli.app import PAPERS, app
+from joinsim.cli.options import Json, Scale
+from joinsim.cli.output import EXIT_STOPPED, Finished, exit_code, open_terminal, print_json
+
+
+@app.command("list", rich_help_panel=PAPERS, epilog="Example: joinsim list oij")
+def list_(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="Only what has all of these words in it, as in oij or inequality."),
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """List the scenarios, by paper, and the topologies."""
+    from joinsim._listing import listing, search
+
+    listed = search(listing(), words or [])
+    if json_output:
+        print_json(listed)
+        return
+    from scenarios.terminal.catalog import show_catalog
+    from scenarios.terminal.printing import console
+
+    show_catalog(console(quiet=False), listed)
+
+
+@app.command(rich_help_panel=PAPERS, epilog="Example: joinsim reproduce panjoin --scale smoke")
+def reproduce(
+    paper: Annotated[
+        Literal["spo", "pim", "panjoin", "oij", "semijoin"], typer.Argument(help="The paper.")
+    ],
+    scale: Scale = "laptop",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Directory to write to; by default runs/reproduce-PAPER/SCALE."),
+    ] = None,
+    repeat: Annotated[
+        int | None,
+        typer.Option(help="Run every point with so many seeds; by default as each study says."),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Run studies again whose results are there.")
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Run every figure and table of a paper, and judge all that the paper claims of them.
+
+    It goes on where it was interrupted, and leaves one page and one table. The exit code is 1 if a
+    claim fails without a reason that is known.
+    """
+    import joinsim
+    from scenarios.terminal.views import show_reproduction
+
+    terminal = open_terminal(quiet=json_output)
+    finished = joinsim.reproduce(
+        paper, scale=scale, out=out, repeat=repeat, fresh=fresh, observer=terminal
+    )
+    show_reproduction(terminal.out, finished.result, finished.directory, finished.replay)
+    if json_output:
+        print_json(finished.summary)
+    stopped = any(study.stopped for study in finished.result.studies)
+    raise Finished(EXIT_STOPPED if stopped else exit_code(finished.passed))
+
+
+@app.command(rich_help_panel=PAPERS, epilog="Example: joinsim claims --scale smoke --out claims.md")
+def claims(
+    directories: Annotated[
+        list[Path] | None,
+        typer.Argument(help="What `joinsim reproduce` made; by default of all papers."),
+    ] = None,
+    scale: Scale = "laptop",
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("reproduction.md"),
+) -> None:
+    """Write one table of all papers' claims, from the directories of their reproductions."""
+    from actors.whole_files import write_text
+    from scenarios.report.claims_document import claims_document, read_reproductions
+    from scenarios.run_directory import RUNS
+    from scenarios.scenario_files import ConfigError
+
+    chosen = directories or sorted(RUNS.glob(f"reproduce-*/{scale}"))
+    if not chosen:
+        raise ConfigError(
+            f"there is no reproduction at {scale} scale below {RUNS}/: run joinsim reproduce PAPER "
+            f"--scale {scale} first, or name its directory"
+        )
+    records = read_reproductions(chosen)
+    write_text(out, claims_document(records))
+    papers = ", ".join(record["paper"] for record in records)
+    typer.echo(f"{out}: the claims of {papers}")
