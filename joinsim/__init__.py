@@ -140,6 +140,10 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
     if name == "checks":
         return import_module("joinsim.checks")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("joinsim")
     if name not in _HOME:
         raise AttributeError(f"module 'joinsim' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)

@@ -11,6 +11,7 @@ import pytest
 import typer.main
 from typer.core import TyperGroup
 
+import joinsim as js
 from joinsim.cli import app
 from tests.end_to_end.conftest import Command
 
@@ -53,6 +54,7 @@ def test_every_command_is_in_a_group(joinsim: Command) -> None:
 
 def test_the_version_is_that_of_the_package(joinsim: Command) -> None:
     assert joinsim("--version").out == f"joinsim {version('joinsim')}\n"
+    assert js.__version__ == version("joinsim")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
