@@ -28,7 +28,8 @@ def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
     out.print(
         f"{fuzzed.worlds:,} worlds in {seconds:.0f} s, {fuzzed.worlds / max(seconds, 1e-9):.1f} a "
         f"second: {fuzzed.tuples:,} tuples, {fuzzed.messages:,} messages, {fuzzed.pairs:,} pairs "
-        f"expected ({fuzzed.without_pairs:,} worlds without one)"
+        f"expected (none in {fuzzed.without_pairs:,} worlds, "
+        f"{fuzzed.without_pairs / max(fuzzed.worlds, 1):.0%})"
     )
     for trial, file in zip(fuzzed.failures, fuzzed.files, strict=True):
         _show_failure(out, trial, file)

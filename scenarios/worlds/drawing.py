@@ -2,6 +2,9 @@
 
 They are small, dense with ties, and adversarial. As in swarm testing (Groce et al., 2012) each
 world turns each feature on or off: what hides a fault in most worlds is absent from some.
+
+A world in which no pair is expected shows little, so the streams of a world mostly share their
+pace and their values. Empty streams and predicates that nothing satisfies are drawn now and then.
 """
 
 from __future__ import annotations
@@ -38,11 +41,13 @@ _NOT_DRAWN = ("byte_budget",)
 _WITHOUT_TRANSPORT = 0.15
 """Share of the worlds with faults in which lost messages are not sent again."""
 
-_ROWS_MAX = 45
+_ROWS_MAX = 40
 _SEED_END = 2**32
 
-# Few distinct values, so that ties are everywhere; and some that 0.1 steps never hit exactly.
+# Few distinct values, so that ties are everywhere; some are whole, as y is, and some are such that
+# 0.1 steps never hit them exactly.
 _FLOATS = (*(i / 10 for i in range(-5, 12)), 0.30000000000000004, -0.0, 1e300)
+_WHOLE = tuple(float(i) for i in range(-2, 5))
 _COMPARISONS = ("<", "<=", ">", ">=", "=", "!=")
 _RATES = (0.01, 0.1, 0.3)
 _MUST_END = ("partition", "pause", "stall")
@@ -91,7 +96,7 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
             for name, value in vars(parameters).items()
             if value != getattr(topology.parameters_type(), name)
         },
-        streams=tuple(draw_stream(rng, dense=dense) for _ in query.streams),
+        streams=draw_streams(rng, len(query.streams), dense=dense),
         network=network,
         feeding=feeding,
         faults=faults,
@@ -101,23 +106,49 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
     )
 
 
-def draw_stream(rng: Random, *, least: int = 0, dense: bool = False) -> WorldStream:
-    """Draw up to some dozens of tuples, with equal timestamps among them.
+@dataclasses.dataclass(frozen=True)
+class _Character:
+    """What streams have in common: the steps of their event times, and their values."""
+
+    steps: int
+    x: np.ndarray
+    y: tuple[int, int]
+
+
+def _draw_character(rng: Random, *, dense: bool) -> _Character:
+    if dense:
+        return _Character(_between(rng, 2, 4), np.arange(4) / _one_of(rng, [1, 1, 10]), (0, 5))
+    values = np.array(_FLOATS + _WHOLE * 2)
+    return _Character(
+        steps=_one_of(rng, [1, 2, 2, 2, 4, 4, 4, 4, 4, 9]),
+        x=rng.choice(values, _one_of(rng, [3, 6, len(values)]), replace=False),
+        y=_one_of(rng, [(-4, -2), (-4, 6), (0, 3), (0, 3)]),
+    )
+
+
+def draw_streams(rng: Random, count: int, *, dense: bool = False) -> tuple[WorldStream, ...]:
+    """Draw so many streams, see `draw_stream`; mostly of the same pace and values."""
+    common = _draw_character(rng, dense=dense) if _maybe(rng, 0.95) else None
+    return tuple(draw_stream(rng, dense=dense, character=common) for _ in range(count))
+
+
+def draw_stream(
+    rng: Random, *, least: int = 0, dense: bool = False, character: _Character | None = None
+) -> WorldStream:
+    """Draw up to some dozens of tuples, with equal timestamps among them; now and then none.
 
     With *dense* there are more, at few times and with few keys, some of them frequent.
     """
+    of = character or _draw_character(rng, dense=dense)
     if dense:
         rows = _between(rng, 20, 119)
-        ts = np.cumsum(rng.integers(0, _between(rng, 2, 4), rows))
-        x = rng.integers(0, 4, rows) / 10
-        y = np.minimum(rng.geometric(rng.uniform(0.2, 0.9), rows), 6)
+        y = np.minimum(rng.geometric(rng.uniform(0.2, 0.9), rows), 6) - 1
     else:
-        rows = _between(rng, least, max(least, _one_of(rng, [4, _ROWS_MAX, _ROWS_MAX])))
-        ts = np.cumsum(rng.integers(0, _one_of(rng, [1, 2, 4, 4, 9]), rows))
-        values = rng.choice(_FLOATS, _one_of(rng, [3, len(_FLOATS)]), replace=False)
-        x = rng.choice(values, rows)
-        y = rng.integers(-4, _one_of(rng, [-1, 7, 7]), rows)
-    return WorldStream(ts.tolist(), x.tolist(), y.tolist())
+        low, high = (8, _ROWS_MAX) if _maybe(rng, 0.95) else (0, 4)
+        rows = max(least, _between(rng, low, high))
+        y = rng.integers(*of.y, rows, endpoint=True)
+    ts = np.cumsum(rng.integers(0, of.steps, rows))
+    return WorldStream(ts.tolist(), rng.choice(of.x, rows).tolist(), y.tolist())
 
 
 def draw_query(rng: Random, *, equality: bool = False) -> str:
@@ -164,15 +195,19 @@ def draw_multiway_query(rng: Random) -> str:
 
 def draw_interval_query(rng: Random) -> str:
     """Draw the text of an interval join: any base, any interval, with or without predicates."""
-    keys = [_one_of(rng, ["R.y = S.y", "S.x = R.x", "R.x = S.y"])] if _maybe(rng, 2 / 3) else []
-    others = [_predicate(rng, "R.{}", "S.{}") for _ in range(_between(rng, 0, 2))]
+    keys = (
+        [_one_of(rng, ["R.y = S.y", "R.y = S.y", "S.x = R.x", "S.x = R.x", "R.x = S.y"])]
+        if _maybe(rng, 2 / 3)
+        else []
+    )
+    others = [_predicate(rng, "R.{}", "S.{}") for _ in range(_one_of(rng, [0, 1, 1, 2]))]
     predicates = list(dict.fromkeys(keys + others))
     if not _consistent(predicates or ["R.x < S.x"]):
         predicates = keys
     probe, base = _shuffled(rng, "RS")
     lower, upper = (
         f"{base}.ts {'-' if bound < 0 else '+'} INTERVAL '{abs(bound)} ns'"
-        for bound in sorted(rng.integers(-9, 10, 2).tolist())
+        for bound in _interval(rng)
     )
     conditions = [*predicates, f"{probe}.ts BETWEEN {lower} AND {upper}"]
     return f"SELECT * FROM R, S WHERE {' AND '.join(_shuffled(rng, conditions))}"
@@ -343,8 +378,9 @@ def _predicate(rng: Random, left: str, right: str) -> str:
 
 
 def _comparison(rng: Random, left: str, right: str, operators: Sequence[str]) -> str:
-    """Draw a comparison of a field of one side with a field of the other, the same or not."""
-    a, operator, b = _one_of(rng, "xy"), _one_of(rng, operators), _one_of(rng, "xy")
+    """Draw a comparison of a field of one side with a field of the other, mostly the same."""
+    a, operator = _one_of(rng, "xy"), _one_of(rng, operators)
+    b = a if _maybe(rng, 0.8) else _one_of(rng, "xy")
     return f"{left.format(a)} {operator} {right.format(b)}"
 
 
@@ -361,10 +397,16 @@ def _consistent(predicates: Sequence[str], names: str = "RS") -> bool:
     return True
 
 
+def _interval(rng: Random) -> tuple[int, int]:
+    """Draw the bounds of an interval, mostly of some width."""
+    lower = _between(rng, -9, 3)
+    return lower, lower + _between(rng, *_one_of(rng, [(0, 3), (4, 12), (4, 12), (4, 12)]))
+
+
 def _window(rng: Random, slide_most: int, slides_most: int) -> str:
     """Draw a window of count or time, of up to so many slides of up to so much each."""
     slide = _between(rng, 1, slide_most)
-    length = slide * _between(rng, 1, slides_most)
+    length = slide * _between(rng, _one_of(rng, [1, 2, 3]), slides_most)
     unit = _one_of(rng, ["", " ns"])
     precise = " PRECISE" if unit and _maybe(rng) else ""
     return f"SLIDE INTERVAL '{slide}{unit}' ON '{length}{unit}'{precise}"

@@ -11,6 +11,7 @@ import pytest
 import joinsim as js
 from actors.result_epochs import ResultEpochs
 from actors.window_join import RoundRobin
+from scenarios.verdict.expectation import expected_sums
 from scenarios.worlds import fuzzing
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import fuzz, try_world
@@ -211,6 +212,18 @@ def test_drawn_worlds_have_every_kind_of_fault_and_some_have_none() -> None:
     assert kinds == links | {"pause", "slow", "skew", "stall", "crash"}
     assert {world.lossy for world in worlds} == {True, False}
     assert any(not world.faults for world in worlds)
+
+
+def test_few_drawn_worlds_expect_no_pair_and_a_few_do(tmp_path: Path) -> None:
+    """Late tuples aside; streams are empty now and then."""
+    worlds = [fuzzing.world_number(number, 1, list(TOPOLOGIES)) for number in range(420)]
+    expected = []
+    for world in worlds:
+        plan = replace(world, segment_rows=None).plan(tmp_path)
+        sums = expected_sums(plan.query, plan.files, threads=lambda: 1)
+        expected.append(sum(int(matches.count.sum()) for matches in sums))
+    assert 0.02 < expected.count(0) / len(worlds) < 0.12
+    assert any(not stream.ts for world in worlds for stream in world.streams)
 
 
 def test_a_run_that_does_not_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
