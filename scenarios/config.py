@@ -187,6 +187,9 @@ class FeedingConfig(Section):
 class RecoveryConfig(Section):
     """How a system recovers from crashes, see `netsim.recovering_kernel.Recovery`.
 
+    A live run recovers from the loss of its processes (`actors.hosting.live.recovery`), exactly
+    once; *interval* is then real time, and *storage* has no meaning.
+
     Attributes
     ----------
     guarantee
@@ -230,8 +233,8 @@ class RunConfig(Section):
     faults
         What goes wrong meanwhile, in virtual time.
     recovery
-        How a system recovers from crashes, in virtual time; None: there are no snapshots, unless
-        an actor crashes.
+        How a system recovers from crashes in virtual time, or a live one from the loss of a
+        process; None: there are no snapshots, unless an actor crashes.
     sink
         ``partitioned``: results stay at the PEs that find them. ``single``: all are sent to one
         sink, on a site of its own.
@@ -298,8 +301,11 @@ class RunConfig(Section):
             raise ValueError(
                 "clock = 'live' is for actors in processes of their own: set backend = 'ray' too"
             )
-        if self.clock == "live" and self.recovery:
-            raise ValueError("recovery is for runs in virtual time: leave out clock = 'live'")
+        if self.clock == "live" and self.recovery and self.recovery.guarantee != "exactly_once":
+            raise ValueError(
+                f"recovery.guarantee = {self.recovery.guarantee!r} is for virtual time: a live run "
+                "recovers exactly once, or ends with its processes where there is no recovery"
+            )
         return self
 
     @model_validator(mode="after")

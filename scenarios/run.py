@@ -20,6 +20,7 @@ from actors.hosting.inline import Clock, InlineHost
 from actors.hosting.journal import JournalHost
 from actors.hosting.live.parts import Destination, Piece, put_together, receive_piece
 from actors.hosting.live.post import Count, Measured
+from actors.hosting.live.recovery import RecoveringRun
 from actors.hosting.live.run import LiveRun
 from actors.hosting.process_host import ProcessHost, peak_bytes
 from actors.hosting.processes import EACH, label_processes
@@ -34,7 +35,7 @@ from netsim.cost import load_profile, operator_profiles
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
-from netsim.outcome import Outcome, Progress
+from netsim.outcome import Outcome, Progress, Recovered
 from netsim.recovering_kernel import RecoveringFaultyKernel
 from netsim.trace import Trace, pack_row, trace_names
 from scenarios.config import RecoveryConfig, build_network
@@ -295,6 +296,8 @@ def run_live(
     """
     config, graph, clock = plan.config, plan.graph(pairs=pairs), clock or WallClock()
     homes = graph.homes(config.processes)
+    if config.recovery:
+        return _run_recovering(plan, graph, homes, config.recovery, directory, on_run, clock)
     with _started(plan, graph, homes) as processes:
         clock.lap("start")
         processes.everywhere(rehearse, *plan.rehearsal)
@@ -309,12 +312,67 @@ def run_live(
         _write_down(run, graph, directory, destination)
         clock.lap("write")
     clock.lap("start")
-    return Simulated(
-        outcome=_outcome(measured),
-        memory_bytes=measured.peak_bytes + peak_bytes(),
-        kernel_seconds={name: one.worked_ns / 1e9 for name, one in measured.served.items()},
-        state_bytes=measured.state_bytes,
+    return _simulated(measured)
+
+
+def _run_recovering(
+    plan: Plan,
+    graph: ActorGraph,
+    homes: Mapping[str, int],
+    recovery: RecoveryConfig,
+    directory: Path,
+    on_run: OnRun | None,
+    clock: WallClock,
+) -> Simulated:
+    """Do what `run_live` does in processes that are replaced when one is lost."""
+    from actors.hosting.ray_processes import ProcessLostError
+
+    with (
+        _started(plan, graph, homes) as processes,
+        Trace(trace_names(graph.wiring), directory / "trace.parquet") as trace,
+        _results(plan, graph, directory, pairs=plan.config.pairs) as collect,
+    ):
+        clock.lap("start")
+
+        def start() -> RayProcesses:
+            if run.losses:
+                processes.restart()
+            processes.everywhere(rehearse, *plan.rehearsal)
+            if not run.losses:
+                clock.lap("compile")
+            return processes
+
+        def take(written: list[Any]) -> None:
+            for one in written:
+                if isinstance(one, np.ndarray):
+                    _record(trace, one)
+                else:
+                    collect([one])
+
+        run = RecoveringRun(
+            start,
+            graph.specs,
+            graph.wiring,
+            plan.config.seed,
+            homes=homes,
+            room=plan.config.network.inbox_messages,
+            codes=_codes(graph),
+            lost=ProcessLostError,
+            interval_ns=recovery.interval,
+            collect=take,
+        )
+        measured = run.run(_telling(on_run))
+        clock.lap("run")
+        trace.close()
+    clock.lap("write")
+    recovered = Recovered(
+        guarantee=recovery.guarantee,
+        crashes=run.losses,
+        restarts=run.losses,
+        snapshots=run.snapshots,
+        snapshot_bytes=run.snapshot_bytes,
     )
+    return _simulated(measured, recovered)
 
 
 def prepare_live(
@@ -328,7 +386,6 @@ def prepare_live(
 
     *homes* is actor name to process; results are written to the *destination*, if there is one.
     """
-    names = trace_names(graph.wiring)
     return LiveRun(
         processes,
         graph.specs,
@@ -336,9 +393,15 @@ def prepare_live(
         plan.config.seed,
         homes=homes,
         room=plan.config.network.inbox_messages,
-        codes={name: code for code, name in enumerate(names) if code >= len(graph)},
+        codes=_codes(graph),
         destination=destination,
     )
+
+
+def _codes(graph: ActorGraph) -> dict[str, int]:
+    """Return the number of each port's name in the trace."""
+    names = trace_names(graph.wiring)
+    return {name: code for code, name in enumerate(names) if code >= len(graph)}
 
 
 def _telling(on_run: OnRun | None) -> Callable[[Count], None]:
@@ -355,23 +418,34 @@ def _write_down(run: LiveRun, graph: ActorGraph, directory: Path, destination: D
     with Trace(trace_names(graph.wiring), directory / "trace.parquet") as trace:
         for entry in run.entries():
             if isinstance(entry, np.ndarray):
-                for row in entry.tolist():
-                    trace.record(pack_row(*row))
-                trace.flush_if_full()
+                _record(trace, entry)
             elif isinstance(entry, Piece):
                 receive_piece(entry, destination)
         trace.close()
     put_together(destination)
 
 
-def _outcome(measured: Measured) -> Outcome:
-    return Outcome(
+def _record(trace: Trace, rows: np.ndarray) -> None:
+    for row in rows.tolist():
+        trace.record(pack_row(*row))
+    trace.flush_if_full()
+
+
+def _simulated(measured: Measured, recovered: Recovered | None = None) -> Simulated:
+    outcome = Outcome(
         virtual_ns=measured.ended_ns,
         tuples=measured.tuples,
         messages=measured.messages,
         nbytes=measured.nbytes,
         in_flight=measured.messages - measured.received,
         digest=None,
+        recovered=recovered,
+    )
+    return Simulated(
+        outcome=outcome,
+        memory_bytes=measured.peak_bytes + peak_bytes(),
+        kernel_seconds={name: one.worked_ns / 1e9 for name, one in measured.served.items()},
+        state_bytes=measured.state_bytes,
     )
 
 

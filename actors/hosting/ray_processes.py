@@ -250,7 +250,7 @@ class RayProcesses:
         except RayTaskError as error:
             raise _cause(error) from None
         except RayError as error:
-            raise RayUnavailableError(f"a process of the Ray backend died: {error}") from None
+            raise ProcessLostError(f"a process of the Ray backend died: {error}") from None
 
     def serve(self, server: Server, *arguments: Any) -> None:
         """Have every process run *server* on its mesh, with *arguments*; once only."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import pytest
 
@@ -36,20 +37,30 @@ def meshes(count: int) -> list[Mesh]:
     return [joined[member] for member in range(count)] + [driver]
 
 
-def use_threads(patch: pytest.MonkeyPatch) -> None:
-    """Have runs take threads for Ray's processes: they start in no time, and talk as those do."""
+def use_threads(patch: pytest.MonkeyPatch, kills: Sequence[tuple[int, int]] | None = None) -> None:
+    """Have runs take threads for Ray's processes: they start in no time, and talk as those do.
+
+    With *kills* they are killed as `Mortal` says.
+    """
 
     @contextmanager
     def no_cluster(address: str | None, *, processes: int) -> Iterator[None]:
         yield
 
     patch.setattr(ray_cluster, "ray_cluster", no_cluster)
-    patch.setattr(ray_processes, "RayProcesses", Threads)
+    patch.setattr(
+        ray_processes, "RayProcesses", Threads if kills is None else partial(Mortal, kills=kills)
+    )
+    patch.setattr(ray_processes, "ProcessLostError", LostError)
 
 
 def labels(count: int) -> list[Label]:
     """Return labels for so many processes."""
     return [Label(kind="Process", name=f"test/process.{i}") for i in range(count)]
+
+
+class LostError(Exception):
+    """A thread in the place of a process was killed."""
 
 
 class Threads:
@@ -61,7 +72,7 @@ class Threads:
         self._faults: list[str] = []
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> Threads:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -97,3 +108,43 @@ class Threads:
 
     def send(self, process: int, value: Any) -> None:
         self.mesh.send(process, value)
+
+
+class Mortal(Threads):
+    """Threads that are killed one by one, and can be replaced.
+
+    Parameters
+    ----------
+    kills
+        So many frames the driver receives before the next one is killed, and which it is. Of a
+        killed one all connections end at that moment, whatever it is doing.
+    """
+
+    def __init__(
+        self, labels: Sequence[Label], kills: Sequence[tuple[int, int]], **options: Any
+    ) -> None:
+        super().__init__(labels)
+        self._kills, self._left = list(kills), kills[0][0] if kills else -1
+
+    def restart(self) -> None:
+        with self.mesh:
+            for thread in self._threads:
+                thread.join(10)
+        *self._meshes, self.mesh = meshes(self.count)
+        self._threads = []
+
+    def receive(self, timeout_s: float | None = None) -> tuple[int, Any] | None:
+        if self._left == 0:
+            self._meshes[self._kills.pop(0)[1] % self.count].__exit__()
+            self._left = self._kills[0][0] if self._kills else -1
+        self._left -= 1
+        try:
+            return self.mesh.receive(timeout_s)
+        except MemberLostError as lost:
+            raise LostError(str(lost)) from None
+
+    def send(self, process: int, value: Any) -> None:
+        try:
+            self.mesh.send(process, value)
+        except MemberLostError as lost:
+            raise LostError(str(lost)) from None

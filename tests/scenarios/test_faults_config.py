@@ -67,6 +67,11 @@ def test_live_runs_have_no_faults() -> None:
         configured({"kind": "loss", "rate": 0.1}, clock="live", backend="ray")
 
 
+def test_live_runs_recover_exactly_once() -> None:
+    with pytest.raises(ConfigError, match="'at_least_once' is for virtual time"):
+        configured(clock="live", backend="ray", recovery={"guarantee": "at_least_once"})
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

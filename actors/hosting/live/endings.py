@@ -17,13 +17,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import networkx as nx
 
 from actors.hosting.inline import Cell
 from actors.hosting.live.post import Channel, Parcel, Post, Report, Served
 from actors.protocol import Wiring
+from joins.state import storable
 
 
 @dataclass(slots=True)
@@ -69,12 +71,27 @@ class Seat:
         self._seq += 1
         return self._seq - 1
 
+    def snapshot(self) -> list[Any]:
+        """Return the state of the actor and all else that serving it goes on from."""
+        return [self.cell.snapshot(), *(getattr(self, name) for name in self._saved_names())]
+
+    def restore(self, state: list[Any]) -> None:
+        """Go back to what `snapshot` returned."""
+        self.cell.restore(state[0])
+        for name, value in zip(self._saved_names(), state[1:], strict=True):
+            setattr(self, name, value)
+
+    def _saved_names(self) -> list[str]:
+        anew = ("name", "cell", "in_turn")
+        return [one.name for one in fields(self) if one.name not in anew]
+
     @property
     def at_rest(self) -> bool:
         """Whether nothing is left to do, and nothing can come from outside its component."""
         return not (self.inbox or self.waits or self.timers or self.open_inputs)
 
 
+@storable
 @dataclass(slots=True)
 class Outlet:
     """The end of a channel at its sender: how much room the receiver has left for it.
@@ -110,6 +127,8 @@ class Component:
         The processes they live in, ascending; the first of them gathers the reports.
     inside
         Channels between members.
+    reports
+        The latest of each process, where they are gathered.
     """
 
     def __init__(
@@ -119,16 +138,16 @@ class Component:
         self.members = members
         self.inside = inside
         self.homes = sorted({homes[member] for member in members})
-        self._reports: dict[int, Report] = {}
+        self.reports: dict[int, Report] = {}
 
     def at_rest(self, process: int, report: Report) -> bool:
         """Add a process's report; return whether nothing can happen in the component any more."""
-        self._reports[process] = report
-        if len(self._reports) < len(self.homes):
+        self.reports[process] = report
+        if len(self.reports) < len(self.homes):
             return False
         sent: dict[Channel, int] = {}
         received: dict[Channel, int] = {}
-        for latest in self._reports.values():
+        for latest in self.reports.values():
             sent |= latest.sent
             received |= latest.received
         return sent == received
@@ -196,6 +215,16 @@ class Endings:
     def all_ended(self) -> bool:
         """Whether every actor here has ended."""
         return not self._alive
+
+    def snapshot(self) -> list[Any]:
+        """Return what has ended, and what was reported by and to this process."""
+        return [self._alive, self._reported, [part.reports for part in self._components]]
+
+    def restore(self, state: list[Any]) -> None:
+        """Go back to what `snapshot` returned."""
+        self._alive, self._reported, reports = state
+        for part, of_part in zip(self._components, reports, strict=True):
+            part.reports = of_part
 
     def end_if_done(self, actor: str) -> None:
         """End the component of *actor* if nothing is left to do in it, here and elsewhere."""

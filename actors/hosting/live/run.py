@@ -64,6 +64,8 @@ class LiveShard:
         The run's.
     part
         The files that results are written to; None: they are in the journal.
+    journal
+        Takes results and the trace; None: one of this process.
     """
 
     def __init__(
@@ -76,8 +78,9 @@ class LiveShard:
         codes: Mapping[str, int],
         clock: Clock,
         part: Part | None = None,
+        journal: Journal | None = None,
     ) -> None:
-        self.journal = Journal()
+        self.journal = journal or Journal()
         self._part = part
         self._collect = self.journal.emit if part is None else part.results.collect
         self._mesh, self._homes = mesh, homes
@@ -103,10 +106,7 @@ class LiveShard:
     def run(self) -> Measured:
         """Start the sources here, and serve until every actor here has ended."""
         began_ns = self._clock.processor_ns()
-        for seat in self._seats.values():
-            if seat.is_source:
-                self._arrive(seat, Parcel(seat.name, seat.name, START, seat.next_seq(), None, 0))
-            self._endings.end_if_done(seat.name)
+        self._begin()
         while not self._endings.all_ended:
             self._receive_frame()
             self._fire_timers()
@@ -141,6 +141,12 @@ class LiveShard:
             self._endings.on_report(process, report)
         for number in bundle.settled:
             self._endings.settle(number)
+
+    def _begin(self) -> None:
+        for seat in self._seats.values():
+            if seat.is_source:
+                self._arrive(seat, Parcel(seat.name, seat.name, START, seat.next_seq(), None, 0))
+            self._endings.end_if_done(seat.name)
 
     def _receive_frame(self) -> None:
         """Handle a frame if one has arrived; if nothing else is to be done, wait for one."""
@@ -346,13 +352,7 @@ class LiveRun:
                 whole.add(news)
                 news = Count(news.ended_ns, news.tuples, news.received)
             counts[process] = news
-            on_count(
-                Count(
-                    max(count.now_ns for count in counts.values()),
-                    sum(count.tuples for count in counts.values()),
-                    sum(count.messages for count in counts.values()),
-                )
-            )
+            on_count(total(counts))
         return whole
 
     def entries(self) -> Iterator[Entry | Piece]:
@@ -372,6 +372,15 @@ class LiveRun:
         return received
 
 
+def total(counts: Mapping[int, Count]) -> Count:
+    """Return how far all processes are."""
+    return Count(
+        max(count.now_ns for count in counts.values()),
+        sum(count.tuples for count in counts.values()),
+        sum(count.messages for count in counts.values()),
+    )
+
+
 def serve(
     mesh: Mesh,
     homes: Mapping[str, int],
@@ -388,29 +397,40 @@ def serve(
     `Count` now and then and `Measured` at the end, and then asks for the journal entry by entry,
     and for files that it does not see; None is behind the last. For the parameters see `LiveShard`.
     """
-    seats = {
-        name: Seat(name, Cell(name, specs[name], wiring, seed))
-        for name in wiring
-        if homes[name] == mesh.member
-    }
+    seats = seats_at(mesh.member, homes, specs, wiring, seed)
     with Part(destination, mesh.member) if destination else nullcontext() as part:
         mesh.send(mesh.driver, None)
         # Others may have started before, and sent something already.
         early: deque[tuple[int, Any]] = deque()
-        began_ns = _from_driver(mesh, early)
+        began_ns = from_driver(mesh, early)
         shard = LiveShard(mesh, homes, seats, wiring, room, codes, Clock(began_ns), part)
         for process, bundle in early:
             shard.open_bundle(process, bundle)
         mesh.send(mesh.driver, shard.run())
         for entry in chain(shard.journal.entries(), part.pieces() if part else ()):
-            _from_driver(mesh, early)
+            from_driver(mesh, early)
             mesh.send(mesh.driver, entry)
-        _from_driver(mesh, early)
+        from_driver(mesh, early)
         mesh.send(mesh.driver, None)
-        _from_driver(mesh, early)
+        from_driver(mesh, early)
 
 
-def _from_driver(mesh: Mesh, others: deque[tuple[int, Any]]) -> Any:
+def seats_at(
+    process: int,
+    homes: Mapping[str, int],
+    specs: Mapping[str, ActorSpec],
+    wiring: Wiring,
+    seed: int,
+) -> dict[str, Seat]:
+    """Return the seats of a *process*, by actor name, with their actors in their first state."""
+    return {
+        name: Seat(name, Cell(name, specs[name], wiring, seed))
+        for name in wiring
+        if homes[name] == process
+    }
+
+
+def from_driver(mesh: Mesh, others: deque[tuple[int, Any]]) -> Any:
     """Return what the driver sends next; what comes from others meanwhile goes to *others*."""
     while True:
         received = mesh.receive()

@@ -1,0 +1,356 @@
+"""Live runs that outlive their processes: snapshots while they run, and all go back to the last.
+
+A snapshot is a consistent cut through all processes, after Chandy and Lamport ("Distributed
+snapshots", 1985). A process serves one message at a time, so between two of them it is a state:
+that of its actors, what waits in their inboxes and for room, its timers, and what it knows of the
+ends of channels. Connections between processes keep the order. So the parts of a snapshot are the
+processes, not the actors: one that is asked for a snapshot, by the driver or by the first *marker*
+from another, keeps its state and sends markers to all others; what still comes from another before
+its marker is under way in this snapshot. No process waits for another, as with the aligned barriers
+of Flink, which would block where actors answer those that send to them. (In virtual time actors
+crash one by one, and `netsim.recovering_kernel` cuts through actors.)
+
+When a process is lost, all are started anew from the last complete snapshot, or from the beginning,
+as Flink does by default: what the others did since rests on messages that will not come again.
+Sources go on from the position that is their state. Results, and rows of the trace, go to the
+driver, which hands them on when the snapshot behind them is complete (`actors.result_epochs`) and
+discards those that will come again. So they come exactly once, at the price of waiting for the
+snapshot, which their latency shows, and of going through one process. States are kept in the
+driver's memory: a live run does not outlive its driver.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from actors.hosting.live.endings import Seat
+from actors.hosting.live.post import Bundle, Clock, Count, Entry, Journal, Measured, moment_ns
+from actors.hosting.live.run import LiveShard, from_driver, seats_at, total
+from actors.hosting.mesh import Mesh
+from actors.hosting.processes import Processes, RayUnavailableError
+from actors.protocol import ActorSpec, Wiring
+from actors.result_epochs import ResultEpochs
+from actors.state import from_bytes, to_bytes
+from joins.state import storable
+
+_NS_PER_S = 1_000_000_000
+_ATTEMPTS = 3
+"""Times that the processes are started from one snapshot before a loss is taken for what happens
+always."""
+_MOST_OF_THE_TIME = 20
+"""The next snapshot waits for so many times what the last one took, however often they are wanted:
+they take a twentieth of the time at most."""
+_GATHERED = 16
+"""Messages whose results go to the driver together."""
+
+
+@storable
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Results, each with when it left; or rows of the trace: behind the snapshot *epoch*."""
+
+    epoch: int
+    entry: Entry
+
+
+@storable
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A process's part of a snapshot: its number and, as bytes, state and frames under way."""
+
+    snapshot: int
+    state: np.ndarray
+
+
+class _Sent(Journal):
+    """Sends the driver what it takes, a little at a time."""
+
+    def __init__(self, mesh: Mesh, clock: Clock) -> None:
+        super().__init__()
+        self._mesh, self._clock = mesh, clock
+        self._results: list[Any] = []
+        self.epoch = 0
+
+    def emit(self, results: list[Any]) -> None:
+        """Take results that left the system just now."""
+        self._results.append([self._clock.now(), results])
+        if len(self._results) == _GATHERED:
+            self._write_results()
+
+    def flush(self) -> None:
+        """Send what has gathered."""
+        if self._rows:
+            self._write_rows()
+        if self._results:
+            self._write_results()
+
+    def _write_results(self) -> None:
+        self._write(self._results)
+        self._results = []
+
+    def _write(self, entry: Entry) -> None:
+        self._mesh.send(self._mesh.driver, Written(self.epoch, entry))
+
+
+class RecoveringShard(LiveShard):
+    """A live shard that takes part in snapshots, and can begin from one; parameters as for that."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        homes: Mapping[str, int],
+        seats: Mapping[str, Seat],
+        wiring: Wiring,
+        room: int,
+        codes: Mapping[str, int],
+        clock: Clock,
+    ) -> None:
+        self._sent = _Sent(mesh, clock)
+        super().__init__(mesh, homes, seats, wiring, room, codes, clock, journal=self._sent)
+        self._others = set(range(mesh.driver)) - {mesh.member}
+        self._unmarked: set[int] = set()
+        """Processes whose marker has not come: what they send is under way in the snapshot."""
+        self._state: np.ndarray | None = None
+        self._under_way: list[tuple[int, Bundle]] = []
+        self._restored = False
+
+    def restore(self, share: Share) -> None:
+        """Begin from this process's part of a snapshot, in place of the beginning."""
+        state, under_way = from_bytes(share.state.data)
+        seats, outlets, endings, self._timers, self._timers_set, self._measured = from_bytes(
+            state.data
+        )
+        self._sent.epoch = share.snapshot
+        self._restored = True
+        for name, seat in self._seats.items():
+            seat.restore(seats[name])
+            self._queue_turn(seat)
+        self._outlets.update(outlets)
+        self._endings.restore(endings)
+        for process, bundle in under_way:
+            self.open_bundle(process, bundle)
+
+    def run(self) -> Measured:
+        """As `LiveShard.run`; all that was written down is with the driver then."""
+        measured = super().run()
+        self._sent.flush()
+        return measured
+
+    def open_bundle(self, process: int, bundle: Bundle | int) -> None:
+        """Handle what another process sent: a number is the marker of that snapshot."""
+        if isinstance(bundle, int):
+            self._receive_marker(process, bundle)
+            return
+        if process in self._unmarked:
+            self._under_way.append((process, bundle))
+        super().open_bundle(process, bundle)
+
+    def _begin(self) -> None:
+        if not self._restored:
+            super()._begin()
+
+    def _receive_marker(self, process: int, snapshot: int) -> None:
+        if snapshot > self._sent.epoch:
+            self._cut(snapshot)
+        self._unmarked.discard(process)
+        if self._state is not None and not self._unmarked:
+            content = to_bytes([self._state, self._under_way])
+            share = Share(snapshot, np.frombuffer(content, np.uint8))
+            self._mesh.send(self._mesh.driver, share)
+            self._state, self._under_way = None, []
+
+    def _cut(self, snapshot: int) -> None:
+        """Keep the present state, and begin a new epoch: what was sent so far belongs before it."""
+        self._post.send_all()
+        self._sent.flush()
+        self._sent.epoch = snapshot
+        seats = {name: seat.snapshot() for name, seat in self._seats.items()}
+        endings, timers = self._endings.snapshot(), (self._timers, self._timers_set)
+        state = to_bytes([seats, self._outlets, endings, *timers, self._measured])
+        self._state = np.frombuffer(state, np.uint8)
+        self._unmarked = set(self._others)
+        for process in sorted(self._others):
+            self._mesh.send(process, snapshot)
+
+
+def serve(
+    mesh: Mesh,
+    homes: Mapping[str, int],
+    specs: Mapping[str, ActorSpec],
+    wiring: Wiring,
+    seed: int,
+    room: int,
+    codes: Mapping[str, int],
+) -> None:
+    """Run the actors whose home this member of *mesh* is; parameters as for `LiveShard`.
+
+    The driver is sent a None when the actors are built, and sends when the run began and a `Share`
+    to begin from, or None; then, now and then, the number of a snapshot to be taken. It is sent
+    `Written`, `Share` and `Count`, and `Measured` when every actor here has ended.
+    """
+    seats = seats_at(mesh.member, homes, specs, wiring, seed)
+    mesh.send(mesh.driver, None)
+    early: deque[tuple[int, Any]] = deque()
+    began_ns, share = from_driver(mesh, early)
+    shard = RecoveringShard(mesh, homes, seats, wiring, room, codes, Clock(began_ns))
+    if share is not None:
+        shard.restore(share)
+    for process, frame in early:
+        shard.open_bundle(process, frame)
+    mesh.send(mesh.driver, shard.run())
+    while True:  # others may need this one as a member until the driver is done
+        from_driver(mesh, early)
+        early.clear()
+
+
+@dataclass(slots=True)
+class _Taking:
+    """A snapshot that is due, or is being taken since *began_ns*, with the parts that are there."""
+
+    due_ns: int
+    began_ns: int = 0
+    shares: dict[int, Share] = field(default_factory=dict)
+
+
+class RecoveringRun:
+    """Runs a system in processes that are replaced when one is lost.
+
+    Parameters
+    ----------
+    start
+        Returns processes that serve nobody yet, in the place of those it returned before.
+    specs, wiring, seed, homes, room, codes
+        As for `actors.hosting.live.run.LiveRun`.
+    lost
+        The error that processes raise when one of them is lost.
+    interval_ns
+        Real time from one snapshot to the next, at the least: more where they take long.
+    collect
+        Takes results, or rows of the trace, that will not come again.
+
+    Attributes
+    ----------
+    losses
+        How often processes were lost.
+    snapshots, snapshot_bytes
+        Complete ones, and the bytes of them all.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[], Processes],
+        specs: Mapping[str, ActorSpec],
+        wiring: Wiring,
+        seed: int,
+        *,
+        homes: Mapping[str, int],
+        room: int,
+        codes: Mapping[str, int],
+        lost: type[Exception],
+        interval_ns: int,
+        collect: Callable[[list[Any]], None],
+    ) -> None:
+        self._start, self._lost, self._interval_ns = start, lost, interval_ns
+        self._system = dict(homes), dict(specs), dict(wiring), seed, room, dict(codes)
+        self._results = ResultEpochs(collect, at_once=False)
+        self._last: dict[int, Share] = {}
+        self._epoch = self._since_last = 0
+        self.losses = self.snapshots = self.snapshot_bytes = 0
+        self._began_ns: int | None = None
+        self._taking = _Taking(0)
+
+    def run(self, on_count: Callable[[Count], None]) -> Measured:
+        """As `LiveRun.run`; then everything has been collected.
+
+        Raise :exc:`RayUnavailableError` when processes are lost again and again.
+        """
+        while True:
+            try:
+                measured = self._attempt(on_count)
+            except self._lost as lost:
+                self.losses += 1
+                self._since_last += 1
+                self._results.discard(self._epoch)
+                if self._since_last > _ATTEMPTS:
+                    raise RayUnavailableError(
+                        f"{lost}. That was loss number {self._since_last} since the last snapshot: "
+                        "if processes need that long, take snapshots more often (recovery.interval)"
+                    ) from None
+            else:
+                assert self._began_ns
+                self._results.commit(None, Clock(self._began_ns).now())
+                return measured
+
+    def _attempt(self, on_count: Callable[[Count], None]) -> Measured:
+        """Run from the last snapshot until every actor has ended; return what was measured."""
+        processes = self._start()
+        processes.serve(serve, *self._system)
+        for _ in range(processes.count):
+            processes.receive()
+        self._began_ns = self._began_ns or moment_ns()
+        for process in range(processes.count):
+            processes.send(process, [self._began_ns, self._last.get(process)])
+        clock = Clock(self._began_ns)
+        self._taking = _Taking(due_ns=clock.now() + self._interval_ns)
+        whole, counts, waiting = Measured(), dict[int, Count](), set(range(processes.count))
+        while waiting:
+            # One that has ended takes no part in another snapshot.
+            received = self._receive(processes, clock, may_begin=len(waiting) == processes.count)
+            if received is None:
+                continue
+            process, news = received
+            if isinstance(news, Written):
+                self._add(news)
+                continue
+            if isinstance(news, Share):
+                self._add_share(process, news, processes.count, clock)
+                continue
+            if isinstance(news, Measured):
+                waiting.discard(process)
+                whole.add(news)
+                news = Count(news.ended_ns, news.tuples, news.received)
+            counts[process] = news
+            on_count(total(counts))
+        return whole
+
+    def _receive(
+        self, processes: Processes, clock: Clock, *, may_begin: bool
+    ) -> tuple[int, Any] | None:
+        """Return what comes next, or None; begin a snapshot when it is due, if it may begin."""
+        taking = self._taking
+        if taking.began_ns or not may_begin:
+            return processes.receive()
+        left_ns = taking.due_ns - clock.now()
+        if left_ns > 0:
+            return processes.receive(left_ns / _NS_PER_S)
+        taking.began_ns = clock.now()
+        for process in range(processes.count):
+            processes.send(process, self._epoch + 1)
+        return None
+
+    def _add(self, written: Written) -> None:
+        if isinstance(written.entry, np.ndarray):
+            self._results.add(written.epoch, [written.entry], 0)
+        else:
+            for emitted_ns, results in written.entry:
+                self._results.add(written.epoch, results, emitted_ns)
+
+    def _add_share(self, process: int, share: Share, processes: int, clock: Clock) -> None:
+        """Take a part of the snapshot, which is complete with the last one."""
+        shares = self._taking.shares
+        shares[process] = share
+        if len(shares) < processes:
+            return
+        self._last, self._since_last = shares, 0
+        self._epoch += 1
+        self.snapshots += 1
+        self.snapshot_bytes += sum(len(share.state) for share in shares.values())
+        self._results.commit(self._epoch, clock.now())
+        now = clock.now()
+        pause_ns = _MOST_OF_THE_TIME * (now - self._taking.began_ns)
+        self._taking = _Taking(due_ns=now + max(self._interval_ns, pause_ns))
