@@ -80,9 +80,14 @@ print(seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1
 """10,000 sites, a link between every two, an actor on each, and a message to and from each."""
 
 
+def _environment() -> dict[str, str]:
+    """Return this process's environment, with byte code kept, as an installation has it."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def _seconds(command: tuple[str, ...], folder: Path, *, cold: bool = False) -> float:
     """Return what *command* takes; its files go below *folder*, where it is *cold* all of them."""
-    environment = dict(os.environ)
+    environment = _environment()
     if cold:
         environment |= {"XDG_CACHE_HOME": str(folder), "JOINSIM_PREPARED": str(folder / "prepared")}
         environment.pop("JOINSIM_CACHE", None)
@@ -112,7 +117,7 @@ def _program(
     printed = []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as folder:
-            environment = dict(os.environ)
+            environment = _environment()
             if cold:
                 environment["XDG_CACHE_HOME"] = folder
                 environment.pop("JOINSIM_CACHE", None)

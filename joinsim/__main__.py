@@ -7,16 +7,22 @@ started.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 from contextlib import suppress
+
+_COLLECT_AFTER = 50_000
+"""Objects made before Python looks for cycles among them. It looks after 700, and imports make
+hundreds of thousands, all of which stay."""
 
 _EXIT_STOPPED = 3  # `joinsim.cli.output.EXIT_STOPPED`, which must not be imported yet
 
 
 def main() -> None:
     """Run the command line, see `joinsim.cli.failures.main`."""
+    gc.set_threshold(_COLLECT_AFTER)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which is how nohup has it
         signal.signal(signal.SIGHUP, signal.default_int_handler)

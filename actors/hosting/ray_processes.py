@@ -27,7 +27,7 @@ from actors.hosting.processes import Label, RayUnavailableError
 from actors.hosting.ray_cluster import Head, ray
 from actors.protocol import ActorError
 from joins.errors import JoinsimError
-from joins.machine.imports import leave_out_pandas
+from joins.machine.imports import leave_out_unused
 from joins.machine.memory import keep_freed_memory
 
 _START_S = 60.0
@@ -50,7 +50,7 @@ class _RayProcess:
     """One process, as a Ray actor; every label has a subclass of its own (`_labelled`)."""
 
     def __init__(self) -> None:
-        leave_out_pandas()
+        leave_out_unused()
         keep_freed_memory()
         self._mesh: Mesh | None = None
         head = Head(ray.get_runtime_context().gcs_address)

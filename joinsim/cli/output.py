@@ -43,10 +43,10 @@ def worst_exit_code(results: Iterable[Result]) -> int:
 
 def open_terminal(*, quiet: bool, watch: bool = False) -> Terminal:
     """Return what a command prints on; a *quiet* one prints nothing."""
-    from joins.machine.imports import leave_out_pandas
+    from joins.machine.imports import leave_out_unused
     from joins.machine.memory import keep_freed_memory
 
-    leave_out_pandas()
+    leave_out_unused()
     keep_freed_memory()
     from scenarios.terminal.progress import Terminal
 
