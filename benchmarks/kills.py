@@ -33,7 +33,7 @@ _GONE_S, _STOPPED_S, _RUN_S = 10, 30, 600
 _LATEST_S = 6.0
 """A kill comes so long after the run has begun, or after the one before, at the most."""
 _KILLS_A_RUN = 2
-"""A run gives up when its processes are lost three times in turn while they are replaced."""
+"""A run gives up when its processes are lost three times in turn without getting farther."""
 
 
 class Kills:

@@ -29,7 +29,8 @@ _BYTES_A_MESSAGE = 2_500
 """Bytes of state that may be saved for each message: a tenth of what a message takes, at least."""
 
 _ATTEMPTS = 3
-"""Hosts that are made in place of a lost one before the loss is taken for what happens always."""
+"""Hosts that are made in place of a lost one, and are lost before they answer more than another of
+them has, until the loss is taken for what happens always."""
 
 _PLACE_BITS = 20
 
@@ -81,6 +82,7 @@ class JournalHost:
         self._start, self._actors, self._lost = start, list(actors), lost
         self._every = self._room = every
         self.restarts = 0
+        self._fetched = 0
         self._disk = disk
         self._saved, self._answered = (disk.saved, disk.answered) if disk else (Saved(), 0)
         self._log: deque[_Letter] = deque(maxlen=None if lost else 0)
@@ -143,6 +145,7 @@ class JournalHost:
 
     def _named(self, ticket: int, reply: Reply) -> Reply:
         """Name the payloads of a reply by its ticket: the names are the same of every host."""
+        self._fetched += 1
         for place, sent in enumerate(reply.sends):
             name = ticket << _PLACE_BITS | place
             self._payloads[name] = _Payload(sent.handle, list(sent.receivers))
@@ -174,15 +177,19 @@ class JournalHost:
         self._room = max(self._every, nbytes // _BYTES_A_MESSAGE)
 
     def _recover(self) -> None:
-        """Replace the host; raise its error when the next ones are lost too."""
-        for attempt in range(_ATTEMPTS):
+        """Replace the host; raise its error when the next ones are lost too, with no progress."""
+        furthest, lost = 0, 0
+        while True:
             self.restarts += 1
+            self._fetched = 0
             try:
                 self._replay(self._start())
                 return
             except self._lost:
-                if attempt == _ATTEMPTS - 1:
+                lost = 1 if self._fetched > furthest else lost + 1
+                if lost == _ATTEMPTS:
                     raise
+                furthest = max(furthest, self._fetched)
 
     def _replay(self, host: RestartingHost) -> None:
         """Put *host* where the last one was: saved states, then all messages since."""

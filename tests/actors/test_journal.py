@@ -82,6 +82,26 @@ def test_hosts_that_are_lost_are_replaced_and_nothing_changes(every: int, tmp_pa
     assert (found.outcome, found.emitted) == (expected.outcome, expected.emitted)
 
 
+def test_hosts_that_are_lost_while_they_catch_up_are_replaced_as_long_as_they_get_farther(
+    tmp_path: Path,
+) -> None:
+    lives = iter([200, 20, 15, 40, 60, 50, 80, math.inf])
+    host = JournalHost(lambda: Mortal(next(lives)), SPECS, lost=LostError)
+    assert run(host, tmp_path).outcome == undisturbed(tmp_path).outcome
+    assert host.restarts == 7
+
+
+@pytest.mark.parametrize("later", [0, 30])
+def test_hosts_that_get_no_farther_than_others_before_are_not_replaced_for_ever(
+    later: int, tmp_path: Path
+) -> None:
+    lives = iter([200, *[later] * 9])
+    host = JournalHost(lambda: Mortal(next(lives)), SPECS, lost=LostError)
+    with pytest.raises(LostError):
+        run(host, tmp_path)
+    assert host.restarts == 3
+
+
 def test_a_host_that_is_lost_at_once_is_not_replaced_for_ever(tmp_path: Path) -> None:
     with pytest.raises(LostError):
         run(JournalHost(lambda: Mortal(3), SPECS, lost=LostError), tmp_path)
