@@ -18,6 +18,15 @@ from tests.end_to_end.conftest import SELF_JOIN, WINDOW, write_prepared
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROWS = 200_000
+_TWO = "SELECT r.id, s.id FROM r, s WHERE"
+QUERIES = {
+    "spo_join": SELF_JOIN.format(window=WINDOW),
+    "split_join": f"{_TWO} ABS(r.a - s.a) < 2 WINDOW AS {WINDOW}",
+    "scale_oij": f"{_TWO} r.a = s.a AND s.ts BETWEEN r.ts - INTERVAL '99 ns' AND r.ts",
+}
+"""Topology to a query for it."""
+LIVE = ("--clock", "live", "--set", "recovery={interval = '200 ms'}")
+"""Arguments of a live run with recovery."""
 _LONGEST_S, _LOOK_S = 120, 0.02
 
 # A shell has its background jobs ignore Ctrl-C, and ``nohup`` what it starts ignore SIGHUP.
@@ -68,13 +77,20 @@ def java_running(_: Path, run: psutil.Process) -> bool:
     return any(process.name() == "java" for process in run.children())
 
 
-def on_ray(folder: Path, *more: str) -> list[str]:
-    """Write a stream into *folder*; return the arguments of a long join of it on Ray."""
+def serving_below(run: Command) -> list[psutil.Process]:
+    """Wait until processes of Ray serve a run that goes on, and return them."""
+    started_at(running_live, run, Path())
+    return [one for one in psutil.Process(run.pid).children(recursive=True) if serves(one)]
+
+
+def on_ray(folder: Path, *more: str, topology: str = "spo_join") -> list[str]:
+    """Write streams into *folder*; return the arguments of a long join of them on Ray."""
     rng = np.random.default_rng(4)
-    fields = {"a": rng.integers(0, 50, ROWS), "b": rng.random(ROWS)}
-    write_prepared(folder / "s", fields, ts=np.arange(ROWS))
-    arguments = ["run", "--query", SELF_JOIN.format(window=WINDOW), "--data", "s"]
-    arguments += ["--topology", "spo_join"]
+    arguments = ["run", "--query", QUERIES[topology], "--topology", topology]
+    for name in ["s"] if topology == "spo_join" else ["r", "s"]:
+        fields = {"a": rng.integers(0, 50, ROWS), "b": rng.random(ROWS)}
+        write_prepared(folder / name, fields, ts=np.arange(ROWS))
+        arguments += ["--data", name]
     arguments += ["--set", "feeding.batch_rows=1", "--backend", "ray", "--out", "run", "--json"]
     return [*arguments, *more]
 

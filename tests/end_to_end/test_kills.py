@@ -13,6 +13,8 @@ import pytest
 
 from tests.end_to_end.conftest import write_csv
 from tests.end_to_end.stopping import (
+    LIVE,
+    QUERIES,
     ROWS,
     Moment,
     command,
@@ -22,6 +24,7 @@ from tests.end_to_end.stopping import (
     running,
     running_live,
     serves,
+    serving_below,
     started_at,
 )
 
@@ -77,6 +80,39 @@ def test_a_process_of_ray_that_is_killed_is_replaced_without_a_word(tmp_path: Pa
     with command([*again, "--backend", "inline"], tmp_path / "inline") as run:
         out, err = run.communicate(timeout=300)
     assert json.loads(out)["digest"] == summary["digest"], err
+
+
+@pytest.mark.parametrize(("topology", "seed"), [(name, seed) for seed, name in enumerate(QUERIES)])
+def test_a_live_run_with_recovery_has_every_pair_once_though_a_process_is_killed(
+    topology: str, seed: int, tmp_path: Path
+) -> None:
+    rng = random.Random(seed)
+    size = ("--rows", "10000", "--set", "feeding.batch_rows=5")
+    with command(on_ray(tmp_path, *size, *LIVE, topology=topology), tmp_path) as run:
+        serving = serving_below(run)
+        time.sleep(rng.random())
+        rng.choice(serving).kill()
+        out, err = run.communicate(timeout=300)
+    assert run.returncode == 0, err
+    summary = json.loads(out)
+    assert summary["verdict"]["exact"]
+    assert summary["verdict"]["expected"] > 1_000
+    assert summary["recovery"]["crashes"] == 1
+
+
+def test_a_live_run_without_recovery_ends_with_one_message_when_a_process_is_killed(
+    tmp_path: Path,
+) -> None:
+    with command(on_ray(tmp_path, "--clock", "live"), tmp_path) as run:
+        started = started_at(running_live, run, tmp_path)
+        serving_below(run)[0].kill()
+        out, err = run.communicate(timeout=120)
+    assert (run.returncode, out) == (3, ""), err
+    assert err.count("joinsim: ") == 1, err
+    assert "of the Ray backend is gone" in err
+    assert "Traceback" not in err
+    _, left = psutil.wait_procs(started, timeout=_GONE_S)
+    assert not left
 
 
 def serving(folder: Path, run: psutil.Process) -> bool:
