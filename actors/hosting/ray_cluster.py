@@ -108,15 +108,22 @@ def ray_cluster(address: str | None = None, *, processes: int | None = None) -> 
 
 @contextmanager
 def _without_side_effects() -> Iterator[None]:
-    """Have Ray leave SIGTERM and stdout alone.
+    """Have Ray leave SIGTERM and stdout alone, and start only processes that runs need.
 
     By SIGTERM it would end its cluster below those that are talking to it, and then the whole
     process. Onto stdout it prints that a process has died, whatever becomes of that.
+
+    A cluster of our own neither grows nor copies logs nor has pages. Ray starts a process for each
+    of these even so, takes more processor time for them than for all else, and waits for one.
     """
     utils, worker = ray._private.utils, ray._private.worker
+    node = ray._private.node.Node
     with (
         patch.object(utils, "set_sigterm_handler", lambda handler: None),
         patch.object(worker, "listen_error_messages", lambda of, stopped: None),
+        patch.object(node, "start_monitor", lambda node: None),
+        patch.object(node, "start_log_monitor", lambda node: None),
+        patch.object(node, "start_api_server", lambda node, **options: None),
     ):
         yield
 
