@@ -317,7 +317,9 @@ class Comparison(_Several["_Compared"]):
         for row in self.table.to_pylist():
             word, tps = VERDICT_WORDS[row["passed"]], row["throughput_tps"] or 0
             lines.append(f"{row['label']:<28} {word:<8} {tps:>14,.0f} /s")
-        return "\n".join([*lines, f"{len(self.refused)} systems cannot evaluate the query"])
+        if self.refused:
+            lines.append(f"{len(self.refused)} systems cannot evaluate the query")
+        return "\n".join(lines)
 
 
 class Advice(_Several["_Advised"]):

@@ -19,7 +19,13 @@ from scenarios.advice.statistics import DataStatistics, data_statistics, key_of,
 from scenarios.config import RunConfig
 from scenarios.engines.comparison import EngineComparison, compare_engines
 from scenarios.engines.registry import find_engines
-from scenarios.formatting import NO_VALUE, by_reason, format_value, group_refusals
+from scenarios.formatting import (
+    NO_VALUE,
+    by_reason,
+    format_duration,
+    format_value,
+    group_refusals,
+)
 from scenarios.measures import look_up
 from scenarios.plan import Prepare, make_plan
 from scenarios.run_directory import write_json
@@ -145,10 +151,11 @@ class Advice:
                 others = [*_hottest(one), *_hottest(other)]
                 break
         if self.rate_tps is not None and one.fed and one.keeps_up is not None:
-            p95 = format_value(look_up(one.fed[0], "latency_ms.p95"))
+            p95_ms = look_up(one.fed[0], "latency_ms.p95")
+            p95 = format_duration(None if p95_ms is None else p95_ms * 1e6)
             does = "keeps up with" if one.keeps_up else "does not keep up with"
             others.append(
-                f"It {does} {self.rate_tps:,} tuples/s, at a latency of {p95} ms (p95), on "
+                f"It {does} {self.rate_tps:,} tuples/s, at a latency of {p95} (p95), on "
                 f"{one.machines} machines and {one.cores} cores"
             )
         return ". ".join([first, *others]) + "."
@@ -280,9 +287,9 @@ def _hottest(one: Candidate) -> list[str]:
     hottest = max(operators, key=lambda name: operators[name])
     copies = look_up(found, f"copies.{hottest}") or 0.0
     balance = look_up(found, f"row_balance.{hottest}") or 0.0
-    each = operators[hottest] / max(1, found["tuples"]) * 1e9
+    each = format_duration(operators[hottest] / max(1, found["tuples"]) * 1e9)
     return [
-        f"In {one.topology} most work is in {hottest}: {format_value(each)} ns a tuple, each of "
+        f"In {one.topology} most work is in {hottest}: {each} a tuple, each of "
         f"which goes to {format_value(copies)} of its PEs, {balance:.0%} balanced"
     ]
 

@@ -163,7 +163,9 @@ def compare_engines(
         for place, engine in enumerate(engines):
             on_engine(place, engine.name)
             version = engine.version()
-            why = f"is not installed: {engine.install}" if version is None else engine.cannot(plan)
+            why = (
+                f"it is not installed: {engine.install}" if version is None else engine.cannot(plan)
+            )
             if version is not None:
                 comparison.versions[engine.name] = version
             if why is not None:

@@ -74,7 +74,7 @@ def within(seconds: float | None) -> Iterator[None]:
     except (KeyboardInterrupt, Exception) as error:
         if not over:
             raise
-        raise EngineFailed(f"stopped: it had not ended after {seconds:g} s (--limit)") from error
+        raise EngineFailed(f"stopped: it had not ended after {seconds:.3g} s") from error
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from typing import Any
 
@@ -92,6 +93,11 @@ def test_the_files_reproduce_it(advice: js.Advice) -> None:
     page = (advice.directory / "advice.html").read_text()
     assert advice.best.topology in page
     assert "What would change it" in page
+
+
+def test_times_in_the_reason_have_a_unit_of_their_size(advice: js.Advice) -> None:
+    assert re.search(r"work is in \w+: [\d.]+ [nµm]?s a tuple", advice.why)
+    assert re.search(r"at a latency of [\d.]+ [nµm]?s \(p95\)", advice.why)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from netsim.cost import load_profile
 from netsim.network import PRESETS
 from scenarios.config import FeedingConfig
 from scenarios.formatting import format_bytes, format_duration
+from scenarios.report import pages
 from scenarios.report.colours import COLOURS
 from scenarios.report.run_analysis import first_messages
 from scenarios.report.run_page import write_report
@@ -337,3 +338,10 @@ def test_a_place_that_cannot_be_written_is_named(good: Report, tmp_path: Path) -
 )
 def test_the_verdict_is_described_in_words(verdict: Verdict, shown: str) -> None:
     assert shown in describe_verdict(verdict)
+
+
+def test_every_table_scrolls_where_the_screen_is_narrow() -> None:
+    for template in (Path(pages.__file__).parent / "templates").glob("*.html"):
+        for line in template.read_text().splitlines():
+            if "| table }}" in line and "{{ one | table }}" not in line:  # settings wrap instead
+                assert line.startswith("{% call wide("), f"{template.name}: {line}"
