@@ -193,7 +193,7 @@ class RayProcesses:
                 "others are done"
             ) from None
         except RayError as error:
-            raise RayUnavailableError(f"Ray could not start a process: {error}") from None
+            raise ProcessLostError(f"Ray could not start a process: {error}") from None
         except OSError as error:
             hosts = ", ".join(sorted({host for host, _ in addresses}))
             raise RayUnavailableError(
