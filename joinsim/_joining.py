@@ -72,6 +72,7 @@ def run(
         ``{"kind": "loss", "rate": 0.01, "start": "1 s", "end": "2 s"}``.
     recovery
         The keys of a scenario's section ``recovery``: ``guarantee``, ``interval``, ``storage``.
+        With it, if only ``{}``, a live run goes on when a process of it is lost.
     time
         The column of the event time, of all streams or by stream: timestamps, dates, texts in ISO
         8601, or whole nanoseconds. By default the one that the query's interval names, else ``ts``,

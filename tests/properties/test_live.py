@@ -43,7 +43,7 @@ def test_whatever_claims_exactness_is_exact_live_when_processes_are_lost(
 ) -> None:
     monkeypatch.setattr(recovery, "_MOST_OF_THE_TIME", 0)  # a snapshot whenever one is due
     losses = snapshots = 0
-    for drawn in draw_worlds(TOPOLOGIES[name], 8, exact=True):
+    for drawn in draw_worlds(TOPOLOGIES[name], 5, exact=True):
         world = replace(drawn, faults=[])
         folder = tmp_path / str(world.seed)
         folder.mkdir()
