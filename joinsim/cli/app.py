@@ -10,6 +10,8 @@ from typer.core import TyperGroup
 
 JOINS, PAPERS, SYSTEMS = "Joins", "Scenarios and papers", "Systems, data and machines"
 
+_WHOLE = 1_000  # characters of a summary: it goes on in the next line, it is not cut
+
 
 class Grouped(TyperGroup):
     """Commands that are listed in groups, by ``rich_help_panel``."""
@@ -17,14 +19,12 @@ class Grouped(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write each group's commands, in their order."""
         groups: dict[str, list[tuple[str, str]]] = {}
-        names = self.list_commands(ctx)
-        room = formatter.width - 6 - max(map(len, names))
-        for name in names:
+        for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 group = getattr(command, "rich_help_panel", None)
                 heading = group if isinstance(group, str) else "Commands"
-                line = (name, command.get_short_help_str(room))
+                line = (name, command.get_short_help_str(_WHOLE))
                 groups.setdefault(heading, []).append(line)
         for heading, lines in groups.items():
             with formatter.section(heading):

@@ -14,7 +14,7 @@ from joinsim.cli.output import CLOCK, EXIT_FAIL, EXIT_PASS, Finished, open_termi
 
 data_app = typer.Typer(help="Raw files in, prepared streams out.", no_args_is_help=True)
 app.add_typer(data_app, name="data", rich_help_panel=SYSTEMS)
-new_app = typer.Typer(help="Writes a first version of something of your own.", no_args_is_help=True)
+new_app = typer.Typer(help="Write a first version of something of your own.", no_args_is_help=True)
 app.add_typer(new_app, name="new", rich_help_panel=SYSTEMS)
 
 

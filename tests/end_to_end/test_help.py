@@ -48,6 +48,7 @@ def test_every_help_ends_with_an_example_that_works(
 def test_every_command_is_in_a_group(joinsim: Command) -> None:
     help_ = joinsim("--help").out
     assert "\nCommands:" not in help_
+    assert "..." not in help_.partition("Joins:")[2], "a summary is cut"
     for heading in ("Joins:", "Scenarios and papers:", "Systems, data and machines:"):
         assert heading in help_
 
