@@ -19,6 +19,7 @@ html_copy_source = False
 html_show_sphinx = False
 
 myst_heading_anchors = 3
+smartquotes_action = "qe"  # dashes stay: an option's two are no long one
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True

@@ -104,7 +104,15 @@ class StreamConfig(Section):
 
 
 class LinkConfig(Section):
-    """One link that differs from the preset: between sites *a* and *b*."""
+    """One link that differs from the preset.
+
+    Attributes
+    ----------
+    a, b
+        The sites at its ends.
+    latency, jitter, bandwidth
+        As in the network; None is the preset's.
+    """
 
     a: str
     b: str

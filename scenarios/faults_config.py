@@ -68,6 +68,14 @@ class LinkFaultConfig(FaultConfig):
         Patterns of sites' names such as ``joiner.*``; by default all.
     between
         Two patterns, in place of sender and receiver: the fault is there both ways.
+    kind
+        What goes wrong; it decides which of the next keys there are.
+    rate
+        Share of the frames that it happens to.
+    delay
+        How much later frames come.
+    factor
+        What the bandwidth is multiplied by.
     """
 
     kind: LinkKind
@@ -131,7 +139,19 @@ class Bandwidth(LinkFaultConfig):
 
 
 class ActorFaultConfig(FaultConfig):
-    """A fault of actors: of those whose name, and whose site's name, the patterns match."""
+    """A fault of actors: of those whose name, and whose site's name, the patterns match.
+
+    Attributes
+    ----------
+    actor, site
+        Patterns of names such as ``joiner.*``; by default all.
+    kind
+        What goes wrong; it decides which of the next keys there are.
+    factor
+        How many times as long service takes.
+    offset
+        How far a clock is ahead.
+    """
 
     kind: ActorKind
     actor: str | None = None

@@ -54,7 +54,8 @@ def meanings(documented_type: type) -> Iterator[tuple[str, str]]:
     """Yield each field with its meaning in the docstrings of a class and its bases."""
     for documented in reversed(documented_type.__mro__):
         for entry in parse(documented.__doc__ or "", DocstringStyle.NUMPYDOC).params:
-            meaning = re.sub(r"``|\*", "", " ".join((entry.description or "").split()))
+            words = " ".join((entry.description or "").split())
+            meaning = re.sub(r"\*(\w+)\*", r"\1", words).replace("``", "")
             for name in entry.arg_name.split(", "):
                 yield name, meaning
 

@@ -137,7 +137,21 @@ class Variant(Section):
 
 
 class Panel(Section):
-    """One part of the figure: what it changes, and which of the variants it shows (all)."""
+    """One part of the figure.
+
+    Attributes
+    ----------
+    name
+        What it is called, where there are several.
+    set
+        What it changes, keys as for ``--set``.
+    variants
+        Names of the variants that it shows; by default all.
+    measure, label
+        Instead of the study's: what is measured, and how it is called.
+    axis
+        Instead of the study's.
+    """
 
     name: str = ""
     set: dict[str, Any] = Field(default_factory=dict)
@@ -148,9 +162,16 @@ class Panel(Section):
 
 
 class Paper(Section):
-    """The paper's own figures for a variant, or for the ratio of two, one per value of the axis.
+    """The paper's own figures.
 
-    NaN where it has none. *panel* is needed where there are several.
+    Attributes
+    ----------
+    of
+        A variant, or two: then their ratio.
+    values
+        One per value of the axis; NaN where the paper has none.
+    panel
+        The panel that they are of, where there are several.
     """
 
     of: Subject

@@ -57,6 +57,8 @@ class Survey(BaseModel):
     clocked, estimated
         Which figures of its record are read from this machine's clock, and which are computed from
         a model, without anything executed: their names, or the first parts of those.
+    of
+        Which survey it is; it decides which keys there are.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
