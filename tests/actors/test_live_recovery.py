@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -11,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.live import recovery
-from actors.hosting.live.post import Measured
-from actors.hosting.live.recovery import RecoveringRun
+from actors.hosting.live.post import Measured, moment_ns
+from actors.hosting.live.recovery import RecoveringRun, Share, Written, serve
+from actors.hosting.mesh import MemberLostError, Mesh
 from actors.hosting.processes import RayUnavailableError
 from actors.protocol import FEEDBACK, ActorSpec
-from tests.actors.meshes import LostError, Mortal, labels
+from tests.actors.meshes import LostError, Mortal, labels, meshes
 from tests.actors.test_live import PORTS, Bouncer, Wall
 from tests.toys import Recorder, Sender, Worker
 
@@ -169,3 +173,38 @@ def test_processes_that_are_lost_again_and_again_end_the_run() -> None:
     specs, wiring = pipeline(1_000)
     with pytest.raises(RayUnavailableError, match="loss number 4 since the last snapshot"):
         run_killed(specs, wiring, HOMES, [(3, 0)] * 4, interval_ns=10**12)
+
+
+def test_a_snapshot_that_another_process_begins_early_goes_on_to_the_end() -> None:
+    """The other one's marker is there before this process knows that the run has begun."""
+    specs = {
+        "source": ActorSpec(actor=Sender, arguments={"count": 5}),
+        "recorder": ActorSpec(actor=Recorder),
+    }
+    system = {"source": 0, "recorder": 0}, specs, {"source": {"out": ("recorder",)}, "recorder": {}}
+
+    def run(mesh: Mesh) -> None:
+        with suppress(MemberLostError), mesh:
+            serve(mesh, *system, 1, 4, PORTS)
+
+    share: Share | None = None
+    for attempt in range(2):
+        mine, other, driver = meshes(2)
+        server = Thread(target=run, args=(mine,))
+        with other, driver:
+            if attempt == 0:
+                other.send(0, 1)
+                while not mine.waiting:
+                    time.sleep(0.001)
+            server.start()
+            driver.send(0, [moment_ns(), share])
+            news: list[Any] = []
+            while not any(isinstance(one, Measured) for one in news):
+                received = driver.receive(10)
+                assert received, "it has come to a standstill"
+                news.append(received[1])
+        share = next((one for one in news if isinstance(one, Share)), None)
+        server.join()
+        assert attempt or share
+    emitted = [one.entry for one in news if isinstance(one, Written)]
+    assert sum(len(entry) for entry in emitted if isinstance(entry, list)) == 5

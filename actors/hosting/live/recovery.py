@@ -117,16 +117,14 @@ class RecoveringShard(LiveShard):
         """Processes whose marker has not come: what they send is under way in the snapshot."""
         self._state: np.ndarray | None = None
         self._under_way: list[tuple[int, Bundle]] = []
-        self._restored = False
 
     def restore(self, share: Share) -> None:
-        """Begin from this process's part of a snapshot, in place of the beginning."""
+        """Begin from this process's part of a snapshot; in place of `begin`."""
         state, under_way = from_bytes(share.state.data)
         seats, outlets, endings, self._timers, self._timers_set, self._measured = from_bytes(
             state.data
         )
         self._sent.epoch = share.snapshot
-        self._restored = True
         for name, seat in self._seats.items():
             seat.restore(seats[name])
             self._queue_turn(seat)
@@ -149,10 +147,6 @@ class RecoveringShard(LiveShard):
         if process in self._unmarked:
             self._under_way.append((process, bundle))
         super().open_bundle(process, bundle)
-
-    def _begin(self) -> None:
-        if not self._restored:
-            super()._begin()
 
     def _receive_marker(self, process: int, snapshot: int) -> None:
         if snapshot > self._sent.epoch:
@@ -198,7 +192,10 @@ def serve(
     early: deque[tuple[int, Any]] = deque()
     began_ns, share = from_driver(mesh, early)
     shard = RecoveringShard(mesh, homes, seats, wiring, room, codes, Clock(began_ns))
-    if share is not None:
+    # First, for a marker that was early cuts at once, and what it cuts goes on from there.
+    if share is None:
+        shard.begin()
+    else:
         shard.restore(share)
     for process, frame in early:
         shard.open_bundle(process, frame)

@@ -103,10 +103,16 @@ class LiveShard:
         self._timers_set = self._counted_ns = 0
         self._measured = Measured()
 
+    def begin(self) -> None:
+        """Start the sources here; before anything is opened that another process sent."""
+        for seat in self._seats.values():
+            if seat.is_source:
+                self._arrive(seat, Parcel(seat.name, seat.name, START, seat.next_seq(), None, 0))
+            self._endings.end_if_done(seat.name)
+
     def run(self) -> Measured:
-        """Start the sources here, and serve until every actor here has ended."""
+        """Serve until every actor here has ended."""
         began_ns = self._clock.processor_ns()
-        self._begin()
         while not self._endings.all_ended:
             self._receive_frame()
             self._fire_timers()
@@ -141,12 +147,6 @@ class LiveShard:
             self._endings.on_report(process, report)
         for number in bundle.settled:
             self._endings.settle(number)
-
-    def _begin(self) -> None:
-        for seat in self._seats.values():
-            if seat.is_source:
-                self._arrive(seat, Parcel(seat.name, seat.name, START, seat.next_seq(), None, 0))
-            self._endings.end_if_done(seat.name)
 
     def _receive_frame(self) -> None:
         """Handle a frame if one has arrived; if nothing else is to be done, wait for one."""
@@ -404,6 +404,7 @@ def serve(
         early: deque[tuple[int, Any]] = deque()
         began_ns = from_driver(mesh, early)
         shard = LiveShard(mesh, homes, seats, wiring, room, codes, Clock(began_ns), part)
+        shard.begin()
         for process, bundle in early:
             shard.open_bundle(process, bundle)
         mesh.send(mesh.driver, shard.run())
