@@ -54,7 +54,7 @@ def open_terminal(*, quiet: bool, watch: bool = False) -> Terminal:
 
 
 def draw_figure(figure: Path | None, finished: Any, terminal: Terminal) -> None:
-    """Draw what ran into the file that was asked for, if any."""
+    """Draw what ran into the file *figure*; None draws nothing."""
     if figure is not None:
         path = finished.figure(figure)
         terminal.out.print(f"{path}, with its data in {path.with_suffix('.csv').name}")

@@ -15,7 +15,7 @@ as Flink does by default: what the others did since rests on messages that will 
 Sources go on from the position that is their state. Results, and rows of the trace, go to the
 driver, which hands them on when the snapshot behind them is complete (`actors.result_epochs`) and
 discards those that will come again. So they come exactly once, at the price of waiting for the
-snapshot, which their latency shows, and of going through one process. States are kept in the
+snapshot, which their latency shows, and of going through one process. States are in the
 driver's memory: a live run does not outlive its driver.
 """
 
