@@ -38,17 +38,62 @@ _MOST_OF_A_NUMBER = 10
 _NOT_DRAWN = ("byte_budget",)
 """Parameters that mean nothing in a world: it is over before a budget of bytes a second counts."""
 
-_WITHOUT_TRANSPORT = 0.15
-"""Share of the worlds with faults in which lost messages are not sent again."""
+_MOSTLY = 0.95
+"""Share of the worlds whose streams have a pace and values in common, and of the streams that have
+more than a few tuples: what is true of the others is mostly that nothing joins."""
 
-_ROWS_MAX = 40
+_WITHOUT_TRANSPORT = 0.15
+"""Share of the worlds with faults in which lost messages are not sent again: as little is promised
+then, little can be found."""
+
+_IN_FILES = 0.25
+"""Share of the worlds whose streams are files: the rest of a run cannot tell them from tables."""
+
+_OF_A_KIND = 0.3
+"""Share of the worlds with faults that have those of a given kind: of ten kinds three at a time, so
+that one does not hide what another would show."""
+
+_BATCH_ROWS_MAX = 20
+_ROWS = (8, 40)
+"""Tuples of a stream: some batches, and as many as the longest windows have."""
+_FEW_ROWS = (0, 4)
+_DENSE_ROWS = (20, 119)
+_SEGMENT_ROWS_MAX = 50
+
+_DISORDER_NS_MAX = 12
+"""Tuples are up to 8 ns apart: so some of them overtake none, and some overtake many."""
+
+_MOMENTS_NS = 10**8
+"""The latest moment and the longest span of faults, and of parameters that are durations. Moments
+are drawn by order of magnitude, for worlds take from microseconds to seconds of virtual time."""
+
+_RATE_TPS_MAX = 10**7
 _SEED_END = 2**32
 
 # Few distinct values, so that ties are everywhere; some are whole, as y is, and some are such that
 # 0.1 steps never hit them exactly.
 _FLOATS = (*(i / 10 for i in range(-5, 12)), 0.30000000000000004, -0.0, 1e300)
 _WHOLE = tuple(float(i) for i in range(-2, 5))
+
+_STEPS = (1, 2, 2, 2, 4, 4, 4, 4, 4, 9)
+"""Event times are less than so many ns apart: at 1 all are equal, at 9 few tuples are in a window
+of time. Both are worth a look now and then, and show less than what is between."""
+
+_RANGES = ((-4, -2), (-4, 6), (0, 3), (0, 3))
+"""First and last value of y: mostly few, which x has too; once in four hardly any that x has."""
+
 _COMPARISONS = ("<", "<=", ">", ">=", "=", "!=")
+_WIDTHS = (0.1, 0.3, 1, 2)
+"""Of bands: some below and some above the distance of whole values."""
+
+_WINDOW = (8, 6)
+"""Tuples or ns of a slide, and slides of a window, at the most: then hardly a tuple expires."""
+_SMALL_WINDOW = (6, 4)
+"""The same in joins of up to four streams, whose results grow with each of the windows."""
+_EQUALITIES = 2 / 3
+"""Share of the joins in multi-way queries that are equalities, without which the results of four
+streams are very many; and of the interval joins that have a key."""
+
 _RATES = (0.01, 0.1, 0.3)
 _MUST_END = ("partition", "pause", "stall")
 _GUARANTEES = get_args(Guarantee)
@@ -76,13 +121,13 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
         text = draw_query(rng, equality=topology.needs_equality)
     query = parse_query(text)
     parameters = draw_parameters(rng, topology, query, exact=exact)
-    feeding: dict[str, Any] = {"batch_rows": _between(rng, 1, 20)}
+    feeding: dict[str, Any] = {"batch_rows": _between(rng, 1, _BATCH_ROWS_MAX)}
     if _maybe(rng):
-        feeding["rate_tps"] = _magnitude(rng, 1, 10**7)
+        feeding["rate_tps"] = _magnitude(rng, 1, _RATE_TPS_MAX)
     if _maybe(rng) and _takes_disorder(topology, parameters, query):
-        feeding |= {"disorder": _between(rng, 0, 12), "bounded": _maybe(rng)}
+        feeding |= {"disorder": _between(rng, 0, _DISORDER_NS_MAX), "bounded": _maybe(rng)}
         if _maybe(rng):
-            feeding["watermark_lag"] = _between(rng, 0, 12)
+            feeding["watermark_lag"] = _between(rng, 0, _DISORDER_NS_MAX)
     faults = draw_faults(rng) if _maybe(rng) else []
     network = draw_network(rng)
     if faults and not exact and _maybe(rng, _WITHOUT_TRANSPORT):
@@ -102,7 +147,7 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
         faults=faults,
         sink=_one_of(rng, ["partitioned", "single"]),
         seed=_between(rng, 0, _SEED_END - 1),
-        segment_rows=_between(rng, 1, 50) if _maybe(rng, 0.25) else None,
+        segment_rows=_between(rng, 1, _SEGMENT_ROWS_MAX) if _maybe(rng, _IN_FILES) else None,
     )
 
 
@@ -116,19 +161,19 @@ class _Character:
 
 
 def _draw_character(rng: Random, *, dense: bool) -> _Character:
-    if dense:
+    if dense:  # four values, whole ones or nearly equal ones
         return _Character(_between(rng, 2, 4), np.arange(4) / _one_of(rng, [1, 1, 10]), (0, 5))
     values = np.array(_FLOATS + _WHOLE * 2)
     return _Character(
-        steps=_one_of(rng, [1, 2, 2, 2, 4, 4, 4, 4, 4, 9]),
+        steps=_one_of(rng, _STEPS),
         x=rng.choice(values, _one_of(rng, [3, 6, len(values)]), replace=False),
-        y=_one_of(rng, [(-4, -2), (-4, 6), (0, 3), (0, 3)]),
+        y=_one_of(rng, _RANGES),
     )
 
 
 def draw_streams(rng: Random, count: int, *, dense: bool = False) -> tuple[WorldStream, ...]:
     """Draw so many streams, see `draw_stream`; mostly of the same pace and values."""
-    common = _draw_character(rng, dense=dense) if _maybe(rng, 0.95) else None
+    common = _draw_character(rng, dense=dense) if _maybe(rng, _MOSTLY) else None
     return tuple(draw_stream(rng, dense=dense, character=common) for _ in range(count))
 
 
@@ -141,10 +186,11 @@ def draw_stream(
     """
     of = character or _draw_character(rng, dense=dense)
     if dense:
-        rows = _between(rng, 20, 119)
+        rows = _between(rng, *_DENSE_ROWS)
+        # The share of the most frequent key, from hardly any skew on.
         y = np.minimum(rng.geometric(rng.uniform(0.2, 0.9), rows), 6) - 1
     else:
-        low, high = (8, _ROWS_MAX) if _maybe(rng, 0.95) else (0, 4)
+        low, high = _ROWS if _maybe(rng, _MOSTLY) else _FEW_ROWS
         rows = max(least, _between(rng, low, high))
         y = rng.integers(*of.y, rows, endpoint=True)
     ts = np.cumsum(rng.integers(0, of.steps, rows))
@@ -165,7 +211,7 @@ def draw_query(rng: Random, *, equality: bool = False) -> str:
         if _consistent(predicates):
             break
     names = "R, S" if two_way else "T"
-    window = _window(rng, 8, 6)
+    window = _window(rng, *_WINDOW)
     return f"SELECT * FROM {names} WHERE {' AND '.join(predicates)} WINDOW AS ({window})"
 
 
@@ -177,9 +223,8 @@ def draw_multiway_query(rng: Random) -> str:
     edges += [_one_of(rng, pairs) for _ in range(_between(rng, 0, 2))]
     predicates: list[str] = []
     for a, b in edges:
-        # Mostly equalities: without them the results of four streams are very many.
         left, right = f"{a}.{{}}", f"{b}.{{}}"
-        equal = _maybe(rng, 2 / 3)
+        equal = _maybe(rng, _EQUALITIES)
         predicates.append(
             _comparison(rng, left, right, ["="]) if equal else _predicate(rng, left, right)
         )
@@ -187,9 +232,9 @@ def draw_multiway_query(rng: Random) -> str:
     while not _consistent(predicates, names):
         predicates.pop()
     if _maybe(rng):
-        clauses = ", ".join(f"{name} AS ({_window(rng, 6, 4)})" for name in names)
+        clauses = ", ".join(f"{name} AS ({_window(rng, *_SMALL_WINDOW)})" for name in names)
     else:
-        clauses = f"AS ({_window(rng, 6, 4)})"
+        clauses = f"AS ({_window(rng, *_SMALL_WINDOW)})"
     return f"SELECT * FROM {', '.join(names)} WHERE {' AND '.join(predicates)} WINDOW {clauses}"
 
 
@@ -197,7 +242,7 @@ def draw_interval_query(rng: Random) -> str:
     """Draw the text of an interval join: any base, any interval, with or without predicates."""
     keys = (
         [_one_of(rng, ["R.y = S.y", "R.y = S.y", "S.x = R.x", "S.x = R.x", "R.x = S.y"])]
-        if _maybe(rng, 2 / 3)
+        if _maybe(rng, _EQUALITIES)
         else []
     )
     others = [_predicate(rng, "R.{}", "S.{}") for _ in range(_one_of(rng, [0, 1, 1, 2]))]
@@ -232,7 +277,7 @@ def draw_parameters(
             return False
         return not exact or topology.claims_exact(drawn)
 
-    share = _one_of(rng, [0.3, 0.7, 1.0])
+    share = _one_of(rng, [0.3, 0.7, 1.0])  # a few of them, most, or all
     drawn = {
         field.name: _value(rng, hints[field.name], getattr(defaults, field.name), query)
         for field in dataclasses.fields(topology.parameters_type)
@@ -269,23 +314,23 @@ def draw_faults(rng: Random) -> list[dict[str, Any]]:
     amounts: dict[str, dict[str, Any]] = {
         "loss": {"rate": _one_of(rng, _RATES)},
         "duplicate": {"rate": _one_of(rng, _RATES)},
-        "reorder": {"rate": _one_of(rng, _RATES), "delay": _magnitude(rng, 1, 10**8)},
-        "delay": {"delay": _magnitude(rng, 1, 10**8)},
+        "reorder": {"rate": _one_of(rng, _RATES), "delay": _magnitude(rng, 1, _MOMENTS_NS)},
+        "delay": {"delay": _magnitude(rng, 1, _MOMENTS_NS)},
         "partition": {},
         "bandwidth": {"factor": _one_of(rng, [0.01, 0.5, 2.0])},
         "pause": {},
         "slow": {"factor": _one_of(rng, [1.5, 20.0, 1000.0])},
-        "skew": {"offset": _magnitude(rng, 0, 10**8)},
+        "skew": {"offset": _magnitude(rng, 0, _MOMENTS_NS)},
         "stall": {},
     }
     rows = []
     for kind, amount in amounts.items():
-        if _maybe(rng, 0.3):
-            every = _magnitude(rng, 1_000, 10**8)
-            times = {"start": _magnitude(rng, 0, 10**8)} if _maybe(rng) else {"start": 0}
+        if _maybe(rng, _OF_A_KIND):
+            every = _magnitude(rng, 1_000, _MOMENTS_NS)
+            times = {"start": _magnitude(rng, 0, _MOMENTS_NS)} if _maybe(rng) else {"start": 0}
             if kind in _MUST_END or _maybe(rng):
                 times["end"] = times["start"] + max(1, every // _between(rng, 4, 100))
-                if _maybe(rng, 0.7):
+                if _maybe(rng, 0.7):  # one span alone is mostly over before a message meets it
                     times |= {"every": every, "random": _maybe(rng)}
             rows.append({"kind": kind, **times, **amount})
     return rows
@@ -300,7 +345,7 @@ def with_recovery(rng: Random, world: World, *, exact: bool = False) -> World:
     rows = max(len(stream.ts) for stream in world.streams)
     recovery: dict[str, Any] = {
         "guarantee": "exactly_once" if exact else _one_of(rng, _GUARANTEES),
-        "interval": max(1_000, sending_ns // _between(rng, 1, 20)),
+        "interval": max(1_000, sending_ns // _between(rng, 1, 20)),  # 1 to 20 snapshots
     }
     if _maybe(rng):
         recovery["storage"] = _magnitude(rng, 10**6, 10**11)
@@ -310,12 +355,12 @@ def with_recovery(rng: Random, world: World, *, exact: bool = False) -> World:
     names = {"actor": list(graph), "site": list(graph.placement.values())}
     crashes = []
     for _ in range(_between(rng, 0, 4)):
-        start = _between(rng, 0, sending_ns * 5 // 4)
+        start = _between(rng, 0, sending_ns * 5 // 4)  # some when all has been sent
         of = _one_of(rng, list(names))
         crash = {"start": start, "end": start + _magnitude(rng, 1, sending_ns)}
         # And all whose names begin so: a sink is one, or one for each PE.
         crashes.append({"kind": "crash", of: f"{_one_of(rng, names[of])}*", **crash})
-    rate_tps = min(10**7, max(1, rows * 10**9 // sending_ns))
+    rate_tps = min(_RATE_TPS_MAX, max(1, rows * 10**9 // sending_ns))
     return replace(
         world,
         feeding=world.feeding | {"rate_tps": rate_tps},
@@ -336,7 +381,7 @@ def _value(rng: Random, hint: Any, default: Any, query: JoinQuery) -> Any:
     if origin is typing.Literal:
         return _one_of(rng, typing.get_args(hint))
     if hint == Duration:
-        return _magnitude(rng, 1, 10**8)
+        return _magnitude(rng, 1, _MOMENTS_NS)
     for bound in getattr(hint, "__metadata__", ()):
         if isinstance(bound, Interval):
             if typing.get_args(hint)[0] is float:
@@ -373,14 +418,14 @@ def _predicate(rng: Random, left: str, right: str) -> str:
     if _maybe(rng):
         return _comparison(rng, left, right, _COMPARISONS)
     field, operator = _one_of(rng, "xy"), _one_of(rng, ["<", "<="])
-    width = _one_of(rng, [0.1, 0.3, 1, 2])
+    width = _one_of(rng, _WIDTHS)
     return f"ABS({left.format(field)} - {right.format(field)}) {operator} {width}"
 
 
 def _comparison(rng: Random, left: str, right: str, operators: Sequence[str]) -> str:
     """Draw a comparison of a field of one side with a field of the other, mostly the same."""
     a, operator = _one_of(rng, "xy"), _one_of(rng, operators)
-    b = a if _maybe(rng, 0.8) else _one_of(rng, "xy")
+    b = a if _maybe(rng, 0.8) else _one_of(rng, "xy")  # x and y have few values in common
     return f"{left.format(a)} {operator} {right.format(b)}"
 
 
@@ -398,7 +443,7 @@ def _consistent(predicates: Sequence[str], names: str = "RS") -> bool:
 
 
 def _interval(rng: Random) -> tuple[int, int]:
-    """Draw the bounds of an interval, mostly of some width."""
+    """Draw the bounds of an interval, mostly of some width: narrow ones have few pairs."""
     lower = _between(rng, -9, 3)
     return lower, lower + _between(rng, *_one_of(rng, [(0, 3), (4, 12), (4, 12), (4, 12)]))
 
@@ -406,6 +451,7 @@ def _interval(rng: Random) -> tuple[int, int]:
 def _window(rng: Random, slide_most: int, slides_most: int) -> str:
     """Draw a window of count or time, of up to so many slides of up to so much each."""
     slide = _between(rng, 1, slide_most)
+    # Mostly of several slides: of a tumbling window many a tuple sees nothing.
     length = slide * _between(rng, _one_of(rng, [1, 2, 3]), slides_most)
     unit = _one_of(rng, ["", " ns"])
     precise = " PRECISE" if unit and _maybe(rng) else ""
