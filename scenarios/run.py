@@ -21,7 +21,7 @@ from actors.hosting.journal import JournalHost
 from actors.hosting.live.parts import Destination, Piece, put_together, receive_piece
 from actors.hosting.live.post import Count, Measured
 from actors.hosting.live.recovery import RecoveringRun
-from actors.hosting.live.run import LiveRun
+from actors.hosting.live.run import LiveRun, LiveSystem
 from actors.hosting.process_host import ProcessHost, peak_bytes
 from actors.hosting.processes import EACH, label_processes
 from actors.hosting.saved_run import SavedRun
@@ -351,12 +351,7 @@ def _run_recovering(
 
         run = RecoveringRun(
             start,
-            graph.specs,
-            graph.wiring,
-            plan.config.seed,
-            homes=homes,
-            room=plan.config.network.inbox_messages,
-            codes=_codes(graph),
+            _live_system(plan, graph, homes),
             lost=ProcessLostError,
             interval_ns=recovery.interval,
             collect=take,
@@ -386,22 +381,19 @@ def prepare_live(
 
     *homes* is actor name to process; results are written to the *destination*, if there is one.
     """
-    return LiveRun(
-        processes,
-        graph.specs,
-        graph.wiring,
-        plan.config.seed,
-        homes=homes,
-        room=plan.config.network.inbox_messages,
-        codes=_codes(graph),
-        destination=destination,
-    )
+    return LiveRun(processes, _live_system(plan, graph, homes), destination)
 
 
-def _codes(graph: ActorGraph) -> dict[str, int]:
-    """Return the number of each port's name in the trace."""
+def _live_system(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> LiveSystem:
     names = trace_names(graph.wiring)
-    return {name: code for code, name in enumerate(names) if code >= len(graph)}
+    return LiveSystem(
+        specs=dict(graph.specs),
+        wiring=dict(graph.wiring),
+        seed=plan.config.seed,
+        homes=dict(homes),
+        room=plan.config.network.inbox_messages,
+        codes={name: code for code, name in enumerate(names) if code >= len(graph)},
+    )
 
 
 def _telling(on_run: OnRun | None) -> Callable[[Count], None]:

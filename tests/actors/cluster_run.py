@@ -11,7 +11,7 @@ import signal
 import sys
 
 from actors.hosting.live.post import Count
-from actors.hosting.live.run import LiveRun
+from actors.hosting.live.run import LiveRun, LiveSystem
 from actors.hosting.ray_cluster import ray, ray_cluster
 from actors.hosting.ray_processes import RayProcesses
 from actors.protocol import TIMER, ActorSpec
@@ -45,7 +45,8 @@ def main() -> None:
         nodes, pids = zip(*started.everywhere(whereabouts), strict=True)
         print("nodes", len(set(nodes)), flush=True)
         print("pids", *pids, flush=True)
-        run = LiveRun(started, specs, wiring, 1, homes=homes, room=4, codes=codes)
+        system = LiveSystem(specs=specs, wiring=wiring, seed=1, homes=homes, room=4, codes=codes)
+        run = LiveRun(started, system)
         run.run(on_count)
         results = [entry for entry in run.entries() if isinstance(entry, list)]
     print("results", sum(map(len, results)), flush=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actors.hosting.live.endings import components_of
 from actors.hosting.live.post import Measured, Report
-from actors.hosting.live.run import LiveRun
+from actors.hosting.live.run import LiveRun, LiveSystem
 from actors.protocol import FEEDBACK, TIMER, Actor, ActorError, ActorSpec, Context, Message
 from tests.actors.meshes import Threads, labels
 from tests.toys import Parcel, Recorder, Sender, Worker
@@ -50,7 +50,8 @@ def run_live(
 ) -> tuple[Measured, list[Any], np.ndarray]:
     """Run a system; return what was measured, what was emitted, and the trace."""
     with Threads(labels(max(homes.values()) + 1)) as processes:
-        run = LiveRun(processes, specs, wiring, 1, homes=homes, room=room, codes=PORTS)
+        system = LiveSystem(specs=specs, wiring=wiring, seed=1, homes=homes, room=room, codes=PORTS)
+        run = LiveRun(processes, system)
         measured = run.run(lambda count: None)
         emitted: list[Any] = []
         rows = [np.empty((0, 13), np.int64)]

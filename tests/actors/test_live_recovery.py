@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from actors.hosting.live import recovery
 from actors.hosting.live.post import Measured, moment_ns
 from actors.hosting.live.recovery import RecoveringRun, Share, Written, serve
+from actors.hosting.live.run import LiveSystem
 from actors.hosting.mesh import MemberLostError, Mesh
 from actors.hosting.processes import RayUnavailableError
 from actors.protocol import FEEDBACK, ActorSpec
@@ -52,12 +53,7 @@ def run_killed(
 
         run = RecoveringRun(
             start,
-            specs,
-            wiring,
-            1,
-            homes=homes,
-            room=room,
-            codes=PORTS,
+            LiveSystem(specs=specs, wiring=wiring, seed=1, homes=homes, room=room, codes=PORTS),
             lost=LostError,
             interval_ns=interval_ns,
             collect=collected.extend,
@@ -181,11 +177,18 @@ def test_a_snapshot_that_another_process_begins_early_goes_on_to_the_end() -> No
         "source": ActorSpec(actor=Sender, arguments={"count": 5}),
         "recorder": ActorSpec(actor=Recorder),
     }
-    system = {"source": 0, "recorder": 0}, specs, {"source": {"out": ("recorder",)}, "recorder": {}}
+    system = LiveSystem(
+        specs=specs,
+        wiring={"source": {"out": ("recorder",)}, "recorder": {}},
+        seed=1,
+        homes={"source": 0, "recorder": 0},
+        room=4,
+        codes=PORTS,
+    )
 
     def run(mesh: Mesh) -> None:
         with suppress(MemberLostError), mesh:
-            serve(mesh, *system, 1, 4, PORTS)
+            serve(mesh, system)
 
     share: Share | None = None
     for attempt in range(2):

@@ -30,10 +30,9 @@ import numpy as np
 
 from actors.hosting.live.endings import Seat
 from actors.hosting.live.post import Bundle, Clock, Count, Entry, Journal, Measured, moment_ns
-from actors.hosting.live.run import LiveShard, from_driver, seats_at, total
+from actors.hosting.live.run import LiveShard, LiveSystem, Tally, from_driver
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes, RayUnavailableError
-from actors.protocol import ActorSpec, Wiring
 from actors.result_epochs import ResultEpochs
 from actors.state import from_bytes, to_bytes
 from joins.state import storable
@@ -103,15 +102,12 @@ class RecoveringShard(LiveShard):
     def __init__(
         self,
         mesh: Mesh,
-        homes: Mapping[str, int],
+        system: LiveSystem,
         seats: Mapping[str, Seat],
-        wiring: Wiring,
-        room: int,
-        codes: Mapping[str, int],
         clock: Clock,
     ) -> None:
         self._sent = _Sent(mesh, clock)
-        super().__init__(mesh, homes, seats, wiring, room, codes, clock, journal=self._sent)
+        super().__init__(mesh, system, seats, clock, journal=self._sent)
         self._others = set(range(mesh.driver)) - {mesh.member}
         self._unmarked: set[int] = set()
         """Processes whose marker has not come: what they send is under way in the snapshot."""
@@ -172,26 +168,18 @@ class RecoveringShard(LiveShard):
             self._mesh.send(process, snapshot)
 
 
-def serve(
-    mesh: Mesh,
-    homes: Mapping[str, int],
-    specs: Mapping[str, ActorSpec],
-    wiring: Wiring,
-    seed: int,
-    room: int,
-    codes: Mapping[str, int],
-) -> None:
-    """Run the actors whose home this member of *mesh* is; parameters as for `LiveShard`.
+def serve(mesh: Mesh, system: LiveSystem) -> None:
+    """Run the actors whose home this member of *mesh* is.
 
     The driver is sent a None when the actors are built, and sends when the run began and a `Share`
     to begin from, or None; then, now and then, the number of a snapshot to be taken. It is sent
     `Written`, `Share` and `Count`, and `Measured` when every actor here has ended.
     """
-    seats = seats_at(mesh.member, homes, specs, wiring, seed)
+    seats = system.seats(mesh.member)
     mesh.send(mesh.driver, None)
     early: deque[tuple[int, Any]] = deque()
     began_ns, share = from_driver(mesh, early)
-    shard = RecoveringShard(mesh, homes, seats, wiring, room, codes, Clock(began_ns))
+    shard = RecoveringShard(mesh, system, seats, Clock(began_ns))
     # First, for a marker that was early cuts at once, and what it cuts goes on from there.
     if share is None:
         shard.begin()
@@ -221,8 +209,8 @@ class RecoveringRun:
     ----------
     start
         Returns processes that serve nobody yet, in the place of those it returned before.
-    specs, wiring, seed, homes, room, codes
-        As for `actors.hosting.live.run.LiveRun`.
+    system
+        What runs.
     lost
         The error that processes raise when one of them is lost.
     interval_ns
@@ -241,19 +229,14 @@ class RecoveringRun:
     def __init__(
         self,
         start: Callable[[], Processes],
-        specs: Mapping[str, ActorSpec],
-        wiring: Wiring,
-        seed: int,
+        system: LiveSystem,
         *,
-        homes: Mapping[str, int],
-        room: int,
-        codes: Mapping[str, int],
         lost: type[Exception],
         interval_ns: int,
         collect: Callable[[list[Any]], None],
     ) -> None:
-        self._start, self._lost, self._interval_ns = start, lost, interval_ns
-        self._system = dict(homes), dict(specs), dict(wiring), seed, room, dict(codes)
+        self._start, self._system = start, system
+        self._lost, self._interval_ns = lost, interval_ns
         self._results = ResultEpochs(collect, at_once=False)
         self._last: dict[int, Share] = {}
         self._epoch = self._since_last = 0
@@ -286,7 +269,7 @@ class RecoveringRun:
     def _attempt(self, on_count: Callable[[Count], None]) -> Measured:
         """Run from the last snapshot until every actor has ended; return what was measured."""
         processes = self._start()
-        processes.serve(serve, *self._system)
+        processes.serve(serve, self._system)
         for _ in range(processes.count):
             processes.receive()
         self._began_ns = self._began_ns or moment_ns()
@@ -294,26 +277,21 @@ class RecoveringRun:
             processes.send(process, [self._began_ns, self._last.get(process)])
         clock = Clock(self._began_ns)
         self._taking = _Taking(due_ns=clock.now() + self._interval_ns)
-        whole, counts, waiting = Measured(), dict[int, Count](), set(range(processes.count))
-        while waiting:
+        tally = Tally(processes.count, on_count)
+        while tally.running:
             # One that has ended takes no part in another snapshot.
-            received = self._receive(processes, clock, may_begin=len(waiting) == processes.count)
+            all_run = len(tally.running) == processes.count
+            received = self._receive(processes, clock, may_begin=all_run)
             if received is None:
                 continue
             process, news = received
             if isinstance(news, Written):
                 self._add(news)
-                continue
-            if isinstance(news, Share):
+            elif isinstance(news, Share):
                 self._add_share(process, news, processes.count, clock)
-                continue
-            if isinstance(news, Measured):
-                waiting.discard(process)
-                whole.add(news)
-                news = Count(news.ended_ns, news.tuples, news.received)
-            counts[process] = news
-            on_count(total(counts))
-        return whole
+            else:
+                tally.add(process, news)
+        return tally.measured
 
     def _receive(
         self, processes: Processes, clock: Clock, *, may_begin: bool

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import chain
 from typing import Any
@@ -43,6 +44,38 @@ _NS_PER_S = 1_000_000_000
 _COUNT_NS = _NS_PER_S // 2
 
 
+@dataclass(frozen=True, kw_only=True)
+class LiveSystem:
+    """What the processes of a live run need to know of the whole system.
+
+    Attributes
+    ----------
+    specs, wiring, seed
+        As for every host.
+    homes
+        Actor name to process.
+    room
+        Messages under way at most on a channel, at least 1.
+    codes
+        Name of a port to its number in the trace.
+    """
+
+    specs: Mapping[str, ActorSpec]
+    wiring: Wiring
+    seed: int
+    homes: Mapping[str, int]
+    room: int
+    codes: Mapping[str, int]
+
+    def seats(self, process: int) -> dict[str, Seat]:
+        """Return the seats of a *process*, by actor name, with actors in their first state."""
+        return {
+            name: Seat(name, Cell(name, self.specs[name], self.wiring, self.seed))
+            for name in self.wiring
+            if self.homes[name] == process
+        }
+
+
 class LiveShard:
     """Runs the actors that have a seat here, from the start of the sources until all have ended.
 
@@ -50,16 +83,10 @@ class LiveShard:
     ----------
     mesh
         The processes; the driver is sent how far this one is.
-    homes
-        Actor name to member of the mesh.
+    system
+        The whole system.
     seats
-        Actor name to seat, of the actors of this process.
-    wiring
-        Who is wired to whom, in the whole system.
-    room
-        Messages under way at most on a channel, at least 1.
-    codes
-        Name of a port to its number in the trace.
+        Those of this process.
     clock
         The run's.
     part
@@ -71,11 +98,8 @@ class LiveShard:
     def __init__(
         self,
         mesh: Mesh,
-        homes: Mapping[str, int],
+        system: LiveSystem,
         seats: Mapping[str, Seat],
-        wiring: Wiring,
-        room: int,
-        codes: Mapping[str, int],
         clock: Clock,
         part: Part | None = None,
         journal: Journal | None = None,
@@ -83,8 +107,9 @@ class LiveShard:
         self.journal = journal or Journal()
         self._part = part
         self._collect = self.journal.emit if part is None else part.results.collect
+        homes, wiring = system.homes, system.wiring
         self._mesh, self._homes = mesh, homes
-        self._seats, self._codes, self._clock = seats, codes, clock
+        self._seats, self._codes, self._clock = seats, system.codes, clock
         self._rank = {name: rank for rank, name in enumerate(wiring)}
         self._post = Post(mesh, clock)
         self._outlets: dict[Channel, Outlet] = {}
@@ -93,7 +118,7 @@ class LiveShard:
         for channel in channels(wiring):
             sender, receiver = channel
             if sender in seats:
-                self._outlets[channel] = Outlet(homes[receiver], room)
+                self._outlets[channel] = Outlet(homes[receiver], system.room)
             if receiver in seats:
                 seats[receiver].is_source = False
                 seats[receiver].open_inputs += channel not in inside
@@ -301,34 +326,17 @@ class LiveRun:
     ----------
     processes
         Where it runs.
-    specs, wiring, seed
-        As for every host.
-    homes
-        Actor name to process.
-    room
-        Messages under way at most on a channel.
-    codes
-        Name of a port to its number in the trace.
+    system
+        What runs.
     destination
         Where the processes write results; None: they are among the `entries`.
     """
 
     def __init__(
-        self,
-        processes: Processes,
-        specs: Mapping[str, ActorSpec],
-        wiring: Wiring,
-        seed: int,
-        *,
-        homes: Mapping[str, int],
-        room: int,
-        codes: Mapping[str, int],
-        destination: Destination | None = None,
+        self, processes: Processes, system: LiveSystem, destination: Destination | None = None
     ) -> None:
         self._processes = processes
-        processes.serve(
-            serve, dict(homes), dict(specs), dict(wiring), seed, room, dict(codes), destination
-        )
+        processes.serve(serve, system, destination)
 
     def run(self, on_count: Callable[[Count], None]) -> Measured:
         """Start the sources, wait until every actor has ended, and return what was measured.
@@ -342,18 +350,10 @@ class LiveRun:
         began_ns = moment_ns()
         for process in range(self._processes.count):
             self._processes.send(process, began_ns)
-        counts: dict[int, Count] = {}
-        whole = Measured()
-        waiting = set(range(self._processes.count))
-        while waiting:
-            process, news = self._next()
-            if isinstance(news, Measured):
-                waiting.discard(process)
-                whole.add(news)
-                news = Count(news.ended_ns, news.tuples, news.received)
-            counts[process] = news
-            on_count(total(counts))
-        return whole
+        tally = Tally(self._processes.count, on_count)
+        while tally.running:
+            tally.add(*self._next())
+        return tally.measured
 
     def entries(self) -> Iterator[Entry | Piece]:
         """Return what all processes wrote down, process by process.
@@ -372,38 +372,61 @@ class LiveRun:
         return received
 
 
-def total(counts: Mapping[int, Count]) -> Count:
-    """Return how far all processes are."""
-    return Count(
-        max(count.now_ns for count in counts.values()),
-        sum(count.tuples for count in counts.values()),
-        sum(count.messages for count in counts.values()),
-    )
+class Tally:
+    """What the processes of a run report, put together.
+
+    Parameters
+    ----------
+    processes
+        How many they are.
+    on_count
+        Called with how far all of them are, at each report.
+
+    Attributes
+    ----------
+    running
+        The processes that have not ended.
+    measured
+        Of those that have.
+    """
+
+    def __init__(self, processes: int, on_count: Callable[[Count], None]) -> None:
+        self.running = set(range(processes))
+        self.measured = Measured()
+        self._counts: dict[int, Count] = {}
+        self._on_count = on_count
+
+    def add(self, process: int, news: Count | Measured) -> None:
+        """Take the next report of a *process*, or its last."""
+        if isinstance(news, Measured):
+            self.running.discard(process)
+            self.measured.add(news)
+            news = Count(news.ended_ns, news.tuples, news.received)
+        self._counts[process] = news
+        counts = self._counts.values()
+        self._on_count(
+            Count(
+                max(count.now_ns for count in counts),
+                sum(count.tuples for count in counts),
+                sum(count.messages for count in counts),
+            )
+        )
 
 
-def serve(
-    mesh: Mesh,
-    homes: Mapping[str, int],
-    specs: Mapping[str, ActorSpec],
-    wiring: Wiring,
-    seed: int,
-    room: int,
-    codes: Mapping[str, int],
-    destination: Destination | None = None,
-) -> None:
+def serve(mesh: Mesh, system: LiveSystem, destination: Destination | None) -> None:
     """Run the actors whose home this member of *mesh* is, then hand out what they wrote down.
 
     The driver is sent a None when the actors are built, and sends when the run began; it is sent a
     `Count` now and then and `Measured` at the end, and then asks for the journal entry by entry,
-    and for files that it does not see; None is behind the last. For the parameters see `LiveShard`.
+    and for files that it does not see; None is behind the last.
     """
-    seats = seats_at(mesh.member, homes, specs, wiring, seed)
+    seats = system.seats(mesh.member)
     with Part(destination, mesh.member) if destination else nullcontext() as part:
         mesh.send(mesh.driver, None)
         # Others may have started before, and sent something already.
         early: deque[tuple[int, Any]] = deque()
         began_ns = from_driver(mesh, early)
-        shard = LiveShard(mesh, homes, seats, wiring, room, codes, Clock(began_ns), part)
+        shard = LiveShard(mesh, system, seats, Clock(began_ns), part)
         shard.begin()
         for process, bundle in early:
             shard.open_bundle(process, bundle)
@@ -414,21 +437,6 @@ def serve(
         from_driver(mesh, early)
         mesh.send(mesh.driver, None)
         from_driver(mesh, early)
-
-
-def seats_at(
-    process: int,
-    homes: Mapping[str, int],
-    specs: Mapping[str, ActorSpec],
-    wiring: Wiring,
-    seed: int,
-) -> dict[str, Seat]:
-    """Return the seats of a *process*, by actor name, with their actors in their first state."""
-    return {
-        name: Seat(name, Cell(name, specs[name], wiring, seed))
-        for name in wiring
-        if homes[name] == process
-    }
 
 
 def from_driver(mesh: Mesh, others: deque[tuple[int, Any]]) -> Any:
