@@ -166,8 +166,7 @@ class Scenario:
         every_ns = None if save_every is None else _read_every(save_every)
         clock = self._clock()
         if self.study is None:
-            plan = self.prepare(address=address)
-            clock.lap("prepare")
+            plan = self._prepare_and_compile(address, clock)
             if every_ns is not None:
                 if out is None and not self.keep:
                     raise ConfigError("save_every: name a folder that stays, as in out='run'")
@@ -426,21 +425,40 @@ class Scenario:
         run = self._run(plan, out, WallClock())
         return planner.measure(run.finished, proposal), run
 
-    def prepare(self, *, address: str | None = None) -> Plan:
-        """Look up everything that a run needs, and prepare its streams."""
+    def prepare(
+        self, *, address: str | None = None, on_spark: Callable[[], None] = lambda: None
+    ) -> Plan:
+        """Look up everything that a run needs, and prepare its streams.
+
+        *on_spark* is called before Spark starts, where there is something for it to do.
+        """
         _check_address(self.config, address)
         with self.observer.preparing() as progress:
+            by_spark = partial(prepare_streams, progress=progress, on_spark=on_spark)
             try:
                 return make_plan(
                     self.config,
                     address=address,
                     topology=self.topology,
-                    prepare=self._preparation or partial(prepare_streams, progress=progress),
+                    prepare=self._preparation or by_spark,
                 )
             except TopologyError as error:
                 if self.topology is not None:
                     raise
                 raise TopologyError(f"{error}{name_others(self.config)}") from None
+
+    def _prepare_and_compile(self, address: str | None, clock: WallClock) -> Plan:
+        """Do what `prepare` does; while Spark is busy with it, compile what the run needs."""
+        if self.topology is not None:  # another process would not find it
+            plan = self.prepare(address=address)
+            clock.lap("prepare")
+            return plan
+        from scenarios.rehearsal import rehearsing_ahead
+
+        with rehearsing_ahead(self.config, self.observer.compiling) as rehearse:
+            plan = self.prepare(address=address, on_spark=rehearse)
+            clock.lap("prepare")
+        return plan
 
     @property
     def _preparation(self) -> Prepare | None:

@@ -48,6 +48,9 @@ class Observer:
     def note(self, text: str) -> None:
         """Show what is being done."""
 
+    def compiling(self) -> None:
+        """Show that kernels are compiled, before the run."""
+
     def planned(self, plan: Plan) -> None:
         """Show what will run, before its first event."""
 

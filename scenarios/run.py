@@ -1,7 +1,6 @@
 """One run, from plan to verdict: in virtual time on this process or on Ray, or live on Ray.
 
-A rehearsal comes first: the run in miniature. numba compiles a kernel when it is first called in a
-process; without a rehearsal the first messages of a run would pay for that, in every process.
+A rehearsal comes first, in every process (see `scenarios.rehearsal`).
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,56 +27,25 @@ from actors.hosting.saved_run import SavedRun
 from actors.protocol import Host
 from actors.result_epochs import ResultEpochs
 from actors.result_files import ResultWriter
-from actors.source import Feeding
 from joins.machine.compiling import announcing
-from joins.queries.windows import WindowClause
-from netsim.cost import load_profile, operator_profiles
+from netsim.cost import operator_profiles
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel
-from netsim.network import PRESETS, full_mesh
 from netsim.outcome import Outcome, Progress, Recovered
 from netsim.recovering_kernel import RecoveringFaultyKernel
 from netsim.trace import Trace, pack_row, trace_names
 from scenarios.config import RecoveryConfig, build_network
 from scenarios.plan import Plan
+from scenarios.rehearsal import rehearse
 from scenarios.results import Histogram
 from scenarios.verdict import Verdict, judge
 from scenarios.verdict.approximation import Approximated, approximated
 from scenarios.verdict.expectation import WORTH_A_THREAD, Expectation
 from scenarios.wall_clock import WallClock
 from topologies.actor_graph import ActorGraph
-from topologies.topology import Job, Topology
 
 if TYPE_CHECKING:
     from actors.hosting.ray_processes import RayProcesses
-
-_ROWS = 96
-_WINDOW = WindowClause(slide="8", length="32")
-_FEEDING = Feeding(batch_rows=12)
-
-
-def rehearse(topology: Topology[Any], parameters: Any, job: Job) -> None:
-    """Run the first tuples of *job* in this process, windows made small, and forget the result."""
-    small = replace(
-        job,
-        query=replace(job.query, window=_WINDOW) if job.query.window else job.query,
-        files=tuple(replace(file, rows=_ROWS) for file in job.files),
-        feeding=_FEEDING,
-    )
-    graph = topology.build(small, topology.in_miniature(parameters))
-    wiring = graph.wiring
-    Kernel(
-        wiring=wiring,
-        placement=graph.placement,
-        network=full_mesh(dict.fromkeys(graph.placement.values()), PRESETS["same-host"]),
-        profile=load_profile(),
-        host=InlineHost(graph.specs, wiring, 0),
-        seed=0,
-        trace=Trace(trace_names(wiring)),
-        collect=lambda results: None,
-        only_emit=graph.only_emit,
-    ).run()
-
 
 InlineHosting = Callable[..., InlineHost]
 """The host of actors in this process: `InlineHost`, or one that watches or hardens the run."""

@@ -63,8 +63,11 @@ def prepare_streams(
     query: JoinQuery,
     *,
     progress: Callable[[str, int, int], None] | None = None,
+    on_spark: Callable[[], None] = lambda: None,
 ) -> tuple[PreparedStream, ...]:
     """Return the query's streams, each prepared by Spark unless it is already.
+
+    *on_spark* is called before Spark starts, where there is something for it to do.
 
     Raise :exc:`ConfigError` when streams and data do not go together, and what the pipeline
     raises.
@@ -78,7 +81,7 @@ def prepare_streams(
     raw = []
     codes = dictionary_names(query)
     for index, (name, stream) in enumerate(zip(query.streams, config.streams, strict=True)):
-        path = _raw_file(stream)
+        path = raw_file(stream)
         if (path / SUMMARY).is_file():
             prepared[name] = load_stream(path)
             check_time(query, index, prepared[name])
@@ -99,7 +102,10 @@ def prepare_streams(
         from spark_bridge.pipeline.pipeline import prepare
 
         out = prepared_folder() / _folder(config.name, raw)
-        prepared |= {stream.name: stream for stream in prepare(raw, out, progress=progress)}
+        prepared |= {
+            stream.name: stream
+            for stream in prepare(raw, out, progress=progress, on_spark=on_spark)
+        }
     streams = tuple(prepared[name] for name in query.streams)
     check_codes(query, streams)
     return streams
@@ -133,7 +139,7 @@ def check_time(query: JoinQuery, place: int, stream: PreparedStream) -> None:
         )
 
 
-def _raw_file(stream: StreamConfig) -> Path:
+def raw_file(stream: StreamConfig) -> Path:
     """Return the file of *stream*, generated if it is synthetic and not there yet."""
     if stream.synthetic:
         return stream.synthetic.write(prepared_folder() / "synthetic")

@@ -22,7 +22,8 @@ from actors.hosting.processes import label_processes
 from scenarios import scenario_files
 from scenarios.many_runs import Preparation
 from scenarios.plan import Plan, make_plan
-from scenarios.run import Report, execute, prepare_live, rehearse
+from scenarios.rehearsal import rehearse
+from scenarios.run import Report, execute, prepare_live
 from topologies import TOPOLOGIES, TopologyError
 
 if TYPE_CHECKING:

@@ -26,6 +26,8 @@ from scenarios.terminal.watching import watching
 if TYPE_CHECKING:
     from scenarios.study.study import Study
 
+_COMPILING = "compiling what this plan needs, once for this machine and version ..."
+
 
 class Terminal(Observer):
     """Where to write; *quiet* leaves stdout to JSON and shows progress alone, on stderr.
@@ -46,6 +48,10 @@ class Terminal(Observer):
     def note(self, text: str) -> None:
         """Write on stderr what is being done."""
         self._stderr.print(text, style="dim", markup=False)
+
+    def compiling(self) -> None:
+        """Write on stderr that kernels are compiled, before the run."""
+        self.note(_COMPILING)
 
     def planned(self, plan: Plan) -> None:
         """Print what will run, before its first event."""
@@ -132,9 +138,7 @@ class ProgressLine(Line):
 
     def on_compile(self) -> None:
         """Show that kernels are compiled, whose machine code is then stored."""
-        self._bar.console.print(
-            "compiling what this plan needs, once for this machine and version ...", style="dim"
-        )
+        self._bar.console.print(_COMPILING, style="dim")
 
     def on_judge(self) -> None:
         """Show that the answer is being checked."""

@@ -39,6 +39,7 @@ def prepare(
     master: str = "local[2]",
     segment_rows: int = SEGMENT_ROWS,
     progress: Progress | None = None,
+    on_spark: Callable[[], None] = lambda: None,
 ) -> list[PreparedStream]:
     """Turn raw files into streams: typed, validated, in event-time order, numbered, in segments.
 
@@ -61,6 +62,8 @@ def prepare(
         Most rows in one segment file.
     progress
         Called at every stage.
+    on_spark
+        Called before Spark starts, where there is something for it to do.
 
     Returns
     -------
@@ -108,6 +111,7 @@ def prepare(
         for task in missing:
             task.layout  # noqa: B018  (what is wrong with it is reported before Spark starts)
         size_bytes = sum(file.size_bytes for task in missing for file in task.files)
+        on_spark()
         options = SessionOptions(master=master, quick_start=size_bytes < QUICK_BYTES)
         with nullcontext(spark) if spark is not None else spark_session(options) as session:
             _prepare_all(missing, tasks, out, session, streams)

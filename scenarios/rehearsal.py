@@ -1,0 +1,138 @@
+"""Compiling what a run needs, before it: the run in miniature.
+
+numba compiles a kernel when it is first called in a process, or loads its stored machine code;
+without a rehearsal the first messages of a run would pay for that, in every process.
+
+Where Spark has to prepare the data first, and nothing is compiled yet, both take long, and Spark
+seldom keeps all cores busy. So another process rehearses meanwhile, and stores what it compiles.
+Not a thread: numba compiles in Python, which would keep this process from talking to Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from actors.hosting.inline import InlineHost
+from actors.source import Feeding
+from joins.queries.query import JoinQuery
+from joins.queries.windows import WindowClause
+from netsim.cost import load_profile
+from netsim.kernel import Kernel
+from netsim.network import PRESETS, full_mesh
+from netsim.trace import Trace, trace_names
+from scenarios.config import RunConfig
+from scenarios.plan import make_plan
+from scenarios.streams import raw_file
+from scenarios.tables import TableStream, prepare_tables
+from topologies.topology import Job, Topology
+
+_ROWS = 96
+_WINDOW = WindowClause(slide="8", length="32")
+_FEEDING = Feeding(batch_rows=12)
+_LONGEST_S = 120.0
+
+
+def rehearse(topology: Topology[Any], parameters: Any, job: Job) -> None:
+    """Run the first tuples of *job* in this process, windows made small, and forget the result."""
+    small = replace(
+        job,
+        query=replace(job.query, window=_WINDOW) if job.query.window else job.query,
+        files=tuple(replace(file, rows=_ROWS) for file in job.files),
+        feeding=_FEEDING,
+    )
+    graph = topology.build(small, topology.in_miniature(parameters))
+    wiring = graph.wiring
+    Kernel(
+        wiring=wiring,
+        placement=graph.placement,
+        network=full_mesh(dict.fromkeys(graph.placement.values()), PRESETS["same-host"]),
+        profile=load_profile(),
+        host=InlineHost(graph.specs, wiring, 0),
+        seed=0,
+        trace=Trace(trace_names(wiring)),
+        collect=lambda results: None,
+        only_emit=graph.only_emit,
+    ).run()
+
+
+@contextmanager
+def rehearsing_ahead(
+    config: RunConfig, on_wait: Callable[[], None] = lambda: None
+) -> Iterator[Callable[[], None]]:
+    """Yield a function that has another process rehearse a run of *config* from now on.
+
+    The end of the ``with`` waits for that process, after calling *on_wait*; where something has
+    failed here, it is killed. What fails there is of no account: the run itself will meet it again.
+    """
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for this process, which then kills that one
+        )
+        begun.append(process)
+        assert process.stdin
+        with suppress(OSError):  # it has died at once
+            process.stdin.write(config.model_dump_json().encode() + b"\n")
+            process.stdin.flush()
+
+    try:
+        yield start
+        for process in begun:
+            if process.poll() is None:
+                on_wait()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_LONGEST_S)
+    finally:
+        for process in begun:
+            process.kill()
+            with process:  # closes its pipe
+                pass
+
+
+def _rehearse_raw(config: RunConfig) -> None:
+    """Rehearse a run of *config* with the first rows of its raw files."""
+    plan = make_plan(config, prepare=_first_rows)
+    rehearse(*plan.rehearsal)
+
+
+def _first_rows(config: RunConfig, query: JoinQuery) -> tuple[TableStream, ...]:
+    tables = [_head(raw_file(stream)) for stream in config.streams]
+    return prepare_tables(query, tables, [stream.time for stream in config.streams])
+
+
+def _head(path: Path) -> pa.Table:
+    """Return the first rows of a Parquet or CSV file."""
+    if path.suffix == ".parquet":
+        with pq.ParquetFile(path) as file:
+            return pa.Table.from_batches([next(file.iter_batches(_ROWS))])
+    with pa_csv.open_csv(path) as file:
+        return pa.Table.from_batches([file.read_next_batch()]).slice(0, _ROWS)
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()  # until the other end is closed, by whatever
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    asked = sys.stdin.buffer.readline()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _rehearse_raw(RunConfig.model_validate_json(asked))
+    os._exit(0)
