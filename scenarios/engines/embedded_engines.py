@@ -11,7 +11,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,18 @@ from scenarios.plan import Plan
 from spark_bridge.errors import EngineFailed
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 from spark_bridge.totals import Totals
+
+
+class Joins(NamedTuple):
+    """What a query comes to: joins of *files*, one for each stream that probes.
+
+    Not *windowed*, every tuple of one stream sees every tuple of the other.
+    """
+
+    sides: Sequence[ProbeSide]
+    files: Sequence[StreamFile]
+    schemas: Sequence[Schema]
+    windowed: bool
 
 
 class EmbeddedEngine(PairEngine):
@@ -75,17 +87,18 @@ class EmbeddedEngine(PairEngine):
         schemas = [file.schema for file in files]
         every = probe_sides(query, schemas)
         chosen = every if sides is None else [side for side in every if side.probing in sides]
+        joins = Joins(chosen, files, schemas, windowed)
         began_s = time.perf_counter()
         engine = self._start()
         started_s = time.perf_counter()
-        counted = self._evaluate(engine, chosen, files, schemas, out, windowed)
+        counted = self._evaluate(engine, joins, out)
         ended_s = time.perf_counter()
         memory_bytes = peak_bytes(os.getpid())
         if out is not None:
             totals = pair_totals(pq.read_table(out))
         else:
             tables = [_with_mixed_ids(file) for file in files]
-            columns = self._matches(engine, chosen, tables, schemas, windowed)
+            columns = self._matches(engine, joins, tables)
             totals = sum((Totals.of_counts(*one) for one in columns), Totals())
             if totals.pairs != counted:
                 raise EngineFailed(f"it counted {counted:,} pairs, and then {totals.pairs:,}")
@@ -101,27 +114,14 @@ class EmbeddedEngine(PairEngine):
         """Import the library, and return what it needs to run."""
 
     @abstractmethod
-    def _evaluate(
-        self,
-        engine: Any,
-        sides: Sequence[ProbeSide],
-        files: Sequence[StreamFile],
-        schemas: Sequence[Schema],
-        out: Path | None,
-        windowed: bool,
-    ) -> int:
-        """Read *files* and count the pairs of the joins *sides*, or write them to *out*."""
+    def _evaluate(self, engine: Any, joins: Joins, out: Path | None) -> int:
+        """Read the files and count the pairs of *joins*, or write them to *out*."""
 
     @abstractmethod
     def _matches(
-        self,
-        engine: Any,
-        sides: Sequence[ProbeSide],
-        tables: Sequence[pa.Table],
-        schemas: Sequence[Schema],
-        windowed: bool,
+        self, engine: Any, joins: Joins, tables: Sequence[pa.Table]
     ) -> list[list[np.ndarray]]:
-        """Return for each join its matches, as columns ``probe_id, count, fingerprint``."""
+        """Return for each join its matches in *tables*: ``probe_id, count, fingerprint``."""
 
 
 class DuckDB(EmbeddedEngine):
@@ -134,41 +134,29 @@ class DuckDB(EmbeddedEngine):
 
         return duckdb.connect(config={"threads": self._threads} if self._threads else {})
 
-    def _evaluate(
-        self,
-        engine: Any,
-        sides: Sequence[ProbeSide],
-        files: Sequence[StreamFile],
-        schemas: Sequence[Schema],
-        out: Path | None,
-        windowed: bool,
-    ) -> int:
+    def _evaluate(self, engine: Any, joins: Joins, out: Path | None) -> int:
         engine.execute("SET preserve_insertion_order = false").fetchall()
-        for place, file in enumerate(files):
+        for place, file in enumerate(joins.files):
             engine.execute(statements.duckdb_table(f"s{place}", file)).fetchall()
+        sides, schemas, windowed = joins.sides, joins.schemas, joins.windowed
         if out is not None:
             pairs = statements.duckdb_pairs(sides, schemas, windowed=windowed)
             target = str(out).replace("'", "''")
             engine.execute(f"COPY ({pairs}) TO '{target}' (FORMAT parquet)").fetchall()
             return 0
-        joins = (statements.duckdb_join(side, schemas, windowed=windowed) for side in sides)
-        return sum(engine.execute(f"SELECT count(*) {join}").fetchall()[0][0] for join in joins)
+        sources = (statements.duckdb_join(side, schemas, windowed=windowed) for side in sides)
+        return sum(engine.execute(f"SELECT count(*) {one}").fetchall()[0][0] for one in sources)
 
     def _matches(
-        self,
-        engine: Any,
-        sides: Sequence[ProbeSide],
-        tables: Sequence[pa.Table],
-        schemas: Sequence[Schema],
-        windowed: bool,
+        self, engine: Any, joins: Joins, tables: Sequence[pa.Table]
     ) -> list[list[np.ndarray]]:
         for place, table in enumerate(tables):
             engine.register("arrow", table)
             engine.execute(f"CREATE OR REPLACE TABLE s{place} AS SELECT * FROM arrow").fetchall()
             engine.unregister("arrow")
         found = []
-        for side in sides:
-            statement = statements.duckdb_counts(side, schemas, windowed=windowed)
+        for side in joins.sides:
+            statement = statements.duckdb_counts(side, joins.schemas, windowed=joins.windowed)
             columns = engine.execute(statement).fetchnumpy()
             found.append([np.asarray(columns[n]) for n in ("probe_id", "count", "fingerprint")])
         return found
@@ -186,41 +174,31 @@ class Polars(EmbeddedEngine):
 
         return pl
 
-    def _evaluate(
-        self,
-        engine: Any,
-        sides: Sequence[ProbeSide],
-        files: Sequence[StreamFile],
-        schemas: Sequence[Schema],
-        out: Path | None,
-        windowed: bool,
-    ) -> int:
-        frames = [statements.polars_frame(file) for file in files]
-        joins = [statements.polars_join(side, frames, schemas, windowed=windowed) for side in sides]
+    def _evaluate(self, engine: Any, joins: Joins, out: Path | None) -> int:
+        joined = self._join(joins, [statements.polars_frame(file) for file in joins.files])
         if out is not None:
-            pairs = engine.concat([j.select(probe_id="p_id", match_id="m_id") for j in joins])
+            pairs = engine.concat([one.select(probe_id="p_id", match_id="m_id") for one in joined])
             pairs.sink_parquet(out, engine="streaming", compression="snappy")
             return 0
-        counts = (j.select(engine.len()).collect(engine="streaming").item() for j in joins)
-        return sum(counts)
+        return sum(one.select(engine.len()).collect(engine="streaming").item() for one in joined)
 
     def _matches(
-        self,
-        engine: Any,
-        sides: Sequence[ProbeSide],
-        tables: Sequence[pa.Table],
-        schemas: Sequence[Schema],
-        windowed: bool,
+        self, engine: Any, joins: Joins, tables: Sequence[pa.Table]
     ) -> list[list[np.ndarray]]:
         frames = [engine.LazyFrame(engine.from_arrow(table)) for table in tables]
         counts = [
-            statements.polars_join(side, frames, schemas, windowed=windowed)
-            .group_by("p_id")
+            one.group_by("p_id")
             .agg(count=engine.len().cast(engine.Int64), fingerprint=engine.col("m_mixed").sum())
             .collect(engine="streaming")
-            for side in sides
+            for one in self._join(joins, frames)
         ]
         return [[column.to_numpy() for column in one.get_columns()] for one in counts]
+
+    def _join(self, joins: Joins, frames: Sequence[Any]) -> list[Any]:
+        return [
+            statements.polars_join(side, frames, joins.schemas, windowed=joins.windowed)
+            for side in joins.sides
+        ]
 
 
 def _with_mixed_ids(file: StreamFile) -> pa.Table:
