@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from typing import Any
 
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
 from scenarios.formatting import group_refusals
-from scenarios.scenario_files import ConfigError
+from scenarios.scenario_files import ConfigError, did_you_mean
 from topologies import TOPOLOGIES, Topology, TopologyError
 
 AUTO = "auto"
@@ -81,10 +80,8 @@ def choose(query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]) ->
     every = set().union(*map(_names, TOPOLOGIES.values()))
     for key in parameters:
         if key not in every:
-            near = get_close_matches(key, every, n=1)
             raise ConfigError(
-                f"{key}: no topology has such a parameter; "
-                f"{f'did you mean {near[0]!r}? ' if near else ''}there are "
+                f"{key}: no topology has such a parameter; {did_you_mean(key, every)}there are "
                 f"{', '.join(sorted(every))}"
             )
     preferred = [(name, why) for name, fits, why in RULES if fits(query)]

@@ -163,7 +163,7 @@ def _changed(section: Any, path: list[str], value: Any, key: str) -> Any:
             else []
         )
         raise ConfigError(
-            f"--set {key}: there is no section {name!r}; {_hint(name, sections)}there are "
+            f"--set {key}: there is no section {name!r}; {did_you_mean(name, sections)}there are "
             f"{', '.join(sorted(sections)) or 'none'}"
         )
     return section | {name: _changed(inner, rest, value, key)}
@@ -176,7 +176,7 @@ def explain(error: ValidationError, model: type) -> str:
         key = ".".join(str(part) for part in mistake["loc"])
         if mistake["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
             allowed = _keys(model, mistake["loc"][:-1])
-            hint = _hint(str(mistake["loc"][-1]), allowed)
+            hint = did_you_mean(str(mistake["loc"][-1]), allowed)
             lines.append(f"{key}: there is no such key; {hint}there are {', '.join(allowed)}")
         elif mistake["type"] == "missing":
             lines.append(f"{key}: is missing")
@@ -199,7 +199,7 @@ def _wrong_tag(key: str, found: dict[str, Any]) -> str:
     if tag is None:
         return f"{key}.{name}: is missing"
     kinds = [kind.strip("'") for kind in found["expected_tags"].split(", ")]
-    return f"{key}.{name} = {tag!r}: {_hint(tag, kinds)}there are {', '.join(kinds)}"
+    return f"{key}.{name} = {tag!r}: {did_you_mean(tag, kinds)}there are {', '.join(kinds)}"
 
 
 def _keys(model: type, path: tuple[int | str, ...]) -> list[str]:
@@ -232,7 +232,8 @@ def _kinds(model: type) -> set[str]:
     return {word for hint in get_type_hints(model).values() for word in get_args(hint)}
 
 
-def _hint(name: str, allowed: Iterable[str]) -> str:
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """Return a question with the name that is nearest to a wrong one; nothing if none is near."""
     near = get_close_matches(name, list(allowed), n=1)
     return f"did you mean {near[0]!r}? " if near else ""
 
@@ -242,7 +243,7 @@ def _find(name: str) -> Path:
     if name in scenarios:
         return scenarios[name]
     raise ConfigError(
-        f"no scenario is called {name!r}: {_hint(name, scenarios)}there are "
+        f"no scenario is called {name!r}: {did_you_mean(name, scenarios)}there are "
         f"{', '.join(scenarios)}; or give a TOML file"
     )
 

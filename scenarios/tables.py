@@ -7,7 +7,6 @@ the texts are. A row without a valid time or join field is rejected, counted, an
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from actors.disorder import ARRIVAL, PLACE
 from joins.batch import Schema
 from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
+from scenarios.scenario_files import did_you_mean
 from scenarios.streams import dictionary_names, event_time
 from scenarios.synthetic import SyntheticStream
 from scenarios.text_times import read_times, zone_name
@@ -191,11 +191,10 @@ class _Unordered:
         self.arrival = arrival
         for column in (*fields, *filter(None, (time, arrival if arrival != ROWS else None))):
             if column not in table.schema.names and column != TIME:
-                near = difflib.get_close_matches(column, table.schema.names, n=1)
-                hint = f"did you mean {near[0]!r}? " if near else ""
+                there = table.schema.names
                 raise DataError(
-                    f"stream {name!r}: there is no column {column!r}; {hint}there are "
-                    f"{', '.join(table.schema.names) or 'none'}"
+                    f"stream {name!r}: there is no column {column!r}; "
+                    f"{did_you_mean(column, there)}there are {', '.join(there) or 'none'}"
                 )
         self.named = time is not None
         self.time = time or self._find_time()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from scenarios.engines.embedded_engines import DuckDB, Polars
 from scenarios.engines.engine import Engine
 from scenarios.engines.flink_engine import Flink
 from scenarios.engines.joinsim_engines import Inline, Ray
 from scenarios.engines.spark_engines import SparkHosted, SparkNative, SparkShipping
-from scenarios.scenario_files import ConfigError
+from scenarios.scenario_files import ConfigError, did_you_mean
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
@@ -40,9 +38,8 @@ def find_engines(names: str) -> list[Engine]:
         raise ConfigError(f"--engines: name some of {', '.join(ENGINES)}, or all")
     for name in wanted:
         if name not in ENGINES:
-            near = get_close_matches(name, ENGINES, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
             raise ConfigError(
-                f"--engines: no engine is called {name!r}: {hint}there are {', '.join(ENGINES)}"
+                f"--engines: no engine is called {name!r}: {did_you_mean(name, ENGINES)}there are "
+                f"{', '.join(ENGINES)}"
             )
     return [ENGINES[name] for name in wanted]
