@@ -281,7 +281,7 @@ class Reproduction(_Several["_Reproduction"]):
 
     def _repr_html_(self) -> str:
         text = "<br>".join(map(escape, repr(self).splitlines()))
-        return f"<p>{text}</p>\n{reproduction_table(self.result).html()}"
+        return f"<p>{text}</p>\n{reproduction_table(self.result.claims).html()}"
 
 
 class Comparison(_Several["_Compared"]):

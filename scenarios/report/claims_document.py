@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.formatting import format_value
-from scenarios.report.result_tables import holds_word, mark_kind
+from scenarios.report.result_tables import reproduction_table
 from scenarios.report.table import Table
 from scenarios.run_directory import UNFINISHED
 from scenarios.scenario_files import ConfigError
-from scenarios.study.reproduction import PAPERS, Counts, Reported
-from scenarios.study.statements import StatementCounts
+from scenarios.study.reproduction import PAPERS, Reported
+from scenarios.study.statements import Counts
 
 RECORD = "reproduce.json"
 
 _OUT = re.compile(r" --out ('[^']*'|\S+)")
 """Where a command wrote to: a directory of another machine is of no use to a reader."""
 
-_STATEMENTS = tuple(field.replace("_", " ") for field in StatementCounts._fields)
-_CLAIMS = tuple(field.replace("_", " ") for field in Counts._fields)
+_COUNTS = tuple(field.replace("_", " ") for field in Counts._fields)
 
 
 def read_reproductions(directories: Sequence[Path]) -> list[dict[str, Any]]:
@@ -56,12 +55,13 @@ def claims_document(records: Sequence[Mapping[str, Any]]) -> str:
         "What the papers state: a statement is tested by one claim or by several, as by "
         "simulation and by the clock, and holds where all of them do. What is not comparable is "
         "listed with the reason at the end of each paper's part.",
-        _counts_table(records, "statement_counts", _STATEMENTS).markdown(),
+        _counts_table(records, "statement_counts", ("statements", *_COUNTS)).markdown(),
         "The claims, each in every panel that it is about:",
-        _counts_table(records, "counts", _CLAIMS).markdown(),
+        _counts_table(records, "counts", _COUNTS).markdown(),
     ]
     for record in records:
-        parts += [f"## {record['title']}", _made(record), _claims_table(record).markdown()]
+        claims = reproduction_table([Reported(**claim) for claim in record["claims"]], "here")
+        parts += [f"## {record['title']}", _made(record), claims.markdown()]
         untested = _untested_table(record)
         if untested.rows:
             parts += ["Not comparable:", untested.markdown()]
@@ -104,19 +104,3 @@ def _untested_table(record: Mapping[str, Any]) -> Table:
         if statement["outcome"] == "not comparable"
     ]
     return Table(columns=("figure or section", "statement", "in the paper", "reason"), rows=rows)
-
-
-def _claims_table(record: Mapping[str, Any]) -> Table:
-    claims = [Reported(**claim) for claim in record["claims"]]
-    rows = [
-        (
-            claim.figure or claim.study,
-            claim.text + (f" ({claim.panel})" if claim.panel else "") + mark_kind(claim.kind),
-            claim.stated,
-            claim.measured,
-            holds_word(claim, "not comparable"),
-            claim.why,
-        )
-        for claim in claims
-    ]
-    return Table(columns=("figure", "claim", "in the paper", "here", "", "reason"), rows=rows)

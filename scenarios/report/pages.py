@@ -110,8 +110,9 @@ def _write_study(findings: Findings, path: Path, replay: str) -> Picture:
 @write_page.register
 def write_reproduction_page(reproduction: Reproduction, directory: Path, replay: str) -> Path:
     """Write ``reproduce.html``, ``reproduction.md`` and a folder per study into *directory*."""
-    counts, stated = count_claims(reproduction.claims), count_statements(reproduction.statements)
-    table = reproduction_table(reproduction)
+    counts = count_claims(reproduction.claims)
+    stated = count_statements(reproduction.statements).statements
+    table = reproduction_table(reproduction.claims)
     mistakes = [
         f"- {study.name}: {one}" for study in reproduction.studies for one in study.mistakes
     ]
@@ -121,7 +122,7 @@ def write_reproduction_page(reproduction: Reproduction, directory: Path, replay:
         table.markdown(),
         *(["\n".join(["What went wrong:", "", *mistakes])] if mistakes else []),
         str(counts),
-        str(stated),
+        stated,
     ]
     write_text(directory / "reproduction.md", "\n\n".join(parts) + "\n")
     studies: list[tuple[Reproduced, Any, Picture | None, Table | None]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from scenarios.formatting import (
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from scenarios.study.findings import Findings
     from scenarios.study.judging import Finding
     from scenarios.study.kinds import Kind
-    from scenarios.study.reproduction import Reported, Reproduction
+    from scenarios.study.reproduction import Reported
     from scenarios.study.study import Chart
     from scenarios.system_comparison import Comparison
     from scenarios.verdict import Verdict
@@ -255,8 +256,8 @@ def holds_word(judged: Finding | Reported, unknown: str = HOLDS_WORDS[None]) -> 
     return unknown if judged.holds is None else HOLDS_WORDS[judged.holds]
 
 
-def reproduction_table(reproduction: Reproduction) -> Table:
-    """Return each claim of a paper, its number, what was measured, and what came of it."""
+def reproduction_table(claims: Sequence[Reported], here: str = "measured") -> Table:
+    """Return each claim of a paper, its number, what was measured *here*, and what came of it."""
     rows = [
         (
             claim.figure or claim.study,
@@ -266,9 +267,9 @@ def reproduction_table(reproduction: Reproduction) -> Table:
             Cell(holds_word(claim, "not comparable"), VERDICT_WORDS[claim.holds]),
             claim.why,
         )
-        for claim in reproduction.claims
+        for claim in claims
     ]
-    columns = ("figure", "claim", "in the paper", "measured", "", "reason")
+    columns = ("figure", "claim", "in the paper", here, "", "reason")
     return Table(columns=columns, rows=rows)
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from math import isnan
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from scenarios import scenario_files
 from scenarios.formatting import format_value
 from scenarios.machine_record import describe_machine
 from scenarios.run_directory import write_json
 from scenarios.run_json import versions
-from scenarios.scenario_files import STUDY, ConfigError
+from scenarios.scenario_files import STUDY, ConfigError, did_you_mean
 from scenarios.study.findings import Findings
 from scenarios.study.judging import Finding
 from scenarios.study.kinds import Kind
 from scenarios.study.statements import (
-    Judged,
+    Counts,
+    Outcome,
     Statement,
     count_statements,
     statements_of_paper,
@@ -43,8 +43,7 @@ def find_studies(paper: str) -> list[str]:
     Raise :exc:`ConfigError` naming the papers there are.
     """
     if paper not in PAPERS:
-        near = get_close_matches(paper, PAPERS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = did_you_mean(paper, PAPERS)
         raise ConfigError(f"no paper is called {paper!r}: {hint}there are {', '.join(PAPERS)}")
     names = [name for name in scenario_files.catalog() if name.startswith(f"{paper}-")]
     return [name for name in names if STUDY in scenario_files.read(name)]
@@ -73,10 +72,7 @@ class Reproduced:
         findings = self.findings
         study = findings.study if findings else load_study(self.name)
         assert study is not None  # whose name this is
-        judged = [
-            Judged(claim=one.claim, holds=one.holds, undecided=one.undecided, why=one.why)
-            for one in (findings.claims if findings else ())
-        ]
+        judged = findings.claims if findings else []
         return statements_of_study(self.name, self.figure, study.section, judged)
 
     @property
@@ -155,44 +151,17 @@ class Reported:
     kind: Kind
     why: str
 
-
-class Counts(NamedTuple):
-    """How many claims were tested, and what came of them."""
-
-    tested: int
-    hold: int
-    fail_with_reason: int
-    fail_without_reason: int
-    undecided: int
-    not_comparable: int
-
-    def __str__(self) -> str:
-        fails, is_ = (
-            "fails" if self.fail_with_reason == 1 else "fail",
-            "is" if self.not_comparable == 1 else "are",
-        )
-        undecided = f", {self.undecided} undecided" if self.undecided else ""
-        return (
-            f"{self.tested} claims tested: {self.hold} hold, {self.fail_with_reason} {fails} with "
-            f"a reason, {self.fail_without_reason} fail without{undecided}; {self.not_comparable} "
-            f"{is_} not comparable."
-        )
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it, in a word or some."""
+        if self.holds is not None:
+            return "holds" if self.holds else "fails with a reason" if self.why else "fails"
+        return "undecided" if self.undecided else "not comparable"
 
 
 def count_claims(claims: Sequence[Reported]) -> Counts:
     """Return how many of *claims* hold, fail, are undecided and cannot be compared."""
-    fail = [claim for claim in claims if claim.holds is False]
-    undecided = sum(claim.undecided for claim in claims)
-    unknown = sum(claim.holds is None for claim in claims) - undecided
-    with_reason = sum(bool(claim.why) for claim in fail)
-    return Counts(
-        tested=len(claims) - unknown,
-        hold=len(claims) - unknown - undecided - len(fail),
-        fail_with_reason=with_reason,
-        fail_without_reason=len(fail) - with_reason,
-        undecided=undecided,
-        not_comparable=unknown,
-    )
+    return Counts.of([claim.outcome for claim in claims])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,12 +202,13 @@ class Reproduction:
     def as_json(self, replay: str) -> dict[str, Any]:
         """Return it as one JSON object with stable keys."""
         claims, statements = self.claims, self.statements
+        counts = count_statements(statements)._asdict()
         return {
             "paper": self.paper,
             "title": self.title,
             "scale": self.scale,
             "counts": count_claims(claims)._asdict(),
-            "statement_counts": count_statements(statements)._asdict(),
+            "statement_counts": {"statements": len(statements)} | counts,
             "statements": [asdict(statement) for statement in statements],
             "studies": [
                 {

@@ -17,6 +17,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from scenarios.config import Section
+from scenarios.study.judging import Finding
 from scenarios.study.section import Claim, StudySection
 
 Outcome = Literal["holds", "fails with a reason", "fails", "undecided", "not comparable"]
@@ -68,20 +69,9 @@ class Statement:
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged:
-    """What came of a claim in one panel: see `scenarios.study.judging.Finding`."""
+class Counts(NamedTuple):
+    """How many claims or statements were tested, and what came of them."""
 
-    claim: Claim
-    holds: bool | None
-    undecided: bool
-    why: str
-
-
-class StatementCounts(NamedTuple):
-    """How many statements a paper makes, how many were tested, and what came of them."""
-
-    statements: int
     tested: int
     hold: int
     fail_with_reason: int
@@ -89,12 +79,37 @@ class StatementCounts(NamedTuple):
     undecided: int
     not_comparable: int
 
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome]) -> Counts:
+        """Return how often there is each of the *outcomes*."""
+        unknown = outcomes.count("not comparable")
+        return cls(
+            tested=len(outcomes) - unknown,
+            hold=outcomes.count("holds"),
+            fail_with_reason=outcomes.count("fails with a reason"),
+            fail_without_reason=outcomes.count("fails"),
+            undecided=outcomes.count("undecided"),
+            not_comparable=unknown,
+        )
+
+    @property
+    def statements(self) -> str:
+        """The counts of statements, in words."""
+        made = self.tested + self.not_comparable
+        return f"{made} statements, {self.tested} tested: {self._words('fail', '')}"
+
     def __str__(self) -> str:
+        """Return the counts of claims, in words."""
+        fails = "fails" if self.fail_with_reason == 1 else "fail"
+        is_ = "is " if self.not_comparable == 1 else "are "
+        return f"{self.tested} claims tested: {self._words(fails, is_)}"
+
+    def _words(self, fails: str, is_: str) -> str:
         undecided = f", {self.undecided} undecided" if self.undecided else ""
         return (
-            f"{self.statements} statements, {self.tested} tested: {self.hold} hold, "
-            f"{self.fail_with_reason} fail with a reason, {self.fail_without_reason} fail "
-            f"without{undecided}; {self.not_comparable} not comparable."
+            f"{self.hold} hold, {self.fail_with_reason} {fails} with a reason, "
+            f"{self.fail_without_reason} fail without{undecided}; {self.not_comparable} "
+            f"{is_}not comparable."
         )
 
 
@@ -115,7 +130,7 @@ def statements_of_paper(paper: str) -> list[Statement]:
 
 
 def statements_of_study(
-    name: str, figure: str, section: StudySection, judged: Sequence[Judged]
+    name: str, figure: str, section: StudySection, judged: Sequence[Finding]
 ) -> list[Statement]:
     """Return the statements that a study's claims test, given what came of them.
 
@@ -146,7 +161,7 @@ def _place(section: StudySection, claim: Claim) -> int:
     return next(place for place, one in enumerate(section.claims) if one is claim)
 
 
-def _outcome(judged: Sequence[Judged]) -> tuple[Outcome, str]:
+def _outcome(judged: Sequence[Finding]) -> tuple[Outcome, str]:
     """Return what came of a statement, and why it fails or cannot be compared."""
     failed = [one for one in judged if one.holds is False]
     if failed:
@@ -160,16 +175,6 @@ def _outcome(judged: Sequence[Judged]) -> tuple[Outcome, str]:
     return "not comparable", "; ".join(whys) or "it is judged at another scale"
 
 
-def count_statements(statements: Sequence[Statement]) -> StatementCounts:
+def count_statements(statements: Sequence[Statement]) -> Counts:
     """Return how many of *statements* were tested, hold, fail, and cannot be compared."""
-    outcomes = [one.outcome for one in statements]
-    unknown = outcomes.count("not comparable")
-    return StatementCounts(
-        statements=len(outcomes),
-        tested=len(outcomes) - unknown,
-        hold=outcomes.count("holds"),
-        fail_with_reason=outcomes.count("fails with a reason"),
-        fail_without_reason=outcomes.count("fails"),
-        undecided=outcomes.count("undecided"),
-        not_comparable=unknown,
-    )
+    return Counts.of([one.outcome for one in statements])

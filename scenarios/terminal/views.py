@@ -267,7 +267,7 @@ def show_reproduction(
         for mistake in study.mistakes:
             out.print(Text(f"{study.name}: {mistake}", STYLES["FAIL"]))
     out.print(str(count_claims(reproduction.claims)))
-    out.print(str(count_statements(reproduction.statements)))
+    out.print(count_statements(reproduction.statements).statements)
     out.print(f"{directory / 'reproduction.md'}")
     _show_files(out, directory / "reproduce.html", replay)
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from scenarios.study.judging import Finding
 from scenarios.study.reproduction import PAPERS, find_studies
 from scenarios.study.section import Claim, StudySection
 from scenarios.study.statements import (
-    Judged,
     Outcome,
     count_statements,
     not_compared,
@@ -32,8 +32,8 @@ def section_of(*claims: dict[str, str]) -> StudySection:
     )
 
 
-def judged(claim: Claim, holds: bool | None, why: str = "", *, undecided: bool = False) -> Judged:
-    return Judged(claim=claim, holds=holds, undecided=undecided, why=why)
+def judged(claim: Claim, holds: bool | None, why: str = "", *, undecided: bool = False) -> Finding:
+    return Finding(claim=claim, panel="", holds=holds, undecided=undecided, detail="", why=why)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_outcomes_are_counted() -> None:
     findings = [judged(a, True), judged(b, False, "tried"), judged(c, False)]
     findings.append(judged(d, None, undecided=True))
     counts = count_statements(statements_of_study("pim-x", "Figure 1", section, findings))
-    assert counts == (5, 4, 1, 1, 1, 1, 1)
-    assert str(counts) == (
+    assert counts == (4, 1, 1, 1, 1, 1)
+    assert counts.statements == (
         "5 statements, 4 tested: 1 hold, 1 fail with a reason, 1 fail without, 1 undecided; 1 not "
         "comparable."
     )
