@@ -58,12 +58,7 @@ def run_directory(
     with writing(directory):
         if directory.is_dir() and any(directory.iterdir()) and not _is_run(directory):
             raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
-        directory.mkdir(parents=True, exist_ok=True)
-        mark = _lock(directory)
-    with mark:
-        with writing(directory / UNFINISHED):
-            mark.truncate(0)
-            mark.write(_says_unfinished(resume_line and resume_line(directory)))
+    with _marked_unfinished(directory, resume_line and resume_line(directory)):
         with writing(directory):
             _clear(directory, _REPLACED if resuming else (*_REPLACED, *_OF_ONE_THAT_SAVES))
             if out is None:
@@ -76,7 +71,6 @@ def run_directory(
             raise
         for name in _OF_ONE_THAT_SAVES:
             remove(directory / name)
-        (directory / UNFINISHED).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -92,20 +86,27 @@ def shared_directory(directory: Path, mark: str) -> Iterator[None]:
         there = {path.name for path in directory.iterdir()} - {UNFINISHED}
         if there and mark not in there:
             raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
-    with writing(directory):
-        directory.mkdir(parents=True, exist_ok=True)
-        lock = _lock(directory)
-    with lock:
-        with writing(directory / UNFINISHED):
-            lock.truncate(0)
-            lock.write(_says_unfinished())
+    with _marked_unfinished(directory):
         yield
-        (directory / UNFINISHED).unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write *value* to *path*, whole, over what was there before."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def _marked_unfinished(directory: Path, resume_line: str | None = None) -> Iterator[None]:
+    """Make and lock *directory*, which says that it is unfinished until the block ends well."""
+    with writing(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        mark = _lock(directory)
+    with mark:
+        with writing(directory / UNFINISHED):
+            mark.truncate(0)
+            mark.write(_says_unfinished(resume_line))
+        yield
+        (directory / UNFINISHED).unlink(missing_ok=True)
 
 
 def _lock(directory: Path) -> FileIO:
@@ -132,7 +133,7 @@ def _lock(directory: Path) -> FileIO:
     return mark
 
 
-def _says_unfinished(resume_line: str | None = None) -> bytes:
+def _says_unfinished(resume_line: str | None) -> bytes:
     remedy = f"go on with:\n{resume_line}" if resume_line else "run it again."
     return (
         f"process {os.getpid()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n"

@@ -11,9 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-Applies = Callable[[str, str, Any], bool]
-"""Whether it is assumed of a topology, with a cost profile, with these parameters."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Assumption:
@@ -27,14 +24,17 @@ class Assumption:
         What is assumed.
     source
         Where that is from.
-    applies
-        Of which runs.
+    profile, topologies, parameters
+        Of which runs: with that cost profile, of these systems, where their parameters are so; each
+        by default any.
     """
 
     name: str
     text: str
     source: str
-    applies: Applies
+    profile: str = ""
+    topologies: tuple[str, ...] = ()
+    parameters: Callable[[Any], bool] = lambda parameters: True
 
     @property
     def anchor(self) -> str:
@@ -51,27 +51,27 @@ ASSUMPTIONS = (
         text="a message costs its receiver 20 us, each tuple of it 100 ns, each byte 0.1 ns",
         source="set as for an engine that passes batches between processes; joinsim calibrate "
         "measures this project's own",
-        applies=lambda topology, profile, parameters: profile == "default",
+        profile="default",
     ),
     Assumption(
         name="messages within a machine",
         text="a message costs its receiver 0.1 us and each tuple 20 ns",
         source="what batches of 32 save a keyed interval join in WindFlow, 7.0 against 4.2 million "
         "tuples a second with one replica",
-        applies=lambda topology, profile, parameters: profile == "multicore",
+        profile="multicore",
     ),
     Assumption(
         name="messages in shared memory",
         text="a message is a reference and costs its receiver 1 us, each tuple 2 ns",
         source="set; no machine was measured",
-        applies=lambda topology, profile, parameters: profile == "shared_memory",
+        profile="shared_memory",
     ),
     Assumption(
         name="messages by remote memory access",
         text="the network writes a message into its receiver's memory, and costs the receiver "
         "2 us, each tuple 2 ns, each byte 0.06 ns",
         source="set as for InfiniBand, which PanJoin's machines have; none was measured",
-        applies=lambda topology, profile, parameters: profile == "rdma",
+        profile="rdma",
     ),
     Assumption(
         name="caches",
@@ -79,71 +79,65 @@ ASSUMPTIONS = (
         "site are at work it takes as much longer as reads of as many bytes did beside one other, "
         "and more cores take as much again each",
         source="structures were measured alone, memory on two cores: [memory] in the profile",
-        applies=lambda topology, profile, parameters: True,
     ),
     Assumption(
         name="atomic operations",
         text="one on a line of memory that other cores have touched takes 20 ns",
         source="set; a machine of many cores was not at hand",
-        applies=lambda topology, profile, parameters: (
-            topology == "scale_oij" or (topology == "ibwj" and parameters.threads > 0)
-        ),
+        topologies=("scale_oij", "ibwj"),
+        parameters=lambda of: getattr(of, "threads", 1) > 0,
     ),
     Assumption(
         name="hyper-threads",
         text="threads that share a core gain nothing by it, where PIM-Tree's paper has 24 %",
         source="set; none are simulated",
-        applies=lambda topology, profile, parameters: (
-            topology == "ibwj" and 0 < (parameters.cores or parameters.threads) < parameters.threads
-        ),
+        topologies=("ibwj",),
+        parameters=lambda of: 0 < (of.cores or of.threads) < of.threads,
     ),
     Assumption(
         name="memory of threads",
         text="threads that share an index take memory from each other as reads of the same bytes "
         "did on two cores, more threads as much again each; and they wait for locks and lines",
         source="one thread was measured, with the locks that it takes: [memory] in the profile",
-        applies=lambda topology, profile, parameters: topology == "ibwj" and parameters.threads > 1,
+        topologies=("ibwj",),
+        parameters=lambda of: of.threads > 1,
     ),
     Assumption(
         name="contention",
         text="a look into another thread's part of a buffer takes as many atomic operations as "
         "the parameter contention says",
         source="set; the paper has no figure for it",
-        applies=lambda topology, profile, parameters: topology == "scale_oij",
+        topologies=("scale_oij",),
     ),
     Assumption(
         name="segments by threads",
         text="the threads of a PO-Join PE have a core each, and take the next segment in the order "
         "of counted work",
         source="SPO-Join, Algorithm 4",
-        applies=lambda topology, profile, parameters: (
-            topology == "spo_join" and parameters.threads > 1
-        ),
+        topologies=("spo_join",),
+        parameters=lambda of: of.threads > 1,
     ),
     Assumption(
         name="threads of a worker",
         text="the threads of a worker share one core, so that their work is added up",
         source="set",
-        applies=lambda topology, profile, parameters: (
-            topology == "panjoin" and parameters.threads > 1
-        ),
+        topologies=("panjoin",),
+        parameters=lambda of: of.threads > 1,
     ),
     Assumption(
         name="the board",
         text="its units process a tuple a clock of 252.7 MHz; eight mergers and eight probers, two "
         "channels of DDR3-1066; eight partitioners, and eight lanes of PCI Express 3",
         source="PanJoin, Table I and section IV; the last two are set, as the paper has none",
-        applies=lambda topology, profile, parameters: (
-            topology == "panjoin" and parameters.device == "accelerator"
-        ),
+        topologies=("panjoin",),
+        parameters=lambda of: of.device == "accelerator",
     ),
     Assumption(
         name="choosing a plan",
         text="a site that chooses its plan anew takes no time for it",
         source="set: it is done beside the join, once an epoch",
-        applies=lambda topology, profile, parameters: (
-            topology == "semijoin" and parameters.replan_every is not None
-        ),
+        topologies=("semijoin",),
+        parameters=lambda of: of.replan_every is not None,
     ),
 )
 
@@ -158,4 +152,10 @@ def assumptions_of(topology: str, profile: str, parameters: Any) -> list[Assumpt
     parameters
         Of the topology.
     """
-    return [one for one in ASSUMPTIONS if one.applies(topology, profile, parameters)]
+    return [
+        one
+        for one in ASSUMPTIONS
+        if one.profile in ("", profile)
+        and (not one.topologies or topology in one.topologies)
+        and one.parameters(parameters)
+    ]

@@ -32,6 +32,7 @@ from netsim.cost import (
 )
 from netsim.structures import StructureCost
 from scenarios.calibration.live_runs import Carried
+from scenarios.calibration.structures import least_squares
 
 _PS_PER_S = 1e12
 _PULL = 0.001
@@ -159,13 +160,7 @@ def _relative_fit(
     if near_one is not None:
         rows = np.vstack([rows, near_one * _PULL])
         wanted = np.append(wanted, np.full(len(near_one), _PULL))
-    scale = np.linalg.norm(rows, axis=0)  # a message and a comparison are far apart
-    scale[scale == 0] = 1.0
-    # Only here: importing scipy takes a while, and most commands fit nothing.
-    from scipy.optimize import nnls
-
-    costs, _ = nnls(rows / scale, wanted)
-    return [round(cost * _PS_PER_S) for cost in (costs / scale).tolist()]
+    return [round(cost * _PS_PER_S) for cost in least_squares(rows, wanted).tolist()]
 
 
 def write_profile(profile: Calibrated, path: Path, comment: str) -> None:

@@ -178,12 +178,18 @@ def _counts(sample: Sample) -> np.ndarray:
 
 def _fit_prices(per_ps: np.ndarray, base_ps: Sequence[int]) -> np.ndarray:
     """Return the price of a call, a tuple and each unit, given calls' counts by what they took."""
-    # Only here: importing scipy takes a while, and most commands fit nothing.
-    from scipy.optimize import nnls
-
     pull = np.diag(_PULL / np.array([1.0, 1.0, *base_ps[:ELAPSED_NS]]))[2:]
     rows = np.vstack([per_ps, pull])
     wanted = np.append(np.ones(len(per_ps)), np.full(len(pull), _PULL))
-    scale = np.maximum(np.linalg.norm(rows, axis=0), 1e-30)
+    return least_squares(rows, wanted)
+
+
+def least_squares(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the prices, none below zero, by which *rows* of counts come nearest to *wanted*."""
+    # Only here: importing scipy takes a while, and most commands fit nothing.
+    from scipy.optimize import nnls
+
+    scale = np.linalg.norm(rows, axis=0)  # a message and a comparison are far apart
+    scale[scale == 0] = 1.0
     prices, _ = nnls(rows / scale, wanted)
     return np.asarray(prices / scale)
