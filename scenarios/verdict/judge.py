@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 
 from actors.feed import StreamData
@@ -15,7 +16,7 @@ from scenarios.verdict.lateness import check_lateness
 from scenarios.verdict.oracle_check import Comparison, compare
 from scenarios.verdict.second_reading import check_reading
 from scenarios.verdict.trace_checks import arrivals_of, check_conservation, check_fifo
-from scenarios.verdict.verdict import OFFENDERS_NAMED, Check, Offender, Verdict
+from scenarios.verdict.verdict import OFFENDERS_NAMED, Check, Offender, PairCounts, Verdict
 
 
 def judge(
@@ -56,15 +57,7 @@ def judge(
     weaker = recovered and recovered.crashes and recovered.guarantee != "exactly_once"
     verdict = Verdict(
         claims_exact=claims_exact and not weaker,
-        expected=found.expected,
-        produced=found.produced,
-        missing=found.missing,
-        duplicate=found.duplicate,
-        expired=found.expired,
-        wrong=found.wrong,
-        differing_tuples=found.differing_tuples,
-        invented=found.invented,
-        inconsistent=found.inconsistent,
+        **{count.name: getattr(found, count.name) for count in fields(PairCounts)},
         late=lateness.claimed,
         offenders=[
             Offender(

@@ -23,28 +23,21 @@ from joins.queries.query import JoinQuery
 from scenarios.results import Histogram, PairReader, Summaries
 from scenarios.verdict.expectation import CHUNK_ROWS, Expectation, expected_sums
 from scenarios.verdict.listed_pairs import ListedPairs, StrayPair
+from scenarios.verdict.verdict import PairCounts
 
 
 @dataclass(kw_only=True)
-class Comparison:
+class Comparison(PairCounts):
     """How a run's pairs differ from the expected ones.
 
     Attributes
     ----------
-    expected, produced
-        Numbers of pairs.
-    missing, duplicate, expired, wrong
-        Numbers of pairs that differ, by kind.
-    invented
-        Of the wrong pairs, those of a probing tuple, or of a stream, that does not exist.
     stray_rows
         Rows, of reports and of the list, that belong to no probing tuple.
     listed
-        Whether the run listed its pairs; *inconsistent* tuples were reported otherwise than listed.
+        Whether the run listed its pairs.
     answered_late
         Tuples that were dropped as late, and answered.
-    differing_tuples
-        Probing tuples with a pair that differs.
     examples
         The first differing pairs: kind, probing stream, probe id, the matches' ids, and the probing
         tuple's arrival number, -1 if there is no such tuple.
@@ -52,18 +45,9 @@ class Comparison:
         Of every tuple, in nanoseconds.
     """
 
-    expected: int = 0
-    produced: int = 0
-    missing: int = 0
-    duplicate: int = 0
-    expired: int = 0
-    wrong: int = 0
-    invented: int = 0
     stray_rows: int = 0
     listed: bool = False
-    inconsistent: int = 0
     answered_late: int = 0
-    differing_tuples: int = 0
     examples: list[tuple[str, int, int, tuple[int, ...], int]] = field(default_factory=list)
     latencies: Histogram = field(default_factory=Histogram)
 

@@ -39,18 +39,15 @@ class Offender:
 
 
 @dataclass(kw_only=True)
-class Verdict:
-    """What came out, against what should have.
+class PairCounts:
+    """How many pairs came out, and how many differ from those that should have.
 
-    ``claims_exact`` is what the topology says of itself. ``spurious`` counts pairs that should not
-    be there: ``expired`` ones satisfy the query but lie outside the window, ``wrong`` ones do not
-    satisfy it; ``invented`` ones, of the wrong, are of a probing tuple or a stream that does not
-    exist. ``inconsistent`` tuples were reported with other pairs than were listed.
-    ``differing_tuples`` counts the probing tuples with a pair that differs. ``late``
-    tuples were dropped by a watermark.
+    ``spurious`` counts pairs that should not be there: ``expired`` ones satisfy the query but lie
+    outside the window, ``wrong`` ones do not satisfy it; ``invented`` ones, of the wrong, are of a
+    probing tuple or a stream that does not exist. ``inconsistent`` tuples were reported with other
+    pairs than were listed. ``differing_tuples`` counts the probing tuples with a pair that differs.
     """
 
-    claims_exact: bool
     expected: int = 0
     produced: int = 0
     missing: int = 0
@@ -60,14 +57,25 @@ class Verdict:
     invented: int = 0
     inconsistent: int = 0
     differing_tuples: int = 0
-    late: int = 0
-    checks: list[Check] = field(default_factory=list)
-    offenders: list[Offender] = field(default_factory=list)
 
     @property
     def spurious(self) -> int:
         """Pairs produced that should not be there."""
         return self.expired + self.wrong
+
+
+@dataclass(kw_only=True)
+class Verdict(PairCounts):
+    """What came out, against what should have.
+
+    ``claims_exact`` is what the topology says of itself. ``late`` tuples were dropped by a
+    watermark.
+    """
+
+    claims_exact: bool
+    late: int = 0
+    checks: list[Check] = field(default_factory=list)
+    offenders: list[Offender] = field(default_factory=list)
 
     @property
     def exact(self) -> bool:
