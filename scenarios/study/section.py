@@ -417,32 +417,24 @@ class StudySection(Section):
         return self
 
     @model_validator(mode="after")
-    def _a_figure_for_each_value(self) -> StudySection:
-        for paper in self.paper:
-            for panel in self.panels:
-                axis = panel.axis or self.axis
-                if self.is_about(paper, panel) and len(paper.values) != len(axis.values):
+    def _fit_their_axis(self) -> StudySection:
+        for panel in self.panels:
+            places = len((panel.axis or self.axis).values)
+            for paper in self.paper:
+                if self.is_about(paper, panel) and len(paper.values) != places:
                     raise ValueError(
                         f"paper, {' / '.join(paper.of)}: {len(paper.values)} figures for "
-                        f"{len(axis.values)} values of the axis; nan where there is none"
+                        f"{places} values of the axis; nan where there is none"
                     )
-        return self
-
-    @model_validator(mode="after")
-    def _a_value_for_each_position(self) -> StudySection:
-        for panel in self.panels:
-            axis = panel.axis or self.axis
             for name in panel.variants or tuple(self.variants):
                 variant = self.variants[name]
-                if variant.values and len(variant.values) != len(axis.values):
+                if variant.values and len(variant.values) != places:
                     raise ValueError(
-                        f"variant {name!r}: {len(variant.values)} values for "
-                        f"{len(axis.values)} of the axis"
+                        f"variant {name!r}: {len(variant.values)} values for {places} of the axis"
                     )
-                if not set(variant.only) <= set(range(len(axis.values))):
+                if not set(variant.only) <= set(range(places)):
                     raise ValueError(
-                        f"variant {name!r}: only: the axis has positions 0 to "
-                        f"{len(axis.values) - 1}"
+                        f"variant {name!r}: only: the axis has positions 0 to {places - 1}"
                     )
         return self
 
