@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -18,8 +17,13 @@ from topologies.semijoins.statistics import (
     StreamStatistics,
 )
 
-JOIN_GRAPHS = ("chain", "star", "cycle", "fully connected")
-"""Topologies of a join graph (Figure 6)."""
+JOIN_GRAPHS: dict[str, Callable[[int], nx.Graph]] = {
+    "chain": nx.path_graph,
+    "star": lambda streams: nx.star_graph(streams - 1),
+    "cycle": nx.cycle_graph,
+    "fully connected": nx.complete_graph,
+}
+"""Topologies of a join graph (Figure 6), over so many streams."""
 
 FIELD_BYTES = 5.0
 """Size of an attribute: the paper has 250 of them in 1,250 bytes."""
@@ -68,9 +72,6 @@ def random_query(values: QueryValues, rng: np.random.Generator) -> JoinStatistic
         rng.choice(of, count)
         for of in (values.fields, values.selectivity, values.rate_tps, values.window_s)
     )
-    latency_s, bandwidth_bps = same_links(
-        count, latency_s=values.latency_s, bandwidth_bps=values.bandwidth_bps
-    )
     return JoinStatistics(
         streams=tuple(
             StreamStatistics(
@@ -82,9 +83,9 @@ def random_query(values: QueryValues, rng: np.random.Generator) -> JoinStatistic
             for place in range(count)
         ),
         attributes=one_attribute([float(round(1 / f)) for f in selectivity], KEY_BYTES),
-        graph=graph_of(values.join_graph, count),
-        latency_s=latency_s,
-        bandwidth_bps=bandwidth_bps,
+        graph=JOIN_GRAPHS[values.join_graph](count),
+        latency_s=np.full((count, count), values.latency_s),
+        bandwidth_bps=np.full((count, count), values.bandwidth_bps),
         interval_s=values.interval_s,
         delay_s=values.delay_s,
         header_bytes=HEADER_BYTES,
@@ -95,26 +96,3 @@ def random_query(values: QueryValues, rng: np.random.Generator) -> JoinStatistic
 def one_attribute(distinct: Sequence[float], partial_bytes: float) -> tuple[JoinAttribute, ...]:
     """Return the one join attribute of the paper's queries, for the d_i of every stream."""
     return (NestedAttribute(distinct=np.asarray(distinct, float), partial_bytes=partial_bytes),)
-
-
-def same_links(
-    sites: int, *, latency_s: float, bandwidth_bps: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrices of a network whose links are all equal."""
-    return np.full((sites, sites), latency_s), np.full((sites, sites), bandwidth_bps)
-
-
-def graph_of(kind: str, streams: int) -> nx.Graph:
-    """Return the join graph of a *kind* of `JOIN_GRAPHS` over so many streams."""
-    everyone = range(streams)
-    graph = nx.Graph()
-    graph.add_nodes_from(everyone)
-    if kind == "star":
-        graph.add_edges_from((0, stream) for stream in everyone[1:])
-    elif kind == "fully connected":
-        graph.add_edges_from((a, b) for a in everyone for b in everyone[a + 1 :])
-    else:
-        graph.add_edges_from(pairwise(everyone))
-    if kind == "cycle":
-        graph.add_edge(0, streams - 1)
-    return graph

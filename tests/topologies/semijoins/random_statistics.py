@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-from topologies.semijoins.random_queries import JOIN_GRAPHS, graph_of, one_attribute, same_links
+from topologies.semijoins.random_queries import JOIN_GRAPHS, one_attribute
 from topologies.semijoins.statistics import (
     JoinAttribute,
     JoinStatistics,
@@ -33,7 +33,6 @@ def alike(
     prices: Prices | None = None,
 ) -> JoinStatistics:
     """Return streams that are all the same: by default those of Figure 7."""
-    latencies, bandwidths = same_links(streams, latency_s=latency_s, bandwidth_bps=bandwidth_bps)
     return JoinStatistics(
         streams=tuple(
             StreamStatistics(
@@ -45,9 +44,9 @@ def alike(
             for place in range(streams)
         ),
         attributes=one_attribute([distinct] * streams, 5),
-        graph=graph_of(kind, streams),
-        latency_s=latencies,
-        bandwidth_bps=bandwidths,
+        graph=JOIN_GRAPHS[kind](streams),
+        latency_s=np.full((streams, streams), latency_s),
+        bandwidth_bps=np.full((streams, streams), bandwidth_bps),
         interval_s=0.1,
         delay_s=0.08,
         prices=prices or Prices(),
@@ -65,7 +64,7 @@ def with_stream(statistics: JoinStatistics, at: int, **changed: Any) -> JoinStat
 def joins(draw: st.DrawFn, streams: int) -> JoinStatistics:
     """Draw a join of so many unlike streams over unlike links."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    graph = graph_of(draw(st.sampled_from(JOIN_GRAPHS)), streams)
+    graph = JOIN_GRAPHS[draw(st.sampled_from(list(JOIN_GRAPHS)))](streams)
     everyone = range(streams)
     latency_s = rng.uniform(0.001, 0.05, (streams, streams))
     bandwidth_bps = rng.uniform(1e5, 1e7, (streams, streams))
