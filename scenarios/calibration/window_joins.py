@@ -14,7 +14,7 @@ from joins.window_join.window_join import WindowJoin
 from joins.work import NO_WORK, Work
 
 BATCH_ROWS = 8_192
-_KEY_BITS = 30
+KEY_BITS = 30
 MATCH_RATE = 2
 """Matches of a tuple in all experiments but one."""
 _TUPLES = 400_000
@@ -64,29 +64,45 @@ def tuples_to_time(index: IndexName, window: float) -> int:
 
 def uniform_keys(tuples: int, first: int = 0) -> np.ndarray:
     """Return keys of PIM-Tree's workload, from the *first* tuple on: uniform, 30 bits."""
-    return (mix(np.arange(first, first + tuples)) >> np.uint64(64 - _KEY_BITS)).astype(np.int64)
+    return (mix(np.arange(first, first + tuples)) >> np.uint64(64 - KEY_BITS)).astype(np.int64)
 
 
 def band_of(window: int) -> int:
     """Return how far apart two such keys may be for a tuple to have two matches in a *window*."""
-    return MATCH_RATE * (1 << _KEY_BITS) // (2 * window)
+    return MATCH_RATE * (1 << KEY_BITS) // (2 * window)
 
 
-def band_join(keys: np.ndarray, band: int, window: int, first: int = 0) -> Rows:
-    """Return tuples of two streams in turn, with windows of *window* tuples.
+def band_join(
+    keys: np.ndarray,
+    band: float,
+    window: int | tuple[int, int],
+    first: int = 0,
+    *,
+    share_percent: int = 50,
+    self_join: bool = False,
+) -> Rows:
+    """Return tuples of two streams with windows of *window* tuples, or of so many each.
 
-    *keys* are both streams', from their *first* tuple on; those at most *band* apart match.
+    *keys* are both streams', from their *first* tuple on; those at most *band* apart match. Of a
+    hundred tuples *share_percent* are of the first stream, by default every other. In a *self_join*
+    all are, and its window counts.
     """
     row = np.arange(first, first + len(keys))
-    side, position = row & 1, row >> 1
-    stop = position + side  # tuples of the other stream that arrived before
-    start = np.maximum(0, stop - window)
+    windows = np.broadcast_to(window, 2)
+    if self_join:
+        side, position, stop = np.zeros_like(row), row, row
+    else:
+        others = row * (100 - share_percent) // 100  # tuples of the second stream before each
+        side = (row + 1) * (100 - share_percent) // 100 - others
+        position = np.where(side == 1, others, row - others)
+        stop = row - position
+    seen = windows[0] if self_join else windows[1 - side]
     return make_rows(
         side=side,
         position=position,
         key=keys,
         low=keys - band,
         high=keys + band,
-        start=start,
+        start=np.maximum(0, stop - seen),
         stop=stop,
     )

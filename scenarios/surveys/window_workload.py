@@ -15,14 +15,14 @@ from typing import Literal
 import numpy as np
 
 from joins.hashing import mix
-from joins.window_join.rows import Rows, make_rows
+from joins.window_join.rows import Rows
+from scenarios.calibration.window_joins import KEY_BITS, band_join, uniform_keys
 from scenarios.synthetic import DISTRIBUTIONS, parse
 
 Matches = tuple[np.ndarray, np.ndarray]
 """How many matches each tuple has, and the fingerprint of their ids."""
 
 Values = Literal["uniform", "normal", "gamma(3, 3)", "gamma(1, 5)"]
-_KEY_BITS = 30
 _NORMAL = (500.0, 125.0)
 _WHOLE = 100
 
@@ -68,9 +68,9 @@ class WindowWorkload:
 
     def keys(self, begin: int, end: int) -> np.ndarray:
         """Return the keys of arrivals *begin* to *end* - 1: whole numbers if uniform, or float."""
-        bits = mix(np.arange(begin, end))
         if self.values == "uniform":
-            return (bits >> np.uint64(64 - _KEY_BITS)).astype(np.int64)
+            return uniform_keys(end - begin, begin)
+        bits = mix(np.arange(begin, end))
         if self.values == "normal":
             return DISTRIBUTIONS["normal"](bits, *_NORMAL)
         name, arguments = parse(self.values)
@@ -78,26 +78,13 @@ class WindowWorkload:
 
     def rows(self, begin: int, end: int) -> Rows:
         """Return arrivals *begin* to *end* - 1."""
-        row = np.arange(begin, end)
-        if self.self_join:
-            side, position, stop = np.zeros(end - begin, np.int64), row, row
-            window = np.full(end - begin, self.windows[0])
-        else:
-            of_s = row * (_WHOLE - self.share_percent) // _WHOLE  # tuples of S before each
-            side = (row + 1) * (_WHOLE - self.share_percent) // _WHOLE - of_s
-            position = np.where(side == 1, of_s, row - of_s)
-            stop = row - position
-            window = np.array(self.windows)[1 - side]
-        keys = self.keys(begin, end)
-        band = int(self.band) if self.values == "uniform" else self.band
-        return make_rows(
-            side=side,
-            position=position,
-            key=keys,
-            low=keys - band,
-            high=keys + band,
-            start=np.maximum(0, stop - window),
-            stop=stop,
+        return band_join(
+            self.keys(begin, end),
+            int(self.band) if self.values == "uniform" else self.band,
+            self.windows,
+            begin,
+            share_percent=self.share_percent,
+            self_join=self.self_join,
         )
 
     def expected(self, begin: int, end: int) -> Matches:
@@ -134,7 +121,7 @@ def expected_matches(rows: Rows, last: int | None = None, *, self_join: bool = F
 def _mean_density(values: Values) -> float:
     """Return the density of the keys where a key is: the integral of its square."""
     if values == "uniform":
-        return 1 / (1 << _KEY_BITS)
+        return 1 / (1 << KEY_BITS)
     if values == "normal":
         return 1 / (2 * _NORMAL[1] * sqrt(pi))
     shape, scale = map(float, parse(values)[1])
