@@ -74,15 +74,7 @@ def _rows(survey: DriftSpeedSurvey, first: int, last: int) -> Rows:
     """Return the arrivals of windows *first* to *last* - 1."""
     window = 1 << survey.window_bits
     row = np.arange(first * window, last * window)
-    keys = drifting(
-        row,
-        mix(row),
-        mean=0,
-        deviation=1,
-        shift=survey.shift,
-        first=BEFORE * window,
-        tuples=DRIFTING * window,
-    )
+    keys = drifting_keys(row, window, survey.shift)
     band = _MATCH_RATE * np.sqrt(np.pi) / window  # of normal values that stand still
     return make_rows(
         side=np.zeros(len(row), np.int64),
@@ -92,4 +84,17 @@ def _rows(survey: DriftSpeedSurvey, first: int, last: int) -> Rows:
         high=keys + band,
         start=np.maximum(0, row - window),
         stop=row,
+    )
+
+
+def drifting_keys(row: np.ndarray, window: int, shift: float, seed: int = 0) -> np.ndarray:
+    """Return normal keys of tuples *row*, whose mean moves by *shift* over `DRIFTING` windows."""
+    return drifting(
+        row,
+        mix((seed << 48) ^ row),
+        mean=0,
+        deviation=1,
+        shift=shift,
+        first=BEFORE * window,
+        tuples=DRIFTING * window,
     )

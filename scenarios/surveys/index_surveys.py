@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from joins.hashing import mix
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, ImTree, PimTree
 from joins.matches import ProbeResult
@@ -22,13 +21,13 @@ from joins.window_join.rows import Rows
 from joins.work import NO_WORK, Work
 from netsim.cost import CostProfile
 from scenarios.calibration.window_joins import band_join, band_of, uniform_keys
+from scenarios.surveys.drift_speed import BEFORE, DRIFTING, drifting_keys
 from scenarios.surveys.survey import (
     IndexStepsSurvey,
     InsertSpreadSurvey,
     MemoryTrafficSurvey,
     Surveyed,
 )
-from scenarios.synthetic import drifting
 
 _LEAST_BITS = 6
 _BATCH = 4096
@@ -37,8 +36,6 @@ _WINDOWS = 4
 merged, and only the last one counts."""
 _MERGE_RATIO = 0.5
 """That of the paper's single thread, as in the other studies."""
-_BEFORE, _DRIFTING = 4, 10
-"""Lengths in windows of the phase before values drift, and of the one in which they do."""
 _IDLE = 0.1
 """Share of the mean number of inserts below which a subindex is idle."""
 _KEY_BYTES = 8
@@ -148,10 +145,10 @@ def take_insert_spread(survey: InsertSpreadSurvey, seed: int, profile: CostProfi
     window, whole = 1 << survey.window_bits, True
     index = PimTree(dtype="float64", merge_ratio=SHARED_MERGE_RATIO)
     shares = []
-    for begin in range(0, (_BEFORE + _DRIFTING) * window, window):
+    for begin in range(0, (BEFORE + DRIFTING) * window, window):
         positions = np.arange(begin, begin + window)
-        keys = _keys(survey, positions, seed)
-        if begin >= _BEFORE * window:
+        keys = drifting_keys(positions, window, survey.shift, seed)
+        if begin >= BEFORE * window:
             shares.append(np.sort(index.spread(keys)) / window)
         index.insert(keys, positions)
         index.expire(begin)
@@ -159,19 +156,6 @@ def take_insert_spread(survey: InsertSpreadSurvey, seed: int, profile: CostProfi
         whole &= index.entries(0) == window
     return Surveyed(
         record=_spread(shares), checked="a window of entries after every merge", passed=whole
-    )
-
-
-def _keys(survey: InsertSpreadSurvey, positions: np.ndarray, seed: int) -> np.ndarray:
-    window = 1 << survey.window_bits
-    return drifting(
-        positions,
-        mix((seed << 48) ^ positions),
-        mean=0,
-        deviation=1,
-        shift=survey.shift,
-        first=_BEFORE * window,
-        tuples=_DRIFTING * window,
     )
 
 

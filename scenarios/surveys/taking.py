@@ -11,7 +11,7 @@ from scenarios.surveys.index_surveys import (
     take_memory_traffic,
 )
 from scenarios.surveys.plan_survey import take as take_plans
-from scenarios.surveys.planning_speed import take as take_planning_speed
+from scenarios.surveys.plan_survey import take_planning_speed
 from scenarios.surveys.segment_speed import take as take_segment_speed
 from scenarios.surveys.subwindow_speed import take as take_subwindow_speed
 from scenarios.surveys.window_join_speed import take as take_window_join_speed
