@@ -17,7 +17,7 @@ import numpy as np
 
 from joins.work import COUNTERS, ELAPSED_NS
 from netsim.structures import StructureCost
-from scenarios.calibration.structure_work import BATCHES, MATCHES, SIZES, Sample, measure_all
+from scenarios.calibration.structure_work import Sample, measure_all
 from scenarios.machine_record import describe_machine
 
 PART_OF_CALL = {"interval_join.shared": "interval_join.join"}
@@ -45,7 +45,6 @@ def machine() -> dict[str, str | int]:
 def calibrate_structures(
     base_ps: Sequence[int],
     *,
-    sizes: Sequence[int] = SIZES,
     passes: int = 2,
     note: Callable[[str], None] = lambda line: None,
 ) -> dict[str, StructureCost]:
@@ -55,14 +54,12 @@ def calibrate_structures(
     ----------
     base_ps
         Prices of units, in the order of `joins.work.COUNTERS`, where measurements do not tell.
-    sizes
-        Tuples of structures.
     passes
         How often each is measured; the least time counts.
     note
         Called with what is measured next.
     """
-    samples = measure_all(sizes, BATCHES, MATCHES, passes=passes, note=note)
+    samples = measure_all(passes=passes, note=note)
     return fit_structures(samples, base_ps)
 
 

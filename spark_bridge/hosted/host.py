@@ -52,23 +52,18 @@ _ABOUT = "joinsim.json"
 
 
 def run_hosted(
-    query: HostedQuery,
-    arrivals: Path,
-    folder: Path,
-    *,
-    spark: SparkSession,
-    files_per_trigger: int = 1,
+    query: HostedQuery, arrivals: Path, folder: Path, *, spark: SparkSession
 ) -> EngineRun:
     """Run *query* over the log in the folder *arrivals* until what is there has been taken.
 
     Parameters
     ----------
+    arrivals
+        Each of its files is a trigger, which has a fixed cost of about half a second and should
+        have some 100,000 tuples.
     folder
         Receives ``checkpoint`` and ``found``, the results as Parquet. A run of the same query that
         was there before continues.
-    files_per_trigger
-        Files of the log in a trigger. A trigger has a fixed cost of about half a second and should
-        have some 100,000 tuples.
 
     Raises
     ------
@@ -102,7 +97,7 @@ def run_hosted(
     for written in (hosted.log, hosted.results):
         written.mkdir(exist_ok=True)
         remove_unfinished(written)
-    plan = _plan(session, hosted, arrivals, files_per_trigger)
+    plan = _plan(session, hosted, arrivals)
     return run_stream(
         "spark-hosted",
         plan.writeStream.format("noop"),  # the last stage passes nothing on
@@ -128,12 +123,10 @@ def need_stateful_operators() -> None:
         )
 
 
-def _plan(
-    session: SparkSession, hosted: Hosted, arrivals: Path, files_per_trigger: int
-) -> DataFrame:
+def _plan(session: SparkSession, hosted: Hosted, arrivals: Path) -> DataFrame:
     plan = (
         session.readStream.schema(_ARRIVALS)
-        .option("maxFilesPerTrigger", files_per_trigger)
+        .option("maxFilesPerTrigger", 1)
         .parquet(os.fspath(arrivals))
         .observe(TAKEN, sf.sum("tuples").alias("tuples"))
         .selectExpr(f"inline(array({', '.join(_entries(hosted))}))", "parcel")

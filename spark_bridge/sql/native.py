@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _SHIFT = "interval 1 day"
 """Added to event times: Spark's first watermark is the epoch, where synthetic streams begin, and
 tuples that are not after it are late."""
+_LATENESS = "1 second"
 
 
 def run_batch(
@@ -64,29 +65,20 @@ def run_batch(
 
 
 def run_streaming(
-    query: JoinQuery,
-    files: Sequence[StreamFile],
-    folder: Path,
-    *,
-    spark: SparkSession,
-    watermark: str = "1 second",
-    files_per_trigger: int = 1,
+    query: JoinQuery, files: Sequence[StreamFile], folder: Path, *, spark: SparkSession
 ) -> EngineRun:
     """Run *query* as a stream-stream join that writes its pairs as Parquet into ``folder/found``.
 
     The state is in RocksDB in join state format 4, Spark's fastest. Streams are read
-    *files_per_trigger* segments at a time. Spark silently drops tuples that are not newer than the
-    watermark, which follows the latest tuple at the distance *watermark*.
+    a segment at a time. Spark silently drops tuples that are not newer than the watermark, which
+    follows the latest tuple at a distance of `_LATENESS`.
 
     Raise :exc:`SparkFailed` with Spark's message where it refuses or fails.
     """
     session = query_session(spark)
     schemas = [file.schema for file in files]
     with spark_errors_translated():
-        frames = [
-            _stream(session, file, files_per_trigger).withWatermark(EVENT_TIME, watermark)
-            for file in files
-        ]
+        frames = [_stream(session, file).withWatermark(EVENT_TIME, _LATENESS) for file in files]
         pairs = expected_pairs(query, schemas, frames, bucketed=_is_keyed_by_count(query))
     found = folder / "found"
     return run_stream(
@@ -108,12 +100,12 @@ def _is_keyed_by_count(query: JoinQuery) -> bool:
     return by_count and any(predicate.operator.is_equality for predicate in query.predicates)
 
 
-def _stream(session: SparkSession, file: StreamFile, files_per_trigger: int) -> DataFrame:
+def _stream(session: SparkSession, file: StreamFile) -> DataFrame:
     names = {"int64": "bigint", "float64": "double"}
     fields = [f"{sql_name(name)} {names[dtype]}" for name, dtype in file.schema.fields.items()]
     return (
         session.readStream.schema(", ".join(["id bigint", "ts bigint", *fields]))
-        .option("maxFilesPerTrigger", files_per_trigger)
+        .option("maxFilesPerTrigger", 1)
         .parquet(os.fspath(file.directory))
         .withColumn(EVENT_TIME, sf.timestamp_micros(sf.expr("ts div 1000")) + sf.expr(_SHIFT))
     )
