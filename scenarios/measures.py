@@ -77,9 +77,9 @@ _COLUMNS = [
 def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
     """Return the run's record, with figures of *parts* beside those of single operators."""
     config, tuples = report.plan.config, report.outcome.tuples
-    graph = report.plan.graph(pairs=config.pairs)
-    roles: dict[str, str] = dict(graph.nodes(data="role"))
-    operators = [role for role in dict.fromkeys(roles.values()) if role not in ENDS]
+    graph = report.plan.graph()
+    roles = graph.roles
+    operators = [role for role in graph.operators if role not in ENDS]
     named = {
         part: [actor for actor, role in roles.items() if role in members or actor in members]
         for part, members in ({role: (role,) for role in operators} | dict(parts or {})).items()

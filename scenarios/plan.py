@@ -116,11 +116,11 @@ class Plan:
     @cached_property
     def faults(self) -> Faults:
         """What goes wrong meanwhile."""
-        graph = self.graph(pairs=self.config.pairs)
+        graph = self.graph()
         return Faults(
             fault_rows(self.config.faults),
             placement=graph.placement,
-            sources={name for name, degree in graph.in_degree() if not degree},
+            sources=graph.sources,
             seed=self.config.seed,
         )
 
@@ -135,8 +135,9 @@ class Plan:
         """The arguments of a rehearsal of this run."""
         return self.topology, self.parameters, self.job(pairs=self.config.pairs)
 
-    def graph(self, *, pairs: bool) -> ActorGraph:
-        """Return the actors of the run, which list pairs or only count them."""
+    def graph(self, *, pairs: bool | None = None) -> ActorGraph:
+        """Return the actors of the run, which list pairs or only count them; by default as set."""
+        pairs = self.config.pairs if pairs is None else pairs
         if pairs not in self._graphs:
             self._graphs[pairs] = self._build(pairs=pairs)
         return self._graphs[pairs]
@@ -214,7 +215,7 @@ def make_plan(
     # Now with the fields that the streams have.
     query.check_fields([stream.schema for stream in streams])
     select(query, streams)
-    plan.graph(pairs=config.pairs)
+    plan.graph()
     fitted = topology.fitted(plan.job(pairs=False), parameters, network)
     warnings = topology.warnings(query, fitted, network)
     if fitted is parameters and not warnings:

@@ -511,7 +511,7 @@ def _judged(
     approximation = plan.topology.approximation(plan.query, plan.parameters)
     figures = None
     if approximation:
-        placement = plan.graph(pairs=plan.config.pairs).placement
+        placement = plan.graph().placement
         figures = approximated(
             approximation, plan.files, directory, placement, simulated.outcome, verdict
         )

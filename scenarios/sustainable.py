@@ -63,9 +63,9 @@ def saturated_tps(report: Report) -> float:
 
 
 def _pace(report: Report) -> Pace:
-    roles = dict(report.plan.graph(pairs=report.plan.config.pairs).nodes(data="role"))
     columns = ["receiver", "last", "done_ns"]
-    return Pace(pq.read_table(report.directory / "trace.parquet", columns=columns), roles)
+    trace = pq.read_table(report.directory / "trace.parquet", columns=columns)
+    return Pace(trace, report.plan.graph().roles)
 
 
 def highest_sustained(sustains: Callable[[int], bool], guess_tps: float) -> int:

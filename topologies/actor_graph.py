@@ -113,6 +113,24 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
         return {name for name, spec in self.specs.items() if spec.only_emits}
 
     @property
+    def roles(self) -> dict[str, str]:
+        """Actor name to its operator."""
+        return dict(self.nodes(data="role"))
+
+    @property
+    def operators(self) -> dict[str, list[str]]:
+        """Operator to its actors."""
+        operators: dict[str, list[str]] = {}
+        for name, role in self.roles.items():
+            operators.setdefault(role, []).append(name)
+        return operators
+
+    @property
+    def sources(self) -> set[str]:
+        """Actors that no other sends to."""
+        return {name for name, degree in self.in_degree() if not degree}
+
+    @property
     def placement(self) -> dict[str, str]:
         """Actor name to site."""
         return dict(self.nodes(data="site"))
@@ -122,8 +140,7 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
 
         An actor's partition of the results is in the actor's process.
         """
-        roles = dict(self.without_partitions().nodes(data="role"))
-        homes = pack(roles, self.placement, processes)
+        homes = pack(self.without_partitions().roles, self.placement, processes)
         return homes | {sink: homes[owner] for sink, owner in self.partitions.items()}
 
     @property

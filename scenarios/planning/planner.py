@@ -116,8 +116,7 @@ def measured_costs(
     *edges_ns* are virtual times, int64, ascending: between each two of them goes what is due to
     messages that were sent from the first on and before the second.
     """
-    role_of: dict[str, str] = dict(graph.nodes(data="role"))
-    actors = [name for name, role in role_of.items() if role in roles]
+    actors = [name for name, role in graph.roles.items() if role in roles]
     trace = pq.read_table(trace_path, columns=_COLUMNS)
     span = np.searchsorted(edges_ns, trace["sent_ns"].to_numpy(), "right") - 1
     sender, receiver = (_places(trace[name], actors) for name in ("sender", "receiver"))

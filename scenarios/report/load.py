@@ -76,8 +76,8 @@ def measure_load(report: Report) -> Load | None:
     rate_tps = config.feeding.rate_tps
     if rate_tps is None or config.clock == "live" or not outcome.virtual_ns:
         return None
-    graph = report.plan.graph(pairs=config.pairs)
-    sources = [name for name, degree in graph.in_degree() if not degree]
+    graph = report.plan.graph()
+    sources = graph.sources
     tuples, waited_ns, busy_ns = 0, 0.0, dict.fromkeys(graph, 0)
     with pq.ParquetFile(report.directory / "trace.parquet") as file:
         for block in file.iter_batches(columns=_COLUMNS):
@@ -86,7 +86,7 @@ def measure_load(report: Report) -> Load | None:
             at_work = pa.table({"actor": rows["receiver"].cast(pa.string()), "ns": served})
             for name, ns in zip(*at_work.group_by("actor").aggregate([("ns", "sum")]), strict=True):
                 busy_ns[name.as_py()] += ns.as_py()
-            sent = pc.is_in(rows["sender"].cast(pa.string()), pa.array(sources))
+            sent = pc.is_in(rows["sender"].cast(pa.string()), pa.array(list(sources)))
             fed = rows.filter(pc.and_(sent, pc.greater(rows["rows"], 0)))
             count, first, last = (fed[name].to_numpy() for name in ("rows", "first", "last"))
             # A batch leaves as its last tuple comes into being.

@@ -97,13 +97,13 @@ class RunPictures:
 
 def run_pictures(report: Report) -> RunPictures:
     """Read the run's trace and results, and return its pictures."""
-    graph = report.plan.graph(pairs=report.plan.config.pairs)
+    graph = report.plan.graph()
     trace = _trace_figures(report, graph)
     born = _born(report, trace)
     results = analyse_results(
         report.directory, trace.bins, split_by_stream(report.plan.files, born)
     )
-    role_of: dict[str, str] = dict(graph.nodes(data="role"))
+    role_of = graph.roles
     by_operator = len(role_of) > _ROWS_MAX
     row_of = role_of if by_operator else {actor: actor for actor in _by_role(role_of)}
     faults = _fault_spans(report)
@@ -169,9 +169,8 @@ def _shaded(picture: Picture, faults: Sequence[Mapping[str, Any]]) -> Picture:
 
 
 def _trace_figures(report: Report, graph: ActorGraph) -> TraceFigures:
-    sources = {name for name, degree in graph.in_degree() if not degree}
     bins = TimeBins.over(report.outcome.virtual_ns, report.outcome.messages)
-    return analyse_trace(report.directory / "trace.parquet", list(graph), sources, bins)
+    return analyse_trace(report.directory / "trace.parquet", list(graph), graph.sources, bins)
 
 
 def _born(report: Report, trace: TraceFigures) -> np.ndarray:

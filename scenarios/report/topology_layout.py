@@ -127,12 +127,10 @@ class _Slot:
 
 def lay_out(graph: ActorGraph, *, boxes_max: int = BOXES_MAX) -> Layout:
     """Return where everything goes; deterministic, for any graph with at least one actor."""
-    role_of = dict(graph.nodes(data="role"))
+    role_of = graph.roles
     partitioned = dict.fromkeys(role_of[owner] for owner in graph.partitions.values())
     graph = graph.without_partitions()
-    pes: dict[str, list[str]] = {}
-    for name, role in graph.nodes(data="role"):
-        pes.setdefault(role, []).append(name)
+    pes = graph.operators
     collapsed = _operators_to_collapse(pes, boxes_max)
     depth = operator_depths(graph)
     bundles = _bundles(graph)
@@ -161,8 +159,8 @@ def operator_depths(graph: ActorGraph) -> dict[str, int]:
     A cycle is cut where it comes back to an operator that was met on the way.
     """
     roles = nx.DiGraph()
-    roles.add_nodes_from(dict.fromkeys(role for _, role in graph.nodes(data="role")))
-    role_of = dict(graph.nodes(data="role"))
+    roles.add_nodes_from(graph.operators)
+    role_of = graph.roles
     roles.add_edges_from((role_of[a], role_of[b]) for a, b in graph.edges() if a != b)
     roles.remove_edges_from([(role, role) for role in roles])
     entries = [role for role, degree in roles.in_degree() if not degree]
@@ -185,7 +183,7 @@ def _operators_to_collapse(pes: dict[str, list[str]], boxes_max: int) -> list[st
 
 
 def _bundles(graph: ActorGraph) -> dict[_Bundle, list[Channel]]:
-    role_of = dict(graph.nodes(data="role"))
+    role_of = graph.roles
     bundles: dict[_Bundle, list[Channel]] = {}
     for sender, receiver, port in graph.edges(data="port"):
         bundle = (role_of[sender], role_of[receiver], port)

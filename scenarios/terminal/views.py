@@ -301,11 +301,7 @@ def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> N
     """Show a topology's operators, their PEs, what each sends to whom, and its parameters."""
     tree = Tree(Text(topology.title, "bold"))
     partitions = graph.partitions
-    pes: dict[str, list[str]] = {}
-    for name, role in graph.nodes(data="role"):
-        if name not in partitions:
-            pes.setdefault(role, []).append(name)
-    for role, names in pes.items():
+    for role, names in graph.without_partitions().operators.items():
         branch = tree.add(Text.assemble((role, "bold cyan"), f"  {_abbreviated(names)}"))
         targets: dict[str, dict[str, None]] = {}
         for name in names:

@@ -31,7 +31,7 @@ _RECEIVER, _LAST, _ARRIVED, _STARTED, _DONE = (
 @contextmanager
 def watching(console: Console, plan: Plan, total: int) -> Iterator[Watch]:
     """Show the PEs of *plan*'s run over *total* tuples, redrawn as it goes on."""
-    graph = plan.graph(pairs=plan.config.pairs)
+    graph = plan.graph()
     watch = Watch([name for name in graph if graph.in_degree(name)], total)
     with Live(watch.table(), console=console, refresh_per_second=4) as live:
         watch.live = live
