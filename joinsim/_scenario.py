@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -10,7 +9,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -41,9 +39,6 @@ if TYPE_CHECKING:
 
 PLANNED = ("semijoin", "ibwj")
 """Topologies that plan; the first plans a query that comes without a topology."""
-
-_CONNECT_S = 5.0
-"""Seconds for a cluster to answer; one that takes longer is of no use to a run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,7 +427,6 @@ class Scenario:
 
         *on_spark* is called before Spark starts, where there is something for it to do.
         """
-        _check_address(self.config, address)
         with self.observer.preparing() as progress:
             by_spark = partial(prepare_streams, progress=progress, on_spark=on_spark)
             try:
@@ -581,31 +575,3 @@ def _read_every(value: str | int) -> int:
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise ConfigError(f"save_every = {value!r}: {reason}") from None
-
-
-def _check_address(config: RunConfig, address: str | None) -> None:
-    """Raise when nothing listens at *address*: Ray itself would try for minutes to reach it."""
-    if address is None:
-        return
-    if config.backend != "ray":
-        raise ConfigError(
-            f"--address {address}: it is for --backend ray, and this run is {config.backend}"
-        )
-    if address == "auto":
-        return
-    try:
-        at = urlsplit(address if "://" in address else f"ray://{address}")
-        if not (at.hostname and at.port):
-            raise ValueError
-    except ValueError:
-        raise ConfigError(
-            f"--address {address}: write it as HOST:PORT, ray://HOST:PORT or auto"
-        ) from None
-    try:
-        socket.create_connection((at.hostname, at.port), _CONNECT_S).close()
-    except OSError as error:
-        raise ConfigError(
-            f"--address {address}: nothing answers there ({error.strerror or error}). Give the "
-            "address of a running cluster (`ray start --head` prints it), or leave it out to "
-            "start Ray here"
-        ) from None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import networkx as nx
 from pydantic import TypeAdapter, ValidationError
@@ -32,6 +34,8 @@ from topologies.topology import Job
 
 Prepare = Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]]
 """Returns the streams of a query, prepared."""
+_CONNECT_S = 5.0
+"""Seconds for a cluster to answer; one that takes longer is of no use to a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +185,7 @@ def make_plan(
     ConfigError, TopologyError, QueryError, DataError
         Naming the key, query part, file or row that is wrong, before anything runs.
     """
+    _check_address(config, address)
     query = _query(config)
     choice = None
     if topology is None and config.topology == AUTO:
@@ -274,6 +279,34 @@ def _feeding(config: RunConfig, delays: Sequence[tuple[int, int] | None] | None 
         watermark_lag_ns=feeding.watermark_lag,
         watermarks=feeding.watermarks,
     )
+
+
+def _check_address(config: RunConfig, address: str | None) -> None:
+    """Raise when nothing listens at *address*: Ray itself would try for minutes to reach it."""
+    if address is None:
+        return
+    if config.backend != "ray":
+        raise ConfigError(
+            f"--address {address}: it is for --backend ray, and this run is {config.backend}"
+        )
+    if address == "auto":
+        return
+    try:
+        at = urlsplit(address if "://" in address else f"ray://{address}")
+        if not (at.hostname and at.port):
+            raise ValueError
+    except ValueError:
+        raise ConfigError(
+            f"--address {address}: write it as HOST:PORT, ray://HOST:PORT or auto"
+        ) from None
+    try:
+        socket.create_connection((at.hostname, at.port), _CONNECT_S).close()
+    except OSError as error:
+        raise ConfigError(
+            f"--address {address}: nothing answers there ({error.strerror or error}). Give the "
+            "address of a running cluster (`ray start --head` prints it), or leave it out to "
+            "start Ray here"
+        ) from None
 
 
 def _check_profile(name: str) -> None:
