@@ -16,6 +16,7 @@ from scenarios.calibration.memory import measure_memory
 from scenarios.calibration.structures import calibrate_structures, machine
 from scenarios.many_runs import Preparation
 from scenarios.observer import SILENT, Observer
+from scenarios.plan import read_profile
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES, find_topology
 
@@ -121,7 +122,7 @@ def calibrate(
         raise ConfigError(f"--out {out}: there is no folder {out.parent}")
     if out.suffix != ".toml":
         raise ConfigError(f"--out {out}: a profile is a TOML file, whose name ends in .toml")
-    used = None if path is None else _read(path)
+    used = None if path is None else read_profile(path, "--profile")
     names = [find_topology(name).name for name in topologies] or list(TOPOLOGIES)
     watched, operators = Watched(), None
     live = live and used is None
@@ -165,10 +166,3 @@ def calibrate(
     return Calibration(
         profile=used, path=written, operators=operators, predictions=tuple(predictions)
     )
-
-
-def _read(path: Path) -> CostProfile:
-    try:
-        return load_profile(path)
-    except ValueError as error:
-        raise ConfigError(f"--profile: {error}") from None

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from joinsim._outcomes import Comparison, Run
 from joinsim._scenario import Scenario
 from scenarios.choice import AUTO
+from scenarios.plan import bound_query
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import check_time
 from scenarios.tables import prepare_tables
@@ -270,8 +270,7 @@ def of_query(
     *keys* are those of a configuration; None leaves one at its default.
     """
     bound = dict(bind or {})
-    parsed = parse_query(query).bind(**{key: str(value) for key, value in bound.items()})
-    prepared = prepare_data(parsed, streams, time, arrival)
+    prepared = prepare_data(bound_query(query, bound), streams, time, arrival)
     if wall_clock:
         wall_clock.lap("prepare")
     system = None if topology in (None, AUTO) else find_topology(topology)

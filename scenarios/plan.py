@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -186,7 +187,7 @@ def make_plan(
         Naming the key, query part, file or row that is wrong, before anything runs.
     """
     _check_address(config, address)
-    query = _query(config)
+    query = bound_query(config.query, config.bind)
     choice = None
     if topology is None and config.topology == AUTO:
         choice = choose(query, _feeding(config), config.parameters)
@@ -201,7 +202,7 @@ def make_plan(
     # Before the data, because preparing them can take minutes.
     job = replace(topology.sketch(query), feeding=_feeding(config), sink=config.sink)
     sketch = topology.build(job, parameters)
-    _check_profile(config.profile)
+    read_profile(config.profile, "profile")
     network = build_network(config.network, sketch.placement.values())
     check_links(network, sketch)
     _check_faults(config, sketch)
@@ -232,16 +233,19 @@ def topology_of(config: RunConfig) -> Topology[Any]:
     """Return the topology that *config* names, or the one chosen for its query."""
     if config.topology != AUTO:
         return find_topology(config.topology)
-    return choose(_query(config), _feeding(config), config.parameters).topology
+    return choose(
+        bound_query(config.query, config.bind), _feeding(config), config.parameters
+    ).topology
 
 
 def name_others(config: RunConfig) -> str:
     """Return the systems that can evaluate what that of *config* cannot, see `choice.others`."""
-    return others(config.topology, _query(config), _feeding(config))
+    return others(config.topology, bound_query(config.query, config.bind), _feeding(config))
 
 
-def _query(config: RunConfig) -> JoinQuery:
-    return parse_query(config.query).bind(**{k: str(v) for k, v in config.bind.items()})
+def bound_query(text: str, values: Mapping[str, str | int]) -> JoinQuery:
+    """Return the query of a *text*, with *values* in place of its placeholders."""
+    return parse_query(text).bind(**{name: str(value) for name, value in values.items()})
 
 
 def _data(stream: PreparedStream, rows: int | None) -> StreamData:
@@ -309,11 +313,12 @@ def _check_address(config: RunConfig, address: str | None) -> None:
         ) from None
 
 
-def _check_profile(name: str) -> None:
+def read_profile(name: str | Path, key: str) -> CostProfile:
+    """Return what work costs; raise :exc:`ConfigError` where what *key* names is no profile."""
     try:
-        load_profile(name)
+        return load_profile(name)
     except ValueError as error:
-        raise ConfigError(f"profile: {error}") from None
+        raise ConfigError(f"{key}: {error}") from None
 
 
 def _check_faults(config: RunConfig, sketch: ActorGraph) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from actors.source import Feeding
-from joins.queries.parser import parse_query
 from scenarios.choice import AUTO, choose
 from scenarios.config import FeedingConfig, NetworkConfig, RunConfig
+from scenarios.plan import bound_query
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.section import StudySection
 from scenarios.study.study import Study, build_study
@@ -198,7 +198,7 @@ def sweep_study(
     """
     if base.topology == AUTO:
         swept = next((one.values[0] for one in ranges if one.key == "topology"), None)
-        query = parse_query(base.query).bind(**{k: str(v) for k, v in base.bind.items()})
+        query = bound_query(base.query, base.bind)
         name = swept or choose(query, Feeding(), base.parameters).name
         base = change(base, {"topology": name, "parameters": base.parameters})
     keys = [one.key for one in ranges]
