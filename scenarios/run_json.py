@@ -110,19 +110,15 @@ def collectors(report: Report) -> dict[str, float | None]:
     }
 
 
-def _actors(report: Report) -> dict[str, dict[str, float]]:
-    """Return what was measured of each actor; nothing where they lived in other processes."""
-    return {
-        name: {"seconds": round(seconds, 6), "state_bytes": report.state_bytes[name]}
-        for name, seconds in report.kernel_seconds.items()
-    }
-
-
 def write_run_json(report: Report, replay: str) -> None:
     """Write the summary, the whole configuration, the checks and the versions."""
     config = report.plan.config
     whole = summary(report) | {
-        "actors": _actors(report),
+        # What was measured of each; nothing where they lived in other processes.
+        "actors": {
+            name: {"seconds": round(seconds, 6), "state_bytes": report.state_bytes[name]}
+            for name, seconds in report.kernel_seconds.items()
+        },
         "configuration": config.model_dump(mode="json"),
         "parameters": asdict(report.plan.parameters),
         "warnings": list(report.plan.warnings),

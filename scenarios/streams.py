@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from joins.queries.conditions import Comparison, Field
+from joins.queries.conditions import Comparison
 from joins.queries.query import JoinQuery, Predicate
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
@@ -192,7 +192,9 @@ def dictionary_names(query: JoinQuery) -> tuple[dict[str, str], ...]:
 def check_codes(query: JoinQuery, streams: Sequence[PreparedStream]) -> None:
     """Raise :exc:`ConfigError` naming a comparison that the codes of *streams* cannot answer."""
     for predicate in query.predicates:
-        left, right = (_codes(side, streams) for side in (predicate.left, predicate.right))
+        left, right = (
+            streams[side.stream].codes.get(side.name) for side in (predicate.left, predicate.right)
+        )
         if left is None and right is None:
             continue
         text, other = predicate.left, predicate.right
@@ -213,7 +215,3 @@ def check_codes(query: JoinQuery, streams: Sequence[PreparedStream]) -> None:
 def _is_equality(predicate: Predicate) -> bool:
     operator = predicate.operator
     return isinstance(operator, Comparison) and (operator.is_equality or operator.negated)
-
-
-def _codes(side: Field, streams: Sequence[PreparedStream]) -> str | None:
-    return streams[side.stream].codes.get(side.name)

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from scenarios.config import Section
 from scenarios.study.judging import Finding
-from scenarios.study.section import Claim, StudySection
+from scenarios.study.section import StudySection
 
 Outcome = Literal["holds", "fails with a reason", "fails", "undecided", "not comparable"]
 
@@ -137,9 +137,11 @@ def statements_of_study(
     A claim without anything in *judged* was not tested: at this scale, say.
     """
     statements = []
-    for first in (claim for claim in section.claims if not claim.states):
+    for place, first in enumerate(section.claims):
+        if first.states:
+            continue
         same = [first, *(claim for claim in section.claims if claim.states == first.text)]
-        if any(other.text == first.text for other in section.claims[: _place(section, first)]):
+        if any(other.text == first.text for other in section.claims[:place]):
             same = [first]  # those that name a text mean the first claim of it
         about = [one for one in judged if any(one.claim is claim for claim in same)]
         outcome, why = _outcome(about)
@@ -155,10 +157,6 @@ def statements_of_study(
             )
         )
     return statements
-
-
-def _place(section: StudySection, claim: Claim) -> int:
-    return next(place for place, one in enumerate(section.claims) if one is claim)
 
 
 def _outcome(judged: Sequence[Finding]) -> tuple[Outcome, str]:

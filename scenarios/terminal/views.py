@@ -37,7 +37,6 @@ from scenarios.report.table import Table
 from scenarios.run import Report
 from scenarios.run_json import versions
 from scenarios.terminal.printing import STYLES, print_table, styled
-from scenarios.verdict import Verdict
 from spark_bridge.prepared import REJECTED, PreparedStream
 from topologies import Topology
 from topologies.actor_graph import ActorGraph
@@ -120,10 +119,11 @@ def show_report(out: Console, report: Report, replay: str) -> None:
     if verdict.offenders:
         print_table(out, offenders_table(report))
     kind = "exact" if verdict.exact and verdict.tested else "not exact"
+    word = VERDICT_WORDS[verdict.passed]
     out.print(
         Text.assemble(
             ("verdict ", "bold"),
-            _verdict(verdict, f" ({kind})"),
+            (f"{word} ({kind})", STYLES[word]),
             f"  digest {digest}" if digest else "",
         )
     )
@@ -438,11 +438,6 @@ def show_predictions(out: Console, predictions: Sequence[Prediction]) -> None:
                 f"{name}: off by {statistics.median(errors):.0%} in the median, {max(errors):.0%} "
                 "at the most"
             )
-
-
-def _verdict(verdict: Verdict, more: str) -> Text:
-    word = VERDICT_WORDS[verdict.passed]
-    return Text(word + more, STYLES[word])
 
 
 def _show_files(out: Console, page: Path, replay: str) -> None:

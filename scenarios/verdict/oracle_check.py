@@ -17,7 +17,7 @@ import numpy as np
 from actors.disorder import Disorder, Recorded, open_feed
 from actors.feed import StreamData
 from actors.result_files import id_columns, pairs_path, summary_path
-from joins.batch import Batch, Schema
+from joins.batch import Batch
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from scenarios.results import Histogram, PairReader, Summaries
@@ -105,10 +105,6 @@ def compare(
         for stray in strays[: examples - len(comparison.examples)]
     ]
     return comparison
-
-
-def _schemas(files: tuple[StreamData, ...]) -> tuple[Schema, ...]:
-    return tuple(file.schema for file in files)
 
 
 def _compare_sums(
@@ -262,8 +258,9 @@ def _holds(
     tuples += [
         (other, _fetch(files[other], ids)) for other, ids in zip(others, pairs.T[1:], strict=True)
     ]
+    schemas = [file.schema for file in files]
     for (probing, probes), (stored, matches) in combinations(tuples, 2):
-        for condition in query.conditions_between(probing, stored, _schemas(files)):
+        for condition in query.conditions_between(probing, stored, schemas):
             holds &= condition.holds(
                 probes.fields[condition.probe_field], matches.fields[condition.stored_field]
             )

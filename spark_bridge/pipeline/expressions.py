@@ -89,11 +89,8 @@ def check_expression(text: str, what: str) -> Expression:
         raise DataError(f"{what} is not valid{places[0] if places else ''}") from None
     except RecursionError:
         raise DataError(f"{what} is nested too deeply") from None
-    return Expression(sql, frozenset(node.name for node in tree.walk() if _is(node, "Column")))
-
-
-def _is(node: Expr, kind: str) -> bool:
-    return type(node).__name__ == kind
+    columns = (node.name for node in tree.walk() if type(node).__name__ == "Column")
+    return Expression(sql, frozenset(columns))
 
 
 def _refused(node: Expr) -> str | None:
