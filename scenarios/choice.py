@@ -13,8 +13,8 @@ from typing import Any
 
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
-from scenarios.formatting import group_refusals
-from scenarios.scenario_files import ConfigError, did_you_mean
+from scenarios.formatting import did_you_mean, group_refusals
+from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES, Topology, TopologyError
 
 AUTO = "auto"

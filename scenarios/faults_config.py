@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
@@ -12,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
 from netsim.network import NetworkError
+from scenarios.formatting import did_you_mean
 from topologies.quantities import Duration, Nanoseconds
 
 _AMOUNTS = {"rate": "rate", "delay": "delay_ns", "factor": "factor", "offset": "offset_ns"}
@@ -233,10 +233,9 @@ def check_names(
             names, of = (actors, "actor") if key == "actor" else (sites, "site")
             for pattern in (patterns,) if isinstance(patterns, str) else patterns:
                 if not any(fnmatchcase(name, pattern) for name in names):
-                    near = get_close_matches(pattern, names, n=1)
-                    hint = f"did you mean {near[0]!r}? " if near else ""
                     raise NetworkError(
-                        f"faults.{place}.{key}: no {of} is called {pattern!r}; {hint}there are "
+                        f"faults.{place}.{key}: no {of} is called {pattern!r}; "
+                        f"{did_you_mean(pattern, names)}there are "
                         f"{', '.join(dict.fromkeys(names))}"
                     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from math import isfinite, isnan
 
 from quantiphy import Quantity
@@ -37,6 +38,16 @@ def format_duration(nanoseconds: float | None) -> str:
     return Quantity(nanoseconds / 1e9, "s").render(prec=2).replace(" us", " µs")
 
 
+def format_rate(tps: int) -> str:
+    """Return a number of tuples per second with its unit."""
+    return f"{format_many(tps, 'tuple')}/s"
+
+
+def format_many(count: int, thing: str) -> str:
+    """Return *count* of a *thing*, in the plural unless it is one."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
 def format_bit_rate(bps: int) -> str:
     """Return a bandwidth to three digits, with a unit of its size."""
     return Quantity(bps, "b/s").render(prec=2)
@@ -52,6 +63,12 @@ def format_ms(ms: float | None) -> str:
 def format_count(value: float | None, decimals: int = 0) -> str:
     """Return *value* with commas between thousands."""
     return NO_VALUE if value is None else f"{value:,.{decimals}f}"
+
+
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """Return a question for the *allowed* name that is nearest to a wrong one; empty without."""
+    near = get_close_matches(name, list(allowed), n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def group_refusals(refused: Mapping[str, str]) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from joins.errors import JoinsimError
 from scenarios.config import RunConfig
+from scenarios.formatting import did_you_mean
 
 CATALOG = Path(__file__).resolve().parent / "catalog"
 STUDY = "study"
@@ -38,7 +38,7 @@ def catalog() -> dict[str, Path]:
 def load(name_or_path: str, *, scale: str = "laptop") -> RunConfig:
     """Read a scenario by name, or a TOML file, at a scale; of a study, what its points share.
 
-    Raise :exc:`ConfigError` naming the scenarios there are, or the key that is wrong.
+    Raise :exc:`ConfigError` naming the nearest scenario, or the key that is wrong.
     """
     values = read(name_or_path, scale=scale)
     values.pop(STUDY, None)
@@ -50,7 +50,7 @@ def read(name_or_path: str, *, scale: str = "laptop") -> dict[str, Any]:
 
     A file that ``extends`` a scenario says only what it changes of it.
 
-    Raise :exc:`ConfigError` naming the scenarios there are, or what is not TOML.
+    Raise :exc:`ConfigError` naming the nearest scenario, or what is not TOML.
     """
     values = dict(_read_file(name_or_path))
     values.pop(_EXTENDS, None)
@@ -232,19 +232,13 @@ def _kinds(model: type) -> set[str]:
     return {word for hint in get_type_hints(model).values() for word in get_args(hint)}
 
 
-def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """Return a question with the name that is nearest to a wrong one; nothing if none is near."""
-    near = get_close_matches(name, list(allowed), n=1)
-    return f"did you mean {near[0]!r}? " if near else ""
-
-
 def _find(name: str) -> Path:
     scenarios = catalog()
     if name in scenarios:
         return scenarios[name]
     raise ConfigError(
-        f"no scenario is called {name!r}: {did_you_mean(name, scenarios)}there are "
-        f"{', '.join(scenarios)}; or give a TOML file"
+        f"no scenario is called {name!r}: {did_you_mean(name, scenarios)}`joinsim list` has all of "
+        "them; or give a TOML file"
     )
 
 

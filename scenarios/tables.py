@@ -23,7 +23,7 @@ from actors.disorder import ARRIVAL, PLACE
 from joins.batch import Schema
 from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
-from scenarios.scenario_files import did_you_mean
+from scenarios.formatting import did_you_mean
 from scenarios.streams import dictionary_names, event_time
 from scenarios.synthetic import SyntheticStream
 from scenarios.text_times import read_times, zone_name

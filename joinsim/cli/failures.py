@@ -88,6 +88,7 @@ def _complain(message: str, error: BaseException) -> None:
     while noted is not None:  # the parser puts an error of its own in place of Ctrl-C's
         lines += getattr(noted, "__notes__", ())
         noted = noted.__context__
-    Console(stderr=True, soft_wrap=True).print(
+    # Words are kept whole on a terminal; a file, or what reads a pipe, gets one line.
+    Console(stderr=True, soft_wrap=not sys.stderr.isatty()).print(
         "joinsim: " + "\n".join(lines), style="bold red", markup=False, highlight=False
     )

@@ -18,6 +18,7 @@ from joinsim.cli.options import (
     RunOptions,
     ScenarioName,
     Topologies,
+    open_scenario,
     parse_settings,
     replay_alone,
     scenario_of,
@@ -202,8 +203,7 @@ def compare(
     from joinsim import ConfigError
     from scenarios.terminal.views import show_comparison
 
-    terminal = open_terminal(quiet=options.json_output)
-    chosen = scenario_of(options, what, terminal, {"backend": backend})
+    chosen, terminal = open_scenario(options, what, {"backend": backend})
     if engines is not None:
         return _compare_engines(options, chosen, engines, split_names(topologies), limit, terminal)
     if limit is not None:
@@ -290,16 +290,15 @@ def advise(
 
     try:
         kind, size = read_extent(budget)
-        if kind != "time":
-            raise ValueError
+    except WindowError:
+        kind, size = "", 0
+    if kind != "time":
+        raise ConfigError(f"--budget {budget}: write it as 60s or '2 min'")
+    try:
         prices = {name: float(value) for name, value in parse_settings(price or []).items()}
-    except (WindowError, TypeError, ValueError):
-        raise ConfigError(
-            f"--budget {budget} --price {' '.join(price or []) or 'none'}: write a budget as 60s "
-            "or '2 min', and a price as core_hour=0.05"
-        ) from None
-    terminal = open_terminal(quiet=options.json_output)
-    chosen = scenario_of(options, what, terminal, {"feeding.rate_tps": rate})
+    except (TypeError, ValueError):
+        raise ConfigError(f"--price {' '.join(price or [])}: write it as core_hour=0.05") from None
+    chosen, terminal = open_scenario(options, what, {"feeding.rate_tps": rate})
     advised = chosen.advise(
         goals=split_names(goal),
         machines=machines,
@@ -353,8 +352,7 @@ def sweep(
     """Run one join over ranges of its parameters; what an earlier sweep ran is not run again."""
     from scenarios.sweep import Range
 
-    terminal = open_terminal(quiet=options.json_output)
-    chosen = scenario_of(options, what, terminal, {"topology": topology})
+    chosen, terminal = open_scenario(options, what, {"topology": topology})
     swept = chosen.sweep(
         [Range.read(text) for text in over or []],
         seeds=seeds,
@@ -395,8 +393,7 @@ def plan(
     """Explain how a system will go about a join, and what that should cost."""
     from scenarios.terminal.views import show_proposal, show_report
 
-    terminal = open_terminal(quiet=options.json_output)
-    chosen = scenario_of(options, scenario, terminal, {"topology": topology})
+    chosen, terminal = open_scenario(options, scenario, {"topology": topology})
     proposal, finished = chosen.plan(simulate=simulate, out=options.out)
     if finished is not None:
         show_report(terminal.out, finished.finished, finished.replay)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hin
 import typer
 
 from joinsim.cli.app import complete_scenario, complete_topology
-from joinsim.cli.output import CLOCK, Finished
+from joinsim.cli.output import CLOCK, Finished, open_terminal
 
 if TYPE_CHECKING:
     from joinsim._scenario import Scenario
@@ -221,6 +221,14 @@ def scenario_of(
     return scenario.with_settings(changed)
 
 
+def open_scenario(
+    options: QueryOptions, name: str | None, settings: dict[str, Any]
+) -> tuple[Scenario, Terminal]:
+    """Return the scenario of *options* with *settings*, those None left out, and its terminal."""
+    terminal = open_terminal(quiet=options.json_output)
+    return scenario_of(options, name, terminal, settings), terminal
+
+
 def _run_settings(options: QueryOptions) -> dict[str, Any]:
     settings: dict[str, Any] = {"rows": options.rows, "seed": options.seed}
     if isinstance(options, RunOptions):
@@ -269,10 +277,9 @@ def _by_stream(config: RunConfig, option: str, values: list[str]) -> dict[int, s
     What names no stream is of all that have none of their own. Raise :exc:`ConfigError` where a
     stream is unknown, or has two.
     """
-    from difflib import get_close_matches
-
     from joins.queries.parser import parse_query
     from joinsim import ConfigError
+    from scenarios.formatting import did_you_mean
 
     names = parse_query(config.query).streams
     of_all: list[str] = []
@@ -284,10 +291,9 @@ def _by_stream(config: RunConfig, option: str, values: list[str]) -> dict[int, s
             continue
         name, column = named.groups()
         if name not in names:
-            near = get_close_matches(name, names, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
             raise ConfigError(
-                f"{option} {value}: the query has no stream {name}; {hint}it has {', '.join(names)}"
+                f"{option} {value}: the query has no stream {name}; {did_you_mean(name, names)}it "
+                f"has {', '.join(names)}"
             )
         if names.index(name) in of_one:
             raise ConfigError(f"{option} is given twice for {name}: {values}")

@@ -8,13 +8,17 @@ from typing import Annotated
 
 import typer
 
-from joinsim.cli.app import SYSTEMS, app, complete_topology
+from joinsim.cli.app import SYSTEMS, Grouped, app, complete_topology
 from joinsim.cli.options import Json, Topologies, parse_settings, split_names
 from joinsim.cli.output import CLOCK, EXIT_FAIL, EXIT_PASS, Finished, open_terminal, print_json
 
-data_app = typer.Typer(help="Raw files in, prepared streams out.", no_args_is_help=True)
+data_app = typer.Typer(
+    help="Raw files in, prepared streams out.", no_args_is_help=True, cls=Grouped
+)
 app.add_typer(data_app, name="data", rich_help_panel=SYSTEMS)
-new_app = typer.Typer(help="Write a first version of something of your own.", no_args_is_help=True)
+new_app = typer.Typer(
+    help="Write a first version of something of your own.", no_args_is_help=True, cls=Grouped
+)
 app.add_typer(new_app, name="new", rich_help_panel=SYSTEMS)
 
 

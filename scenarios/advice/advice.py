@@ -22,7 +22,9 @@ from scenarios.engines.registry import find_engines
 from scenarios.formatting import (
     NO_VALUE,
     by_reason,
+    did_you_mean,
     format_duration,
+    format_rate,
     format_value,
     group_refusals,
 )
@@ -155,7 +157,7 @@ class Advice:
             p95 = format_duration(None if p95_ms is None else p95_ms * 1e6)
             does = "keeps up with" if one.keeps_up else "does not keep up with"
             others.append(
-                f"It {does} {self.rate_tps:,} tuples/s, at a latency of {p95} (p95), on "
+                f"It {does} {format_rate(self.rate_tps)}, at a latency of {p95} (p95), on "
                 f"{one.machines} machines and {one.cores} cores"
             )
         return ". ".join([first, *others]) + "."
@@ -163,7 +165,8 @@ class Advice:
     @property
     def note(self) -> str:
         """How the figures were found, and what they are of."""
-        at = "as fast as they are taken" if self.rate_tps is None else f"at {self.rate_tps:,}/s"
+        rate = self.rate_tps
+        at = "as fast as they are taken" if rate is None else f"at {format_rate(rate)}"
         return (
             f"{len(self.ranked)} candidates, {self.spent.runs} simulations of "
             f"{self.spent.tuples:,} tuples in {self.seconds:.0f} s. tuples/s: at saturation, in "
@@ -339,7 +342,9 @@ def advise(
     for kind, known, given in (("goal", GOALS, goals), ("price", PRICES, prices or {})):
         for name in given:
             if name not in known:
-                raise ConfigError(f"{kind} {name}: there are {', '.join(known)}")
+                raise ConfigError(
+                    f"{kind} {name}: {did_you_mean(name, known)}there are {', '.join(known)}"
+                )
     if engines:
         find_engines(engines)
     query = parse_query(config.query).bind(**{k: str(v) for k, v in config.bind.items()})
@@ -401,7 +406,7 @@ def _changes(
     if search.rate_tps is not None:  # the throughput at saturation is none of it
         goals = [goal for goal in search.goals if not GOALS[goal].saturated] or ["latency"]
         faster = _FASTER * search.rate_tps
-        what = f"rate x {_FASTER}, {faster:,} tuples/s"
+        what = f"rate x {_FASTER}, {format_rate(faster)}"
         cases[what] = replace(search, rate_tps=faster, goals=goals)
     if any(key_of(query, place) for place in range(len(streams))):
         hot = tuple(with_hot_key(query, one, place) for place, one in enumerate(streams))

@@ -7,7 +7,8 @@ from scenarios.engines.engine import Engine
 from scenarios.engines.flink_engine import Flink
 from scenarios.engines.joinsim_engines import Inline, Ray
 from scenarios.engines.spark_engines import SparkHosted, SparkNative, SparkShipping
-from scenarios.scenario_files import ConfigError, did_you_mean
+from scenarios.formatting import did_you_mean
+from scenarios.scenario_files import ConfigError
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine

@@ -112,9 +112,16 @@ def advice_table(advice: Advice) -> Table:
 
 def changes_table(advice: Advice) -> Table:
     """Return what each system would come to with a change, and which would be best."""
+    from scenarios.advice.search import GOALS
+
     labels = list(dict.fromkeys(label for one in advice.changes for label in one.values))
     rows = [
-        [one.what, one.goal, one.winner, *(format_value(one.values.get(name)) for name in labels)]
+        [
+            one.what,
+            f"{one.goal}, {GOALS[one.goal].unit}",
+            one.winner,
+            *(format_value(one.values.get(label)) for label in labels),
+        ]
         for one in advice.changes
     ]
     columns = ("change", "by", "best", *labels)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from scenarios import scenario_files
-from scenarios.formatting import format_value
+from scenarios.formatting import did_you_mean, format_value
 from scenarios.machine_record import describe_machine
 from scenarios.run_directory import write_json
 from scenarios.run_json import versions
-from scenarios.scenario_files import STUDY, ConfigError, did_you_mean
+from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.judging import Finding
 from scenarios.study.kinds import Kind
@@ -43,8 +43,10 @@ def find_studies(paper: str) -> list[str]:
     Raise :exc:`ConfigError` naming the papers there are.
     """
     if paper not in PAPERS:
-        hint = did_you_mean(paper, PAPERS)
-        raise ConfigError(f"no paper is called {paper!r}: {hint}there are {', '.join(PAPERS)}")
+        raise ConfigError(
+            f"no paper is called {paper!r}: {did_you_mean(paper, PAPERS)}there are "
+            f"{', '.join(PAPERS)}"
+        )
     names = [name for name in scenario_files.catalog() if name.startswith(f"{paper}-")]
     return [name for name in names if STUDY in scenario_files.read(name)]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
+from collections.abc import Iterable
 
 from rich import table as rich
 from rich.box import SIMPLE_HEAD
@@ -18,12 +20,39 @@ STYLES = {"PASS": "bold green", "FAIL": "bold red", "UNKNOWN": "yellow"}
 _FILE_WIDTH = 160
 """Width of what goes into a file or pipe, where tables need not be squeezed."""
 _UNBOUNDED = 100_000
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def console(*, quiet: bool) -> Console:
     """Return the console of stdout; it swallows everything when *quiet*."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _FILE_WIDTH
     return Console(quiet=quiet, highlight=False, markup=False, soft_wrap=True, width=width)
+
+
+def print_wrapped(
+    out: Console, line: str, style: str = "", *, head: str = "", head_style: str = "bold"
+) -> None:
+    """Print *head* and *line* no wider than *out*; no word is cut.
+
+    What wraps is indented to behind the head, or deeper than the line; words around a no-break
+    space stay together.
+    """
+    indent = len(head) or len(line) - len(line.lstrip(" ")) + 2
+    wrapped = textwrap.fill(
+        head + line,
+        out.width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    text = Text(wrapped.replace(_NO_BREAK, " "), style)
+    text.stylize(head_style, 0, len(head))
+    out.print(text)
+
+
+def keep_together(items: Iterable[str]) -> str:
+    """Return *items* as a line that `print_wrapped` breaks between them alone."""
+    return "  ".join(item.replace(" ", _NO_BREAK) for item in items)
 
 
 def print_table(out: Console, table: Table) -> None:

@@ -100,6 +100,7 @@ class Terminal(Observer):
             TimeElapsedColumn(),
             console=self._stderr,
             transient=True,
+            disable=not self._stderr.is_terminal,  # it would print an empty line at its end
         ) as bar:
             yield ProgressLine(bar, doing, total)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
 from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
@@ -14,7 +15,14 @@ from rich.tree import Tree
 from joins.work import NO_WORK, Step
 from netsim.cost import COSTS, CostProfile, load_profile
 from scenarios.config import RunConfig
-from scenarios.formatting import VERDICT_WORDS, by_reason, format_value
+from scenarios.formatting import (
+    VERDICT_WORDS,
+    by_reason,
+    format_bit_rate,
+    format_duration,
+    format_many,
+    format_value,
+)
 from scenarios.plan import Plan
 from scenarios.report.result_tables import (
     HOLDS_WORDS,
@@ -36,7 +44,13 @@ from scenarios.report.summary import summary_rows
 from scenarios.report.table import Table
 from scenarios.run import Report
 from scenarios.run_json import versions
-from scenarios.terminal.printing import STYLES, print_table, styled
+from scenarios.terminal.printing import (
+    STYLES,
+    keep_together,
+    print_table,
+    print_wrapped,
+    styled,
+)
 from spark_bridge.prepared import REJECTED, PreparedStream
 from topologies import Topology
 from topologies.actor_graph import ActorGraph
@@ -52,6 +66,10 @@ if TYPE_CHECKING:
     from scenarios.study.reproduction import Reproduction
     from scenarios.study.study import Study
     from scenarios.system_comparison import Comparison
+
+
+_UNITS = {"duration": format_duration, "bandwidth": format_bit_rate}
+"""How a quantity is written, by the format that its JSON schema names."""
 
 
 def _profile(config: RunConfig) -> str:
@@ -77,37 +95,50 @@ def show_plan(out: Console, plan: Plan) -> None:
             f" ({_processes(config)})" if config.backend == "ray" else "",
         )
     )
-    out.print("  " + " ".join(str(plan.query).split()), style="dim")
+    print_wrapped(out, "  " + " ".join(str(plan.query).split()), "dim")
     show_streams(out, plan.streams, config)
     for title, values in (
-        ("parameters", vars(plan.parameters)),
-        ("feeding", config.feeding.model_dump()),
-        ("network", config.network.model_dump() if config.clock == "virtual" else {}),
+        ("parameters", _written(plan.parameters)),
+        ("feeding", _written(config.feeding)),
+        ("network", _written(config.network) if config.clock == "virtual" else {}),
         ("versions", versions()),
     ):
-        listed = "  ".join(f"{k}={v}" for k, v in values.items() if v not in (None, ()))
+        listed = keep_together(f"{k}={v}" for k, v in values.items() if v not in (None, ()))
         if listed:
-            out.print(f"  {title}: {listed}", style="dim")
+            print_wrapped(out, f"  {title}: {listed}", "dim")
     for note in plan.notes:
-        out.print(f"  note: {note}")
+        print_wrapped(out, f"  note: {note}")
     for assumption in plan.assumptions:
-        out.print(f"  {assumption}", style="dim")
+        print_wrapped(out, f"  {assumption}", "dim")
     for warning in plan.warnings:
-        out.print(f"  warning: {warning}", style="yellow")
+        print_wrapped(out, f"  warning: {warning}", "yellow")
+
+
+def _written(section: Any) -> dict[str, Any]:
+    """Return the values of a section of a configuration, quantities with their units."""
+    properties = TypeAdapter(type(section)).json_schema().get("properties", {})
+    values = dict(vars(section))
+    for name, value in values.items():
+        schema = properties.get(name, {})
+        kinds = {one.get("format") for one in (schema, *schema.get("anyOf", ()))}
+        if value is not None and kinds & set(_UNITS):
+            values[name] = _UNITS[kinds.intersection(_UNITS).pop()](value)
+    return values
 
 
 def show_streams(out: Console, streams: Sequence[PreparedStream], config: RunConfig) -> None:
     """Print what is read of each stream, its times, and what was decided about its rows."""
     for stream in streams:
         rows = min(stream.rows, config.rows or stream.rows)
-        out.print(
+        print_wrapped(
+            out,
             f"  stream {stream.name}: {rows:,} of {stream.rows:,} tuples, "
             f"{stream.rejected:,} rejected  {stream.path}",
-            style="dim",
+            "dim",
         )
         if stream.time is not None:
             in_order = "in its order" if stream.delays is None else "in an order of arrival"
-            out.print(f"    event time {stream.time}, fed {in_order}", style="dim")
+            print_wrapped(out, f"    event time {stream.time}, fed {in_order}", "dim")
         _print_remarks(out, stream, style="dim")
 
 
@@ -149,14 +180,15 @@ def show_backends(out: Console, reports: Sequence[Report], *, equal: bool) -> No
 def show_comparison(out: Console, comparison: Comparison, directory: Path, replay: str) -> None:
     """Print one table of all systems, fastest first, and what they cannot do."""
     print_table(out, comparison_table(comparison))
-    out.print(
+    print_wrapped(
+        out,
         "tuples/s and ms are virtual time, at the costs of the profile "
         f"{_profile(comparison.base)}; kernel s is real time spent inside the operators; state is "
         "what they store at the end",
-        style="dim",
+        "dim",
     )
     for why, labels in by_reason(comparison.refused).items():
-        out.print(Text.assemble((", ".join(labels), "bold"), f"  cannot: {why}"))
+        print_wrapped(out, f"  cannot: {why}", head=", ".join(labels))
     if comparison.fastest:
         out.print(Text.assemble("fastest exact: ", (comparison.fastest, "bold green")))
     _show_files(out, directory / "compare.html", replay)
@@ -164,16 +196,16 @@ def show_comparison(out: Console, comparison: Comparison, directory: Path, repla
 
 def show_advice(out: Console, advice: Advice, directory: Path, replay: str) -> None:
     """Print the ranking, why the first is first, what would change that, and how to run it."""
-    out.print(str(advice.statistics), style="dim")
+    print_wrapped(out, str(advice.statistics), "dim")
     print_table(out, advice_table(advice))
-    out.print(advice.note, style="dim")
+    print_wrapped(out, advice.note, "dim")
     out.print(Text.assemble(("best: ", "bold"), (advice.winner.label, "bold green")))
-    out.print(advice.why)
+    print_wrapped(out, advice.why)
     for table in (changes_table(advice), measured_table(advice)):
         if table.rows:
             print_table(out, table)
     for what, why in left_out_table(advice).rows:
-        out.print(Text(f"{what}: {why}", "dim"))
+        print_wrapped(out, f"{what}: {why}", "dim")
     for way, line in advice.reproduce(directory).items():
         out.print(Text(f"{way}: {line}"))
     _show_files(out, directory / "advice.html", replay)
@@ -184,13 +216,14 @@ def show_engines(out: Console, comparison: EngineComparison, directory: Path, re
     from scenarios.engines.comparison import IN_THE_CLOCK
 
     print_table(out, engines_table(comparison))
-    out.print(
+    print_wrapped(
+        out,
         f"{comparison.rows:,} tuples; the oracle expects {comparison.expected.pairs:,} pairs, "
         f"checksum {comparison.expected.checksum:016x}. {IN_THE_CLOCK}",
-        style="dim",
+        "dim",
     )
     for name, note in engine_notes(comparison).rows:
-        out.print(Text.assemble((str(name), "bold"), "  ", styled(note)))
+        print_wrapped(out, str(styled(note)), head=f"{name}  ")
     word = VERDICT_WORDS[comparison.passed]
     unanswered = len(comparison.failed) + len(comparison.waiting)
     but = f" ({unanswered} without an answer)" if unanswered else ""
@@ -204,13 +237,13 @@ def show_study(out: Console, study: Study) -> None:
     out.print(
         Text.assemble(
             (base.name, "bold"),
-            f"  {base.figure or ''}  {len(study.points)} runs, {study.scale} scale, "
-            f"{study.seeds}, {base.backend}",
+            f"  {base.figure}" if base.figure else "",
+            f"  {format_many(len(study.points), 'run')}, {study.scale} scale, {study.seeds}, "
+            f"{base.backend}",
         )
     )
-    out.print(f"  {base.title}", style="dim")
-    for remark in [*study.remarks, *study.assumptions]:
-        out.print(Text(f"  {remark}", "dim"))
+    for remark in [base.title, *study.remarks, *study.assumptions]:
+        print_wrapped(out, f"  {remark}", "dim")
 
 
 def show_findings(out: Console, findings: Findings, directory: Path, replay: str) -> None:
@@ -218,24 +251,26 @@ def show_findings(out: Console, findings: Findings, directory: Path, replay: str
     for chart in findings.study.charts:
         print_table(out, chart_table(findings, chart))
     if findings.seeds_remark:
-        out.print(findings.seeds_remark, style="dim")
+        print_wrapped(out, findings.seeds_remark, "dim")
     for finding in findings.claims:
         style = STYLES[VERDICT_WORDS[finding.holds]]
         where = f" [{finding.panel}]" if finding.panel else ""
         said = f"{finding.claim.text} ({finding.claim.stated}){where}{mark_kind(finding.kind)}"
-        line = f"{said}: {finding.detail}"
-        out.print(Text.assemble((f"{holds_word(finding):<14}", style), line))
+        word = f"{holds_word(finding):<14}"
+        print_wrapped(out, f"{said}: {finding.detail}", head=word, head_style=style)
         if finding.why:
-            out.print(Text(f"{'':<14}{finding.why}", "dim"))
+            print_wrapped(out, finding.why, "dim", head=" " * len(word))
     results = findings.results
     claiming = [result for result in results.values() if result.claims_exact and result.record]
     exact = sum(result.record["verdict"]["exact"] for result in claiming)
     share = f": {exact} of {len(claiming)} that claim to be exact are" if claiming else ""
-    out.print(f"{len(results)} runs{share}", style="bold red" if exact < len(claiming) else None)
+    runs = format_many(len(results), "run")
+    out.print(f"{runs}{share}", style="bold red" if exact < len(claiming) else None)
     for point in findings.study.points:
         result = results[point.number]
         if result.failure:
-            out.print(f"  point {point.number} ({point.label}) failed: {result.failure}")
+            failed = f"  point {point.number} ({point.label}) failed: {result.failure}"
+            print_wrapped(out, failed)
         elif result.passed is False:
             out.print(f"  point {point.number} ({point.label}) failed its checks")
     _show_files(out, directory / "study.html", replay)
@@ -261,13 +296,13 @@ def show_reproduction(
         if claim.holds is False:
             word = f"{HOLDS_WORDS[False]}  "
             said = f"{claim.figure or claim.study}, {claim.text} ({claim.stated}): {claim.measured}"
-            out.print(Text.assemble((word, STYLES["FAIL"]), said))
-            out.print(Text(f"{'':{len(word)}}{claim.why or 'no reason is known'}", "dim"))
+            print_wrapped(out, said, head=word, head_style=STYLES["FAIL"])
+            print_wrapped(out, claim.why or "no reason is known", "dim", head=" " * len(word))
     for study in reproduction.studies:
         for mistake in study.mistakes:
-            out.print(Text(f"{study.name}: {mistake}", STYLES["FAIL"]))
-    out.print(str(count_claims(reproduction.claims)))
-    out.print(count_statements(reproduction.statements).statements)
+            print_wrapped(out, f"{study.name}: {mistake}", STYLES["FAIL"])
+    print_wrapped(out, str(count_claims(reproduction.claims)))
+    print_wrapped(out, count_statements(reproduction.statements).statements)
     out.print(f"{directory / 'reproduction.md'}")
     _show_files(out, directory / "reproduce.html", replay)
 
@@ -316,7 +351,7 @@ def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> N
     out.print(tree)
     actors = len(graph) - len(partitions)
     out.print(f"{actors} actors on {len(set(graph.placement.values()))} sites")
-    out.print(f"from: {topology.paper}")
+    print_wrapped(out, f"from: {topology.paper}")
     rows = [(one.name, one.default, one.allowed, one.meaning) for one in describe(topology)]
     if rows:
         print_table(
@@ -331,25 +366,24 @@ def _abbreviated(names: Sequence[str]) -> str:
 
 def show_prepared(out: Console, stream: PreparedStream) -> None:
     """Print what a prepared stream consists of."""
-    out.print(
+    print_wrapped(
+        out,
         f"stream {stream.name}: {stream.rows:,} tuples in {stream.path}, "
-        f"{stream.rejected:,} rejected"
+        f"{stream.rejected:,} rejected",
     )
     _print_remarks(out, stream)
 
 
-def _print_remarks(out: Console, stream: PreparedStream, *, style: str | None = None) -> None:
+def _print_remarks(out: Console, stream: PreparedStream, *, style: str = "") -> None:
     """Print what was decided about a stream's rows, and why some of them are not in it."""
     for note in stream.notes:
-        out.print(f"    {note}", style=style)
+        print_wrapped(out, f"    {note}", style)
     if stream.rejected:
         reasons = ", ".join(
             f"{count:,} x {reason}" for reason, count in stream.rejected_reasons.items()
         )
-        out.print(
-            f"    rejected: {reasons}; the rows are in {stream.path.with_name(REJECTED)}",
-            style=style,
-        )
+        rows = stream.path.with_name(REJECTED)
+        print_wrapped(out, f"    rejected: {reasons}; the rows are in {rows}", style)
 
 
 def show_profile(out: Console, profile: CostProfile, path: Path) -> None:

@@ -282,6 +282,19 @@ def test_the_last_line_replays_the_run(joinsim: Command, prepared: Path, tmp_pat
     assert joinsim(*command, "--json").json["digest"] == digest
 
 
+@pytest.mark.parametrize("width", [80, 200])
+def test_what_a_run_prints_fits_the_terminal(
+    width: int, joinsim: Command, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    said = joinsim("run", "--query", QUERY, "--data", prepared, "--out", tmp_path / "run").out
+    # A path is never broken, and what repeats the run is one line, to be copied.
+    whole = (str(prepared), str(tmp_path), "replay: ")
+    lines = [line for line in said.splitlines() if not any(word in line for word in whole)]
+    assert max(map(len, lines)) <= width
+    assert "linger=5 ms" in said
+
+
 def test_a_query_without_any_match_has_an_unknown_verdict(joinsim: Command, tmp_path: Path) -> None:
     rising = np.arange(100)
     write_prepared(tmp_path / "s", {"a": -rising, "b": rising}, ts=rising)

@@ -7,6 +7,7 @@ from scenarios.formatting import (
     format_count,
     format_duration,
     format_ms,
+    format_rate,
     format_value,
 )
 
@@ -36,6 +37,7 @@ def test_quantities_have_units_of_their_size() -> None:
     assert [format_bytes(n) for n in (0, 999, 999_600, 5e12)] == ["0 B", "999 B", "1 MB", "5 TB"]
     assert [format_duration(ns) for ns in (0, 12_345, 2e9)] == ["0 s", "12.3 µs", "2 s"]
     assert [format_ms(ms) for ms in (0.01234, 999.6, 1234.5)] == ["0.0123", "1,000", "1,234"]
+    assert [format_rate(tps) for tps in (1, 2_000)] == ["1 tuple/s", "2,000 tuples/s"]
     assert (format_count(1_234_567), format_count(0.5, 3)) == ("1,234,567", "0.500")
 
 

@@ -93,6 +93,7 @@ def test_the_files_reproduce_it(advice: js.Advice) -> None:
     page = (advice.directory / "advice.html").read_text()
     assert advice.best.topology in page
     assert "What would change it" in page
+    assert "throughput, tuples/s" in page  # the unit of what would change it
 
 
 def test_times_in_the_reason_have_a_unit_of_their_size(advice: js.Advice) -> None:
@@ -104,6 +105,7 @@ def test_times_in_the_reason_have_a_unit_of_their_size(advice: js.Advice) -> Non
     ("how", "mistake"),
     [
         ({"goal": "speed"}, "goal speed: there are throughput, latency, bytes, memory"),
+        ({"goal": "thruput"}, "goal thruput: did you mean 'throughput'?"),
         ({"prices": {"hour": 1}}, "price hour: there are core_hour"),
         ({"engines": "oracle"}, "no engine is called 'oracle'"),
         ({"topologies": ["spo_join"]}, "nothing can evaluate the query on 8 machines"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scenarios.report.table import Table
-from scenarios.terminal.printing import console, print_table
+from scenarios.terminal.printing import console, keep_together, print_table, print_wrapped
 
 
 def test_brackets_in_a_text_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,3 +32,16 @@ def test_no_cell_of_a_table_is_cut(
     for text in (*headings, *rows[0]):
         assert text in shown
     assert max(map(len, shown.splitlines())) <= width
+
+
+def test_a_line_wraps_between_its_items_and_is_indented(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    out = console(quiet=False)
+    print_wrapped(out, f"  feeding: {keep_together(['rows=10', 'linger=5 ms', 'path=/a/b-c'])}")
+    print_wrapped(out, "a claim that is long enough to wrap", head="holds   ")
+    assert capsys.readouterr().out.splitlines() == [
+        "  feeding: rows=10", "    linger=5 ms", "    path=/a/b-c",
+        "holds   a claim that is", "        long enough to", "        wrap",
+    ]  # fmt: skip
