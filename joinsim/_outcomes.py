@@ -342,7 +342,7 @@ class Advice(_Several["_Advised"]):
     @property
     def table(self) -> pa.Table:
         """A row per candidate: ``label``, ``machines``, ``cores``, means by goal and so on."""
-        from scenarios.advice.search import GOALS
+        from scenarios.advice.candidates import GOALS
 
         keys = ["label", "topology", "machines", "cores", "pes", "rows", "keeps_up", "trade_off"]
         rows = [

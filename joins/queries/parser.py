@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from lark import Lark, Transformer, v_args
+from lark import Lark, Transformer, Tree, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
 from joins.queries.conditions import COMPARISONS, Band, Field, Operator, prepared_name
@@ -76,6 +76,9 @@ _WORDS = {
 }
 """What error messages call the grammar's terminals."""
 
+_REMEMBERED = 128
+"""Texts whose tree is known: a search runs the same query hundreds of times."""
+
 _SPACE = re.compile(r"\s")
 """Each is shown as one blank, so that the caret under the line is in its place."""
 
@@ -90,6 +93,14 @@ def parse_query(text: str) -> JoinQuery:
     Raise :exc:`QuerySyntaxError` pointing at the first character that does not fit, and
     :exc:`QueryError` naming a part that makes no sense.
     """
+    try:
+        return _Builder().transform(_tree(text))
+    except VisitError as error:
+        raise error.orig_exc from None
+
+
+@lru_cache(_REMEMBERED)
+def _tree(text: str) -> Tree[Any]:
     parser: Any = _grammar().parse_interactive(text)  # partly untyped
     predicates = 0
     try:
@@ -100,13 +111,10 @@ def parse_query(text: str) -> JoinQuery:
                     f"line {token.line}, character {token.column} of the query: it has more than "
                     f"{PREDICATES_MAX} predicates"
                 )
-        tree = parser.resume_parse()
+        tree: Tree[Any] = parser.resume_parse()
+        return tree
     except UnexpectedInput as error:
         raise _syntax_error(text, error, parser.accepts()) from None
-    try:
-        return _Builder().transform(tree)
-    except VisitError as error:
-        raise error.orig_exc from None
 
 
 @cache

@@ -14,7 +14,8 @@ from typing import Any
 from actors.whole_files import write_text
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from scenarios.advice.search import GOALS, Candidate, Search, Spent, best_of_topologies, candidates
+from scenarios.advice.candidates import GOALS, Candidate, best_of_topologies, candidates
+from scenarios.advice.search import Search, Spent
 from scenarios.advice.statistics import DataStatistics, data_statistics, key_of, with_hot_key
 from scenarios.config import RunConfig
 from scenarios.engines.comparison import EngineComparison, compare_engines
@@ -119,8 +120,7 @@ class Advice:
     @property
     def winning_config(self) -> RunConfig:
         """The configuration of a run of the winner, at the caller's rate if there is one."""
-        system = {"topology": self.winner.topology, "parameters": dict(self.winner.parameters)}
-        return change(self.config, system | {"feeding.rate_tps": self.rate_tps})
+        return change(self.winner.configure(self.config), {"feeding.rate_tps": self.rate_tps})
 
     @property
     def shown(self) -> list[Candidate]:

@@ -1,11 +1,11 @@
 """The search for the best topology: simulations, in rounds of which each keeps the better ones.
 
 Successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm Identification and
-Hyperparameter Optimization, AISTATS 2016): every candidate runs over a short prefix of the streams,
-the best part of them over a longer one, and few over all of it. As many go on as leave the whole
-search a quarter of the tuples that running every candidate over all of them would take. Within a
-round a candidate is stopped once it has taken several times as long, in virtual time, as the
-round's best. From its two prefixes a candidate's time for all tuples is extrapolated.
+Hyperparameter Optimization, AISTATS 2016). Every kind of candidate, with as many PEs as there may
+be, runs over a short prefix of the streams; then the best kinds with every other number of PEs; the
+best of all these over a longer prefix; and very few over all of it. From its two prefixes a
+candidate's time for all tuples is extrapolated. Within a round a candidate is stopped once it has
+taken several times as long, in virtual time, as the round's best.
 
 The clock decides how many candidates run; what a candidate comes to is simulated.
 """
@@ -13,110 +13,49 @@ The clock decides how many candidates run; what a candidate comes to is simulate
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter
-
 from actors.source import NS_PER_S
 from joins.queries.parser import parse_query
 from netsim.outcome import Progress
+from scenarios.advice.candidates import GOALS, Candidate, best_of_topologies
 from scenarios.config import RunConfig
-from scenarios.measures import ENDS, look_up, record
+from scenarios.measures import ENDS, record
 from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.run import Simulated, execute, simulate
-from scenarios.scenario_files import ConfigError, change
+from scenarios.scenario_files import change
 from scenarios.sustainable import is_sustained
-from scenarios.sweep import PES
-from topologies import TOPOLOGIES, Topology, TopologyError
 
 
-class Goal(NamedTuple):
-    """What is to be good: a measure of runs at saturation, or at the caller's own rate."""
+class _Round(NamedTuple):
+    """A round before the last: over which part of the streams, and what goes on.
 
-    measure: str
-    unit: str
-    highest: bool
-    saturated: bool
-
-
-GOALS = {
-    "throughput": Goal("throughput_tps", "tuples/s", True, True),
-    "latency": Goal("latency_ms.p95", "ms p95", False, False),
-    "bytes": Goal("network.each", "bytes a tuple", False, False),
-    "memory": Goal("state_bytes.total", "bytes of state", False, False),
-}
-
-STRUCTURES = ("index", "structure", "immutable")
-"""Parameters that choose how a PE stores its tuples: all their values are tried."""
-
-_COST = 4
-"""The search takes one in so many of the tuples that running every candidate would."""
-_FIRST, _SECOND = 16, 4
-"""Parts of the streams that the first round and the second run over."""
-_FILLED = 8
-"""The first round is longer where a window of tuples would not fill, up to this part."""
-_LEAST_ROWS = 400
-_KEEP = (4, 3)
-"""At most one in so many candidates goes on, after the first round and after the second."""
-_LEAST = (4, 1)
-"""Or so many, where they are few."""
-_HOPELESS = 4
-"""A run that has taken so many times as long as its round's best will not be among the better."""
-_SHARES = (0.4, 0.6, 0.85)
-"""Of the time, when each round has to end: what comes after it needs some too."""
-_FED_MESSAGES = 1_000
-"""Messages of tuples in a run at the caller's rate: a slow one has few tuples in each."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A topology with its parameters, and what it came to in its longest runs.
-
-    Attributes
-    ----------
-    topology, parameters
-        What runs.
-    pes, machines, cores
-        Actors that neither feed it nor take its results, the sites that these are on, and the cores
-        of those that they can use.
-    rows
-        Tuples of each stream that it ran over; 0 where it has not run.
-    saturated, fed
-        Records of runs as fast as tuples are taken, and at the caller's rate; one for each seed.
-        The throughput of one that is not the last is extrapolated where it can be.
-    keeps_up
-        Whether it sustained the rate; None where that is not known.
-    last
-        Whether it ran in the last round: over all tuples, with its answers judged.
+    *part* is one tuple in so many, but at least *least_rows* of each stream. One candidate in
+    *keep* goes on, but at least *least*. It has to end in *share* of the time.
     """
 
-    topology: str
-    parameters: Mapping[str, Any]
-    pes: int
-    machines: int
-    cores: int
-    rows: int = 0
-    saturated: tuple[dict[str, Any], ...] = ()
-    fed: tuple[dict[str, Any], ...] = ()
-    keeps_up: bool | None = None
-    last: bool = False
+    part: int
+    least_rows: int
+    keep: int
+    least: int
+    share: float
 
-    @property
-    def label(self) -> str:
-        """Its name in a table."""
-        return ", ".join([self.topology, *(f"{k}={v}" for k, v in self.parameters.items())])
 
-    def values(self, goal: Goal) -> list[float]:
-        """Return what it came to, one for each seed."""
-        records = self.saturated if goal.saturated or not self.fed else self.fed
-        known = [look_up(one, goal.measure) for one in records]
-        return [value for value in known if value is not None]
+_ROUNDS = (
+    _Round(part=16, least_rows=200, keep=3, least=4, share=0.3),
+    _Round(part=16, least_rows=200, keep=3, least=3, share=0.4),
+    _Round(part=4, least_rows=400, keep=2, least=1, share=0.6),
+)
+_LAST_SHARE = 0.85
+_HOPELESS = 4
+"""A run that has taken so many times as long as its round's best will not be among the better."""
+_FED_MESSAGES = 1_000
+"""Messages of tuples in a run at the caller's rate: a slow one has few tuples in each."""
 
 
 class _OverError(Exception):
@@ -127,94 +66,14 @@ class _HopelessError(Exception):
     """A run that is not worth its end, and why."""
 
 
-def candidates(
-    config: RunConfig,
-    prepare: Prepare,
-    *,
-    machines: int,
-    topologies: Sequence[str] = (),
-) -> tuple[list[Candidate], dict[str, str]]:
-    """Return what can evaluate the query on *machines*, and why other topologies cannot.
-
-    Each exact topology comes with every structure that it offers, and PEs in powers of two.
-    """
-    found: dict[str, Candidate] = {}
-    refused: dict[str, str] = {}
-    most = machines * config.network.cores
-    for name in topologies or TOPOLOGIES:
-        topology = TOPOLOGIES[name]
-        if not topology.exact:
-            refused[name] = "it does not claim to be exact"
-            continue
-        own = config.parameters if name == config.topology else {}
-        for settings in _settings(topology, most, config.network.cores, own):
-            try:
-                plan = make_plan(_configure(config, name, settings), prepare=prepare)
-            except (TopologyError, ConfigError) as error:
-                refused.setdefault(name, str(error))
-                continue
-            one = _sized(plan, name, settings)
-            if one.machines > machines or one.cores > most:
-                refused.setdefault(name, f"it needs {one.machines} machines at the least")
-            elif topology.claims_exact(plan.parameters):
-                found.setdefault(repr((name, plan.parameters)), one)
-    fit = {one.topology for one in found.values()}
-    # The likely ones first: a round's first good one stops others early.
-    ranked = sorted(found.values(), key=lambda one: ("nested_loop" in one.label, -one.pes))
-    return ranked, {name: why for name, why in refused.items() if name not in fit}
-
-
-def _settings(
-    topology: Topology[Any], most: int, cores: int, own: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
-    """Yield the parameters to try, for up to *most* cores: *own* and what these leave open."""
-    known = {one.name for one in fields(topology.parameters_type)}
-    schema = TypeAdapter(topology.parameters_type).json_schema().get("properties", {})
-    pes = next((name for name in PES if name in known), None)
-    shapes: list[dict[str, Any]] = [{}]
-    if pes is not None and pes not in own:
-        top = cores if pes == "threads" else most
-        # One machine fewer, where a router has one of its own.
-        counts = {1 << power for power in range(top.bit_length())} | {max(1, top - 1)}
-        shapes = [{pes: count} for count in sorted(counts | ({0} if pes == "threads" else set()))]
-    elif {"grid_rows", "grid_columns"} <= known:
-        sides = [(r, c) for r in (1, 2, 4, 8) for c in (r, 2 * r) if r * c <= most]
-        shapes = [{"grid_rows": rows, "grid_columns": columns} for rows, columns in sides]
-    structure = next((name for name in STRUCTURES if "enum" in schema.get(name, {})), None)
-    kinds: list[dict[str, Any]] = [{}]
-    if structure and structure not in own:
-        kinds = [{structure: value} for value in schema[structure]["enum"]]
-    for shape in reversed(shapes):
-        for kind in kinds:
-            yield dict(own) | shape | kind
-
-
-def _configure(config: RunConfig, topology: str, parameters: Mapping[str, Any]) -> RunConfig:
-    return change(config, {"topology": topology, "parameters": dict(parameters)})
-
-
-def _sized(plan: Plan, name: str, parameters: Mapping[str, Any]) -> Candidate:
-    graph = plan.graph(pairs=False)
-    roles = graph.nodes(data="role")
-    on = Counter(graph.placement[actor] for actor, role in roles if role not in ENDS)
-    threads = int(parameters.get("threads", 1)) or 1
-    return Candidate(
-        topology=name,
-        parameters=dict(parameters),
-        pes=on.total(),
-        machines=len(on),
-        cores=sum(max(min(n, plan.config.network.cores), threads) for n in on.values()),
-    )
-
-
 @dataclass
 class Spent:
     """What searches have cost.
 
     Attributes
     ----------
-    runs, tuples, seconds
-        Simulations that ended, the tuples they took, and processor time of all.
+    runs, tuples
+        Simulations that ended, and the tuples they took.
     left_out, failed
         What there was no time for; what was stopped or failed, and why.
     begun
@@ -223,7 +82,6 @@ class Spent:
 
     runs: int = 0
     tuples: int = 0
-    seconds: float = 0.0
     left_out: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     begun: float = field(default_factory=time.monotonic)
@@ -281,30 +139,24 @@ class Search:
         return self.spent.runs > 0 and self.seconds_left < 0
 
     def run(self, chosen: Sequence[Candidate]) -> list[Candidate]:
-        """Return the candidates that ran, the best first."""
-        known = {one.label: one for one in chosen}
-        going = list(chosen)
-        left = len(chosen) * self.rows // _COST - self.rows  # the best one runs over all tuples
-        second = max(_LEAST_ROWS, self.rows // _SECOND)
-        window = min(_window_rows(self.config), self.rows // _FILLED)
-        first = max(self.rows // _FIRST, window, _LEAST_ROWS)
-        for number, (rows, next_rows) in enumerate(((first, second), (second, self.rows))):
-            rows = min(rows, self.rows)
-            if rows == going[0].rows:
-                continue
-            self.share = _SHARES[number]
-            going = self.measure_all(going, rows, f"round {number + 1} of 3")
-            known |= {one.label: one for one in going}
-            left -= rows * len(going)
-            going = [one for one in going if one.rows == rows] or going
-            most = max(_LEAST[number], len(going) // _KEEP[number])
-            affordable = max(2 - number, left // next_rows + number)
-            going = _varied(self.ranked(going), min(most, affordable))
-            if rows == self.rows:
-                break
-        self.share = _SHARES[-1]
-        going = self.measure_all(going, self.rows, "round 3 of 3", seeds=self.seeds, last=True)
-        known |= {one.label: one for one in going}
+        """Return the candidates that ran, the best first; those of a kind come most PEs first."""
+        known = _by_label(chosen)
+        going = list({one.kind: one for one in reversed(chosen)}.values())[::-1]
+        of = len(_ROUNDS) + 1
+        for number, round_ in enumerate(_ROUNDS, 1):
+            rows = min(self.rows, max(round_.least_rows, self.rows // round_.part))
+            self.share = round_.share
+            new = [one for one in going if one.rows < rows]
+            known |= _by_label(self.measure_all(new, rows, f"round {number} of {of}"))
+            going = [known[one.label] for one in going]
+            ran = [one for one in going if one.rows == rows] or going
+            going = _varied(self.ranked(ran), max(round_.least, len(ran) // round_.keep))
+            if number == 1:
+                kinds = [one.kind for one in going]
+                going = [one for kind in kinds for one in known.values() if one.kind == kind]
+        self.share = _LAST_SHARE
+        called = f"round {of} of {of}"
+        known |= _by_label(self.measure_all(going, self.rows, called, seeds=self.seeds, last=True))
         return self.ranked([one for one in known.values() if one.rows])
 
     def measure_all(
@@ -321,8 +173,9 @@ class Search:
         measured = list(going)
         for place, before in enumerate(going):
             self.on_round(called, place, len(going))
+            one = replace(before, rows=rows, last=last, saturated=(), fed=(), keeps_up=None)
             try:
-                measured[place] = self._measure(before, rows, seeds, best_ns, last=last)
+                measured[place] = self._measure(one, before, seeds, best_ns)
             except _OverError:
                 count = f"{len(going) - place} of {len(going)} candidates"
                 self.spent.left_out.append(f"{called}: {count}")
@@ -332,22 +185,22 @@ class Search:
         return measured
 
     def _measure(
-        self,
-        before: Candidate,
-        rows: int,
-        seeds: int,
-        best_ns: dict[int | None, int],
-        *,
-        last: bool,
+        self, one: Candidate, before: Candidate, seeds: int, best_ns: dict[int | None, int]
     ) -> Candidate:
-        """Return a candidate with what it came to, as far as there was time."""
+        """Return *one* with what it came to, as far as there was time; *before* it ran shorter."""
         if self.is_over:
             raise _OverError
-        one = replace(before, rows=rows, last=last, saturated=(), fed=(), keeps_up=None)
         try:
             for seed in range(seeds):
-                for measured in self._runs(one, before, seed, best_ns):
-                    one = measured
+                for rate_tps in self._rates(last=one.last):
+                    found, keeps_up = self.run_one(one, rate_tps, seed, best_ns)
+                    if rate_tps is not None:
+                        keeps_up = keeps_up if one.keeps_up is None else keeps_up and one.keeps_up
+                        one = replace(one, fed=(*one.fed, found), keeps_up=keeps_up)
+                        continue
+                    if not one.last:
+                        found["throughput_tps"] = self._extrapolated(before, found, one.rows)
+                    one = replace(one, saturated=(*one.saturated, found))
                 twice = [one.values(GOALS[name])[-2:] for name in self.goals]
                 if all(len(two) == 2 and two[0] == two[1] for two in twice):
                     break  # nothing random enters it
@@ -358,24 +211,15 @@ class Search:
                 one = replace(one, keeps_up=False)
         return one
 
-    def _runs(
-        self, one: Candidate, before: Candidate, seed: int, best_ns: dict[int | None, int]
-    ) -> Iterator[Candidate]:
-        """Yield *one* with the record of a run at saturation, and with that of one at the rate."""
-        goals = [GOALS[name] for name in self.goals]
-        judged = one.last or "latency" in self.goals
-        if one.last or self.rate_tps is None or any(goal.saturated for goal in goals):
-            found, _ = self.run_one(one, one.rows, None, seed, best_ns, judged=judged)
-            if not one.last:
-                found["throughput_tps"] = self._extrapolated(before, found, one.rows)
-            one = replace(one, saturated=(*one.saturated, found))
-            yield one
-        if self.rate_tps is not None and (one.last or not all(goal.saturated for goal in goals)):
-            rows = min(one.rows, self.fed_rows)
-            rate = self.rate_tps
-            found, keeps_up = self.run_one(one, rows, rate, seed, best_ns, judged=judged)
-            keeps_up = keeps_up if one.keeps_up is None else keeps_up and one.keeps_up
-            yield replace(one, fed=(*one.fed, found), keeps_up=keeps_up)
+    def _rates(self, *, last: bool) -> list[int | None]:
+        """Return the rates to run at: None at saturation, the caller's where a goal is of it."""
+        saturated = [GOALS[name].saturated for name in self.goals]
+        rates: list[int | None] = []
+        if last or self.rate_tps is None or any(saturated):
+            rates.append(None)
+        if self.rate_tps is not None and (last or not all(saturated)):
+            rates.append(self.rate_tps)
+        return rates
 
     def _extrapolated(self, before: Candidate, found: Mapping[str, Any], rows: int) -> float:
         """Return the throughput over all tuples, if what is left runs as the last part did."""
@@ -397,18 +241,12 @@ class Search:
         return min(self.rows, _window_rows(self.config) + _FED_MESSAGES * each)
 
     def run_one(
-        self,
-        one: Candidate,
-        rows: int,
-        rate_tps: int | None,
-        seed: int,
-        best_ns: dict[int | None, int],
-        *,
-        judged: bool,
+        self, one: Candidate, rate_tps: int | None, seed: int, best_ns: dict[int | None, int]
     ) -> tuple[dict[str, Any], bool | None]:
         """Return the record of one run, and whether it kept up with its rate.
 
-        Without *judged* nothing is written, and the record has what is counted as it runs.
+        Only the last round's runs, and those whose latency counts, are written and judged; of
+        others the record has what is counted as they run.
 
         Raises
         ------
@@ -417,9 +255,9 @@ class Search:
         _OverError
             There is no time left.
         """
+        rows = one.rows if rate_tps is None else min(one.rows, self.fed_rows)
         settings = {"rows": rows, "feeding.rate_tps": rate_tps, "seed": self.config.seed + seed}
-        config = change(_configure(self.config, one.topology, one.parameters), settings)
-        begun = time.process_time()
+        plan = make_plan(change(one.configure(self.config), settings), prepare=self.prepare)
         best = best_ns.get(rate_tps) if self.give_up else None
 
         def watch(at: Progress, _: float) -> None:
@@ -429,20 +267,16 @@ class Search:
                 raise _HopelessError(f"it takes more than {_HOPELESS} times as long as the best")
 
         keeps_up = None
-        try:
-            plan = make_plan(config, prepare=self.prepare)
-            if judged:
-                with TemporaryDirectory(prefix="joinsim-") as folder:
-                    report = execute(plan, Path(folder), on_run=watch, rehearsal=False)
-                    if report.verdict.passed is False:
-                        raise _HopelessError("its answer was not exact")
-                    found, outcome = record(report), report.outcome
-                    keeps_up = None if rate_tps is None else is_sustained(report)
-            else:
-                ran = simulate(plan, None, pairs=False, on_run=watch)
-                found, outcome = _counted(plan, ran), ran.outcome
-        finally:
-            self.spent.seconds += time.process_time() - begun
+        if one.last or "latency" in self.goals:
+            with TemporaryDirectory(prefix="joinsim-") as folder:
+                report = execute(plan, Path(folder), on_run=watch, rehearsal=False)
+                if report.verdict.passed is False:
+                    raise _HopelessError("its answer was not exact")
+                found, outcome = record(report), report.outcome
+                keeps_up = None if rate_tps is None else is_sustained(report)
+        else:
+            ran = simulate(plan, None, pairs=False, on_run=watch)
+            found, outcome = _counted(plan, ran), ran.outcome
         found["network"]["each"] = outcome.nbytes / max(1, outcome.tuples)
         self.spent.tuples += outcome.tuples
         self.spent.runs += 1
@@ -454,22 +288,23 @@ class Search:
 
         Of several goals, what fewer others beat in all of them comes first.
         """
+        scores = {one.label: self._scores(one) for one in chosen}
 
         def key(one: Candidate) -> tuple[Any, ...]:
-            beaten = sum(self._beats(other, one) for other in chosen)
-            return (not one.last, -one.rows, one.keeps_up is False, beaten, *self._scores(one))
+            mine = scores[one.label]
+            beaten = sum(_beats(other, mine) for other in scores.values())
+            return (not one.last, -one.rows, one.keeps_up is False, beaten, *mine)
 
         return sorted(chosen, key=key)
 
     def front(self, chosen: Sequence[Candidate]) -> list[Candidate]:
         """Return those of *chosen* that no other one beats."""
-        return [one for one in chosen if not any(self._beats(other, one) for other in chosen)]
-
-    def _beats(self, one: Candidate, other: Candidate) -> bool:
-        """Return whether *one* is better in some of several goals, and as good in the others."""
-        mine, theirs = self._scores(one), self._scores(other)
-        better = mine != theirs and all(a <= b for a, b in zip(mine, theirs, strict=True))
-        return better and len(self.goals) > 1
+        scores = [self._scores(one) for one in chosen]
+        return [
+            one
+            for one, mine in zip(chosen, scores, strict=True)
+            if not any(_beats(other, mine) for other in scores)
+        ]
 
     def _scores(self, one: Candidate) -> tuple[float, ...]:
         """Return a number per goal, the lower the better."""
@@ -481,9 +316,13 @@ class Search:
         return tuple(scores)
 
 
-def best_of_topologies(ranked: Sequence[Candidate]) -> dict[str, Candidate]:
-    """Return the first of each topology."""
-    return {one.topology: one for one in reversed(ranked)}
+def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Return whether scores are better in some goals, and as good in the others."""
+    return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+
+
+def _by_label(going: Sequence[Candidate]) -> dict[str, Candidate]:
+    return {one.label: one for one in going}
 
 
 def _varied(ranked: Sequence[Candidate], places: int) -> list[Candidate]:

@@ -105,8 +105,8 @@ def test_times_in_the_reason_have_a_unit_of_their_size(advice: js.Advice) -> Non
     ("how", "mistake"),
     [
         ({"goal": "speed"}, "goal speed: there are throughput, latency, bytes, memory"),
-        ({"goal": "thruput"}, "goal thruput: did you mean 'throughput'?"),
-        ({"prices": {"hour": 1}}, "price hour: there are core_hour"),
+        ({"goal": "thruput"}, "goal thruput: did you mean 'throughput'"),
+        ({"prices": {"hour": 1}}, "price hour: did you mean 'core_hour'"),
         ({"engines": "oracle"}, "no engine is called 'oracle'"),
         ({"topologies": ["spo_join"]}, "nothing can evaluate the query on 8 machines"),
     ],
