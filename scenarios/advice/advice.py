@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from actors.whole_files import write_text
-from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from scenarios.advice.candidates import GOALS, Candidate, best_of_topologies, candidates
 from scenarios.advice.search import Search, Spent
@@ -30,7 +29,7 @@ from scenarios.formatting import (
     group_refusals,
 )
 from scenarios.measures import look_up
-from scenarios.plan import Prepare, make_plan
+from scenarios.plan import Prepare, bound_query, make_plan
 from scenarios.run_directory import write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError, change
@@ -347,7 +346,7 @@ def advise(
                 )
     if engines:
         find_engines(engines)
-    query = parse_query(config.query).bind(**{k: str(v) for k, v in config.bind.items()})
+    query = bound_query(config.query, config.bind)
     streams = prepare(config, query)
     rows = min(max(stream.rows for stream in streams), config.rows or 2**62)
     statistics = data_statistics(query, streams, config.rows)

@@ -21,12 +21,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from actors.source import NS_PER_S
-from joins.queries.parser import parse_query
 from netsim.outcome import Progress
 from scenarios.advice.candidates import GOALS, Candidate, best_of_topologies
 from scenarios.config import RunConfig
 from scenarios.measures import ENDS, record
-from scenarios.plan import Plan, Prepare, make_plan
+from scenarios.plan import Plan, Prepare, bound_query, make_plan
 from scenarios.run import Simulated, execute, simulate
 from scenarios.scenario_files import change
 from scenarios.sustainable import is_sustained
@@ -354,7 +353,7 @@ def _counted(plan: Plan, ran: Simulated) -> dict[str, Any]:
 
 def _window_rows(config: RunConfig) -> int:
     """Return how many tuples of a stream its window has; 0 where that goes by time."""
-    query = parse_query(config.query).bind(**{k: str(v) for k, v in config.bind.items()})
+    query = bound_query(config.query, config.bind)
     if query.window is None or any(one.kind != "count" for one in query.windows):
         return 0
     return max(one.length for one in query.windows)
