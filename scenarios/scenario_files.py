@@ -38,7 +38,7 @@ def catalog() -> dict[str, Path]:
 def load(name_or_path: str, *, scale: str = "laptop") -> RunConfig:
     """Read a scenario by name, or a TOML file, at a scale; of a study, what its points share.
 
-    Raise :exc:`ConfigError` naming the nearest scenario, or the key that is wrong.
+    Raise :exc:`ConfigError` naming the scenarios there are, or the key that is wrong.
     """
     values = read(name_or_path, scale=scale)
     values.pop(STUDY, None)
@@ -50,7 +50,7 @@ def read(name_or_path: str, *, scale: str = "laptop") -> dict[str, Any]:
 
     A file that ``extends`` a scenario says only what it changes of it.
 
-    Raise :exc:`ConfigError` naming the nearest scenario, or what is not TOML.
+    Raise :exc:`ConfigError` naming the scenarios there are, or what is not TOML.
     """
     values = dict(_read_file(name_or_path))
     values.pop(_EXTENDS, None)
@@ -237,8 +237,8 @@ def _find(name: str) -> Path:
     if name in scenarios:
         return scenarios[name]
     raise ConfigError(
-        f"no scenario is called {name!r}: {did_you_mean(name, scenarios)}`joinsim list` has all of "
-        "them; or give a TOML file"
+        f"no scenario is called {name!r}: {did_you_mean(name, scenarios)}there are "
+        f"{', '.join(scenarios)}; or give a TOML file"
     )
 
 
