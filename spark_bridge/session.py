@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from actors.hosting.descendants import ending_with
 from spark_bridge.errors import EngineUnavailable
@@ -70,7 +70,8 @@ class SessionOptions:
     Attributes
     ----------
     master
-        Spark master URL; ``local[2]`` is two threads in one JVM here.
+        Spark master URL; ``local[2, 4]`` is two threads in one JVM here, and up to four attempts
+        at a task whose Python worker was lost.
     memory
         Heap of the JVM, in Spark's notation (``2g``). Larger data spills to disk.
     quick_start
@@ -81,7 +82,7 @@ class SessionOptions:
         Further Spark settings, by their Spark names; they override ours.
     """
 
-    master: str = "local[2]"
+    master: str = "local[2, 4]"
     memory: str = "2g"
     quick_start: bool = False
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -151,10 +152,8 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
             gateway = _start_jvm(java, options, conf, log)
 
         # Interrupted while it waits for the JVM, pyspark returns nothing by which to end it.
-        with ending_with(lambda: _stop(gateway), start):
-            spark = _connect(conf, gateway, log)
-            with _reporting_its_end(gateway, log):
-                yield spark
+        with ending_with(lambda: _stop(gateway), start), _reporting_its_end(gateway, log):
+            yield _connect(conf, gateway, log)
 
 
 def _active_session() -> SparkSession | None:
@@ -219,10 +218,10 @@ def _start_jvm(java: Path, options: SessionOptions, conf: Any, log: Path) -> Any
     # Of a broken connection to the JVM, it prints a traceback from a thread of its own.
     for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
         setattr(server, "handle_error", lambda *_: None)  # noqa: B010  (mypy: a method)
+    if _is_plain(options):
+        return _launch(java, options, log)
     with log.open("wb") as output:
         try:
-            if _is_plain(options):
-                return _launch(java, options, output)
             return launch_gateway(conf, {"stdout": output, "stderr": output})
         except PySparkException as error:
             raise EngineUnavailable(f"Spark did not start: {_last_words(log)}") from error
@@ -238,10 +237,10 @@ def _is_plain(options: SessionOptions) -> bool:
     return options.master.startswith("local") and not sent and configured <= _SET_BY_SPARK
 
 
-def _launch(java: Path, options: SessionOptions, output: IO[bytes]) -> Any:
+def _launch(java: Path, options: SessionOptions, log: Path) -> Any:
     """Start the JVM that pyspark talks to, as `spark-submit` would; return the connection to it."""
     import pyspark
-    from pyspark.errors import PySparkException
+    from py4j.protocol import Py4JError
     from pyspark.java_gateway import launch_gateway
     from pyspark.serializers import UTF8Deserializer, read_int
 
@@ -254,7 +253,7 @@ def _launch(java: Path, options: SessionOptions, output: IO[bytes]) -> Any:
         *_OPENED,
         *_java_options(options),
     ]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, log.open("wb") as output:
         address = Path(folder) / "address"
         process = subprocess.Popen(
             [*command, "org.apache.spark.api.python.PythonGatewayServer"],
@@ -267,21 +266,25 @@ def _launch(java: Path, options: SessionOptions, output: IO[bytes]) -> Any:
         try:
             while not address.is_file():
                 if process.poll() is not None:
-                    raise PySparkException("the JVM has ended")
+                    raise _not_started(process, log)
                 time.sleep(_LOOK_S)
             with address.open("rb") as info:
                 port, secret = read_int(info), UTF8Deserializer().loads(info)
+            ready = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+            os.environ.update(ready)
+            try:
+                gateway = launch_gateway()  # which starts nothing, but connects
+            except (Py4JError, ConnectionError) as error:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(STOP_WAIT_S)
+                raise _not_started(process, log) from error
+            finally:
+                for name in ready:
+                    del os.environ[name]
         except BaseException:
             process.kill()
             process.wait()
             raise
-    ready = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
-    os.environ.update(ready)
-    try:
-        gateway = launch_gateway()  # which starts nothing, but connects
-    finally:
-        for name in ready:
-            del os.environ[name]
     gateway.proc = process
     return gateway
 
@@ -310,21 +313,42 @@ def _connect(conf: Any, gateway: Any, log: Path) -> SparkSession:
 
 @contextmanager
 def _reporting_its_end(gateway: Any, log: Path) -> Iterator[None]:
-    """Raise :exc:`EngineUnavailable` for whatever a broken connection to an ended JVM leads to."""
-    from py4j.protocol import Py4JNetworkError
+    """Raise :exc:`EngineUnavailable` for whatever is raised because the JVM has ended.
 
+    A broken connection to it leads to many errors, of Python, of py4j and of our own.
+    """
     try:
         yield
-    except (ConnectionError, Py4JNetworkError) as error:
+    except Exception as error:
+        if _answers(gateway):
+            raise
         try:
-            code = gateway.proc.wait(STOP_WAIT_S)
+            gateway.proc.wait(STOP_WAIT_S)
         except subprocess.TimeoutExpired:  # it is alive: something else was not reached
             raise error from None
-        killed = f"it was killed by signal {-code} (out of memory?)" if code < 0 else None
         raise EngineUnavailable(
             f"Spark's Java process ended in the middle of its work: "
-            f"{killed or _last_words(log)}. Run it again; a query with a checkpoint goes on from it"
+            f"{_why_it_ended(gateway.proc, log)}. Run it again; a query with a checkpoint goes on "
+            "from it"
         ) from error
+
+
+def _answers(gateway: Any) -> bool:
+    """Return whether the JVM behind *gateway* runs a method that does nothing much."""
+    with suppress(Exception):
+        return bool(gateway.jvm.java.lang.System.nanoTime())
+    return False
+
+
+def _why_it_ended(process: subprocess.Popen[bytes], log: Path) -> str:
+    code = process.poll()
+    if code is not None and code < 0:
+        return f"it was killed by signal {-code} (out of memory?)"
+    return _last_words(log)
+
+
+def _not_started(process: subprocess.Popen[bytes], log: Path) -> EngineUnavailable:
+    return EngineUnavailable(f"Spark did not start: {_why_it_ended(process, log)}")
 
 
 def _last_words(log: Path) -> str:

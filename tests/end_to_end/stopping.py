@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from tests.end_to_end.conftest import SELF_JOIN, WINDOW, write_prepared
+from tests.end_to_end.conftest import SELF_JOIN, WINDOW, write_csv, write_prepared
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROWS = 200_000
@@ -77,6 +77,31 @@ def java_running(_: Path, run: psutil.Process) -> bool:
     return any(process.name() == "java" for process in run.children())
 
 
+def java_of(run: psutil.Process) -> psutil.Process | None:
+    """Return the Java process that Spark runs in, if it has come up."""
+    below = run.children()  # another may have been asked for its version, beside no watcher
+    return next((one for one in below if one.name() == "java" and len(below) > 1), None)
+
+
+def preparing(folder: Path, run: psutil.Process) -> bool:
+    """Tell whether Spark writes a stream."""
+    return any((folder / "prepared").glob(".*.building-*")) and java_of(run) is not None
+
+
+def workers_of(run: psutil.Process) -> list[psutil.Process]:
+    """Return the Python processes that work for Spark."""
+    with suppress(psutil.NoSuchProcess):
+        if java := java_of(run):
+            # Those of Java's own are one that starts the others, and what runs for the driver.
+            return [one for child in java.children() for one in child.children()]
+    return []
+
+
+def operators_running(folder: Path, run: psutil.Process) -> bool:
+    """Tell whether operators inside Spark have written results."""
+    return bool(workers_of(run)) and any(folder.glob("**/found/*.parquet"))
+
+
 def serving_below(run: Command) -> list[psutil.Process]:
     """Wait until processes of Ray serve a run that goes on, and return them."""
     started_at(running_live, run, Path())
@@ -93,6 +118,21 @@ def on_ray(folder: Path, *more: str, topology: str = "spo_join") -> list[str]:
         arguments += ["--data", name]
     arguments += ["--set", "feeding.batch_rows=1", "--backend", "ray", "--out", "run", "--json"]
     return [*arguments, *more]
+
+
+def in_spark(folder: Path) -> list[str]:
+    """Write streams into *folder*; return the arguments of a join of them inside Spark."""
+    fields = np.random.default_rng(4).random((2, ROWS))
+    write_prepared(folder / "s", dict(zip("ab", fields, strict=True)), ts=np.arange(ROWS))
+    arguments = ["compare", SELF_JOIN.format(window=WINDOW), "--data", "s", "--out", "compared"]
+    arguments += ["--rows", "20000", "--topologies", "spo_join"]
+    return [*arguments, "--engines", "spark", "--json"]
+
+
+def to_prepare(folder: Path) -> list[str]:
+    """Write a raw stream into *folder*; return the arguments that prepare it."""
+    write_csv(folder / "s.csv", [f"{row},{row % 7},{row % 5}" for row in range(ROWS)])
+    return ["data", "prepare", "s.csv", "--time", "timestamp_seconds(t)", "--json"]
 
 
 def assert_stopped(by: signal.Signals, arguments: list[str], moment: Moment, folder: Path) -> None:

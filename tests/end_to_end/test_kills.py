@@ -11,21 +11,24 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.end_to_end.conftest import write_csv
 from tests.end_to_end.stopping import (
     LIVE,
     QUERIES,
-    ROWS,
     Moment,
     command,
-    java_running,
+    in_spark,
+    java_of,
     on_ray,
+    operators_running,
+    preparing,
     ray_coming_up,
     running,
     running_live,
     serves,
     serving_below,
     started_at,
+    to_prepare,
+    workers_of,
 )
 
 _GONE_S = 10
@@ -45,16 +48,46 @@ def test_nothing_stays_of_a_run_that_is_killed(
 
 
 def test_nothing_stays_of_spark_when_its_command_is_killed(tmp_path: Path) -> None:
-    write_csv(tmp_path / "s.csv", [f"{row},{row % 7},{row % 5}" for row in range(ROWS)])
-    arguments = ["data", "prepare", "s.csv", "--time", "timestamp_seconds(t)", "--json"]
-    with command(arguments, tmp_path) as run:
+    with command(to_prepare(tmp_path), tmp_path) as run:
         started_at(spark_running, run, tmp_path)
         _assert_gone_with(run.pid)
 
 
-def spark_running(folder: Path, run: psutil.Process) -> bool:
-    """Return whether the Java process is another than the one that was asked for its version."""
-    return java_running(folder, run) and len(run.children()) > 1
+def spark_running(_: Path, run: psutil.Process) -> bool:
+    return java_of(run) is not None
+
+
+def test_a_java_that_is_killed_while_it_prepares_is_named_and_leaves_no_stream(
+    tmp_path: Path,
+) -> None:
+    with command(to_prepare(tmp_path), tmp_path) as run:
+        started = started_at(preparing, run, tmp_path)
+        java = java_of(psutil.Process(run.pid))
+        assert java
+        java.kill()
+        out, err = run.communicate(timeout=120)
+    assert (run.returncode, out) == (3, ""), err
+    assert err.count("joinsim: ") == 1, err
+    assert "Java process ended in the middle of its work: it was killed by signal 9" in err
+    assert "Traceback" not in err
+    _, left = psutil.wait_procs(started, timeout=_GONE_S)
+    assert not left
+    assert not any((tmp_path / "prepared").glob("[!.]*"))
+    assert not any((tmp_path / "prepared").glob(".*.building-*"))
+
+
+def test_a_worker_of_spark_that_is_killed_is_replaced(tmp_path: Path) -> None:
+    with command(in_spark(tmp_path), tmp_path) as run:
+        started = started_at(operators_running, run, tmp_path)
+        for worker in workers_of(psutil.Process(run.pid)):
+            worker.kill()
+        out, err = run.communicate(timeout=300)
+    assert run.returncode == 0, out + err
+    (spark,) = json.loads(out)["engines"]
+    assert spark["equal"]
+    assert spark["pairs"] > 1_000
+    _, left = psutil.wait_procs(started, timeout=_GONE_S)
+    assert not left
 
 
 def _assert_gone_with(number: int) -> None:

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.run_directory import UNFINISHED
-from tests.end_to_end.conftest import write_csv
 from tests.end_to_end.stopping import (
-    ROWS,
     Moment,
     assert_stopped,
     assert_stops,
@@ -25,6 +23,7 @@ from tests.end_to_end.stopping import (
     ray_coming_up,
     running,
     running_live,
+    to_prepare,
 )
 
 
@@ -94,6 +93,4 @@ ray._raylet.CoreWorker = stopped
 
 
 def test_sigterm_stops_spark(tmp_path: Path) -> None:
-    write_csv(tmp_path / "s.csv", [f"{row},{row % 7},{row % 5}" for row in range(ROWS)])
-    arguments = ["data", "prepare", "s.csv", "--time", "timestamp_seconds(t)", "--json"]
-    assert_stopped(signal.SIGTERM, arguments, java_running, tmp_path)
+    assert_stopped(signal.SIGTERM, to_prepare(tmp_path), java_running, tmp_path)

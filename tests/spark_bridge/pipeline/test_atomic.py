@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_bridge import prepared, session
+from spark_bridge import prepared
 from spark_bridge.errors import DataError
 from spark_bridge.pipeline import pipeline
 from spark_bridge.pipeline.pipeline import STAGES, prepare
@@ -206,4 +206,3 @@ def test_several_streams_share_one_session_and_come_back_in_order(
     assert [tuples(stream)["ts"].to_pylist() for stream in streams] == [[1, 3, 5], [0, 2, 4]]
     assert all(0 <= done <= total == 2 * (len(STAGES) - 1) for done, total in heard)
     assert heard[-1][0] == heard[-1][1]
-    assert session.SessionOptions().master == "local[2]"
