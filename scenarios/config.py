@@ -254,8 +254,8 @@ class RunConfig(Section):
         Where actors live, in virtual time or live (on Ray alone), in how many processes, the run's
         seed, whether pairs are written.
     silence, encrypt
-        For how long a process of Ray may give no sign of life before the run stops; whether what
-        such processes send each other from machine to machine is encrypted.
+        For how long a process of Ray may give no sign of life before it is taken for dead; whether
+        what such processes send each other from machine to machine is encrypted.
     survey
         What to find out instead of running a query; of a study's points alone.
     scales

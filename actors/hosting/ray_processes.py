@@ -283,7 +283,8 @@ class RayProcesses:
     def _look(self) -> None:
         """Look whether the head and all processes are alive, unless that was just done.
 
-        Raise :exc:`RayUnavailableError` naming the one that is not.
+        Raise :exc:`RayUnavailableError` naming the one that is not. A process that is silent is as
+        good as lost: whoever starts others in its place ends it (`restart`).
         """
         self._head.look()
         now = time.monotonic()
@@ -295,7 +296,7 @@ class RayProcesses:
             return  # this process was away itself, and what came meanwhile has not been read
         for member, silent_s in self.mesh.silent_s().items():
             if silent_s > self._silence_s:
-                raise RayUnavailableError(
+                raise ProcessLostError(
                     f"process {member} of the Ray backend, {self._labels[member].name}, has given "
                     f"no sign of life for {silent_s:.0f} s: it is stopped, or its machine hangs. "
                     "No process of this run is left; start it again, and if it is only slow, with "

@@ -153,13 +153,32 @@ def serving(folder: Path, run: psutil.Process) -> bool:
     return running(folder, run) and running_live(folder, run)
 
 
-@pytest.mark.parametrize(("clock", "moment"), [("virtual", running), ("live", running_live)])
-def test_a_run_says_which_process_is_stopped_and_ends(
-    clock: str, moment: Moment, tmp_path: Path
+_IMPATIENT = ("--set", "silence=3 s")
+
+
+@pytest.mark.parametrize("clock", [(), LIVE])
+def test_a_process_that_is_stopped_is_replaced(clock: tuple[str, ...], tmp_path: Path) -> None:
+    size = ("--rows", "10000", "--set", "feeding.batch_rows=5")
+    with command(on_ray(tmp_path, *size, *_IMPATIENT, *clock), tmp_path) as run:
+        (stopped, *_), started = (
+            serving_below(run),
+            psutil.Process(run.pid).children(recursive=True),
+        )
+        stopped.send_signal(signal.SIGSTOP)
+        out, err = run.communicate(timeout=120)
+    assert run.returncode == 0, err
+    summary = json.loads(out)
+    assert summary["verdict"]["exact"]
+    assert summary["verdict"]["expected"] > 1_000
+    _, left = psutil.wait_procs(started, timeout=_GONE_S)
+    assert not left
+
+
+def test_a_live_run_without_recovery_says_which_process_is_stopped_and_ends(
+    tmp_path: Path,
 ) -> None:
-    arguments = on_ray(tmp_path, "--clock", clock, "--set", "silence=3 s")
-    with command(arguments, tmp_path) as run:
-        started = started_at(moment, run, tmp_path)
+    with command(on_ray(tmp_path, *_IMPATIENT, "--clock", "live"), tmp_path) as run:
+        started = started_at(running_live, run, tmp_path)
         next(filter(serves, started)).send_signal(signal.SIGSTOP)
         out, err = run.communicate(timeout=120)
     assert (run.returncode, out) == (3, ""), err
