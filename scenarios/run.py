@@ -24,7 +24,8 @@ from actors.hosting.live.run import LiveRun, LiveSystem
 from actors.hosting.process_host import ProcessHost, peak_bytes
 from actors.hosting.processes import EACH, label_processes
 from actors.hosting.saved_run import SavedRun
-from actors.protocol import Host
+from actors.hosting.saving import SavingHost
+from actors.protocol import Host, RestartingHost
 from actors.result_epochs import ResultEpochs
 from actors.result_files import ResultWriter
 from joins.machine.compiling import announcing
@@ -128,7 +129,7 @@ def simulate(
 
         outcome = kernel.run(progress=progress)
         clock.lap("run")
-        actors = host.host if isinstance(host, JournalHost) else host
+        actors = host.host if isinstance(host, SavingHost) else host
         simulated = Simulated(
             outcome=outcome,
             memory_bytes=memory(),
@@ -182,14 +183,15 @@ def _host(
     config = plan.config
     if config.backend == "inline":
         host = inline_host(graph.specs, graph.wiring, config.seed, clock=kernel_clock)
-        yield JournalHost(lambda: host, graph, lost=(), disk=disk) if disk else host, peak_bytes
+        yield SavingHost(host, graph, disk) if disk else host, peak_bytes
         return
     homes = graph.homes(config.processes)
     with _started(plan, graph, homes) as processes:
         clock.lap("start")
         processes.everywhere(rehearse, *plan.rehearsal)
         clock.lap("compile")
-        yield _process_host(plan, graph, processes, homes, disk)
+        in_processes, memory = _process_host(plan, graph, processes, homes)
+        yield SavingHost(in_processes, graph, disk) if disk else in_processes, memory
         clock.lap("write")  # of the results, which are whole by now
     clock.lap("start")
 
@@ -199,12 +201,8 @@ def _process_host(
     graph: ActorGraph,
     processes: RayProcesses,
     homes: Mapping[str, int],
-    disk: SavedRun | None,
-) -> tuple[Host, Callable[[], int]]:
-    """Return a host in *processes*, which are replaced when one is lost, and its peak memory.
-
-    Where actors crash in virtual time a process that is lost in earnest ends the run.
-    """
+) -> tuple[RestartingHost, Callable[[], int]]:
+    """Return a host in *processes*, which are replaced when one is lost, and its peak memory."""
     from actors.hosting.ray_processes import ProcessLostError
 
     hosts: list[ProcessHost] = []
@@ -220,9 +218,7 @@ def _process_host(
     def memory() -> int:
         return peak_bytes() + sum(hosts[-1].peak_bytes())
 
-    if plan.recovers:
-        return start(), memory
-    return JournalHost(start, graph, lost=ProcessLostError, disk=disk), memory
+    return JournalHost(start, graph, lost=ProcessLostError), memory
 
 
 @contextmanager

@@ -5,23 +5,20 @@ time the states of all actors are saved, with the payloads that are under way. W
 lost, another host takes the place of the one that needed it: its actors get the saved states, and
 what was submitted since once more. What follows from a message is a function of it and of the
 actor's state, so the kernel gets the same answers, and virtual time notices nothing.
-
-What is saved may be on disk too, with all answers (`actors.hosting.saved_run`): then another
-process goes on where this one is lost itself.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from actors.hosting.saved_run import Saved, SavedRun
 from actors.protocol import Reply, RestartingHost
 from actors.state import to_bytes
+
+_Returned = TypeVar("_Returned")
 
 _EVERY_MESSAGES = 65_536
 """Default number of messages from one saving to the next: some seconds of work."""
@@ -34,8 +31,27 @@ them has, until the loss is taken for what happens always."""
 
 _PLACE_BITS = 20
 
-_Letter = tuple[int, str, str, str, int | None, int]
-"""The arguments of `JournalHost.submit`."""
+
+class _Letter(NamedTuple):
+    """The arguments of `JournalHost.submit`."""
+
+    ticket: int
+    actor: str
+    sender: str
+    port: str
+    handle: Any
+    now: int
+
+
+class _Restored(NamedTuple):
+    """The arguments of `JournalHost.restore`."""
+
+    actor: str
+    state: bytes | None
+
+
+class _Forgotten(NamedTuple):
+    """Those of `JournalHost.forget`."""
 
 
 @dataclass(slots=True)
@@ -44,6 +60,17 @@ class _Payload:
 
     handle: Any
     readers: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Saved:
+    """What a host goes on from: states by actor, and payloads under way, with their readers.
+
+    Without states all actors are in their first.
+    """
+
+    states: dict[str, bytes] = field(default_factory=dict)
+    payloads: dict[int, tuple[np.ndarray, list[str]]] = field(default_factory=dict)
 
 
 class JournalHost:
@@ -56,11 +83,9 @@ class JournalHost:
     actors
         Their names.
     lost
-        The error that a host raises when a process of it is lost; ``()``: it has none to lose.
+        The error that a host raises when a process of it is lost.
     every
         Messages from one saving to the next, at the least: many more where states are large.
-    disk
-        Where to save to as well, and from what to go on.
 
     Attributes
     ----------
@@ -75,17 +100,15 @@ class JournalHost:
         start: Callable[[], RestartingHost],
         actors: Iterable[str],
         *,
-        lost: type[Exception] | tuple[()],
+        lost: type[Exception],
         every: int = _EVERY_MESSAGES,
-        disk: SavedRun | None = None,
     ) -> None:
         self._start, self._actors, self._lost = start, list(actors), lost
         self._every = self._room = every
         self.restarts = 0
         self._fetched = 0
-        self._disk = disk
-        self._saved, self._answered = (disk.saved, disk.answered) if disk else (Saved(), 0)
-        self._log: deque[_Letter] = deque(maxlen=None if lost else 0)
+        self._saved = _Saved()
+        self._log: list[_Letter | _Restored | _Forgotten] = []
         self._payloads: dict[int, _Payload] = {}
         self._open: dict[int, Reply | None] = {}
         """Tickets whose reply was not fetched, with the reply where it is here already."""
@@ -95,50 +118,76 @@ class JournalHost:
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
     ) -> Reply | None:
         """Pass a message on, and write it down."""
-        if self._disk:
-            if ticket < self._answered:
-                return self._disk.answer(ticket, now)
-            self._disk.submitted(ticket, now)
-        letter = ticket, actor, sender, port, handle, now
+        if len(self._log) >= self._room:
+            self._outlive(self._save)
+        letter = _Letter(ticket, actor, sender, port, handle, now)
+        self._log.append(letter)
+        self._open[ticket] = None
         try:
-            if len(self._log) >= self._room or (self._disk and self._disk.due):
-                self._save()
-            self._log.append(letter)
             reply = self._pass_on(letter)
-            if reply is None:
-                self._open[ticket] = None
-            return reply
         except self._lost:
-            if not self._log or self._log[-1] is not letter:
-                self._log.append(letter)
-            self._open[ticket] = None
             self._recover()
             return None
+        if reply:
+            del self._open[ticket]
+        return reply
 
     def reply(self, ticket: int) -> Reply:
         """Return the reply to a message, waiting for it if need be; once only."""
-        reply = self._open[ticket]
-        if reply is None:
-            try:
-                reply = self._fetch(ticket)
-            except self._lost:
-                self._recover()
-                reply = self._open[ticket]
-                assert reply
+        reply = self._outlive(lambda: self._open[ticket] or self._fetch(ticket))
         del self._open[ticket]
         return reply
 
+    def snapshot(self, actor: str) -> bytes:
+        """Return the state of *actor* behind all that was submitted to it."""
+        return self._outlive(lambda: self.host.snapshot(actor))
+
+    def restore(self, actor: str, state: bytes | None) -> None:
+        """Replace *actor* by a new one in *state*, and write that down."""
+        self._log.append(_Restored(actor, state))
+        try:
+            self.host.restore(actor, state)
+        except self._lost:
+            self._recover()
+
+    def keep(self, actor: str, handle: Any) -> Any:
+        """Return what any host takes in place of *handle*: whoever has yet to read it has it."""
+        if type(handle) is not int:
+            return handle
+        return self._outlive(lambda: self._keep(self._payloads[handle]))
+
+    def forget(self) -> None:
+        """Drop replies and payloads, and write that down."""
+        self._log.append(_Forgotten())
+        self._open.clear()
+        self._payloads.clear()
+        try:
+            self.host.forget()
+        except self._lost:
+            self._recover()
+
+    def _keep(self, payload: _Payload) -> Any:
+        return self.host.keep(payload.readers[0], payload.handle)
+
+    def _outlive(self, call: Callable[[], _Returned]) -> _Returned:
+        """Return what *call* returns, once more where a process is lost in between."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return call()
+            except self._lost:
+                self._recover()
+        return call()
+
     def _pass_on(self, letter: _Letter) -> Reply | None:
-        ticket, actor, sender, port, name, now = letter
-        handle = None
-        if name is not None:
-            payload = self._payloads[name]
-            handle = payload.handle
-            payload.readers.remove(actor)
+        handle = letter.handle
+        if type(handle) is int:
+            payload = self._payloads[handle]
+            payload.readers.remove(letter.actor)
             if not payload.readers:
-                del self._payloads[name]
-        reply = self.host.submit(ticket, actor, sender, port, handle, now)
-        return self._named(ticket, reply) if reply else None
+                del self._payloads[handle]
+            handle = payload.handle
+        reply = self.host.submit(*letter[:4], handle, letter.now)
+        return self._named(letter.ticket, reply) if reply else None
 
     def _fetch(self, ticket: int) -> Reply:
         return self._named(ticket, self.host.reply(ticket))
@@ -150,8 +199,6 @@ class JournalHost:
             name = ticket << _PLACE_BITS | place
             self._payloads[name] = _Payload(sent.handle, list(sent.receivers))
             sent.handle = name
-        if self._disk:
-            self._disk.add(ticket, reply)
         return reply
 
     def _fetch_all(self) -> None:
@@ -165,13 +212,11 @@ class JournalHost:
         states = {actor: self.host.snapshot(actor) for actor in self._actors}
         payloads = {}
         for name, payload in self._payloads.items():
-            kept = self.host.keep(payload.readers[0], payload.handle)
+            kept = self._keep(payload)
             if not isinstance(kept, np.ndarray):
                 kept = np.frombuffer(to_bytes(kept), np.uint8)
             payloads[name] = kept, list(payload.readers)
-        self._saved = Saved(states=states, payloads=payloads)
-        if self._disk and self._disk.due:
-            self._disk.save(self._saved)
+        self._saved = _Saved(states=states, payloads=payloads)
         self._log.clear()
         nbytes = sum(map(len, states.values()))
         self._room = max(self._every, nbytes // _BYTES_A_MESSAGE)
@@ -201,12 +246,19 @@ class JournalHost:
             for name, (data, readers) in self._saved.payloads.items()
         }
         answered: dict[int, Reply | None] = {}
-        for letter in self._log:
-            name = letter[4]
-            if name is not None and name not in self._payloads:
-                made_by = name >> _PLACE_BITS
-                answered[made_by] = self._fetch(made_by)
-            answered[letter[0]] = self._pass_on(letter)
+        for entry in self._log:
+            if isinstance(entry, _Letter):
+                name = entry.handle
+                if type(name) is int and name not in self._payloads:
+                    made_by = name >> _PLACE_BITS
+                    answered[made_by] = self._fetch(made_by)
+                answered[entry.ticket] = self._pass_on(entry)
+            elif isinstance(entry, _Restored):
+                host.restore(*entry)
+            else:
+                host.forget()
+                self._payloads.clear()
+                answered.clear()
         for ticket, reply in answered.items():
             reply = reply or self._fetch(ticket)
             if ticket in self._open:

@@ -1,9 +1,9 @@
 """What a run saves of itself on disk, for another process to go on when its own one has died.
 
-All answers of the actors are written down in the order of the messages, and from time to time a
-snapshot: the state of every actor, and the payloads that are under way. The kernel of a run that
-goes on does everything again from its first message, with the written answers in place of actors;
-behind the snapshot the actors answer.
+All answers of the actors are written down as they come, and from time to time a snapshot: the state
+of every actor, and the payloads that are under way. The kernel of a run that goes on does
+everything again from its first message, with the written answers in place of actors; behind the
+snapshot the actors answer.
 
 So the kernel itself is not saved. Its state is queues of actions, random generators, timers of the
 transport, and the sums of a digest, which cannot be stored at all. The kernel, whichever it is, is
@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,15 +28,16 @@ from zlib import crc32
 
 import numpy as np
 
-from actors.hosting.process_host import read_reply, write_reply
-from actors.protocol import Reply
+from actors.columns import cut, from_columns, to_columns
+from actors.protocol import Reply, Sent
 from actors.state import FormatError, from_bytes, load, save, to_bytes
 from actors.whole_files import remove_unfinished, whole_file, writing
 from joins.errors import DataError
+from joins.work import NO_WORK
 
-_FRAME_ANSWERS = 16
-"""Few: arrays that wait in a frame are not used again for the next messages, whose own then come
-from slower memory. With 256 the answers took twice as long to write."""
+_FRAME_ANSWERS = 128
+"""Answers that are written together: longer columns take less time by the answer. But what waits
+is looked at whenever Python collects garbage, and its arrays are not used again for the next."""
 _BLOCK_BYTES = 1 << 20
 """Answers are handed to the system in blocks of this size."""
 _FRAME = struct.Struct("<QI")
@@ -44,6 +45,9 @@ _FRAME = struct.Struct("<QI")
 _MOST_OF_THE_TIME = 20
 """The next snapshot waits for so many times what the last one took, however often they are wanted:
 they take a twentieth of the time at most."""
+
+_Answer = tuple[int, int, Reply]
+"""A message's ticket, when it came, and what followed from it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +59,11 @@ class Saved:
     states
         Actor name to its state; empty: all are in their first state.
     payloads
-        Name of each payload under way to its bytes and readers.
+        Name of each payload under way to its bytes.
     """
 
     states: dict[str, bytes] = field(default_factory=dict)
-    payloads: dict[int, tuple[np.ndarray, list[str]]] = field(default_factory=dict)
+    payloads: dict[int, np.ndarray] = field(default_factory=dict)
 
 
 class SavedRun:
@@ -103,10 +107,11 @@ class SavedRun:
             if self._file.tell() < length:
                 raise DataError(f"{self._answers} is damaged: it is too short. {_REMEDY}")
             self._file.truncate(length)  # what follows has no snapshot behind it
-        self._written = iter(self._read(length))
-        self._next = self.answered
-        self._times: dict[int, int] = {}
-        self._replies: dict[int, Reply] = {}
+            self._reading = self._answers.open("rb")
+        self._length = length
+        self._repeated: dict[int, tuple[int, Reply]] = {}
+        self._frame: list[_Answer] = []
+        self._answers_written = self.answered
         self._due_s = time.monotonic() + every_s
 
     def __enter__(self) -> Self:
@@ -114,39 +119,46 @@ class SavedRun:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file of answers."""
+        """Close the files of answers."""
         with suppress(OSError):  # what has no room now had none before, which was reported
             self._file.close()
+        self._reading.close()
 
     def answer(self, ticket: int, now: int) -> Reply:
-        """Return the answer to the message number *ticket*, which are asked for in their order.
+        """Return the answer to the message number *ticket*, once only; handles are None.
 
         Raise :exc:`DataError` when that message came at another time than *now*.
         """
-        then, *fields = next(self._written)
+        while ticket not in self._repeated:
+            self._read_frame()
+        then, reply = self._repeated.pop(ticket)
         if then != now:
             raise DataError(
                 f"{self._folder}: message {ticket} came at {then} ns, and comes at {now} ns now: "
                 "the code of the system or of joinsim has changed since. Start the run again"
             )
-        return read_reply(fields)
+        return reply
 
-    def submitted(self, ticket: int, now: int) -> None:
-        """Note when message number *ticket*, which is to be answered, was submitted."""
-        self._times[ticket] = now
-
-    def add(self, ticket: int, reply: Reply) -> None:
-        """Write down an answer, unless that was done."""
-        if ticket not in self._times:
-            return
-        self._replies[ticket] = reply
-        if len(self._replies) >= _FRAME_ANSWERS:
-            self._write_frame()
+    def add(self, ticket: int, now: int, reply: Reply) -> None:
+        """Write down what followed from message number *ticket*, which came at *now*."""
+        self._frame.append((ticket, now, reply))
+        if len(self._frame) >= _FRAME_ANSWERS:
+            self.flush()
 
     @property
     def due(self) -> bool:
         """Whether it is time for a snapshot."""
         return time.monotonic() >= self._due_s
+
+    def flush(self) -> None:
+        """Write the answers that wait to be written together."""
+        if self._frame:
+            content = to_bytes(_write_answers(self._frame))
+            self._answers_written += len(self._frame)
+            self._frame = []
+            with writing(self._answers):
+                self._file.write(_FRAME.pack(len(content), crc32(content)))
+                self._file.write(content)
 
     def save(self, saved: Saved) -> None:
         """Replace the snapshot by one behind all messages, every one of which is answered.
@@ -154,14 +166,13 @@ class SavedRun:
         Raise :exc:`joins.errors.OutputError` when it cannot be written; the last one then stays.
         """
         began_s = time.monotonic()
-        self._write_frame()
-        assert not self._replies
+        self.flush()
         with writing(self._answers):
             self._file.flush()
             os.fsync(self._file.fileno())
             length = self._file.tell()
         value = {
-            "answered": self._next,
+            "answered": self._answers_written,
             "length": length,
             "states": {name: np.frombuffer(one, np.uint8) for name, one in saved.states.items()},
             "payloads": saved.payloads,
@@ -178,29 +189,51 @@ class SavedRun:
     def _path(self) -> Path:
         return self._folder / f"{self._taken:08}.npz"
 
-    def _write_frame(self) -> None:
-        """Write the answers that are there, up to the first that is not."""
-        frame = []
-        while self._next in self._replies:
-            now = self._times.pop(self._next)
-            frame.append([now, *write_reply(self._replies.pop(self._next))])
-            self._next += 1
-        if frame:
-            content = to_bytes(frame)
-            with writing(self._answers):
-                self._file.write(_FRAME.pack(len(content), crc32(content)))
-                self._file.write(content)
+    def _read_frame(self) -> None:
+        """Read the next answers that an earlier process has written together."""
+        head, left = self._reading.read(_FRAME.size), self._length - self._reading.tell()
+        nbytes, check = _FRAME.unpack(head) if left > 0 else (0, -1)
+        content = bytearray(min(nbytes, left))
+        self._reading.readinto(content)
+        if crc32(content) != check:
+            raise DataError(f"{self._answers} is damaged. {_REMEDY}")
+        for ticket, now, reply in _read_answers(from_bytes(content)):
+            self._repeated[ticket] = now, reply
 
-    def _read(self, length: int) -> Iterator[list[Any]]:
-        """Yield the first *length* bytes of answers, one by one."""
-        with self._answers.open("rb") as file:
-            while file.tell() < length:
-                nbytes, check = _FRAME.unpack(file.read(_FRAME.size))
-                content = bytearray(min(nbytes, length - file.tell()))
-                file.readinto(content)
-                if crc32(content) != check:
-                    raise DataError(f"{self._answers} is damaged. {_REMEDY}")
-                yield from from_bytes(content)
+
+def _write_answers(answers: Sequence[_Answer]) -> list[Any]:
+    """Return *answers* by columns, without the handles of what they send."""
+    tickets, times, replies = zip(*answers, strict=True)
+    sends = [sent for reply in replies for sent in reply.sends]
+    return [
+        list(tickets),
+        list(times),
+        to_columns([None if reply.work is NO_WORK else reply.work for reply in replies]),
+        to_columns([reply.timers for reply in replies]),
+        to_columns([reply.emitted for reply in replies]),
+        to_columns([reply.steps for reply in replies]),
+        [len(reply.sends) for reply in replies],
+        [sent.port for sent in sends],
+        to_columns([sent.receivers for sent in sends]),
+        [sent.nbytes for sent in sends],
+        [sent.rows for sent in sends],
+        to_columns([sent.span for sent in sends]),
+    ]
+
+
+def _read_answers(columns: Sequence[Any]) -> list[_Answer]:
+    """Return what `_write_answers` was given."""
+    tickets, times, *of_replies, counts, ports, receivers, nbytes, rows, spans = columns
+    sends = [
+        Sent(port, to, None, size, count, span)
+        for port, to, size, count, span in zip(
+            ports, from_columns(receivers), nbytes, rows, from_columns(spans), strict=True
+        )
+    ]
+    work, timers, emitted, steps = map(from_columns, of_replies)
+    work = [one or NO_WORK for one in work]
+    replies = map(Reply, work, cut(sends, counts), timers, emitted, steps)
+    return list(zip(tickets, times, replies, strict=True))
 
 
 _REMEDY = "Start the run again"

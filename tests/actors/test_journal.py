@@ -16,6 +16,7 @@ from actors.hosting.journal import JournalHost
 from actors.hosting.mesh import MemberLostError
 from actors.hosting.process_host import ProcessHost
 from actors.hosting.saved_run import SavedRun
+from actors.hosting.saving import SavingHost
 from actors.protocol import ActorSpec, Reply, RestartingHost, Wiring
 from joins.errors import DataError
 from tests.actors.meshes import Threads, labels
@@ -64,7 +65,7 @@ class Mortal(InlineHost):
             raise LostError
 
 
-def run(host: JournalHost, path: Path) -> Simulated:
+def run(host: JournalHost | SavingHost, path: Path) -> Simulated:
     return simulate(SPECS, WIRING, path=path / "trace.parquet", host=host)
 
 
@@ -164,7 +165,7 @@ class KilledError(Exception):
     """Stands for the end of this very process."""
 
 
-class Killed(JournalHost):
+class Killed(SavingHost):
     """Is gone at its message number *at*."""
 
     at = math.inf
@@ -187,7 +188,7 @@ def going_on(
     folder: Path, start: Callable[[], RestartingHost], at: float = math.inf
 ) -> tuple[Killed, SavedRun]:
     disk = SavedRun(folder / "saved", every_s=0)
-    host = Killed(start, SPECS, lost=LostError, disk=disk)
+    host = Killed(start(), SPECS, disk)
     host.at = at
     return host, disk
 
@@ -214,7 +215,7 @@ def test_before_the_first_snapshot_there_is_nothing_to_go_on_from(tmp_path: Path
     expected = undisturbed(tmp_path)
     for at in (50, math.inf):
         disk = SavedRun(tmp_path / "saved", every_s=1_000)
-        host = Killed(lambda: InlineHost(SPECS, WIRING, 1), SPECS, lost=(), disk=disk)
+        host = Killed(InlineHost(SPECS, WIRING, 1), SPECS, disk)
         host.at = at
         assert disk.answered == 0
         if at == 50:
