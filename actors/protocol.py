@@ -225,10 +225,13 @@ class Host(Protocol):
 class RestartingHost(Host, Protocol):
     """A host whose actors can go back to an earlier state."""
 
-    def snapshot(self, actor: str) -> bytes:
-        """Return the state of *actor* behind all that was submitted to it."""
+    def snapshot(self, actor: str) -> Any:
+        """Return the state of *actor* behind all that was submitted to it.
 
-    def restore(self, actor: str, state: bytes | None) -> None:
+        It is bytes, or what this host takes in place of them, of the same length.
+        """
+
+    def restore(self, actor: str, state: Any) -> None:
         """Replace *actor* by a new one in *state*; None: in its first state."""
 
     def keep(self, actor: str, handle: Any) -> Any:

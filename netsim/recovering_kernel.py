@@ -28,7 +28,7 @@ network. Finding out that an actor is gone, and that all have stored their part,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop
 from typing import Any, Literal, Protocol
@@ -130,7 +130,7 @@ class _Snapshot:
     epoch: int
     missing: int = 0
     marked: set[tuple[int, int]] = field(default_factory=set)
-    states: dict[str, bytes] = field(default_factory=dict)
+    states: dict[str, Sized] = field(default_factory=dict)
     letters: list[tuple[Node, Node, Sent]] = field(default_factory=list)
     timers: list[tuple[Node, str, int]] = field(default_factory=list)
 

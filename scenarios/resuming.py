@@ -73,14 +73,8 @@ class Interrupted:
 
 def check_saves(plan: Plan) -> None:
     """Raise :exc:`ConfigError` where a run of *plan* could not go on from what it saves."""
-    config = plan.config
-    if config.clock == "live":
+    if plan.config.clock == "live":
         raise ConfigError("save_every is for virtual time: nothing repeats a live run exactly")
-    if plan.recovers or (config.faults and config.network.transport == "none"):
-        raise ConfigError(
-            "save_every: a run whose actors crash in virtual time, or whose messages are lost for "
-            "good, cannot be saved; leave it out"
-        )
 
 
 def resume_line(plan: Plan) -> Callable[[Path], str]:

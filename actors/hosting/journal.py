@@ -140,7 +140,8 @@ class JournalHost:
 
     def snapshot(self, actor: str) -> bytes:
         """Return the state of *actor* behind all that was submitted to it."""
-        return self._outlive(lambda: self.host.snapshot(actor))
+        state: bytes = self._outlive(lambda: self.host.snapshot(actor))
+        return state
 
     def restore(self, actor: str, state: bytes | None) -> None:
         """Replace *actor* by a new one in *state*, and write that down."""

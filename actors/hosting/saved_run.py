@@ -5,6 +5,11 @@ of every actor, and the payloads that are under way. The kernel of a run that go
 everything again from its first message, with the written answers in place of actors; behind the
 snapshot the actors answer.
 
+Where actors crash in virtual time the kernel asks for states too, and needs their sizes: those are
+written down with the answers. The states themselves are part of the snapshot as long as the kernel
+has them, for a crash to go back to; to make them again would take the actors, from their first
+message on.
+
 So the kernel itself is not saved. Its state is queues of actions, random generators, timers of the
 transport, and the sums of a digest, which cannot be stored at all. The kernel, whichever it is, is
 a function of the answers, and so are the trace and the files of results, which are made again with
@@ -19,17 +24,18 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from zlib import crc32
 
 import numpy as np
 
 from actors.columns import cut, from_columns, to_columns
-from actors.protocol import Reply, Sent
+from actors.protocol import ActorError, Reply, Sent
 from actors.state import FormatError, from_bytes, load, save, to_bytes
 from actors.whole_files import remove_unfinished, whole_file, writing
 from joins.errors import DataError
@@ -46,7 +52,9 @@ _MOST_OF_THE_TIME = 20
 """The next snapshot waits for so many times what the last one took, however often they are wanted:
 they take a twentieth of the time at most."""
 
-_Answer = tuple[int, int, Reply]
+_Key = TypeVar("_Key", int, str)
+
+_Answer = tuple[int, int, Reply | ActorError]
 """A message's ticket, when it came, and what followed from it."""
 
 
@@ -60,10 +68,13 @@ class Saved:
         Actor name to its state; empty: all are in their first state.
     payloads
         Name of each payload under way to its bytes.
+    earlier
+        Number of each state that an actor may go back to, to its bytes.
     """
 
     states: dict[str, bytes] = field(default_factory=dict)
     payloads: dict[int, np.ndarray] = field(default_factory=dict)
+    earlier: dict[int, bytes] = field(default_factory=dict)
 
 
 class SavedRun:
@@ -109,8 +120,10 @@ class SavedRun:
             self._file.truncate(length)  # what follows has no snapshot behind it
             self._reading = self._answers.open("rb")
         self._length = length
-        self._repeated: dict[int, tuple[int, Reply]] = {}
+        self._repeated: dict[int, tuple[int, Reply | ActorError]] = {}
+        self._repeated_sizes: deque[int] = deque()
         self._frame: list[_Answer] = []
+        self._sizes: list[int] = []
         self._answers_written = self.answered
         self._due_s = time.monotonic() + every_s
 
@@ -127,7 +140,8 @@ class SavedRun:
     def answer(self, ticket: int, now: int) -> Reply:
         """Return the answer to the message number *ticket*, once only; handles are None.
 
-        Raise :exc:`DataError` when that message came at another time than *now*.
+        Raise :exc:`DataError` when that message came at another time than *now*, and the
+        :exc:`ActorError` that it led to.
         """
         while ticket not in self._repeated:
             self._read_frame()
@@ -137,9 +151,21 @@ class SavedRun:
                 f"{self._folder}: message {ticket} came at {then} ns, and comes at {now} ns now: "
                 "the code of the system or of joinsim has changed since. Start the run again"
             )
+        if isinstance(reply, ActorError):
+            raise reply
         return reply
 
-    def add(self, ticket: int, now: int, reply: Reply) -> None:
+    def size(self) -> int:
+        """Return the size of the state that was asked for next."""
+        while not self._repeated_sizes:
+            self._read_frame()
+        return self._repeated_sizes.popleft()
+
+    def add_size(self, nbytes: int) -> None:
+        """Write down the size of a state that is asked for."""
+        self._sizes.append(nbytes)
+
+    def add(self, ticket: int, now: int, reply: Reply | ActorError) -> None:
         """Write down what followed from message number *ticket*, which came at *now*."""
         self._frame.append((ticket, now, reply))
         if len(self._frame) >= _FRAME_ANSWERS:
@@ -152,10 +178,10 @@ class SavedRun:
 
     def flush(self) -> None:
         """Write the answers that wait to be written together."""
-        if self._frame:
-            content = to_bytes(_write_answers(self._frame))
+        if self._frame or self._sizes:
+            content = to_bytes([self._sizes, *_write_answers(self._frame)])
             self._answers_written += len(self._frame)
-            self._frame = []
+            self._frame, self._sizes = [], []
             with writing(self._answers):
                 self._file.write(_FRAME.pack(len(content), crc32(content)))
                 self._file.write(content)
@@ -174,8 +200,9 @@ class SavedRun:
         value = {
             "answered": self._answers_written,
             "length": length,
-            "states": {name: np.frombuffer(one, np.uint8) for name, one in saved.states.items()},
+            "states": _as_arrays(saved.states),
             "payloads": saved.payloads,
+            "earlier": _as_arrays(saved.earlier),
         }
         before = self._path
         self._taken += 1
@@ -197,17 +224,20 @@ class SavedRun:
         self._reading.readinto(content)
         if crc32(content) != check:
             raise DataError(f"{self._answers} is damaged. {_REMEDY}")
-        for ticket, now, reply in _read_answers(from_bytes(content)):
+        sizes, *answers = from_bytes(content)
+        self._repeated_sizes += sizes
+        for ticket, now, reply in _read_answers(answers):
             self._repeated[ticket] = now, reply
 
 
 def _write_answers(answers: Sequence[_Answer]) -> list[Any]:
     """Return *answers* by columns, without the handles of what they send."""
-    tickets, times, replies = zip(*answers, strict=True)
+    replies = [Reply() if isinstance(reply, ActorError) else reply for _, _, reply in answers]
     sends = [sent for reply in replies for sent in reply.sends]
     return [
-        list(tickets),
-        list(times),
+        [ticket for ticket, _, _ in answers],
+        [now for _, now, _ in answers],
+        [str(reply) if isinstance(reply, ActorError) else None for _, _, reply in answers],
         to_columns([None if reply.work is NO_WORK else reply.work for reply in replies]),
         to_columns([reply.timers for reply in replies]),
         to_columns([reply.emitted for reply in replies]),
@@ -223,7 +253,7 @@ def _write_answers(answers: Sequence[_Answer]) -> list[Any]:
 
 def _read_answers(columns: Sequence[Any]) -> list[_Answer]:
     """Return what `_write_answers` was given."""
-    tickets, times, *of_replies, counts, ports, receivers, nbytes, rows, spans = columns
+    tickets, times, errors, *of_replies, counts, ports, receivers, nbytes, rows, spans = columns
     sends = [
         Sent(port, to, None, size, count, span)
         for port, to, size, count, span in zip(
@@ -233,7 +263,18 @@ def _read_answers(columns: Sequence[Any]) -> list[_Answer]:
     work, timers, emitted, steps = map(from_columns, of_replies)
     work = [one or NO_WORK for one in work]
     replies = map(Reply, work, cut(sends, counts), timers, emitted, steps)
-    return list(zip(tickets, times, replies, strict=True))
+    return [
+        (ticket, now, reply if error is None else ActorError(error))
+        for ticket, now, reply, error in zip(tickets, times, replies, errors, strict=True)
+    ]
+
+
+def _as_arrays(states: Mapping[_Key, bytes]) -> dict[_Key, np.ndarray]:
+    return {name: np.frombuffer(state, np.uint8) for name, state in states.items()}
+
+
+def _as_bytes(states: Mapping[_Key, np.ndarray]) -> dict[_Key, bytes]:
+    return {name: state.tobytes() for name, state in states.items()}
 
 
 _REMEDY = "Start the run again"
@@ -243,8 +284,11 @@ def _read_snapshot(path: Path) -> tuple[Saved, int, int]:
     """Return a snapshot, the number of answers before it, and their bytes."""
     try:
         value = load(path)
-        states = {name: state.tobytes() for name, state in value["states"].items()}
-        saved = Saved(states=states, payloads=value["payloads"])
+        saved = Saved(
+            states=_as_bytes(value["states"]),
+            payloads=value["payloads"],
+            earlier=_as_bytes(value["earlier"]),
+        )
         return saved, value["answered"], value["length"]
     except (FormatError, OSError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path} is damaged: {error}. {_REMEDY}") from None

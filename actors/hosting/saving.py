@@ -8,14 +8,14 @@ was read by all its readers, or is lost. So the payloads under way are those tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sized
+from typing import Any, TypeVar
 from weakref import ref
 
 import numpy as np
 
 from actors.hosting.saved_run import Saved, SavedRun
-from actors.protocol import Reply, RestartingHost
+from actors.protocol import ActorError, Reply, RestartingHost
 from actors.state import to_bytes
 
 _PLACE_BITS = 20
@@ -32,6 +32,21 @@ class _Payload:
 
     def __init__(self, name: int, handle: Any, reader: str) -> None:
         self.name, self.handle, self.reader = name, handle, reader
+
+
+class _State:
+    """A state that an actor may go back to: the other host's, None before the actors answer."""
+
+    __slots__ = ("__weakref__", "_nbytes", "number", "state")
+
+    def __init__(self, number: int, state: Any, nbytes: int) -> None:
+        self.number, self.state, self._nbytes = number, state, nbytes
+
+    def __len__(self) -> int:
+        return self._nbytes
+
+
+_Handle = TypeVar("_Handle", _Payload, _State)
 
 
 class SavingHost:
@@ -54,6 +69,9 @@ class SavingHost:
         self._repeats = disk.answered > 0
         self._payloads: list[ref[_Payload]] = []
         self._room = _FEW_PAYLOADS
+        self._earlier: list[ref[_State]] = []
+        self._serial = 0
+        """States and payloads that the kernel has asked for."""
         self._open: dict[int, tuple[int, Reply | None]] = {}
         """Tickets whose reply was not fetched: their virtual time, and the reply if it is here."""
 
@@ -69,7 +87,11 @@ class SavingHost:
         elif disk.due:
             self._save()
         payload = None if handle is None else handle.handle
-        reply = self.host.submit(ticket, actor, sender, port, payload, now)
+        try:
+            reply = self.host.submit(ticket, actor, sender, port, payload, now)
+        except ActorError as error:  # which is no end where what it needed may be lost
+            disk.add(ticket, now, error)
+            raise
         if reply is None:
             self._open[ticket] = now, None
             return None
@@ -80,6 +102,40 @@ class SavingHost:
         """Return the reply to a message, waiting for it if need be; once only."""
         now, reply = self._open.pop(ticket)
         return reply or self._fetch(ticket, now)
+
+    def snapshot(self, actor: str) -> Sized:
+        """Return the state of *actor* behind all that was submitted to it."""
+        self._serial += 1
+        if self._repeats:
+            state = _State(self._serial, None, self._disk.size())
+        else:
+            taken = self.host.snapshot(actor)
+            self._disk.add_size(len(taken))
+            state = _State(self._serial, taken, len(taken))
+        self._earlier = [*map(ref, _alive(self._earlier)), ref(state)]
+        return state
+
+    def restore(self, actor: str, state: _State | None) -> None:
+        """Replace *actor* by a new one in *state*; None: in its first state."""
+        if not self._repeats:
+            self.host.restore(actor, None if state is None else state.state)
+
+    def keep(self, actor: str, handle: _Payload) -> Any:
+        """Return a handle of the same payload that may be submitted to *actor* at any time."""
+        self._serial += 1
+        kept = None if self._repeats else self.host.keep(actor, handle.handle)
+        payload = _Payload(-self._serial, kept, actor)  # no message has such a name
+        self._payloads.append(ref(payload))
+        return payload
+
+    def forget(self) -> None:
+        """Drop all replies that were not fetched: nobody will ask what they were."""
+        for ticket, (now, reply) in self._open.items():
+            if reply is None:
+                self._disk.add(ticket, now, Reply())
+        self._open.clear()
+        if not self._repeats:
+            self.host.forget()
 
     def _fetch(self, ticket: int, now: int) -> Reply:
         reply = self.host.reply(ticket)
@@ -93,13 +149,9 @@ class SavingHost:
             sent.handle = payload = _Payload(name, sent.handle, sent.receivers[0])
             self._payloads.append(ref(payload))
         if len(self._payloads) > self._room:
-            alive = self._under_way()
+            alive = _alive(self._payloads)
             self._payloads, self._room = list(map(ref, alive)), 2 * len(alive) + _FEW_PAYLOADS
         return reply
-
-    def _under_way(self) -> list[_Payload]:
-        """Return the payloads that something holds."""
-        return [payload for one in self._payloads if (payload := one()) is not None]
 
     def _go_on(self) -> None:
         """Have the actors answer from here on, and the kernel's payloads be what they were."""
@@ -107,8 +159,10 @@ class SavingHost:
         saved = self._disk.saved
         for actor, state in saved.states.items():
             self.host.restore(actor, state)
-        for payload in self._under_way():
+        for payload in _alive(self._payloads):
             payload.handle = saved.payloads[payload.name]
+        for earlier in _alive(self._earlier):
+            earlier.state = saved.earlier[earlier.number]
 
     def _save(self) -> None:
         """Save all states and the payloads under way, behind all messages so far."""
@@ -117,9 +171,15 @@ class SavingHost:
                 self._open[ticket] = now, self._fetch(ticket, now)
         self._disk.flush()  # and let go of the payloads in the answers
         states = {actor: self.host.snapshot(actor) for actor in self._actors}
-        payloads = {one.name: self._bytes_of(one) for one in self._under_way()}
-        self._disk.save(Saved(states=states, payloads=payloads))
+        payloads = {one.name: self._bytes_of(one) for one in _alive(self._payloads)}
+        earlier = {one.number: one.state for one in _alive(self._earlier)}
+        self._disk.save(Saved(states=states, payloads=payloads, earlier=earlier))
 
     def _bytes_of(self, payload: _Payload) -> np.ndarray:
         kept = self.host.keep(payload.reader, payload.handle)
         return kept if isinstance(kept, np.ndarray) else np.frombuffer(to_bytes(kept), np.uint8)
+
+
+def _alive(handles: Iterable[ref[_Handle]]) -> list[_Handle]:
+    """Return those that something holds."""
+    return [handle for one in handles if (handle := one()) is not None]

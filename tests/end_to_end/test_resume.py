@@ -183,11 +183,22 @@ def test_what_is_no_interrupted_run_is_refused_in_a_sentence(
         assert "Traceback" not in said.err
 
 
-def test_a_run_that_would_not_repeat_is_not_saved(tmp_path: Path) -> None:
-    for fault, network in [("crash", "reliable"), ("loss", "none")]:
-        how = {"network": {"transport": network}, "faults": [FAULTS[fault]], **SYSTEM}
-        with pytest.raises(js.ConfigError, match="cannot be saved"):
-            js.run(QUERY, tables(), save_every="1 s", out=tmp_path / "run", **how)
+@pytest.mark.parametrize(("fault", "transport"), [("crash", "reliable"), ("loss", "none")])
+def test_a_run_with_crashes_or_lost_messages_is_saved_and_goes_on(
+    fault: str, transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)
+    network, faults = {"transport": transport}, [FAULTS[fault]]
+    system = {"network": network, "faults": faults, "recovery": {"interval": "200 us"}, **SYSTEM}
+    scenario = of_query(QUERY, tables(), pairs=True, **system)
+    with pytest.raises(KeyboardInterrupt):
+        replace(scenario, observer=Stopping()).run(out=tmp_path / "run", save_every="1 ns")
+    gone_on, whole = js.resume(tmp_path / "run", tables()), js.run(QUERY, tables(), **system)
+    assert gone_on.digest == whole.digest
+    assert gone_on.verdict == whole.verdict
+    assert gone_on.pairs.equals(whole.pairs)
+
+
+def test_a_run_is_not_saved_where_nothing_stays() -> None:
     with pytest.raises(js.ConfigError, match="name a folder that stays"):
         js.run(QUERY, tables(), save_every="1 s", **SYSTEM)
-    assert not list(tmp_path.iterdir())

@@ -18,7 +18,7 @@ from joins.queries.parser import parse_query
 from netsim.kernel import Letter, Node
 from netsim.outcome import Outcome
 from netsim.recovering_kernel import RecoveringKernel
-from tests.actors.meshes import use_threads
+from tests.actors.meshes import Mortal, use_threads
 from topologies import TOPOLOGIES
 
 ROWS = 300
@@ -100,6 +100,34 @@ def test_a_run_with_crashes_is_the_same_in_other_processes(
         elsewhere = crashing(topology, seed, backend="ray", processes=3).finished
         assert elsewhere.outcome == inline.outcome
         assert elsewhere.verdict == inline.verdict
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once", "none"])
+@pytest.mark.parametrize("topology", ["spo_join", "kp_oij"])
+def test_a_run_with_crashes_is_the_same_when_processes_are_lost(
+    topology: str, guarantee: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inline = crashing(topology, 1, guarantee).finished
+    kills = [(200, 1), (300, 0), (20, 2)]
+    use_threads(monkeypatch, kills)
+    restarts = count_restarts(monkeypatch)
+    elsewhere = crashing(topology, 1, guarantee, backend="ray", processes=3).finished
+    assert elsewhere.outcome == inline.outcome
+    assert elsewhere.verdict == inline.verdict
+    assert restarts == [1, 2, 3]
+
+
+def count_restarts(patch: pytest.MonkeyPatch) -> list[int]:
+    """Return the list to which each host that replaces a lost one is added by its number."""
+    restarts: list[int] = []
+    restart = Mortal.restart
+
+    def counted(processes: Mortal) -> None:
+        restarts.append(len(restarts) + 1)
+        restart(processes)
+
+    patch.setattr(Mortal, "restart", counted)
+    return restarts
 
 
 @pytest.mark.parametrize("topology", ["kp_oij", "low_latency_handshake_join"])

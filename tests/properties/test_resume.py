@@ -1,0 +1,150 @@
+"""A run that is killed at any message, whatever else goes wrong in it, goes on to its outcome."""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actors.hosting.saved_run import SavedRun
+from actors.hosting.saving import SavingHost
+from actors.protocol import Reply
+from joins.errors import JoinsimError
+from netsim.outcome import EndlessRunError, Progress
+from scenarios import run as running
+from scenarios.run import Report, execute
+from scenarios.worlds.drawing import draw_world, with_recovery
+from scenarios.worlds.world import World
+from tests.actors.meshes import use_threads
+from topologies import TOPOLOGIES
+
+WORLDS = 4
+_NEVER = 1 << 60
+REPORTS_MAX = 100
+"""Reports of progress, one every 4,096 events, of a world that ends."""
+
+
+class KilledError(Exception):
+    """Stands for the end of this very process."""
+
+
+@dataclass
+class Death:
+    """At which message a run is killed, and how many it has had."""
+
+    at: int | None = None
+    messages: int = 0
+
+
+@pytest.fixture
+def death(monkeypatch: pytest.MonkeyPatch) -> Death:
+    """Have runs that save themselves be killed."""
+    death = Death()
+
+    class Killed(SavingHost):
+        def submit(
+            self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
+        ) -> Reply | None:
+            if ticket == death.at:
+                raise KilledError
+            death.messages = ticket + 1
+            return super().submit(ticket, actor, sender, port, handle, now)
+
+    monkeypatch.setattr(running, "SavingHost", Killed)
+    return death
+
+
+class SavedOften(SavedRun):
+    """Saves itself every so many messages."""
+
+    def __init__(self, folder: Path, every: int) -> None:
+        super().__init__(folder, every_s=0)
+        self._asked, self._every = count(1), every
+
+    @property
+    def due(self) -> bool:
+        return next(self._asked) % self._every == 0
+
+
+def ended(world: World, folder: Path, every: int, **settings: Any) -> tuple[Report, int]:
+    """Go on with a world; return what became of it, and the messages answered from disk."""
+    reports = count()
+
+    def on_run(at: Progress, seconds: float) -> None:
+        if next(reports) > REPORTS_MAX:
+            raise EndlessRunError("it goes on and on")
+
+    plan = world.plan(folder, **settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    with SavedOften(folder / "saved", every) as disk:
+        return execute(plan, folder, rehearsal=False, on_run=on_run, disk=disk), disk.answered
+
+
+def draw(topology: str, number: int) -> tuple[np.random.Generator, World]:
+    """Draw a world, with crashes in three of four, and return with what to draw more."""
+    rng = np.random.default_rng([number, 31])
+    world = draw_world(rng, TOPOLOGIES[topology])
+    return rng, with_recovery(rng, world) if number % 4 else world
+
+
+def check(
+    rng: np.random.Generator, world: World, death: Death, folder: Path, **settings: Any
+) -> tuple[Report, int]:
+    """Kill a world at two random messages, one after the other, and compare what it came to.
+
+    Return that, and how many messages were answered from disk; raise :exc:`JoinsimError` where the
+    undisturbed world does not end well.
+    """
+    death.at = None
+    whole, _ = ended(world, folder / "whole", _NEVER, **settings)
+    every = 1 + death.messages // int(rng.integers(2, 12))
+    for at in sorted(rng.integers(0, death.messages, 2).tolist()):
+        death.at = at
+        with pytest.raises(KilledError):
+            ended(world, folder / "killed", every, **settings)
+    death.at = None
+    gone_on, answered = ended(world, folder / "killed", every, **settings)
+    assert gone_on.outcome == whole.outcome
+    assert gone_on.verdict == whole.verdict
+    assert gone_on.latencies.max == whole.latencies.max
+    return gone_on, answered
+
+
+@pytest.mark.parametrize("topology", list(TOPOLOGIES))
+def test_any_world_that_is_killed_goes_on_to_its_outcome(
+    topology: str, death: Death, tmp_path: Path
+) -> None:
+    checked = answered = 0
+    for number in range(2 * WORLDS):
+        with suppress(JoinsimError):
+            answered += check(*draw(topology, number), death, tmp_path / str(number))[1]
+            checked += 1
+    assert checked >= WORLDS
+    assert answered > 0
+
+
+@pytest.mark.parametrize("topology", ["spo_join", "kp_oij", "handshake_join"])
+def test_worlds_in_other_processes_go_on_to_their_outcome(
+    topology: str, death: Death, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_threads(monkeypatch)
+    answered = restarts = 0
+    for number in range(WORLDS):
+        rng, world = draw(topology, number)
+        reliable = {key: value for key, value in world.network.items() if key != "transport"}
+        world = dataclasses.replace(world, network=reliable)
+        with suppress(JoinsimError):
+            report, repeated = check(
+                rng, world, death, tmp_path / str(number), backend="ray", processes=2
+            )
+            answered += repeated
+            recovered = report.outcome.recovered
+            restarts += recovered.restarts if recovered else 0
+    assert answered > 0
+    assert restarts > 0
