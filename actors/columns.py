@@ -1,13 +1,13 @@
 """Many values of few kinds as columns: records by field, arrays end to end.
 
 A thousand results of some tuples each are several thousand arrays of a hundred bytes. As columns
-they are a dozen arrays, which take a tenth of the time to write. What comes back is equal; arrays
-are views of their column.
+they are a dozen arrays, without a head and padding for each. What comes back is equal; arrays are
+views of their column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import accumulate, chain, pairwise
 from operator import attrgetter
@@ -27,6 +27,7 @@ _dtype = attrgetter("dtype")
 
 def to_columns(values: Sequence[Any]) -> list[Any]:
     """Return *values* as lists of plain values, records and a few large arrays."""
+    fields: Iterable[Sequence[Any]]
     kinds = set(map(type, values))
     if len(kinds) > 1:
         return _by_kind(values)
@@ -44,8 +45,11 @@ def to_columns(values: Sequence[Any]) -> list[Any]:
         items = to_columns(list(chain.from_iterable(values)))
         return [_SEQUENCES, kind is tuple, lengths, items]
     elif not issubclass(kind, Stateful) and (names := record_fields(kind)):
-        fields = [to_columns(list(map(attrgetter(name), values))) for name in names]
-        return [_RECORDS, class_name(kind), fields]
+        if issubclass(kind, tuple):
+            fields = zip(*values, strict=True)
+        else:
+            fields = (list(map(attrgetter(name), values)) for name in names)
+        return [_RECORDS, class_name(kind), list(map(to_columns, fields))]
     return [_VALUES, list(values)]
 
 
