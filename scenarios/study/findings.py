@@ -108,7 +108,7 @@ class Findings:
         """How figures of several seeds are to be read; nothing where there is one."""
         repeat = self.study.section.repeat
         if repeat == 1:
-            return ""
+            return self._turns_remark
         estimates = [
             one
             for chart in self.study.charts
@@ -125,6 +125,16 @@ class Findings:
         remark = f"Means of {repeat} seeds, with 95 % intervals (Student's t"
         remark += "; of shares Wilson's where that is wider)." if self._has_shares else ")."
         return remark + (" = marks what all seeds came to alike." if any(same) else "")
+
+    @property
+    def _turns_remark(self) -> str:
+        turns = self.study.turns
+        if turns == 1 or not self.study.is_measured:
+            return ""
+        return (
+            f"Measured values are means of {turns} turns, each of all of them, with 95 % intervals "
+            "(Student's t)."
+        )
 
     @property
     def _has_shares(self) -> bool:
@@ -222,7 +232,7 @@ class Findings:
         write_json(directory / "study.json", self.as_json(replay))
 
     def _chart(self, chart: Chart) -> dict[str, Any]:
-        curves, repeat = self.curves(chart), self.study.section.repeat
+        curves = self.curves(chart)
         return {
             "panel": chart.panel.name,
             "axis": chart.axis.label,
@@ -235,9 +245,9 @@ class Findings:
                     "unit": curve.label,
                     "measures": curve.measures,
                     "values": _means(curves[curve.variant]),
-                    "intervals": _intervals(curves[curve.variant]) if repeat > 1 else None,
+                    "intervals": _intervals(curves[curve.variant]) if curve.is_repeated else None,
                     "points": curve.points
-                    if repeat > 1
+                    if curve.is_repeated
                     else [one[0] if one else None for one in curve.points],
                 }
                 for curve in chart.curves
@@ -313,8 +323,8 @@ def run_points(
     """
     results, inputs = {}, digest_inputs(study)
     with one_ray_for(plans.values()):
-        for point in study.points:
-            on_point(point.number - 1, point.label)
+        for done, point in enumerate(study.in_turns):
+            on_point(done, point.label)
             if point.number in plans:
                 result = run_one_of_many(
                     plans[point.number],

@@ -27,6 +27,9 @@ _STREAM_SEEDS = 256
 REPEAT = ("repeat", "study.repeat")
 """The setting of how many seeds a study is run with, as it may be called."""
 
+_TURNS = 3
+"""How often a study measures what it reads from this machine's clock, each time all of it."""
+
 _SAME_EXPERIMENT = {"seed", "backend", "processes"}
 """Settings that leave a study the experiment that its file describes."""
 
@@ -49,8 +52,8 @@ class Curve:
     variant, kind, label
         Its name, where its values come from, and what they are.
     points, measures
-        Per x the numbers of its points, one for each seed and none where it is not run, and the
-        measure looked up there.
+        Per x the numbers of its points, one for each seed or turn and none where it is not run, and
+        the measure looked up there.
     per
         What its values are divided by.
     """
@@ -61,6 +64,11 @@ class Curve:
     points: tuple[tuple[int, ...], ...]
     measures: tuple[str, ...]
     per: float = 1.0
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether there are several values at an x."""
+        return any(len(numbers) > 1 for numbers in self.points)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +98,8 @@ class Chart:
 class Study:
     """A study at a scale: what its runs share, its points, and the charts they make.
 
-    *changed* says whether settings make it another experiment than its file describes.
+    *turns* is how often values of this machine are measured; *changed* says whether settings make
+    it another experiment than its file describes.
     """
 
     base: RunConfig
@@ -98,7 +107,17 @@ class Study:
     section: StudySection
     points: tuple[Point, ...]
     charts: tuple[Chart, ...]
+    turns: int = 1
     changed: bool = False
+
+    @property
+    def in_turns(self) -> list[Point]:
+        """The points in the order in which they are run: all once, then all that are repeated.
+
+        What slows a machine down for a while then slows one turn of several points, which shows as
+        a wide interval, and not all turns of one point.
+        """
+        return sorted(self.points, key=lambda point: point.config.seed)
 
     @property
     def seeds(self) -> str:
@@ -165,7 +184,8 @@ def load_study(
 ) -> Study | None:
     """Read a study at a scale, with *settings* changed in all runs; None for any other scenario.
 
-    The setting ``repeat`` is the study's own: with how many seeds each point is run.
+    The setting ``repeat`` is the study's own: with how many seeds each point is run. Where it is
+    not given, what is read from this machine's clock is measured three times, once at smoke scale.
 
     Raise :exc:`ConfigError` naming the key that is wrong.
     """
@@ -188,7 +208,8 @@ def load_study(
         raise ConfigError(f"{name_or_path}, [study]: {mistakes}") from None
     same = base.model_dump(exclude=_SAME_EXPERIMENT)
     changed = same != unchanged.model_dump(exclude=_SAME_EXPERIMENT)
-    return build_study(base, section, scale, changed=changed)
+    turns = 1 if repeats or scale == "smoke" else _TURNS
+    return build_study(base, section, scale, turns=turns, changed=changed)
 
 
 def _put_words(written: Any, words: Mapping[str, Any]) -> Any:
@@ -210,7 +231,12 @@ def _put_words(written: Any, words: Mapping[str, Any]) -> Any:
 
 
 def build_study(
-    base: RunConfig, section: StudySection, scale: str, *, changed: bool = False
+    base: RunConfig,
+    section: StudySection,
+    scale: str,
+    *,
+    turns: int = 1,
+    changed: bool = False,
 ) -> Study:
     """Return the study; runs of equal configuration are one point."""
     points: dict[str, Point] = {}
@@ -231,14 +257,16 @@ def build_study(
                     continue
                 first = _configure(base, panel, variant, axis, place)
                 label = ", ".join(part for part in (panel.name, name, x) if part)
+                kind = kind_of(first, measures[-1])
+                kinds.add(kind)
+                times = max(section.repeat, turns if kind == "measured" else 1)
                 repeated = []
-                for repetition in range(section.repeat):
+                for repetition in range(times):
                     config = reseed(first, repetition)
-                    called = label + (f", seed {config.seed}" if section.repeat > 1 else "")
+                    called = label + (f", seed {config.seed}" if times > 1 else "")
                     new = Point(number=len(points) + 1, label=called, config=config)
                     repeated.append(points.setdefault(config.model_dump_json(), new).number)
                 numbers.append(tuple(repeated))
-                kinds.add(kind_of(first, measures[-1]))
             if len(kinds) > 1:
                 raise ConfigError(
                     f"{base.name}, variant {name!r}: some of its points are "
@@ -262,6 +290,7 @@ def build_study(
         section=section,
         points=tuple(points.values()),
         charts=tuple(charts),
+        turns=turns,
         changed=changed,
     )
 

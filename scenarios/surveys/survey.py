@@ -250,7 +250,7 @@ class WindowJoinSpeedSurvey(Survey):
     share_percent: Annotated[int, Field(ge=1, le=99)] = 50
     values: Literal["uniform", "normal", "gamma(3, 3)", "gamma(1, 5)"] = "uniform"
     batch_rows: Annotated[int, Field(ge=1)] = 8192
-    passes: Annotated[int, Field(ge=1, le=100)] = 3
+    passes: Annotated[int, Field(ge=1, le=100)] = 1
 
     @property
     def memory_bytes(self) -> int:
@@ -318,7 +318,7 @@ class DriftSpeedSurvey(Survey):
     threads: Annotated[int, Field(ge=0, le=64)] = 2
     merge_ratio: Annotated[float, Field(gt=0, le=1)] = 1.0
     batch_rows: Annotated[int, Field(ge=1)] = 8192
-    passes: Annotated[int, Field(ge=1, le=100)] = 3
+    passes: Annotated[int, Field(ge=1, le=100)] = 1
 
 
 class PlanningSpeedSurvey(Survey):

@@ -19,7 +19,7 @@ from scenarios.surveys.survey import Surveyed, WindowJoinSpeedSurvey, timed_reco
 from scenarios.surveys.window_workload import WindowWorkload
 
 _FILL_BATCH = 65_536
-_LEAST_TUPLES = 1 << 16
+_LEAST_TUPLES = 1 << 18
 """Of a pass: fewer take too little time to measure."""
 _NESTED_LOOP_PAIRS = 2e9
 """Most pairs that a nested loop compares in a pass, which is then shorter."""

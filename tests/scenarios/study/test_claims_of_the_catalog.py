@@ -84,9 +84,8 @@ class Judged:
             record: dict[str, Any] = {}
             for curve in self.chart.curves:
                 for numbers, measure in zip(curve.points, curve.measures, strict=True):
-                    number = numbers[0] if numbers else None
-                    if number is not None and number == point.number != failed:
-                        _put(record, measure, made.get((number, measure)))
+                    if point.number in numbers and point.number != failed:
+                        _put(record, measure, made.get((numbers[0], measure)))
             results[point.number] = Result(config=point.config, record=record)
         (finding,) = Findings(study=self.study, results=results).claims
         return finding.holds

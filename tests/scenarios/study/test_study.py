@@ -108,6 +108,45 @@ def test_values_per_watt_are_the_measured_ones_over_the_watts(tmp_path: Path) ->
     assert [one and one.mean for one in same] == [30.0, 30.0, 30.0]
 
 
+def test_what_this_machine_takes_is_measured_in_turns(tmp_path: Path) -> None:
+    text = BASE + STUDY.replace("latency_ms.p{x}", "throughput_tps")
+    text += """
+[study.variants.clocked]
+measure = "wall_seconds"
+[[study.claims]]
+text = "longer windows take longer"
+of = ["clocked"]
+rises = true
+"""
+    study = load(tmp_path, text)
+    *_, clocked = study.charts[0].curves
+    assert clocked.kind == "measured"
+    assert clocked.points == ((1, 7, 8), (2, 9, 10), (3, 11, 12))
+    assert [point.number for point in study.in_turns] == [1, 2, 3, 4, 5, 6, 7, 9, 11, 8, 10, 12]
+    assert load(tmp_path, text, scale="smoke").charts[0].curves[-1].points == ((1,), (2,))
+    assert load(tmp_path, text, settings={"repeat": 1}).charts[0].curves[-1].points[0] == (1,)
+
+    def judged(*seconds: float) -> str:
+        """Judge the claim where the point of each number took so long."""
+        record = {"throughput_tps": 30.0}
+        results = {
+            number: Result(config=study.base, record=record | {"wall_seconds": taken})
+            for number, taken in enumerate(seconds, 1)
+        }
+        findings = Findings(study=study, results=results)
+        (claim,) = findings.claims
+        chart = findings.as_json("")["charts"][0]
+        assert chart["variants"][-1]["intervals"]
+        assert chart["variants"][0]["intervals"] is None
+        assert "3 turns" in " ".join(findings.remarks)
+        return "undecided" if claim.undecided else str(claim.holds)
+
+    others = 0.0, 0.0, 0.0
+    assert judged(1, 2, 3, *others, 1.1, 1.0, 2.1, 2.0, 3.1, 3.0) == "True"
+    assert judged(3, 2, 1, *others, 3.1, 3.0, 2.1, 2.0, 1.1, 1.0) == "False"
+    assert judged(1, 2, 3, *others, 1.1, 1.0, 1.0, 3.0, 1.0, 3.0) == "undecided"
+
+
 def test_a_repeated_study_runs_every_point_with_seeds_of_their_own(tmp_path: Path) -> None:
     study = load(tmp_path, settings={"repeat": 3})
     plain, same, other = study.charts[0].curves

@@ -43,7 +43,7 @@ def test_all_indexes_find_the_same_matches(matches: dict[str, int]) -> None:
 
 
 def test_the_matches_counted_are_those_of_sorted_columns(matches: dict[str, int]) -> None:
-    workload, tuples = survey_of().workload, 1 << 16
+    workload, tuples = survey_of().workload, 1 << 18
     count, _ = workload.expected(2 * workload.arrivals, 2 * workload.arrivals + tuples)
     assert matches["pim_tree"] == count.sum()
 
