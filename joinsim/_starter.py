@@ -10,7 +10,13 @@ from actors.whole_files import write_text
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES
 
-_FILES = ("pyproject.toml", "my_join.py", "test_my_join.py")
+_FILES = {
+    "pyproject.toml": "pyproject.toml",
+    "my_join.py": "src/my_join.py",
+    "test_my_join.py": "test_my_join.py",
+}
+"""Each file, to where it is written. A folder beside that has the module's name would be imported
+in its place, in any Python that is started there: so the module lies deeper."""
 
 
 def write_topology(name: str, folder: Path | None = None) -> list[Path]:
@@ -37,10 +43,10 @@ def write_topology(name: str, folder: Path | None = None) -> list[Path]:
         raise ConfigError(f"{folder} exists; choose another folder with --out")
     kind = "".join(word.capitalize() for word in name.split("_"))
     written = []
-    for file in _FILES:
+    for file, place in _FILES.items():
         text = files("joinsim").joinpath("starter", file).read_text(encoding="utf-8")
         text = text.replace("MyJoin", kind).replace("my_join", name)
-        path = folder / file.replace("my_join", name)
+        path = folder / place.replace("my_join", name)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)
         written.append(path)

@@ -68,7 +68,7 @@ def topology(
 
     folder = write_topology(name, out)[0].parent
     typer.echo(
-        f"wrote {folder}: {name}.py, test_{name}.py, pyproject.toml\n"
+        f"wrote {folder}: src/{name}.py, test_{name}.py, pyproject.toml\n"
         f"  try it:      pip install --editable {folder} && joinsim run spo-q1 --topology {name}\n"
         f"  check it:    pytest {folder}"
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
+import zipfile
 from importlib import import_module
 from pathlib import Path
 
@@ -20,6 +23,7 @@ def test_a_new_topology_is_sound(
     name = f"toy_{part}"
     write_topology(name, tmp_path / name)
     monkeypatch.syspath_prepend(tmp_path / name)
+    monkeypatch.syspath_prepend(tmp_path / name / "src")
     entry = tomllib.loads((tmp_path / name / "pyproject.toml").read_text())
     home, _, kind = entry["project"]["entry-points"]["joinsim.topologies"][name].partition(":")
     topology = getattr(import_module(home), kind)
@@ -29,6 +33,16 @@ def test_a_new_topology_is_sound(
             check()
     else:
         import_module(f"test_{name}").test_it_joins_what_nested_loops_join()
+
+
+def test_a_new_topology_is_found_beside_its_folder(tmp_path: Path) -> None:
+    write_topology("toy_here", tmp_path / "toy_here")
+    build = "from setuptools.build_meta import build_editable; build_editable('dist')"
+    subprocess.run([sys.executable, "-c", build], cwd=tmp_path / "toy_here", check=True)
+    (wheel,) = tmp_path.glob("toy_here/dist/*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    load = "import site; site.addsitedir('installed'); from toy_here import ToyHere"
+    subprocess.run([sys.executable, "-c", load], cwd=tmp_path, check=True)
 
 
 @pytest.mark.parametrize(
