@@ -233,8 +233,8 @@ def sweep_study(
         "label": panels[0]["label"],
         "repeat": seeds,
     }
-    over = " and ".join(keys) or "nothing"
-    titled = change(base, {"title": f"{base.name} over {over}", "figure": None})
+    over = f" over {' and '.join(keys)}" if keys else ""
+    titled = change(base, {"title": f"{base.name}{over}", "figure": None})
     return build_study(titled, StudySection.model_validate(written), scale)
 
 

@@ -120,6 +120,7 @@ _UNITS: dict[str, Callable[[int], str]] = {
     "latency": format_duration,
     "jitter": format_duration,
     "bandwidth": format_bit_rate,
+    "linger": format_duration,
     "disorder": format_duration,
     "watermark_lag": format_duration,
 }

@@ -10,6 +10,7 @@ from scenarios.config import SCALES, Section
 from scenarios.formatting import format_value
 from topologies.quantities import Nanoseconds
 
+_LARGE = 100_000
 _REPEATS_MAX = 100
 """Synthetic streams have seeds of their own for so many (`scenarios.study.study`)."""
 
@@ -301,11 +302,11 @@ class Claim(Section):
     def stated(self) -> str:
         """What it says of the values, in words, with the paper's number."""
         if self.at_least is not None and self.at_most is not None:
-            words = f"{self.at_least:g} to {self.at_most:g}"
+            words = f"{_bound(self.at_least)} to {_bound(self.at_most)}"
         elif self.at_least is not None:
-            words = f"at least {self.at_least:g}"
+            words = f"at least {_bound(self.at_least)}"
         elif self.at_most is not None:
-            words = f"at most {self.at_most:g}"
+            words = f"at most {_bound(self.at_most)}"
         elif self.above:
             words = "the first above the second"
         else:
@@ -320,6 +321,11 @@ class Claim(Section):
         if tried is None or scale not in tried.scale or (tried.panel and panel not in tried.panel):
             return ""
         return f"{self.why} (found by: {tried.command})"
+
+
+def _bound(value: float) -> str:
+    """Return a bound: with all its digits, unless it is of millions."""
+    return f"{value:g}" if abs(value) < _LARGE else format_value(value)
 
 
 class StudySection(Section):

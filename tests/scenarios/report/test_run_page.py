@@ -176,7 +176,7 @@ def test_of_a_live_run_no_simulated_network_or_cost_is_shown(good: Report) -> No
     tables = {table.title: table.rows for table in listed}
     assert "Cost profile" not in tables
     assert tables["Network"] == [("inbox_messages", "16")]
-    assert {("disorder", "5 ms"), ("bounded", "yes")} <= set(tables["Feeding"])
+    assert {("linger", "5 ms"), ("disorder", "5 ms"), ("bounded", "yes")} <= set(tables["Feeding"])
 
 
 def test_notes_on_parameters_are_shown(

@@ -177,3 +177,16 @@ def test_a_claim_says_the_papers_number_beside_its_own_band() -> None:
 def test_a_claim_states_one_thing(stated: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Claim(text="what?", of=("a",), **stated)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "stated"),
+    [
+        ({"at_least": 0.995, "at_most": 1.005}, "0.995 to 1.005"),
+        ({"at_least": 2.17e7, "at_most": 3.85e7}, "21.7 M to 38.5 M"),
+        ({"at_least": 3750, "paper": 5000}, "at least 3750; 5 k in the paper"),
+        ({"at_most": 3e8, "mean": True}, "at most 300 M on average"),
+    ],
+)
+def test_bounds_are_stated_as_values_are(bounds: dict[str, Any], stated: str) -> None:
+    assert Claim(text="it is so", of=("a",), **bounds).stated == stated
