@@ -306,6 +306,10 @@ def _by_stream(config: RunConfig, option: str, values: list[str]) -> dict[int, s
     return {place: column for column in of_all for place in range(len(names))} | of_one
 
 
+_NONE_IS_A_VALUE = ("network.transport", "recovery.guarantee")
+"""Keys that can be ``none``; any other is then as if it were not set."""
+
+
 def parse_settings(settings: list[str]) -> dict[str, Any]:
     """Read ``KEY=VALUE`` settings, lists and tables written as in TOML.
 
@@ -319,7 +323,8 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
         key, equals, text = (part.strip() for part in setting.partition("="))
         if not (key and equals):
             raise ConfigError(f"--set {setting}: write it as KEY=VALUE")
-        values[key] = None if text.lower() == "none" else text
+        left_out = text.lower() == "none" and key not in _NONE_IS_A_VALUE
+        values[key] = None if left_out else text
         if text.startswith(("[", "{")):
             try:
                 values[key] = parse_toml(f"value = {text}")["value"]

@@ -89,6 +89,16 @@ def test_lists_and_tables_are_set_as_in_toml(joinsim: Command, prepared: Path) -
     assert "--set faults=[{kind: the value is not TOML" in said.err
 
 
+def test_none_is_a_value_where_a_key_has_it_and_no_value_elsewhere(
+    joinsim: Command, prepared: Path
+) -> None:
+    run = ("run", "--query", QUERY, "--data", prepared, "--json", "--set")
+    lost = ("--set", 'faults=[{kind = "loss", rate = 0.5}]')
+    answer = joinsim(*run, "network.transport=none", *lost).json
+    assert answer["verdict"]["missing"] > 0, "nothing was sent again"
+    assert joinsim(*run, "feeding.rate_tps=none").code == 0
+
+
 def test_json_of_the_list_names_scenarios_and_topologies(joinsim: Command) -> None:
     answer = joinsim("list", "--json").json
     assert answer.keys() == {"scenarios", "topologies"}
