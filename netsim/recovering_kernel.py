@@ -228,6 +228,11 @@ class RecoveringKernel(Kernel):
         is still that of the present."""
         self._tally: Counter[str] = Counter()
         self._reached = self._reached_from_sources()
+        for node in self._nodes.values():
+            # A service that a crash interrupts has its core to its end: more cores of a site may
+            # be at work than it has actors.
+            more = node.site.cores - len(node.profiles)
+            node.profiles += node.profiles[-1:] * more
 
     def run(
         self,
