@@ -31,6 +31,7 @@ $(SETUP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	-$(BIN)/python -m spark_bridge.class_archive  # Spark starts without it too, but slower
 	touch $@
 
 # PyFlink wants older libraries than joinsim: an environment of its own, for `compare --engines flink`.

@@ -19,17 +19,20 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors.hosting.descendants import ending_with
+from joins.machine.compiling import cache_folder
 from spark_bridge.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STOP_WAIT_S = 10  # a JVM that has not ended by then hangs
+_STORE_WAIT_S = 300  # nor then, where it stores its classes
 _LOOK_S = 0.02  # how often to see whether the JVM is up
 _JAVA_MIN = 17  # the oldest Java that Spark 4 runs on
 _SET_BY_SPARK = {"SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"}
@@ -49,9 +52,8 @@ _OPENED: list[str] = [
     "-Dio.netty.tryReflectionSetAccessible=true",
 ]  # fmt: skip
 """What Spark reaches of Java's own, as `org.apache.spark.launcher.JavaModuleOptions` lists it."""
-_QUICK = [
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
+_QUICK = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+_UNVERIFIED = [
     # To verify the classes of Spark's own jars is a tenth of the work on small data.
     "-XX:+IgnoreUnrecognizedVMOptions",  # a later Java may have no such option
     "-XX:+UnlockDiagnosticVMOptions",
@@ -80,12 +82,15 @@ class SessionOptions:
         Python: then the compiler leaves the cores to them.
     extra
         Further Spark settings, by their Spark names; they override ours.
+    store_classes
+        A file in which the JVM stores its classes as it ends, see `spark_bridge.class_archive`.
     """
 
     master: str = "local[2, 4]"
     memory: str = "2g"
     quick_start: bool = False
     extra: Mapping[str, str] = field(default_factory=dict)
+    store_classes: Path | None = None
 
 
 def find_java(*, wanted_by: str = "Spark") -> Path:
@@ -124,6 +129,16 @@ def _describe_java(java: Path) -> str:
     return answer.stderr + answer.stdout
 
 
+def _find_pyspark() -> Path:
+    """Return pyspark's folder, without importing it."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise EngineUnavailable(
+            "Spark is not installed: it is an extra, pip install 'joinsim[spark]'"
+        )
+    return Path(found.origin).parent
+
+
 @contextmanager
 def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSession]:
     """Start Spark and yield its session; stop the JVM at the end, whatever happens in between.
@@ -137,22 +152,20 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     if active is not None:
         yield active
         return
-    if find_spec("pyspark") is None:
-        raise EngineUnavailable(
-            "Spark is not installed: it is an extra, pip install 'joinsim[spark]'"
-        )
+    _find_pyspark()
     options = options or SessionOptions()
     java = find_java()
     with tempfile.TemporaryDirectory(prefix="joinsim-spark-", ignore_cleanup_errors=True) as folder:
         log = Path(folder) / "spark.log"
         conf, gateway = _conf(options, Path(folder)), None
+        wait_s = _STORE_WAIT_S if options.store_classes else STOP_WAIT_S
 
         def start() -> None:
             nonlocal gateway
             gateway = _start_jvm(java, options, conf, log)
 
         # Interrupted while it waits for the JVM, pyspark returns nothing by which to end it.
-        with ending_with(lambda: _stop(gateway), start), _reporting_its_end(gateway, log):
+        with ending_with(lambda: _stop(gateway, wait_s), start), _reporting_its_end(gateway, log):
             yield _connect(conf, gateway, log)
 
 
@@ -201,7 +214,26 @@ def _conf(options: SessionOptions, folder: Path) -> Any:
 
 
 def _java_options(options: SessionOptions) -> list[str]:
-    return _QUICK if options.quick_start else []
+    quick = _QUICK if options.quick_start else []
+    if options.store_classes:  # what is stored has to be verified
+        return [*quick, f"-XX:ArchiveClassesAtExit={options.store_classes}"]
+    return [*quick, *_UNVERIFIED] if options.quick_start else []
+
+
+def classes_path(java: Path) -> Path:
+    """Return where `spark_bridge.class_archive` stores the classes of this Spark for *java*.
+
+    Raise :exc:`EngineUnavailable` if pyspark is missing.
+    """
+    digest = blake2b(f"{java.resolve()} {_find_pyspark()}".encode(), digest_size=8).hexdigest()
+    return cache_folder().parent / "spark" / f"classes-{digest}.jsa"
+
+
+def _mapping_classes(java: Path) -> list[str]:
+    path = classes_path(java)
+    if not path.is_file() or ":" in str(path):  # which Java would take for two files
+        return []
+    return [f"-XX:SharedArchiveFile={path}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
 
 
 def _start_jvm(java: Path, options: SessionOptions, conf: Any, log: Path) -> Any:
@@ -239,19 +271,18 @@ def _is_plain(options: SessionOptions) -> bool:
 
 def _launch(java: Path, options: SessionOptions, log: Path) -> Any:
     """Start the JVM that pyspark talks to, as `spark-submit` would; return the connection to it."""
-    import pyspark
     from py4j.protocol import Py4JError
     from pyspark.java_gateway import launch_gateway
     from pyspark.serializers import UTF8Deserializer, read_int
 
-    jars = Path(pyspark.__file__).parent / "jars"
     command: list[str] = [
         str(java),
         "-cp",
-        f"{jars}/*",
+        f"{_find_pyspark()}/jars/*",
         f"-Xmx{options.memory}",
         *_OPENED,
         *_java_options(options),
+        *([] if options.store_classes else _mapping_classes(java)),
     ]
     with tempfile.TemporaryDirectory() as folder, log.open("wb") as output:
         address = Path(folder) / "address"
@@ -360,7 +391,7 @@ def _last_words(log: Path) -> str:
     return " ".join(lines[first:][:2])
 
 
-def _stop(gateway: Any) -> None:
+def _stop(gateway: Any, wait_s: float) -> None:
     """End Spark and the JVM behind *gateway*, the latter by its process if need be."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -386,7 +417,7 @@ def _stop(gateway: Any) -> None:
         process.stdin.close()  # the gateway's JVM ends with its input
     for end in (process.terminate, process.kill):
         try:
-            process.wait(STOP_WAIT_S)
+            process.wait(wait_s)
             return
         except subprocess.TimeoutExpired:
             end()

@@ -1,0 +1,64 @@
+"""Spark's classes are stored once and mapped from then on; a damaged file does no harm."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from joins.machine.compiling import CACHE_VARIABLE, cache_folder
+from spark_bridge.class_archive import store_classes
+from spark_bridge.session import classes_path, find_java
+
+_SESSION = textwrap.dedent(
+    """
+    import psutil
+    from spark_bridge.session import SessionOptions, spark_session
+    with spark_session(SessionOptions(quick_start=True)) as spark:
+        assert spark.range(9).selectExpr("sum(id)").first()[0] == 36
+        java = psutil.Process(spark.sparkContext._gateway.proc.pid)
+        print({map.path for map in java.memory_maps()})
+    """
+)
+
+
+def _mapped() -> str:
+    """Return the files that a JVM of Spark maps, started from a process of its own."""
+    done = subprocess.run([sys.executable, "-c", _SESSION], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a cache folder without Spark's classes, for this process and those it starts."""
+    kernels = cache_folder()
+    (tmp_path / "kernels").symlink_to(kernels)
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "kernels"))
+    return tmp_path
+
+
+def test_stored_classes_are_mapped_and_damaged_ones_are_left_alone(cache: Path) -> None:
+    path = classes_path(find_java())
+    assert path.is_relative_to(cache)
+    assert str(path) not in _mapped()
+    assert store_classes() == path
+    assert [one.name for one in path.parent.iterdir()] == [path.name], "nothing else is left"
+    assert str(path) in _mapped()
+    path.chmod(0o600)
+    path.write_bytes(b"no classes")
+    assert str(path) not in _mapped()
+
+
+def test_a_folder_whose_name_java_would_take_for_two_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "a:b" / "kernels"))
+    path = classes_path(find_java())
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")
+    assert str(path) not in _mapped()
