@@ -18,8 +18,10 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 from unittest.mock import patch
 
 # Read by Ray when it is imported: nothing is reported to anybody, and no warning hides our output.
@@ -116,7 +118,7 @@ def _without_side_effects() -> Iterator[None]:
     A cluster of our own neither grows nor copies logs nor has pages. Ray starts a process for each
     of these even so, takes more processor time for them than for all else, and waits for one.
     """
-    utils, worker = ray._private.utils, ray._private.worker
+    utils, worker, services = ray._private.utils, ray._private.worker, ray._private.services
     node = ray._private.node.Node
     with (
         patch.object(utils, "set_sigterm_handler", lambda handler: None),
@@ -124,8 +126,21 @@ def _without_side_effects() -> Iterator[None]:
         patch.object(node, "start_monitor", lambda node: None),
         patch.object(node, "start_log_monitor", lambda node: None),
         patch.object(node, "start_api_server", lambda node, **options: None),
+        patch.object(services, "get_node", partial(_get_registered_node, services.get_node)),
     ):
         yield
+
+
+def _get_registered_node(get_node: Callable[[str, str], Any], address: str, node_id: str) -> Any:
+    """Call *get_node* once that node is known: where it is not yet, Ray sleeps for a second."""
+    head = ray._raylet.GcsClient(address=address)
+    until = time.monotonic() + _REGISTERED_S
+    with suppress(ray.exceptions.RpcError):  # Ray itself reports what is wrong
+        while time.monotonic() < until:
+            if any(known.hex() == node_id for known in head.get_all_node_info(timeout=_CONNECT_S)):
+                break
+            time.sleep(_LOOK_FOR_NODE_S)
+    return get_node(address, node_id)
 
 
 def private_token() -> None:
@@ -178,6 +193,8 @@ def _start(address: str | None, processes: int) -> None:
 
 
 _LOOK_S = 2.0
+_LOOK_FOR_NODE_S = 0.02
+_REGISTERED_S = 30.0
 _CONNECT_S = 1.0
 _GONE_S = 12.0
 """For so long a head may be missing: one that is started again is back by then, and what stops for

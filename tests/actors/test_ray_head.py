@@ -126,3 +126,24 @@ def test_the_token_of_clusters_is_for_its_owner_alone(
     assert token.stat().st_mode & 0o777 == 0o600
     assert token.read_text() == made
     assert [path.name for path in token.parent.iterdir()] == ["auth_token"]
+
+
+@pytest.mark.parametrize("ends_with", ["the node", "an error"])
+def test_ray_is_asked_for_its_node_once_that_is_known_or_the_head_fails(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, ends_with: str
+) -> None:
+    ours, other = ray.NodeID.from_random(), ray.NodeID.from_random()
+    seen = iter([{}, {other: 1}, {other: 1, ours: 1}])
+    asked: list[str] = []
+
+    def nodes(timeout: float) -> object:
+        asked.append("head")
+        if ends_with == "an error":
+            raise ray.exceptions.RpcError("it does not answer")
+        return next(seen)
+
+    clock.sleep = lambda seconds: None
+    head = SimpleNamespace(get_all_node_info=nodes)
+    monkeypatch.setattr(ray._raylet, "GcsClient", lambda address: head)
+    ray_cluster._get_registered_node(lambda *_: asked.append("node"), "127.0.0.1:1", ours.hex())
+    assert asked == (["head"] * 3 if ends_with == "the node" else ["head"]) + ["node"]
