@@ -17,14 +17,26 @@ from pathlib import Path
 from spark_bridge.errors import EngineUnavailable
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import StreamSource
-from spark_bridge.session import SessionOptions, classes_path, find_java, spark_session
+from spark_bridge.session import (
+    SessionOptions,
+    active_session,
+    classes_path,
+    find_java,
+    spark_session,
+)
 
 
 def store_classes() -> Path:
     """Prepare a small stream in a JVM that stores its classes as it ends; return the file.
 
-    Raise :exc:`EngineUnavailable` where there is no Java or no Spark, or Java stores nothing.
+    Raise :exc:`EngineUnavailable` where there is no Java or no Spark, where Spark runs in this
+    process already (its JVM was not started to store anything), or Java stores nothing.
     """
+    if active_session() is not None:
+        raise EngineUnavailable(
+            "Spark runs in this process already; store its classes from a process of its own: "
+            "python -m spark_bridge.class_archive"
+        )
     path = classes_path(find_java())
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:

@@ -148,7 +148,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     Raise :exc:`EngineUnavailable` if pyspark or Java is missing, if Java is too old, or if the JVM
     ended before it was ready or while it was needed.
     """
-    active = _active_session()
+    active = active_session()
     if active is not None:
         yield active
         return
@@ -169,7 +169,8 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
             yield _connect(conf, gateway, log)
 
 
-def _active_session() -> SparkSession | None:
+def active_session() -> SparkSession | None:
+    """Return the Spark session that runs in this process, if one does."""
     if "pyspark" not in sys.modules:
         return None  # importing it takes time
     from pyspark import SparkContext

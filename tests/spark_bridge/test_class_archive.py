@@ -6,11 +6,13 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from joins.machine.compiling import CACHE_VARIABLE, cache_folder
 from spark_bridge.class_archive import store_classes
+from spark_bridge.errors import EngineUnavailable
 from spark_bridge.session import classes_path, find_java
 
 _SESSION = textwrap.dedent(
@@ -33,6 +35,14 @@ def _mapped() -> str:
     return done.stdout
 
 
+def _stored() -> str:
+    """Store the classes in a process of its own, as an installation does; return the file."""
+    command = [sys.executable, "-m", "spark_bridge.class_archive"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a cache folder without Spark's classes, for this process and those it starts."""
@@ -46,7 +56,7 @@ def test_stored_classes_are_mapped_and_damaged_ones_are_left_alone(cache: Path) 
     path = classes_path(find_java())
     assert path.is_relative_to(cache)
     assert str(path) not in _mapped()
-    assert store_classes() == path
+    assert _stored() == str(path)
     assert [one.name for one in path.parent.iterdir()] == [path.name], "nothing else is left"
     assert str(path) in _mapped()
     path.chmod(0o600)
@@ -62,3 +72,8 @@ def test_a_folder_whose_name_java_would_take_for_two_is_left_alone(
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
     assert str(path) not in _mapped()
+
+
+def test_classes_are_not_stored_by_a_jvm_that_runs_already(spark: Any, cache: Path) -> None:
+    with pytest.raises(EngineUnavailable, match="runs in this process already"):
+        store_classes()

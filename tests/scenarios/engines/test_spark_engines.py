@@ -15,7 +15,7 @@ def test_without_java_the_engine_says_what_is_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setattr("spark_bridge.session._active_session", lambda: None)
+    monkeypatch.setattr("spark_bridge.session.active_session", lambda: None)
     plan: Any = None  # it does not come to that
     with pytest.raises(EngineFailed, match=r"^JAVA_HOME is .* needs Java 17 or newer"):
         SparkNative().run(plan, tmp_path)
