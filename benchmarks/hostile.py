@@ -108,9 +108,6 @@ class Target:
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise Broken(f"{type(error).__name__}: {error}") from error
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        if peak > BYTES_MAX:
-            raise Broken(f"this process has taken {peak / 2**30:.1f} GiB by now")
 
     def inputs(self) -> st.SearchStrategy[bytes]:
         """Draw bytes: any, words in any order, and valid inputs that are changed in some places."""
@@ -303,6 +300,7 @@ def targets() -> dict[str, Target]:
 def run(name: str, inputs: int, *, seed: int | None = None) -> None:
     """Check so many inputs of a target; raise :exc:`Broken` with the smallest that breaks it."""
     target = targets()[name]
+    before = peak_bytes()  # of whatever this process did until now
 
     @settings(
         max_examples=inputs,
@@ -317,8 +315,16 @@ def run(name: str, inputs: int, *, seed: int | None = None) -> None:
     @given(data=target.inputs())
     def check(data: bytes) -> None:
         target.check(data)
+        taken = peak_bytes() - before
+        if taken > BYTES_MAX:
+            raise Broken(f"this input, or those before it, took {taken / 2**30:.1f} GiB")
 
     check()
+
+
+def peak_bytes() -> int:
+    """Return the most memory that this process has taken so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def guided(name: str, seconds: int) -> None:

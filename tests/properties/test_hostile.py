@@ -25,3 +25,21 @@ def test_an_input_that_breaks_something_is_found_and_made_small(
     monkeypatch.setattr(hostile, "targets", lambda: {"broken": broken})
     with pytest.raises(hostile.Broken, match=r"^KeyError: b'b'\n"):
         hostile.run("broken", 300)
+
+
+@pytest.mark.parametrize("taken", [hostile.BYTES_MAX, hostile.BYTES_MAX + 1])
+def test_inputs_answer_for_the_memory_that_they_take_themselves(
+    taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peaks = [3 * hostile.BYTES_MAX]  # of the tests before this one
+
+    def read(_: bytes) -> None:
+        peaks.append(peaks[0] + taken)
+
+    monkeypatch.setattr(hostile, "targets", lambda: {"large": hostile.Target(read, [b"a"])})
+    monkeypatch.setattr(hostile, "peak_bytes", lambda: peaks[-1])
+    if taken <= hostile.BYTES_MAX:
+        hostile.run("large", 20)
+    else:
+        with pytest.raises(hostile.Broken, match=r"took 2\.0 GiB"):
+            hostile.run("large", 20)
