@@ -4,9 +4,10 @@
 
 In the clock: a simulation inline, from building its actors to its whole files; processor time.
 
-Messages are small, which is the worst case: what is written down is paid by the message. Runs are
-saved every second; snapshots of recovery come at their default interval, ten times in the virtual
-second for which sources send. A plain run and the others take turns, after one that compiles.
+Each system runs with batches as its scenario has them, and with messages of ten tuples. Those are
+the worst case: what is written down is paid by the message. Runs are saved every second; snapshots
+of recovery come at their default interval, ten times in the virtual second for which sources send.
+A plain run and the others take turns, after one that compiles.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import joinsim as js
 from actors.hosting.saved_run import SavedRun
@@ -31,41 +33,66 @@ _MOST = 1.1
 _COLLECT_AFTER = 50_000
 """As the command has it (`joinsim.__main__`)."""
 
-_BATCH_ROWS = 10
+_Settings = dict[str, Any]
+
+
+class _Case(NamedTuple):
+    """A scenario and what is changed of it.
+
+    Attributes
+    ----------
+    rows, rows_of_small
+        Tuples of each stream, no more than its data have: with its own batches, and with small
+        messages.
+    settings, small
+        Of both, and of small messages alone.
+    """
+
+    scenario: str
+    rows: int
+    rows_of_small: int
+    settings: _Settings = {}  # noqa: RUF012
+    small: _Settings = {}  # noqa: RUF012
+
+
 _CASES = {
-    "spo_join, Q3": ("spo-q3", 6_000, {}),
-    "split_join, nested loops": ("faults-crash", 5_000, {"faults": []}),
-    "panjoin, equi-join": ("panjoin-equi", 15_000, {}),
-    "kp_oij, W1": ("oij-w1", 5_000, {"parameters.batch_rows": 10}),
+    "spo_join, Q3": _Case("spo-q3", 60_000, 6_000),
+    "split_join, nested loops": _Case("faults-crash", 20_000, 5_000, {"faults": []}),
+    "panjoin, equi-join": _Case("panjoin-equi", 150_000, 15_000),
+    "kp_oij, W1": _Case("oij-w1", 1_000_000, 5_000, small={"parameters.batch_rows": 10}),
 }
-"""Of each: its scenario, the tuples of each stream, and what is changed."""
 
 
 def measure(turns: int) -> list[Result]:
     """Return for every case what saving costs, and what snapshots in virtual time cost."""
     results = []
-    for name, (scenario, rows, settings) in _CASES.items():
-        settings = settings | {
-            "rows": rows,
-            "feeding.batch_rows": _BATCH_ROWS,
-            "feeding.rate_tps": rows,
-        }
-        plan = js.scenario(scenario).with_settings(settings).prepare()
-        plan = _with(plan, None)
-        recovering = _with(plan, RecoveryConfig())
-        _seconds(plan)
-        ratios = []
-        for _ in range(turns):
-            plain_s = _seconds(plan)
-            ratios.append((_seconds(plan, saved=True) / plain_s, _seconds(recovering) / plain_s))
+    for name, case in _CASES.items():
+        results += _measure(name, case.scenario, case.rows, case.settings, turns)
+    for name, case in _CASES.items():
+        settings = case.settings | {"feeding.batch_rows": 10} | case.small
+        name = f"{name}, messages of ten tuples"
+        results += _measure(name, case.scenario, case.rows_of_small, settings, turns)
+    return results
+
+
+def _measure(name: str, scenario: str, rows: int, settings: _Settings, turns: int) -> list[Result]:
+    settings = settings | {"rows": rows, "feeding.rate_tps": rows}
+    plan = js.scenario(scenario).with_settings(settings).prepare()
+    plan = _with(plan, None)
+    recovering = _with(plan, RecoveryConfig())
+    _seconds(plan)
+    ratios = []
+    for _ in range(turns):
+        plain_s = _seconds(plan)
+        ratios.append((_seconds(plan, saved=True) / plain_s, _seconds(recovering) / plain_s))
+    return [
+        Result.of(f"{what}, to neither: {name}", values, unit="x", target=_MOST, at_least=False)
         for what, values in zip(
             ("saved every second", "snapshots in virtual time"),
             zip(*ratios, strict=True),
             strict=True,
-        ):
-            figure = f"{what}, to neither: {name}"
-            results.append(Result.of(figure, values, unit="x", target=_MOST, at_least=False))
-    return results
+        )
+    ]
 
 
 def _with(plan: Plan, recovery: RecoveryConfig | None) -> Plan:

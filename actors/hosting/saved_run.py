@@ -25,7 +25,7 @@ import os
 import struct
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +36,7 @@ import numpy as np
 
 from actors.columns import cut, from_columns, to_columns
 from actors.protocol import ActorError, Reply, Sent
-from actors.state import FormatError, from_bytes, load, save, to_bytes
+from actors.state import FormatError, from_bytes, load, save, to_parts
 from actors.whole_files import remove_unfinished, whole_file, writing
 from joins.errors import DataError
 from joins.work import NO_WORK
@@ -180,12 +180,12 @@ class SavedRun:
     def flush(self) -> None:
         """Write the answers that wait to be written together."""
         if self._frame or self._sizes:
-            content = to_bytes([self._sizes, *_write_answers(self._frame)])
+            parts = to_parts([self._sizes, *_write_answers(self._frame)])
             self._answers_written += len(self._frame)
             self._frame, self._sizes = [], []
             with writing(self._answers):
-                self._file.write(_FRAME.pack(len(content), crc32(content)))
-                self._file.write(content)
+                self._file.write(_FRAME.pack(sum(map(len, parts)), _check(parts)))
+                self._file.writelines(parts)  # not joined: the arrays of results are most of them
 
     def save(self, saved: Saved) -> None:
         """Replace the snapshot by one behind all messages, every one of which is answered.
@@ -229,6 +229,14 @@ class SavedRun:
         self._repeated_sizes += sizes
         for ticket, now, reply in _read_answers(answers):
             self._repeated[ticket] = now, reply
+
+
+def _check(parts: Iterable[Any]) -> int:
+    """Return the CRC of all *parts*, end to end."""
+    check = 0
+    for part in parts:
+        check = crc32(part, check)
+    return check
 
 
 def _write_answers(answers: Sequence[_Answer]) -> list[Any]:
