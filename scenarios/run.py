@@ -271,7 +271,7 @@ def run_live(
         )
         run = prepare_live(plan, graph, processes, homes, destination)
         clock.lap("start")
-        measured = run.run(_telling(on_run))
+        measured = run.run(_reporting_counts(on_run))
         clock.lap("run")
         _write_down(run, graph, directory, destination)
         clock.lap("write")
@@ -320,7 +320,7 @@ def _run_recovering(
             interval_ns=recovery.interval,
             collect=take,
         )
-        measured = run.run(_telling(on_run))
+        measured = run.run(_reporting_counts(on_run))
         clock.lap("run")
         trace.close()
     clock.lap("write")
@@ -360,7 +360,7 @@ def _live_system(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Liv
     )
 
 
-def _telling(on_run: OnRun | None) -> Callable[[Count], None]:
+def _reporting_counts(on_run: OnRun | None) -> Callable[[Count], None]:
     def on_count(count: Count) -> None:
         if on_run:
             at = Progress(virtual_ns=count.now_ns, tuples=count.tuples, messages=count.messages)

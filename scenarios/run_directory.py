@@ -104,7 +104,7 @@ def _marked_unfinished(directory: Path, resume_line: str | None = None) -> Itera
     with mark:
         with writing(directory / UNFINISHED):
             mark.truncate(0)
-            mark.write(_says_unfinished(resume_line))
+            mark.write(_unfinished_text(resume_line))
         yield
         (directory / UNFINISHED).unlink(missing_ok=True)
 
@@ -133,7 +133,7 @@ def _lock(directory: Path) -> FileIO:
     return mark
 
 
-def _says_unfinished(resume_line: str | None) -> bytes:
+def _unfinished_text(resume_line: str | None) -> bytes:
     remedy = f"go on with:\n{resume_line}" if resume_line else "run it again."
     return (
         f"process {os.getpid()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n"
