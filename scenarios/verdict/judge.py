@@ -42,6 +42,8 @@ def judge(
     """
     trace = directory / "trace.parquet"
     lateness = check_lateness(files, feeding, directory)
+    recovered = outcome.recovered
+    again = bool(recovered and recovered.crashes and recovered.guarantee != "exactly_once")
     found = compare(
         query,
         files,
@@ -51,12 +53,11 @@ def judge(
         late=lateness.late,
         disorder=feeding.disorder,
         examples=OFFENDERS_NAMED,
+        again=again,
         ahead=ahead,
     )
-    recovered = outcome.recovered
-    weaker = recovered and recovered.crashes and recovered.guarantee != "exactly_once"
     verdict = Verdict(
-        claims_exact=claims_exact and not weaker,
+        claims_exact=claims_exact and not again,
         **{count.name: getattr(found, count.name) for count in fields(PairCounts)},
         late=lateness.claimed,
         offenders=[
@@ -79,7 +80,7 @@ def judge(
         _window_bounds(verdict),
         check_conservation(outcome, trace),
         check_fifo(trace),
-        lateness.check(query, feeding, answered=found.answered_late, again=bool(weaker)),
+        lateness.check(query, feeding, answered=found.answered_late, again=again),
         Check(name="figures", passed=None, detail="latencies are not computed a second time"),
     ]
     if recovered:
@@ -104,7 +105,8 @@ def _recovery(verdict: Verdict, recovered: Recovered, *, claims_exact: bool) -> 
     detail = (
         f"{recovered.guarantee.replace('_', ' ')}: {recovered.crashes:,} crashes, "
         f"{recovered.restarts:,} restarts, {recovered.snapshots:,} snapshots; "
-        f"{verdict.missing:,} missing, {verdict.duplicate:,} duplicate"
+        f"{verdict.missing:,} missing, {verdict.duplicate:,} duplicate, "
+        f"{verdict.spurious:,} spurious"
     )
     passed = None
     if recovered.crashes and claims_exact and recovered.guarantee != "none":

@@ -7,7 +7,7 @@ is on disk. A row of a tuple that does not exist is read too: what it claims is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -62,6 +62,7 @@ def compare(
     late: tuple[np.ndarray, ...] = (),
     disorder: Disorder | Recorded | None = None,
     examples: int,
+    again: bool = False,
     ahead: Expectation | None = None,
 ) -> Comparison:
     """Compare the results in *directory* with the oracle's.
@@ -83,6 +84,9 @@ def compare(
         How the streams arrived.
     examples
         How many differing pairs to remember.
+    again
+        Whether tuples may come again, after a crash: one that is late then may have been joined
+        before, so its pairs are neither expected nor spurious.
     ahead
         What the oracle has worked out already, of use where no tuple was late.
     """
@@ -96,7 +100,7 @@ def compare(
     comparison.differing_tuples = sum(len(ids) for ids in differing)
     if comparison.differing_tuples:
         pairs = _compare_pairs(
-            query, files, pairs_directory(), late, differing, comparison, examples
+            query, files, pairs_directory(), late, differing, comparison, examples, again=again
         )
         comparison.examples = _with_arrival_numbers(pairs, files, disorder)
     comparison.wrong += comparison.invented
@@ -169,6 +173,8 @@ def _compare_pairs(
     differing: list[np.ndarray],
     comparison: Comparison,
     examples: int,
+    *,
+    again: bool,
 ) -> list[tuple[str, int, int, tuple[int, ...]]]:
     """Count the pairs that differ by kind, and return the first *examples*."""
     found: list[tuple[str, int, int, tuple[int, ...]]] = []
@@ -177,7 +183,7 @@ def _compare_pairs(
         PairReader(pairs_path(directory), id_columns(names, stream), stream=stream)
         for stream in range(len(files))
     ]
-    for expected in expected_sums(query, files, late, enumerate_ids=True):
+    for expected, allowed in _expected_and_allowed(query, files, late, again=again):
         if not len(expected):
             continue
         stream = expected.stream
@@ -185,15 +191,15 @@ def _compare_pairs(
         suspects = np.intersect1d(differing[stream], expected.probe_id)
         if not len(suspects):
             continue
-        probe_id, match_id = expected.pairs()
-        want = _pairs_of(probe_id, *np.atleast_2d(match_id.T), suspects=suspects)
+        want = _matches_of(expected, suspects)
+        may = want if allowed is expected else _matches_of(allowed, suspects)
         have = _pairs_of(*produced, suspects=suspects)
         have, times = np.unique(have, axis=0, return_counts=True)
         kinds = {
             "missing": _without(want, have),
             "duplicate": np.repeat(have, times - 1, axis=0),
         }
-        spurious = _without(have, want)
+        spurious = _without(have, may)
         holds = _holds(query, files, stream, spurious)
         kinds["expired"], kinds["wrong"] = spurious[holds], spurious[~holds]
         for kind, pairs in kinds.items():
@@ -220,6 +226,26 @@ def _with_arrival_numbers(
         if len(numbers) == len(wanted):
             break
     return [(*pair, numbers[pair[1], pair[2]]) for pair in pairs]
+
+
+def _expected_and_allowed(
+    query: JoinQuery,
+    files: tuple[StreamData, ...],
+    late: tuple[np.ndarray, ...],
+    *,
+    again: bool,
+) -> Iterator[tuple[Matches, Matches]]:
+    """Yield the matches that a run must have, and those that it may have, of the same tuples."""
+    expected = expected_sums(query, files, late, enumerate_ids=True)
+    if again and any(map(len, late)):
+        return zip(expected, expected_sums(query, files, enumerate_ids=True), strict=True)
+    return ((matches, matches) for matches in expected)
+
+
+def _matches_of(matches: Matches, suspects: np.ndarray) -> np.ndarray:
+    """Return the results of *suspects* among *matches* as rows (probe id, match ids)."""
+    probe_id, match_id = matches.pairs()
+    return _pairs_of(probe_id, *np.atleast_2d(match_id.T), suspects=suspects)
 
 
 def _pairs_of(*ids: np.ndarray, suspects: np.ndarray) -> np.ndarray:

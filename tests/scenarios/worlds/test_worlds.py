@@ -11,6 +11,7 @@ import pytest
 import joinsim as js
 from actors.result_epochs import ResultEpochs
 from actors.window_join import RoundRobin
+from joins.queries.interval import Interval
 from scenarios.verdict.expectation import expected_sums
 from scenarios.worlds import fuzzing
 from scenarios.worlds.drawing import draw_worlds
@@ -187,6 +188,21 @@ def test_of_a_world_with_a_weaker_guarantee_no_more_is_asked_than_it_promises(
     assert lossy.lossy
     assert lossy.run(tmp_path).verdict.missing > 0
     assert try_world(lossy).failure is None
+
+
+def test_tuples_that_come_again_and_are_late_then_excuse_no_pair_outside_of_the_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = read_recording(ONCE_FAILED / "joined-and-then-late.json").world
+
+    def wider(original: Any, self: Any, *args: Any) -> Any:
+        lower, upper = original(self, *args)
+        return lower, upper + 1
+
+    wrapped(Interval, "offsets", wider)(monkeypatch)
+    failure = try_world(world).failure or ""
+    assert failure.startswith("recovery: ")
+    assert " 0 spurious" not in failure
 
 
 def test_a_failing_world_keeps_the_crash_that_it_needs_and_no_other(
