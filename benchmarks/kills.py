@@ -28,6 +28,7 @@ from tempfile import TemporaryDirectory
 
 import psutil
 
+from scenarios.run_directory import UNFINISHED
 from spark_bridge.prepared import load_stream
 from tests.end_to_end.stopping import (
     LIVE,
@@ -94,7 +95,7 @@ class Kills:
             with TemporaryDirectory(prefix="joinsim-kills-") as name:
                 yield from self._spark(what, Path(name))
         else:
-            yield self._driver("inline" if what == "inline" else "ray")
+            yield from self._driver("inline" if what == "inline" else "ray")
 
     def _start(self, *more: str) -> AbstractContextManager[Command]:
         return command([*self._arguments, *more], self._folder)
@@ -122,16 +123,18 @@ class Kills:
             ended = self._ended(run, started)
         yield from [ended] * kills
 
-    def _driver(self, backend: str) -> str:
+    def _driver(self, backend: str) -> Iterator[str]:
+        """Kill a run's driver and resume the run, unless it had finished before the kill."""
         with self._start("--backend", backend, "--save-every", "1ms") as run:
             started = started_at(running, run, self._folder)
             self._wait()
             run.kill()
             run.communicate()
         if left := _left(started):
-            return left
-        with command(["run", "--resume", "run", "--json"], self._folder) as run:
-            return self._ended(run, [])
+            yield left
+        elif (self._folder / "run" / UNFINISHED).exists():
+            with command(["run", "--resume", "run", "--json"], self._folder) as run:
+                yield self._ended(run, [])
 
     def _cluster(self, name: str) -> str:
         with self._start() as run:
