@@ -7,7 +7,8 @@ In the clock: a simulation inline, from building its actors to its whole files; 
 Each system runs with batches as its scenario has them, and with messages of ten tuples. Those are
 the worst case: what is written down is paid by the message. Runs are saved every second; snapshots
 of recovery come at their default interval, ten times in the virtual second for which sources send.
-A plain run and the others take turns, after one that compiles.
+A plain run and the others take turns, after one that compiles. Runs take a second or less, so most
+of what saving costs here is writing answers; snapshots are few, and a twentieth at most by design.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class SavedRun:
             self._answers_written += len(self._frame)
             self._frame, self._sizes = [], []
             with writing(self._answers):
-                self._file.write(_FRAME.pack(sum(map(len, parts)), _check(parts)))
+                self._file.write(_FRAME.pack(sum(map(len, parts)), _crc(parts)))
                 self._file.writelines(parts)  # not joined: the arrays of results are most of them
 
     def save(self, saved: Saved) -> None:
@@ -231,12 +231,12 @@ class SavedRun:
             self._repeated[ticket] = now, reply
 
 
-def _check(parts: Iterable[Any]) -> int:
+def _crc(parts: Iterable[Any]) -> int:
     """Return the CRC of all *parts*, end to end."""
-    check = 0
+    crc = 0
     for part in parts:
-        check = crc32(part, check)
-    return check
+        crc = crc32(part, crc)
+    return crc
 
 
 def _write_answers(answers: Sequence[_Answer]) -> list[Any]:

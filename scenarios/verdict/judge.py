@@ -43,7 +43,7 @@ def judge(
     trace = directory / "trace.parquet"
     lateness = check_lateness(files, feeding, directory)
     recovered = outcome.recovered
-    again = bool(recovered and recovered.crashes and recovered.guarantee != "exactly_once")
+    weaker = bool(recovered and recovered.crashes and recovered.guarantee != "exactly_once")
     found = compare(
         query,
         files,
@@ -53,11 +53,11 @@ def judge(
         late=lateness.late,
         disorder=feeding.disorder,
         examples=OFFENDERS_NAMED,
-        again=again,
+        again=weaker,
         ahead=ahead,
     )
     verdict = Verdict(
-        claims_exact=claims_exact and not again,
+        claims_exact=claims_exact and not weaker,
         **{count.name: getattr(found, count.name) for count in fields(PairCounts)},
         late=lateness.claimed,
         offenders=[
@@ -80,7 +80,7 @@ def judge(
         _window_bounds(verdict),
         check_conservation(outcome, trace),
         check_fifo(trace),
-        lateness.check(query, feeding, answered=found.answered_late, again=again),
+        lateness.check(query, feeding, answered=found.answered_late, again=weaker),
         Check(name="figures", passed=None, detail="latencies are not computed a second time"),
     ]
     if recovered:
