@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from actors import state
 from actors.hosting.inline import InlineHost
 from actors.protocol import FEEDBACK, Actor, ActorSpec, Reply, Wiring
+from joins.state import array_bytes
 from scenarios.config import RunConfig
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import failure_of
@@ -225,15 +226,15 @@ _LENGTHENED_MESSAGES = 20_000
 
 def _bounded(topology: Topology[Any], examples: int) -> None:
     def check(world: World, folder: Path) -> None:
-        short = _steady(world, _SHORT).run(folder, topology=topology)
+        short = _steady(world, _SHORT).run(folder, topology=topology, inline_host=PeakHost)
         if short.outcome.messages > _LENGTHENED_MESSAGES:
             return
-        long = _steady(world, _LONG).run(folder, topology=topology)
+        long = _steady(world, _LONG).run(folder, topology=topology, inline_host=PeakHost)
         for name, nbytes in long.state_bytes.items():
             before = short.state_bytes[name]
             assert nbytes <= max(_SLACK_BYTES, _GROWTH * before), (
-                f"{name} stores {before:,} bytes after {_SHORT} tuples of each stream, and "
-                f"{nbytes:,} bytes after {_LONG}"
+                f"{name} stores up to {before:,} bytes while it receives {_SHORT} tuples of each "
+                f"stream, and up to {nbytes:,} bytes while it receives {_LONG}"
             )
 
     _on_worlds(topology, examples, check, exact=True)
@@ -270,6 +271,28 @@ def _hardship(topology: Topology[Any], examples: int, host: type[InlineHost]) ->
         assert hardened.verdict == plain.verdict
 
     _on_worlds(topology, examples, check)
+
+
+class PeakHost(InlineHost):
+    """Looks at an actor's state after each message; what it gives as bytes are the most it saw."""
+
+    def __init__(
+        self, specs: Mapping[str, ActorSpec], wiring: Wiring, seed: int, **options: Any
+    ) -> None:
+        super().__init__(specs, wiring, seed, **options)
+        self._peaks = dict.fromkeys(specs, 0)
+
+    def submit(
+        self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
+    ) -> Reply:
+        """Let the actor receive the message, and look at its state."""
+        reply = super().submit(ticket, actor, sender, port, handle, now)
+        self._peaks[actor] = max(self._peaks[actor], array_bytes(self.cells[actor].actor))
+        return reply
+
+    def state_bytes(self) -> dict[str, int]:
+        """Return actor name to the most bytes that the arrays in its state had."""
+        return self._peaks
 
 
 class ShippingHost(InlineHost):

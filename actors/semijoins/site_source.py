@@ -15,7 +15,8 @@ from joins.batch import Batch
 from joins.semijoins.combinations import Combinations
 from joins.state import State
 
-_READ_ROWS = 4_096
+_READ_ROWS = 1_024
+"""Of all streams at a time. What is read is part of the state, and of snapshots."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
+from actors.protocol import START, Actor, ActorSpec, Context, Message
 from actors.window_join import Places, RoundRobin
 from joins.batch import Batch
-from joinsim.checks import check_topology
+from joinsim.checks import PeakHost, check_topology
 from scenarios.worlds.world import Recording
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job
@@ -72,5 +74,24 @@ def test_tuples_that_never_expire_are_found(monkeypatch: pytest.MonkeyPatch) -> 
     (check,) = (one for one in check_topology("nested_loop", examples=1) if one.name == name)
     check()
     monkeypatch.setattr("actors.window_join.expire", lambda *arguments: None)
-    with pytest.raises(AssertionError, match="bytes after 2400"):
+    with pytest.raises(AssertionError, match="while it receives 2400"):
         check()
+
+
+class Hoarding(Actor):
+    """Stores 80 bytes more with each message, and drops all with the fourth."""
+
+    state = ("stored",)
+
+    def __init__(self) -> None:
+        self.stored: list[np.ndarray] = []
+
+    def receive(self, message: Message, context: Context) -> None:
+        self.stored = [] if len(self.stored) == 3 else [*self.stored, np.zeros(10)]
+
+
+def test_what_an_actor_stores_in_between_counts_too() -> None:
+    host = PeakHost({"a": ActorSpec(actor=Hoarding)}, {"a": {}}, 1)
+    for ticket in range(5):
+        host.submit(ticket, "a", "a", START, None, ticket)
+    assert host.state_bytes() == {"a": 240}
