@@ -1,14 +1,15 @@
 """What a run pays for saving itself, and for snapshots in virtual time: its time over a plain one.
 
-    python -m benchmarks.saving [--turns 5] [--json]
+    python -m benchmarks.saving [--turns 5] [--seconds 1] [--json]
 
 In the clock: a simulation inline, from building its actors to its whole files; processor time.
 
 Each system runs with batches as its scenario has them, and with messages of ten tuples. Those are
 the worst case: what is written down is paid by the message. Runs are saved every second; snapshots
-of recovery come at their default interval, ten times in the virtual second for which sources send.
-A plain run and the others take turns, after one that compiles. Runs take a second or less, so most
-of what saving costs here is writing answers; snapshots are few, and a twentieth at most by design.
+of recovery come at their default interval, ten times in each virtual second for which sources send.
+A plain run and the others take turns, after one that compiles. By default sources send for one such
+second a stream, and runs take about a real one: they are saved once or not at all, so that most of
+what saving costs there is writing answers.
 """
 
 from __future__ import annotations
@@ -43,8 +44,7 @@ class _Case(NamedTuple):
     Attributes
     ----------
     rows, rows_of_small
-        Tuples of each stream, no more than its data have: with its own batches, and with small
-        messages.
+        Tuples of each stream in a virtual second: with its own batches, and with small messages.
     settings, small
         Of both, and of small messages alone.
     """
@@ -64,20 +64,22 @@ _CASES = {
 }
 
 
-def measure(turns: int) -> list[Result]:
+def measure(turns: int, seconds: int) -> list[Result]:
     """Return for every case what saving costs, and what snapshots in virtual time cost."""
     results = []
     for name, case in _CASES.items():
-        results += _measure(name, case.scenario, case.rows, case.settings, turns)
+        results += _measure(name, case.scenario, case.rows, seconds, case.settings, turns)
     for name, case in _CASES.items():
         settings = case.settings | {"feeding.batch_rows": 10} | case.small
         name = f"{name}, messages of ten tuples"
-        results += _measure(name, case.scenario, case.rows_of_small, settings, turns)
+        results += _measure(name, case.scenario, case.rows_of_small, seconds, settings, turns)
     return results
 
 
-def _measure(name: str, scenario: str, rows: int, settings: _Settings, turns: int) -> list[Result]:
-    settings = settings | {"rows": rows, "feeding.rate_tps": rows}
+def _measure(
+    name: str, scenario: str, rate_tps: int, seconds: int, settings: _Settings, turns: int
+) -> list[Result]:
+    settings = settings | {"rows": rate_tps * seconds, "feeding.rate_tps": rate_tps}
     plan = js.scenario(scenario).with_settings(settings).prepare()
     plan = _with(plan, None)
     recovering = _with(plan, RecoveryConfig())
@@ -114,9 +116,11 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=1, help="virtual, for which sources send, a stream")
     parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
     gc.set_threshold(_COLLECT_AFTER)
-    report("saving", measure(parser.parse_args().turns))
+    report("saving", measure(arguments.turns, arguments.seconds))
 
 
 if __name__ == "__main__":

@@ -79,13 +79,14 @@ def _bars(
         title: title.replace(", ", "_").replace("/", "p").replace(" ", "_") for title in columns
     }
     data = {kind: names, "answer": words} | {fields[title]: columns[title] for title in columns}
+    lines = max((name.count(", ") + 1 for name in names), default=1)
     panels: list[Spec] = []
     for title, field in fields.items():
         top = max((value for value in columns[title] if value is not None), default=0.0) or 1.0
         x = number_axis(field, None, domain=[0, 1.3 * top], nice=False)
-        x["axis"] |= {"tickCount": 3, "grid": True}
+        x["axis"] |= {"tickCount": 3, "grid": True, "labelFlush": 16}
         y = row_axis(kind, names)
-        y["axis"] |= {"grid": False}
+        y["axis"] |= {"grid": False, "labelExpr": "split(datum.label, ', ')"}
         bar: Spec = {
             "mark": {"type": "bar"},
             "encoding": {
@@ -102,7 +103,7 @@ def _bars(
         panels.append(
             {
                 "title": title,
-                "height": 30 + 22 * max(1, len(names)),
+                "height": 30 + 22 * max(1, len(names) * lines),
                 "encoding": {"y": y},
                 "layer": [bar, value],
             }

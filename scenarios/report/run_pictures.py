@@ -332,6 +332,16 @@ def _time_panel(
         "mark": {"type": "line", "interpolate": "step", "clip": True},
         "encoding": {"x": x, "y": y, "color": colour},
     }
+    bins: Spec = {  # a line is not drawn to a bin whose neighbours have no value
+        "transform": list(transform),
+        "mark": {"type": "rule", "strokeWidth": 1.6, "clip": True},
+        "encoding": {
+            "x": x | {"field": "from_s"},
+            "x2": {"field": "to_s"},
+            "y": y,
+            "color": colour,
+        },
+    }
     hover = tooltip(**{name: name.replace("_", ", ") for name in data})
     if "run" in data:
         mark = {"type": "point", "clip": True, "filled": True, "opacity": 0, "size": 90}
@@ -342,7 +352,7 @@ def _time_panel(
     return {
         "height": 120,
         "transform": [{"calculate": "(datum.from_s + datum.to_s) / 2", "as": "middle_s"}],
-        "layer": [line, {"mark": mark, "encoding": encoding}],
+        "layer": [line, bins, {"mark": mark, "encoding": encoding}],
     }
 
 

@@ -299,7 +299,11 @@ def _lines(
     size: Spec = {
         "field": "variant",
         "type": "ordinal",
-        "scale": {"domain": list(variants), "range": [45 + 18 * (count - i) for i in range(count)]},
+        "scale": {
+            "type": "ordinal",
+            "domain": list(variants),
+            "range": [45 + 18 * (count - i) for i in range(count)],
+        },
         "legend": None,
     }
     fill: Spec = {

@@ -80,7 +80,7 @@ def judge(
         _window_bounds(verdict),
         check_conservation(outcome, trace),
         check_fifo(trace),
-        lateness.check(query, feeding, answered=found.answered_late, again=weaker),
+        lateness.check(query, feeding, answered=found.answered_late, exact=verdict.claims_exact),
         Check(name="figures", passed=None, detail="latencies are not computed a second time"),
     ]
     if recovered:

@@ -49,14 +49,15 @@ class Lateness:
     behind: int = 0
 
     def check(
-        self, query: JoinQuery, feeding: Feeding, *, answered: int, again: bool = False
+        self, query: JoinQuery, feeding: Feeding, *, answered: int, exact: bool = True
     ) -> Check:
         """Return what is wrong; *answered* late tuples were also joined.
 
-        *again* is whether tuples may come again, after a crash: and be late then, or once more.
+        Of a run that claims not to be *exact*, a tuple may be late at one replica and joined by
+        another, or come again, after a crash: and be late then, or once more.
         """
         wrong = self.unknown or self.unjustified
-        if not again:
+        if exact:
             wrong = wrong or self.repeated or answered
         if query.interval is None and not feeding.disorder and not self.claimed:
             return Check(name="watermarks", passed=None, detail="this run had none")
