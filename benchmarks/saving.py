@@ -116,7 +116,9 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=1, help="virtual, for which sources send, a stream")
+    parser.add_argument(
+        "--seconds", type=int, default=1, help="virtual, for which sources send, a stream"
+    )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     gc.set_threshold(_COLLECT_AFTER)

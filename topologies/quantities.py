@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler, With
 from pydantic_core import CoreSchema, core_schema
 from quantiphy import Quantity
 
-from joins.queries.windows import WindowError, read_extent
+from joins.queries.windows import QUANTITY_MAX, WindowError, read_extent
 
 _DAY_NS = 86_400_000_000_000
 
@@ -76,6 +76,8 @@ def _bits_per_second(value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
+        if len(value) > QUANTITY_MAX:
+            raise ValueError
         quantity = Quantity(value.replace("b/s", "bps"))
         if quantity.units != "bps" or not isfinite(quantity):
             raise ValueError

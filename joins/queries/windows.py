@@ -15,6 +15,9 @@ from joins.state import Stateful, storable
 _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
+QUANTITY_MAX = 100
+"""Characters of a number with its unit: what reads it takes seconds for some thousand digits."""
+
 _LENGTH_END = 2**62
 """A window shorter than this (146 years) can be taken off any event time without overflow."""
 
@@ -43,6 +46,8 @@ def read_extent(text: str) -> tuple[str, int]:
             f"--set bind.{text}=1000"
         )
     try:
+        if len(text) > QUANTITY_MAX:
+            raise ValueError
         quantity = _Time(text)
         seconds = quantity if quantity.units == "s" else quantity.scale("s")
         return "time", round(float(seconds) * 1_000_000_000)
