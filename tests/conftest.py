@@ -1,10 +1,22 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+BROWSER = next(filter(None, map(shutil.which, _BROWSERS)), None)
+"""A Chromium, or None: the tests in it need one, which `pip` does not bring."""
+
+collect_ignore = [] if BROWSER else ["pages"]
+
+
+def pytest_report_header() -> str:
+    """Say where pages are looked at."""
+    return f"browser: {BROWSER or 'no Chromium found, tests/pages is left out'}"
 
 
 @pytest.fixture(scope="session")
