@@ -14,9 +14,10 @@ BROWSER = next(filter(None, map(shutil.which, _BROWSERS)), None)
 collect_ignore = [] if BROWSER else ["pages"]
 
 
-def pytest_report_header() -> str:
-    """Say where pages are looked at."""
-    return f"browser: {BROWSER or 'no Chromium found, tests/pages is left out'}"
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say that pages were not looked at."""
+    if not BROWSER:
+        terminalreporter.write_line("no Chromium was found: tests/pages was left out")
 
 
 @pytest.fixture(scope="session")
