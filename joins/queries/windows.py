@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 QUANTITY_MAX = 100
-"""Characters of a number with its unit: what reads it takes seconds for some thousand digits."""
+"""Characters of a number with its unit: quantiphy takes seconds to read some thousand digits."""
 
 _LENGTH_END = 2**62
 """A window shorter than this (146 years) can be taken off any event time without overflow."""

@@ -53,8 +53,8 @@ class Lateness:
     ) -> Check:
         """Return what is wrong; *answered* late tuples were also joined.
 
-        Of a run that claims not to be *exact*, a tuple may be late at one replica and joined by
-        another, or come again, after a crash: and be late then, or once more.
+        Where a run does not claim to be *exact*, a tuple may be late at one replica and joined at
+        another, or come again after a crash, and be late then, or late twice.
         """
         wrong = self.unknown or self.unjustified
         if exact:

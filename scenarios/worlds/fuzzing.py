@@ -109,8 +109,9 @@ def try_world(world: World, **how: Any) -> Trial:
 def failure_of(report: Report, *, lossy: bool = False) -> str | None:
     """Return what is wrong with a run, in words; None for nothing.
 
-    A *lossy* one may lack pairs or have them twice, and have none that does not satisfy the query;
-    of a variant that gives such pairs without any fault, too, nothing is asked.
+    A *lossy* one may lack pairs or have them twice, but may have none that does not satisfy the
+    query. Of a variant that claims no exactness not even that is asked: SPO-Join without its hash
+    table has such pairs in runs without faults.
     """
     if lossy:
         system = report.plan.topology

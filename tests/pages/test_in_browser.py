@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, Request, ViewportSize, sync_playwright
 
 import joinsim as js
 from tests.conftest import BROWSER
@@ -131,19 +131,26 @@ KINDS = ("run", "run with a crash", "runs", "comparison", "sweep", "advice")
 def opened(
     browser: Browser, file: Path, theme: Theme, width: int
 ) -> Iterator[tuple[Page, list[str]]]:
-    """Open a page without a network and draw all of it; list its complaints and requests."""
+    """Open a page without a network and draw all of it; the list grows with what it complains of.
+
+    A complaint is a message on the console, an error, or a request to a server.
+    """
     size = ViewportSize(width=width, height=900)
     with closing(browser.new_context(color_scheme=theme, viewport=size, offline=True)) as context:
         page = context.new_page()
         complaints: list[str] = []
-        asked: list[str] = []
+
+        def note_request(request: Request) -> None:
+            if request.url.startswith("http"):
+                complaints.append(f"asks for {request.url}")
+
         page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}"))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
+        page.on("request", note_request)
         page.goto(file.as_uri())
         page.evaluate(_DRAW_ALL)
         page.wait_for_function(_ALL_DRAWN)
-        yield page, complaints + [url for url in asked if url.startswith("http")]
+        yield page, complaints
 
 
 @pytest.mark.parametrize("width", WIDTHS)

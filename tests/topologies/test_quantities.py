@@ -25,9 +25,6 @@ def test_a_quantity_is_read(kind: Any, text: str, value: int) -> None:
 
 @pytest.mark.timeout(10)  # the patterns of what reads them take minutes for so many digits
 @pytest.mark.parametrize(("kind", "unit"), [(Duration, "ms"), (BitsPerSecond, "Mbps")])
-@pytest.mark.parametrize("digits", [100, 100_000])
-def test_a_number_too_long_to_be_a_quantity_is_refused_at_once(
-    kind: Any, unit: str, digits: int
-) -> None:
+def test_a_number_too_long_to_be_a_quantity_is_refused_at_once(kind: Any, unit: str) -> None:
     with pytest.raises(ValidationError, match="such as"):
-        TypeAdapter(kind).validate_python(f"{'9' * digits} {unit}x")
+        TypeAdapter(kind).validate_python(f"{'9' * 100_000} {unit}")
