@@ -42,9 +42,9 @@ $(FLINK): requirements-flink.lock
 	.venv-flink/bin/pip install --quiet --disable-pip-version-check --requirement requirements-flink.lock
 	touch $@
 
-# The site, in docs/_build; a warning is an error.
+# The site, in docs/_build, made anew, as much of it comes from the code; a warning is an error.
 docs: $(SETUP)
-	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
+	$(BIN)/python -m sphinx -q -E -W --keep-going -b html docs docs/_build
 
 benchmarks: $(SETUP)
 	$(BIN)/python -m benchmarks

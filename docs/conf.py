@@ -12,11 +12,13 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "gener
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"  # the default underlines what is imported
 html_title = "joinsim"
 html_static_path = ["_static"]
 html_css_files = ["joinsim.css"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 
 myst_heading_anchors = 3
 smartquotes_action = "qe"  # dashes stay: an option's two are no long one

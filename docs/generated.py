@@ -39,7 +39,7 @@ from scenarios.report.topology_drawing import draw_plain
 from scenarios.study.study import load_study
 from topologies import find_topology
 from topologies.assumptions import ASSUMPTIONS
-from topologies.parameters import allowed_words, describe
+from topologies.parameters import allowed_words, describe, written
 
 ROOT = Path(joinsim.__file__).resolve().parents[1]
 NOT_COMPARED = ROOT / "scenarios" / "study" / "not_compared.toml"
@@ -153,13 +153,13 @@ class Figures(Generated):
             study = load_study(name)
             config = study.base if study else scenario_files.load(name)
             claims = study.section.claims if study else ()
-            rows.append([f"`{name}`", config.figure or "", config.title, str(len(claims) or "")])
+            rows.append([f"`{name}`", config.figure or "", str(len(claims) or ""), config.title])
             differ += [
                 [config.figure or f"`{name}`", _sentence(claim.text), _sentence(claim.why)]
                 for claim in claims
                 if claim.why
             ]
-        yield table(["scenario", "figure", "what it shows", "claims"], rows)
+        yield table(["scenario", "figure", "claims", "what it shows"], rows)
         if differ:
             text = f"{len(differ)} claims that do not hold here at some scale, and why"
             yield html(f'<details class="more"><summary>{text}</summary>')
@@ -202,7 +202,7 @@ class Keys(Generated):
         for name, value in section["properties"].items():
             default = value.get("default")
             shown = (
-                f"`{_toml(default)}`"
+                f"`{written(default, value)}`"
                 if default != "" and isinstance(default, (str, int, float))
                 else ""
             )
@@ -213,10 +213,6 @@ class Keys(Generated):
 @cache
 def _schema() -> dict[str, Any]:
     return scenario_schema()
-
-
-def _toml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _kind(value: dict[str, Any]) -> str:
@@ -245,12 +241,16 @@ class Grammar(Generated):
     _OPEN: ClassVar = {"+": railroad.OneOrMore, "*": railroad.ZeroOrMore, "?": railroad.Optional}
 
     def parts(self, *arguments: str) -> Iterator[str | nodes.Node]:
-        """Yield a heading and a picture for each rule."""
+        """Yield a heading and a picture for each rule; of a pattern its text."""
         lark = Lark.open_from_package("lark", "lark.lark", ("grammars",), parser="lalr")
         for rule in lark.parse(parser.GRAMMAR + "\n").children:
             if rule.data not in ("rule", "token"):
                 continue
             name = str(rule.children[0]).lstrip("?!")
+            pattern = list(rule.scan_values(lambda leaf: leaf and leaf.type == "REGEXP"))
+            if pattern:
+                yield f"**{name}** `{pattern[0]}`\n"
+                continue
             written: list[str] = []
             railroad.Diagram(self._draw(rule.children[-1])).writeSvg(written.append)
             yield f"**{name}**\n"

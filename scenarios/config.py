@@ -79,12 +79,12 @@ class StreamConfig(Section):
     table
         In words, a table that the caller passed in memory; it cannot be found again by itself.
     time
-        Column or expression of the event time; None looks for one.
+        Column or expression of the event time; without it, one is looked for.
     arrival
-        The order in which tuples arrive: a column of times, or ``rows``, the order of the rows;
-        None: that of event time. What a query must be for it is as for ``feeding.disorder``.
+        The order in which tuples arrive: a column of times, or ``rows``, the order of the rows; by
+        default that of event time. What a query must be for it is as for ``feeding.disorder``.
     where
-        Condition on the rows to take; None takes all. What an expression may have in it:
+        Condition on the rows to take; by default all. What an expression may have in it:
         `spark_bridge.pipeline.expressions`.
     """
 
@@ -108,10 +108,16 @@ class LinkConfig(Section):
 
     Attributes
     ----------
-    a, b
-        The sites at its ends.
-    latency, jitter, bandwidth
-        As in the network; None is the preset's.
+    a
+        The site at one end.
+    b
+        The site at the other.
+    latency
+        Time that a message is under way; by default the network's.
+    jitter
+        Spread of the latency; by default the network's.
+    bandwidth
+        Bits per second; by default the network's.
     """
 
     a: str
@@ -128,12 +134,16 @@ class NetworkConfig(Section):
     ----------
     preset
         Kind of network, see `netsim.network.PRESETS`.
-    latency, bandwidth
-        Of every link, in place of the preset's.
-    jitter, latency_kind
-        Spread of the latency, and its distribution.
+    latency
+        Time that a message is under way, on every link; by default the preset's.
+    jitter
+        Spread of the latency; by default the preset's.
+    latency_kind
+        Distribution of the latency; by default the preset's.
+    bandwidth
+        Bits per second of every link; by default the preset's.
     cores
-        Of each site.
+        Cores of each site.
     sites
         Where actors live: each where the system places it, or, as in a live run, in one of the
         run's processes, which are then the sites.
@@ -166,20 +176,25 @@ class FeedingConfig(Section):
 
     Attributes
     ----------
-    batch_rows, linger
-        Tuples a message; None: those that gather until the first has waited for *linger*, or more
-        while receivers are behind (see `actors.source.Feeding`).
+    batch_rows
+        Tuples a message. By default those that gather until the first has waited for *linger*, and
+        more while receivers are behind (see `actors.source.Feeding`).
+    linger
+        How long the first tuple of a message may wait for others.
     rate_tps
-        Tuples per virtual second; None: as fast as they are taken.
-    disorder, bounded
-        Event time by which tuples arrive late, seeded: the longest delay, uniform; or if not
-        *bounded* the mean delay, exponential. For interval joins, and windows of time in a system
-        that joins out of order.
+        Tuples per virtual second, of all streams together; by default as fast as they are taken.
+    disorder
+        Event time by which tuples arrive late, drawn from the seed: the longest delay, or if not
+        *bounded* the mean. For interval joins, and windows of time in a system that joins out of
+        order.
+    bounded
+        Whether delays are uniform up to *disorder*; else they are exponential with that mean.
     watermark_lag
-        How far watermarks stay behind the latest event time; None: as far as *disorder*.
-    watermarks, unbounded_state
-        Whether streams get watermarks at all; without them its state grows as long as the
-        streams do, which must be asked for.
+        How far watermarks stay behind the latest event time; by default as far as *disorder*.
+    watermarks
+        Whether streams get watermarks; without them state is never dropped.
+    unbounded_state
+        Asks for a run without watermarks, whose state grows as long as the streams do.
     """
 
     batch_rows: Count | None = None
@@ -204,8 +219,10 @@ class RecoveryConfig(Section):
         ``exactly_once``: after a crash all actors go back to a snapshot, and results are committed
         with the next one. ``at_least_once``: results are passed on at once, and some come again.
         ``none``: no snapshots; a crashed actor begins anew, and what it stored is lost.
-    interval, storage
-        Virtual time from one snapshot to the next, and how fast a state is stored and restored.
+    interval
+        Virtual time from one snapshot to the next.
+    storage
+        How fast a state is stored and restored.
     """
 
     guarantee: Guarantee = "exactly_once"
@@ -225,37 +242,56 @@ class RunConfig(Section):
 
     Attributes
     ----------
-    name, title, figure
-        What it is called, one line about it, and which figure or table of a paper it belongs to.
-    topology, parameters
-        The system and what is set of it; ``auto`` takes the one that `scenarios.choice` has for
-        the query.
-    query, bind
-        The query's text, and values of its placeholders.
+    name
+        What it is called.
+    title
+        One line about it.
+    figure
+        Which figure or table of a paper it belongs to.
+    topology
+        The system; ``auto`` takes the one that `scenarios.choice` has for the query.
+    parameters
+        What is set of the system.
+    query
+        The query's text.
+    bind
+        Values of the query's placeholders.
     streams
         Where the query's streams come from.
     rows
-        Tuples taken of each stream; None takes all.
-    feeding, network, profile
-        How fast, over what, and what work costs.
+        Tuples taken of each stream; by default all.
+    feeding
+        How fast tuples are sent, in what order and in how large messages.
+    network
+        What messages go over.
     faults
         What goes wrong meanwhile, in virtual time.
     recovery
         How a system recovers from crashes in virtual time, or a live one from the loss of a
-        process; None: there are no snapshots, unless an actor crashes.
+        process; without it there are no snapshots, unless an actor crashes.
+    profile
+        What work costs in virtual time: a profile of ours, or a file of ``joinsim calibrate``.
     sink
         ``partitioned``: results stay at the PEs that find them. ``single``: all are sent to one
         sink, on a site of its own.
     measured
         First arrival that ``throughput_tps``, ``busy_seconds``, ``capacity_tps``, ``balance`` and
-        ``result_ms`` are of, and the one past the last; None: all. So a study can leave out what
-        fills the windows, or measure nothing else.
-    backend, clock, processes, seed, pairs
-        Where actors live, in virtual time or live (on Ray alone), in how many processes, the run's
-        seed, whether pairs are written.
-    silence, encrypt
-        For how long a process of Ray may give no sign of life before it is taken for dead; whether
-        what such processes send each other from machine to machine is encrypted.
+        ``result_ms`` are of, and the one past the last; by default all. So a study can leave out
+        what fills the windows, or measure nothing else.
+    backend
+        Where actors live: in this process, or in processes of Ray.
+    clock
+        Virtual time, or live: the machine's clock, on Ray alone.
+    processes
+        How many processes of Ray share the actors; ``each`` gives every PE one of its own.
+    seed
+        What all that is random is drawn from.
+    pairs
+        Whether pairs are written, or counted alone.
+    silence
+        For how long a process of Ray may give no sign of life before it is taken for dead.
+    encrypt
+        Whether what processes send each other from machine to machine is encrypted.
     survey
         What to find out instead of running a query; of a study's points alone.
     scales

@@ -25,8 +25,10 @@ class FaultConfig(BaseModel, ABC):
 
     Attributes
     ----------
-    start, end
-        Virtual times; without an end it lasts as long as the run.
+    start
+        Virtual time at which it begins.
+    end
+        Virtual time at which it ends; by default with the run.
     every
         The span comes back so often, from start to start.
     random
@@ -64,8 +66,10 @@ class LinkFaultConfig(FaultConfig):
 
     Attributes
     ----------
-    sender, receiver
-        Patterns of sites' names such as ``joiner.*``; by default all.
+    sender
+        Pattern of the sending sites' names such as ``joiner.*``; by default all.
+    receiver
+        Pattern of the receiving sites' names; by default all.
     between
         Two patterns, in place of sender and receiver: the fault is there both ways.
     kind
@@ -143,8 +147,10 @@ class ActorFaultConfig(FaultConfig):
 
     Attributes
     ----------
-    actor, site
-        Patterns of names such as ``joiner.*``; by default all.
+    actor
+        Pattern of the actors' names such as ``joiner.*``; by default all.
+    site
+        Pattern of the names of the sites that they are at; by default all.
     kind
         What goes wrong; it decides which of the next keys there are.
     factor

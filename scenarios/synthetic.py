@@ -192,8 +192,10 @@ class SyntheticStream(BaseModel):
         ``normal(mean, deviation)``, ``gamma(shape, scale)`` with a whole shape, fractions;
         ``opposed(FIELD, rate)``, see `opposed`; ``drifting(mean, deviation,
         shift, first, tuples)``, see `drifting`.
-    every, start
-        Event time between one tuple and the next, and of the first.
+    every
+        Event time between one tuple and the next.
+    start
+        Event time of the first.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -43,7 +43,7 @@ def describe(topology: Topology[Any]) -> list[Described]:
         Described(
             name=name,
             meaning=known.get(name, ""),
-            default=_written(getattr(defaults, name), values),
+            default=written(getattr(defaults, name), values),
             allowed=allowed_words(values),
         )
         for name, values in schema["properties"].items()
@@ -60,11 +60,15 @@ def meanings(documented_type: type) -> Iterator[tuple[str, str]]:
                 yield name, meaning
 
 
-def _written(value: Any, schema: dict[str, Any]) -> str:
+def written(value: Any, schema: dict[str, Any]) -> str:
+    """Return a default as a person would write it, a quantity with its unit."""
     if value is None:
         return "none"
-    if schema.get("format") == "duration":
-        return Quantity(value / 1e9, "s").render()
+    match schema.get("format"):
+        case "duration":
+            return Quantity(value / 1e9, "s").render()
+        case "bandwidth":
+            return Quantity(value, "bps").render()
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

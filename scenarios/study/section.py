@@ -50,10 +50,12 @@ class Axis(Section):
         ``{x}`` it replaces.
     values
         One per point: a value, or a list with one for each of several keys.
-    names, form
-        Names of the points; by default their values. Or how a name is made of its values:
-        ``{0}-{1}`` has the first and the second, thousands and millions with a letter, so that a
-        scale that changes them changes the names.
+    names
+        Names of the points; by default their values.
+    form
+        In place of names, how one is made of a point's values: ``{0}-{1}`` has the first and the
+        second, thousands and millions with a letter, so that a scale that changes them changes the
+        names.
     only
         Positions that are run, from 0; so a scale can run fewer points beside the paper's figures.
     log
@@ -148,8 +150,10 @@ class Panel(Section):
         What it changes, keys as for ``--set``.
     variants
         Names of the variants that it shows; by default all.
-    measure, label
-        Instead of the study's: what is measured, and how it is called.
+    measure
+        What is measured, instead of the study's.
+    label
+        How that is called.
     axis
         Instead of the study's.
     """
@@ -185,8 +189,10 @@ class Trial(Section):
 
     Attributes
     ----------
-    scale, panel
-        Scales and panels it was tried at; no panel stands for all that the claim is about.
+    scale
+        Scales that it was tried at.
+    panel
+        Panels that it was tried at; by default all that the claim is about.
     command
         What was run.
     """
@@ -205,12 +211,16 @@ class PaperParameters(Section):
 
     Attributes
     ----------
-    window, subwindow
-        Tuples of a window that goes by count, or of a structure that is filled alone.
+    window
+        Tuples of a window that goes by count.
+    subwindow
+        Tuples of a structure that is filled alone.
     window_time
         Of a window, or the bound of an interval, that goes by time.
-    threads, workers
-        Threads that share an index; PEs, workers or replicas.
+    threads
+        Threads that share an index.
+    workers
+        PEs, workers or replicas.
     others
         What the paper says of other sizes, or that it does not say them.
     """
@@ -235,15 +245,23 @@ class Claim(Section):
         simulation, say, where this one is about the machine's clock.
     of
         A variant, or two: then their ratio is meant.
-    panel, at
-        Where: by default in every panel that has them, at every x; else at positions of the axis.
+    panel
+        Panels in which it is judged; by default all that have these variants.
+    at
+        Positions of the axis, from 0; by default all.
     scales
         Those at which it is judged; by default all. Times of a few milliseconds, as at smoke scale,
         say nothing about an algorithm.
-    above, rises, falls
-        The first lies above the second at every x; the values rise or fall along x.
-    at_least, at_most
-        Every value is; both together are a band.
+    above
+        The first lies above the second at every x.
+    rises
+        The values rise along x.
+    falls
+        The values fall along x.
+    at_least
+        No value is less; with *at_most* a band.
+    at_most
+        No value is more.
     mean
         The bounds are for the mean of the values, where the paper has an average.
     paper
@@ -251,9 +269,11 @@ class Claim(Section):
     slack
         Share that counts as no difference: a step may go against the trend by so much, or one value
         of the first lie below the second's; the whole trend, or the largest lead, must be more.
-    why, tried
-        Why it does not hold here, where that is known, and what was run to find out: a reason is
-        for the scales and panels it was tried at, and for no other.
+    why
+        Why it does not hold here, where that is known.
+    tried
+        What was run to find out: a reason is for the scales and panels it was tried at, and for no
+        other.
     """
 
     text: str
@@ -337,18 +357,26 @@ class StudySection(Section):
 
     Attributes
     ----------
-    axis, variants, panels
-        What is varied: along x, from line to line, from panel to panel. In a file, ``measured``
-        are panels that come after these, which stay as they are where a scale has other panels.
-    measure, label
-        What is measured (see `scenarios.measures`), and how it is called.
+    axis
+        What is varied along x.
+    variants
+        What is varied from line to line.
+    panels
+        What is varied from panel to panel. In a file, ``measured`` are panels that come after
+        these, which stay as they are where a scale has other panels.
+    measure
+        What is measured (see `scenarios.measures`).
+    label
+        How that is called.
     parts
         Parts of the system to measure as a whole: name to operators, or to single PEs.
     repeat
         With how many seeds every point is run, from the study's own on. Synthetic streams are drawn
         anew for each.
-    paper, note
-        The paper's figures, and remarks on the comparison.
+    paper
+        The paper's figures.
+    note
+        Remarks on the comparison.
     ran
         What the paper ran.
     reduced

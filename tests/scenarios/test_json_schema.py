@@ -51,7 +51,16 @@ def test_keys_have_the_meanings_of_their_docstrings() -> None:
         for name, section in [("", schema), *schema["$defs"].items()]
         for key, value in section.get("properties", {}).items()
     }
-    assert described["NetworkConfig.cores"] == "Of each site."
+    assert described["NetworkConfig.cores"] == "Cores of each site."
     assert "such as joiner.*;" in str(described["Loss.sender"])
     without = {key for key, text in described.items() if not text}
     assert without == {".study", "Changes.study"}  # a section with a description of its own
+
+
+def test_every_key_of_a_run_or_a_study_has_a_meaning_of_its_own() -> None:
+    schema = scenario_schema()
+    for name, section in [("", schema), *schema["$defs"].items()]:
+        keys = section.get("properties", {}).values()
+        texts = [text for key in keys if (text := key.get("description"))]
+        if not name.endswith("Survey"):  # theirs are described in groups
+            assert len(set(texts)) == len(texts), name
