@@ -44,8 +44,10 @@ class OijParameters:
     ----------
     replicas
         Replicas of the join.
-    base_emitters, probe_emitters
-        Sources of each stream, each with an emitter.
+    base_emitters
+        Sources of the base stream, each with an emitter.
+    probe_emitters
+        Sources of the probe stream, each with an emitter.
     """
 
     replicas: Pes = 4

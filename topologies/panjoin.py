@@ -65,9 +65,11 @@ class PanJoinParameters:
         σ, room of an LLAT entry over an even share, above 1.
     buffer
         Tuples that a BI-Sort's insertion buffer has room for; None takes a share of a subwindow.
-    batch_count, collecting_time
-        A batch goes out when so many tuples of one stream wait, or the first has waited so long;
-        a count of None takes 1,024, or the subwindow if that is less.
+    batch_count
+        A batch goes out when so many tuples of one stream wait; None takes 1,024, or the subwindow
+        if that is less.
+    collecting_time
+        A batch goes out, too, when its first tuple has waited so long.
     results
         Where workers send them: straight on, or back to the manager.
     prefilters

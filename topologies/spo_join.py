@@ -88,9 +88,10 @@ class SpoJoinParameters:
         from the router; a PE's ``own_slide`` expires when a new one is assigned to it; the
         partitioner sends counts ``round_robin``; or the first PE shares its count through a
         ``cache``. All but the first find expired tuples, and need windows by count.
-    publish_interval, sync_interval
-        With the cache: least time between two messages of the first PE to it, and of each other PE;
-        None is 10 ms.
+    publish_interval
+        With the cache: least time between two messages of the first PE to it; None is 10 ms.
+    sync_interval
+        With the cache: least time between two messages of another PE to it; None is 10 ms.
     nodes
         Machines that the PEs share in turns; None: each has a machine of its own.
     """

@@ -377,8 +377,10 @@ class JoinMatrixParameters:
 
     Attributes
     ----------
-    grid_rows, grid_columns
-        PEs that a tuple of the second stream goes to, and PEs that one of the first goes to.
+    grid_rows
+        PEs that a tuple of the second stream goes to.
+    grid_columns
+        PEs that a tuple of the first stream goes to.
     index
         Structure of the PEs' windows.
     nodes

@@ -12,13 +12,14 @@ from topologies.parameters import describe
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
-def test_every_parameter_of_every_topology_has_a_meaning(name: str) -> None:
+def test_every_parameter_of_every_topology_has_a_meaning_of_its_own(name: str) -> None:
     """And its class documents nothing that cannot be set."""
     described = describe(find_topology(name))
     assert {one.name for one in described} == {
         field.name for field in fields(find_topology(name).parameters_type)
     }
     assert all(one.meaning.endswith(".") for one in described)
+    assert len({one.meaning for one in described}) == len(described)
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
