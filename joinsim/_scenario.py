@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
 from scenarios.choice import AUTO
-from scenarios.config import RunConfig
+from scenarios.config import RunConfig, python_call
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import Plan, make_plan, name_others
 from scenarios.resuming import Interrupted, check_saves, resume_line, saving
@@ -113,6 +114,11 @@ class Scenario:
         from scenarios.study.study import REPEAT
 
         return {key: value for key, value in self.settings.items() if key not in REPEAT}
+
+    @property
+    def _is_named(self) -> bool:
+        """Whether a command can name it: a scenario of ours, or a file."""
+        return isinstance(self.source, str)
 
     @property
     def _is_study(self) -> bool:
@@ -227,7 +233,7 @@ class Scenario:
         with self.observer.preparing() as progress:
             plans, refused = plan_all(chosen, self._preparation or Preparation(progress))
         self.observer.compared(next(iter(plans.values())))
-        replay = self._replay()
+        replay = self._replay("compare", **({"topologies": list(topologies)} if topologies else {}))
         with self._directory(out, "compare-") as (folder, directory):
             with self.observer.points(len(plans)) as line:
                 compared = run_all(
@@ -235,7 +241,7 @@ class Scenario:
                     refused,
                     directory,
                     on_point=line.on_point,
-                    replay=replay_alone or (lambda config: replay),
+                    replay=replay_alone or self._replay_alone,
                 )
             finished = Comparison(compared, directory, replay, folder)
             finished.write()
@@ -374,6 +380,7 @@ class Scenario:
 
         chosen = find_engines(engines)
         plan = self.prepare()
+        replay = self._replay("compare", engines=engines) if self._is_named else self._replay()
         finished: EngineComparison | None = None
         with self._directory(out, "engines-") as (folder, directory):
             try:
@@ -381,7 +388,7 @@ class Scenario:
                     for compared in compare_engines(
                         plan, chosen, directory, limit_s=limit_s, on_engine=line.on_point
                     ):
-                        finished = EngineComparison(compared, directory, self._replay(), folder)
+                        finished = EngineComparison(compared, directory, replay, folder)
                         compared.write_json(directory, finished.replay)
             finally:  # Ctrl-C loses none of the engines that have run
                 if finished is not None:
@@ -459,15 +466,26 @@ class Scenario:
         streams = self.streams
         return None if streams is None else lambda config, query: streams
 
-    def _replay(self) -> str:
+    def _replay(self, function: str = "run", **more: Any) -> str:
+        """Return the command, or the call, that repeats *function* of it; *more* is passed too."""
         seed = self.config.seed
         if self.replay is not None:
             return self.replay(seed)
-        if isinstance(self.source, str):
-            repeat = self.study.section.repeat if self.study else 1
-            more = f" --repeat {repeat}" if repeat > 1 else ""
-            return f"joinsim run {self.source} --scale {self.scale} --seed {seed}{more}"
-        return f"joinsim.run(query, streams, topology={self.config.topology!r}, seed={seed})"
+        if not self._is_named:
+            return python_call(self.config, function, **more)
+        words = ["joinsim", function, str(self.source), "--scale", self.scale, "--seed", str(seed)]
+        if self.study and self.study.section.repeat > 1:
+            more["repeat"] = self.study.section.repeat
+        for option, value in more.items():
+            words += [f"--{option}", ",".join(value) if isinstance(value, list) else str(value)]
+        return shlex.join(words)
+
+    def _replay_alone(self, config: RunConfig) -> str:
+        """Return what repeats one of the compared systems, whose configuration is *config*."""
+        if not self._is_named:
+            return python_call(config)
+        alone = self.with_settings({"topology": config.topology, **config.parameters})
+        return alone._replay(topology=config.topology)
 
     @contextmanager
     def _directory(

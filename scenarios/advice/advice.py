@@ -16,7 +16,7 @@ from joins.queries.query import JoinQuery
 from scenarios.advice.candidates import GOALS, Candidate, best_of_topologies, candidates
 from scenarios.advice.search import Search, Spent
 from scenarios.advice.statistics import DataStatistics, data_statistics, key_of, with_hot_key
-from scenarios.config import RunConfig
+from scenarios.config import RunConfig, python_call
 from scenarios.engines.comparison import EngineComparison, compare_engines
 from scenarios.engines.registry import find_engines
 from scenarios.formatting import (
@@ -196,19 +196,7 @@ class Advice:
                 "Python": f'joinsim.scenario("{file}").run()',
                 "Spark": f'joinsim.scenario("{file}").compare_engines("spark")',
             }
-        config = self.winning_config
-        how: dict[str, Any] = {
-            "topology": config.topology,
-            "seed": config.seed,
-            "rows": config.rows,
-            "network": config.network.model_dump(mode="json", exclude_defaults=True),
-            "feeding": config.feeding.model_dump(mode="json", exclude_defaults=True),
-            "bind": config.bind,
-        } | config.parameters
-        words = "".join(f", {key}={value!r}" for key, value in how.items() if value)
-        streams = ", ".join(f'"{one.name}": ...' for one in self.statistics.streams)
-        query = " ".join(config.query.split())
-        return {"Python": f"joinsim.run({query!r}, {{{streams}}}{words})"}
+        return {"Python": python_call(self.winning_config)}
 
     def as_json(self, replay: str) -> dict[str, Any]:
         """Return it as one JSON object with stable keys."""

@@ -22,6 +22,8 @@ _EXACTNESS = {
     "not exact, though it claims to be": "red",
 }
 _EQUALITY = {"found exactly the expected pairs": "blue", "found others": "red"}
+_LINE = 12
+"""Pixels between two lines of a name."""
 
 
 def comparison_picture(results: Mapping[str, Result]) -> Picture:
@@ -86,7 +88,20 @@ def _bars(
         x = number_axis(field, None, domain=[0, 1.3 * top], nice=False)
         x["axis"] |= {"tickCount": 3, "grid": True, "labelFlush": 16}
         y = row_axis(kind, names)
-        y["axis"] |= {"grid": False, "labelExpr": "split(datum.label, ', ')"}
+        y["axis"] |= {
+            "grid": False,
+            "labelExpr": "split(datum.label, ', ')",
+            "labelOffset": {  # the first line is drawn beside the bar's middle, the others below
+                "condition": [
+                    {
+                        "test": f"length(split(datum.value, ', ')) === {n}",
+                        "value": -_LINE / 2 * (n - 1),
+                    }
+                    for n in range(2, lines + 1)
+                ],
+                "value": 0,
+            },
+        }
         bar: Spec = {
             "mark": {"type": "bar"},
             "encoding": {

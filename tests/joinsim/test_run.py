@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import joinsim as js
+from scenarios.run_directory import POINTS
 
 QUERY = "SELECT * FROM R, S WHERE R.x < S.x AND R.y = S.y WINDOW AS (SLIDE INTERVAL '1' ON '50')"
 KINDS = ("arrow", "pandas", "polars", "duckdb", "parquet", "columns", "records")
@@ -264,3 +266,45 @@ def test_tables_need_no_java_and_a_help_imports_nothing_heavy(tmp_path: Path) ->
     subprocess.run(
         [sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2], timeout=120
     )
+
+
+def repeat(replay: str, streams: Any) -> Any:
+    """Make the call that *replay* is, with *streams* in the place of the tables it leaves out."""
+    call = replay.replace("{'R': ..., 'S': ...}", "streams")
+    return eval(call, {"joinsim": js, "streams": streams})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"pairs": False, "seed": 3, "rows": 100},
+        {
+            "topology": "split_join",
+            "pes": 2,
+            "network": {"preset": "wan", "latency": "2 ms", "jitter": "1 ms"},
+            "feeding": {"rate_tps": 5_000, "batch_rows": 7},
+            "faults": [{"kind": "loss", "rate": 0.2, "end": "30 ms"}],
+        },
+    ],
+)
+def test_what_repeats_a_run_is_its_whole_call(
+    settings: dict[str, Any], columns: dict[str, dict[str, np.ndarray]]
+) -> None:
+    run = js.run(QUERY, columns, **settings)
+    again = repeat(run.replay, columns)
+    assert again.digest == run.digest
+    assert again.finished.plan.config == run.finished.plan.config
+
+
+def test_what_repeats_a_comparison_and_each_of_its_systems_is_its_whole_call(
+    columns: dict[str, dict[str, np.ndarray]],
+) -> None:
+    names = ["split_join", "nested_loop"]
+    compared = js.compare(QUERY, columns, topologies=names, network="wan", rows=100, pes=2)
+    again = repeat(compared.replay, columns)
+    for name in names:
+        record = compared.result.results[name].record
+        assert again.result.results[name].record["digest"] == record["digest"]
+        kept = json.loads((compared.directory / POINTS / name / "run.json").read_text())
+        assert repeat(kept["replay"], columns).digest == record["digest"]
