@@ -34,10 +34,12 @@ def print_wrapped(
 ) -> None:
     """Print *head* and *line* no wider than *out*; no word is cut.
 
-    What wraps is indented to behind the head, or deeper than the line; words around a no-break
-    space stay together.
+    What wraps is indented to behind the head where that leaves room, else deeper than the line;
+    words around a no-break space stay together.
     """
-    indent = len(head) or len(line) - len(line.lstrip(" ")) + 2
+    fits = 0 < len(head) <= out.width // 2
+    start = head or line
+    indent = len(head) if fits else len(start) - len(start.lstrip(" ")) + 2
     wrapped = textwrap.fill(
         head + line,
         out.width,
@@ -46,7 +48,8 @@ def print_wrapped(
         break_on_hyphens=False,
     )
     text = Text(wrapped.replace(_NO_BREAK, " "), style)
-    text.stylize(head_style, 0, len(head))
+    if fits:
+        text.stylize(head_style, 0, len(head))
     out.print(text)
 
 

@@ -45,3 +45,14 @@ def test_a_line_wraps_between_its_items_and_is_indented(
         "  feeding: rows=10", "    linger=5 ms", "    path=/a/b-c",
         "holds   a claim that is", "        long enough to", "        wrap",
     ]  # fmt: skip
+
+
+def test_what_follows_a_long_head_is_not_squeezed_behind_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    names = "spo_join, split_join, panjoin"
+    print_wrapped(console(quiet=False), "  cannot: join over an interval", head=names)
+    assert capsys.readouterr().out.splitlines() == [
+        "spo_join, split_join,", "  panjoin  cannot: join", "  over an interval",
+    ]  # fmt: skip
