@@ -27,7 +27,7 @@ _MARKERS = (
     "circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right",
     "triangle-left",
 )  # fmt: skip
-_SIGNS = "●■▲◆▼✚▶◀"
+_SIGNS, _HOLLOW_SIGNS = "●■▲◆▼✚▶◀", "○□△◇▽✛▷◁"
 """Letters that look like the markers."""
 _DASH = 4.0
 """Pixels of a line's turn, where lines coincide."""
@@ -44,7 +44,7 @@ _LINES: dict[Kind, list[float]] = {
     "measured": [2, 3],
     "derived": [7, 3, 2, 3],
 }
-_PALER: dict[Kind, float] = {"simulated": 1.0, "measured": 0.45, "derived": 0.7}
+_PALER: dict[Kind, float] = {"measured": 0.45, "derived": 0.7}
 _COLUMNS = ("panel", "x", "at", "variant", "kind", "value", "low", "high", "paper")
 
 
@@ -67,7 +67,21 @@ def study_picture(findings: Findings) -> Picture:
         ],
         columns=2 if len(parts) == 4 else 3,
         legend=_colours(variants),
-        signs="■" if all(chart.axis.categories for chart in study.charts) else _SIGNS,
+        signs="■" if all(chart.axis.categories for chart in study.charts) else _signs(study),
+    )
+
+
+def _signs(study: Study) -> str:
+    """Return what each variant is marked with in the key: hollow where all its marks are."""
+    filled = {
+        curve.variant
+        for chart in study.charts
+        for curve in chart.curves
+        if curve.kind != "measured"
+    }
+    return "".join(
+        (_SIGNS if name in filled else _HOLLOW_SIGNS)[place % len(_SIGNS)]
+        for place, name in enumerate(study.section.variants)
     )
 
 
@@ -96,13 +110,13 @@ def _only(chart: Chart, curves: Sequence[Curve]) -> Chart:
 
 def kinds_key(study: Study) -> str:
     """Return a sentence on marks that are not a simulated value; nothing where there are none."""
-    drawn = {curve.kind: chart.axis.categories for chart in study.charts for curve in chart.curves}
-    looks = {
-        kind: "paler" if bars else "dotted, with hollow markers" if kind == "measured" else "dashed"
-        for kind, bars in drawn.items()
-        if kind != "simulated"
-    }
-    notes = [f"{look[0].upper()}{look[1:]}: {KIND_WORDS[kind]}." for kind, look in looks.items()]
+    looks: dict[Kind, dict[str, None]] = {}
+    for chart in study.charts:
+        for curve in chart.curves:
+            line = "dotted with hollow markers" if curve.kind == "measured" else "dashed"
+            looks.setdefault(curve.kind, {})["paler" if chart.axis.categories else line] = None
+    looks.pop("simulated", None)
+    notes = [f"{' or '.join(look).capitalize()}: {KIND_WORDS[of]}." for of, look in looks.items()]
     if any(len(one.of) == 1 for one in study.section.paper):
         notes.append(f"×: the paper's value, where it is within {_PAPER_MOST} times ours.")
     return " ".join(notes)
@@ -232,10 +246,10 @@ def _x_axis(chart: Chart, data: Sequence[Mapping[str, Any]]) -> Spec:
 def _bars(y: Spec) -> list[Spec]:
     """Return a bar per variant in each category, side by side; a dash for a missing value."""
     paler: Spec = {
-        "field": "kind",
-        "type": "nominal",
-        "scale": {"domain": list(_PALER), "range": list(_PALER.values())},
-        "legend": None,
+        "condition": [
+            {"test": f"datum.kind == '{kind}'", "value": share} for kind, share in _PALER.items()
+        ],
+        "value": 1.0,
     }
     missing: Spec = {
         "transform": [{"filter": "!isValid(datum.value)"}],

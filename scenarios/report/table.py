@@ -11,7 +11,7 @@ from typing import NamedTuple
 class Cell(NamedTuple):
     """Text whose colour shows how good it is: *mark* is one of `VERDICT_WORDS`, or empty.
 
-    *note* goes on a line below it.
+    *note* goes on a line of its own below the row.
     """
 
     text: str
@@ -44,7 +44,7 @@ class Table:
         """Return it as a ``<table>``, without its title."""
         head = "".join(f"<th{self._align(i)}>{escape(c)}</th>" for i, c in enumerate(self.columns))
         head = f"<thead><tr>{head}</tr></thead>\n" if head else ""
-        body = "\n".join(f"<tr>{''.join(self._html_cells(row))}</tr>" for row in self.rows)
+        body = "\n".join(line for row in self.rows for line in self._html_rows(row))
         return f"<table>\n{head}<tbody>\n{body}\n</tbody></table>"
 
     def markdown(self) -> str:
@@ -55,6 +55,13 @@ class Table:
         ]
         return "\n".join(map(_markdown_row, [self.columns, rules, *rows]))
 
+    def _html_rows(self, row: Sequence[str | Cell]) -> Iterable[str]:
+        yield f"<tr>{''.join(self._html_cells(row))}</tr>"
+        notes = " ".join(cell.note for cell in row if isinstance(cell, Cell) and cell.note)
+        if notes:
+            span = len(self.columns) - 1
+            yield f'<tr class="note"><td></td><td colspan="{span}">{escape(notes)}</td></tr>'
+
     def _html_cells(self, row: Sequence[str | Cell]) -> Iterable[str]:
         for place, value in enumerate(row):
             cell = value if isinstance(value, Cell) else Cell(value)
@@ -63,8 +70,7 @@ class Table:
             look = f' colspan="{spanned}"' if spanned > 1 else self._align(place)
             if cell.mark:
                 look = f' class="word {cell.mark}"' + (look if spanned > 1 else "")
-            note = f'<br><span class="muted">{escape(cell.note)}</span>' if cell.note else ""
-            yield f"<{tag}{look}>{escape(cell.text)}{note}</{tag}>"
+            yield f"<{tag}{look}>{escape(cell.text)}</{tag}>"
 
     def is_text(self, place: int) -> bool:
         """Return whether a column is text, not numbers."""

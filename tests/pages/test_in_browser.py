@@ -114,6 +114,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     compared = js.compare(QUERY, streams, topologies=["kp_oij", "scale_oij"])
     swept = js.sweep(QUERY, streams, over={"replicas": [1, 2]}, topology="kp_oij", processes=1)
     advice = js.advise(QUERY, streams, engines="", budget_s=5)
+    study = js.scenario("pim-fig09b", scale="smoke").run(out=folder / "study")
     return {
         "run": runs[0].report(folder / "run.html"),
         "run with a crash": runs[2].report(folder / "crash.html"),
@@ -121,10 +122,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "comparison": compared.report(folder),
         "sweep": swept.report(folder),
         "advice": advice.report(folder),
+        "study": study.directory / "study.html",
     }
 
 
-KINDS = ("run", "run with a crash", "runs", "comparison", "sweep", "advice")
+KINDS = ("run", "run with a crash", "runs", "comparison", "sweep", "advice", "study")
 
 
 @contextmanager
