@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import NamedTuple
 
@@ -71,6 +71,15 @@ class Table:
             if cell.mark:
                 look = f' class="word {cell.mark}"' + (look if spanned > 1 else "")
             yield f"<{tag}{look}>{escape(cell.text)}</{tag}>"
+
+    def chosen(self, places: Sequence[int]) -> Table:
+        """Return the columns at *places*, from 0, as a table of its own."""
+        return replace(
+            self,
+            columns=tuple(self.columns[place] for place in places),
+            rows=[[row[place] for place in places] for row in self.rows],
+            text_columns=sum(map(self.is_text, places)),
+        )
 
     def is_text(self, place: int) -> bool:
         """Return whether a column is text, not numbers."""

@@ -6,6 +6,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rich import table as rich
 from rich.box import SIMPLE_HEAD
@@ -59,7 +60,23 @@ def keep_together(items: Iterable[str]) -> str:
 
 
 def print_table(out: Console, table: Table) -> None:
-    """Print *table* with its title; a row a block where its columns do not fit side by side."""
+    """Print *table* with its title.
+
+    Where its columns do not fit side by side, they come in several tables, each with the first
+    column; where not even two do, a row is a block.
+    """
+    shown = _drawn(table)
+    if not table.columns or _fits(out, shown):
+        out.print(shown)
+        return
+    parts = _parts(out, table)
+    for part in parts:
+        out.print(_drawn(part))
+    if not parts:
+        _print_blocks(out, table)
+
+
+def _drawn(table: Table) -> rich.Table:
     if table.columns:
         shown = rich.Table(
             box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title=table.title or None, title_justify="left"
@@ -75,11 +92,32 @@ def print_table(out: Console, table: Table) -> None:
         shown = rich.Table.grid(padding=(0, 2))
     for row in table.rows:
         shown.add_row(*map(styled, row))
-    least = Measurement.get(out, out.options.update(max_width=_UNBOUNDED), shown).minimum
-    if table.columns and least > out.width:
-        _print_blocks(out, table)
-    else:
-        out.print(shown)
+    return shown
+
+
+def _fits(out: Console, shown: rich.Table) -> bool:
+    room = out.options.update(max_width=_UNBOUNDED)
+    return Measurement.get(out, room, shown).minimum <= out.width
+
+
+def _parts(out: Console, table: Table) -> list[Table]:
+    """Return tables that fit, of the first column and some others each; none where one does not."""
+    if any(len(row) < len(table.columns) for row in table.rows):
+        return []  # a cell spans columns that would come apart
+    parts: list[Table] = []
+    start, count = 1, len(table.columns)
+    while start < count:
+        fitting = None
+        for end in range(start + 1, count + 1):
+            part = table.chosen([0, *range(start, end)])
+            if not _fits(out, _drawn(part)):
+                break
+            fitting, stop = part, end
+        if fitting is None:
+            return []
+        parts.append(fitting if not parts else replace(fitting, title=""))
+        start = stop
+    return parts
 
 
 def _print_blocks(out: Console, table: Table) -> None:

@@ -22,7 +22,7 @@ def test_a_quiet_console_prints_nothing(capsys: pytest.CaptureFixture[str]) -> N
 def test_no_cell_of_a_table_is_cut(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Headings of numbers stay on one line; where they do not fit, it is printed as blocks."""
+    """Headings of numbers stay on one line; where they do not fit, columns come one by one."""
     monkeypatch.setenv("COLUMNS", str(width))
     headings = ("topology", "2 streams, time", "self, count")
     rows = [("low_latency", "1 234", "5 678")]
@@ -32,6 +32,31 @@ def test_no_cell_of_a_table_is_cut(
     for text in (*headings, *rows[0]):
         assert text in shown
     assert max(map(len, shown.splitlines())) <= width
+
+
+def test_columns_that_do_not_fit_come_in_a_table_of_their_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    headings = ("system", "exact", "tuples/s", "p95 ms")
+    rows = [("ibwj", "exact", "1,234,567", "1.5"), ("panjoin", "", "98", "20")]
+    table = Table(columns=headings, rows=rows, text_columns=2)
+    print_table(console(quiet=False), table)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert [line for line in lines if "─" not in line[0]] == [
+        ["system", "exact"], ["ibwj", "exact"], ["panjoin"],
+        ["system", "tuples/s"], ["ibwj", "1,234,567"], ["panjoin", "98"],
+        ["system", "p95", "ms"], ["ibwj", "1.5"], ["panjoin", "20"],
+    ]  # fmt: skip
+
+
+def test_a_row_of_columns_wider_than_the_terminal_is_a_block(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "22")
+    table = Table(columns=("system", "tuples/s"), rows=[("nested_loop", "1,234")], text_columns=1)
+    print_table(console(quiet=False), table)
+    assert capsys.readouterr().out.split() == ["system", "nested_loop", "tuples/s", "1,234"]
 
 
 def test_a_line_wraps_between_its_items_and_is_indented(
