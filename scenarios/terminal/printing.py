@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import takewhile
 
 from rich import table as rich
 from rich.box import SIMPLE_HEAD
@@ -107,16 +108,12 @@ def _parts(out: Console, table: Table) -> list[Table]:
     parts: list[Table] = []
     start, count = 1, len(table.columns)
     while start < count:
-        fitting = None
-        for end in range(start + 1, count + 1):
-            part = table.chosen([0, *range(start, end)])
-            if not _fits(out, _drawn(part)):
-                break
-            fitting, stop = part, end
-        if fitting is None:
+        longer = (table.chosen([0, *range(start, end)]) for end in range(start + 1, count + 1))
+        fitting = list(takewhile(lambda part: _fits(out, _drawn(part)), longer))
+        if not fitting:
             return []
-        parts.append(fitting if not parts else replace(fitting, title=""))
-        start = stop
+        parts.append(replace(fitting[-1], title="" if parts else table.title))
+        start += len(fitting[-1].columns) - 1
     return parts
 
 
