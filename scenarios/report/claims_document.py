@@ -50,8 +50,10 @@ def claims_document(records: Sequence[Mapping[str, Any]]) -> str:
         "# Which claims of the papers hold here",
         "Every claim that is tested, with the paper's own number where it has one, and what came "
         "out here. Values are simulated (virtual time and counted work) unless they are marked as "
-        "measured (this machine's clock) or derived (estimated from a run). A reason is given "
-        "where something was run to find it, and names that. Written by `joinsim claims`.",
+        "measured (this machine's clock) or derived (estimated from a run). What is measured is "
+        "the mean of three turns with its 95 % interval (one turn at smoke scale); a claim that "
+        "the interval leaves open is undecided. A reason is given where something was run to "
+        "find it, and names that. Written by `joinsim claims`.",
         "What the papers state: a statement is tested by one claim or by several, as by "
         "simulation and by the clock, and holds where all of them do. What is not comparable is "
         "listed with the reason at the end of each paper's part.",
