@@ -91,11 +91,11 @@ def markdown(docstring: str) -> str:
         lines.append(line[4:] if inside else line)
         if not inside and line.rstrip().endswith("::"):
             lines[-1] = line.rstrip()[:-1]
-            lines += ["", "```text"]
+            lines += ["", "```none"]
             inside = True
     if inside:
         lines.append("```")
-    return re.sub(r"```text\n\n+", "```text\n", "\n".join(lines))
+    return re.sub(r"```none\n\n+", "```none\n", "\n".join(lines))
 
 
 class System(Generated):

@@ -18,6 +18,7 @@ from importlib.metadata import version
 from io import StringIO
 from math import isfinite
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from markupsafe import Markup
@@ -34,6 +35,8 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 SUFFIXES = (".pdf", ".svg", ".png")
 _COLUMN_WIDTH, _PAGE_WIDTH = 240.0, 504.0
 """Points: a column and the width of a page, as most journals set them."""
+_KEY_MARK, _LETTER = 26.0, 4.2
+"""Points of a sign in a figure's key, and of a letter of a figure's text."""
 _PRINT_FONT = "Helvetica, Arial, Liberation Sans, sans-serif"
 _PNG_SCALE = 3.0
 _COLOUR = re.compile(r"var\(--(\w+)\)")
@@ -91,8 +94,8 @@ class Picture:
         """Return it as one specification for print, at the size of a column or of a page."""
         panels = list(map(dict, self.panels))
         columns = min(self.columns, len(panels))
-        narrow = len(panels) == 1 and self.columns > 1
-        width = (_COLUMN_WIDTH if narrow else _PAGE_WIDTH) / columns - 48
+        room = _COLUMN_WIDTH if len(panels) == 1 and self.columns > 1 else _PAGE_WIDTH
+        width = room / columns - 48
         for panel in panels:
             panel |= {"width": width, "height": panel["height"] * 0.62}
         drawn: Spec = {
@@ -104,13 +107,24 @@ class Picture:
             "spacing": 12,
             "config": config(8) | {"font": _PRINT_FONT, "background": "white"},
         }
-        legend = _LEGEND | {"symbolType": "square" if self.signs == "■" else "stroke"}
+        entry = _KEY_MARK + _LETTER * max(map(len, self.legend), default=0)
+        legend: Spec = {
+            "orient": "top",
+            "columns": max(1, min(4, int(room // entry))),
+            "title": None,
+            "symbolType": "square" if self.signs == "■" else "stroke",
+        }
         text = json.dumps(drawn).replace('"legend": null', f'"legend": {json.dumps(legend)}')
+        for title in {panel.get("encoding", {}).get("x", {}).get("title") for panel in panels}:
+            lines = wrap(title or "", int(width // _LETTER))
+            if (
+                len(lines) > 1
+            ):  # of every layer of a panel: it draws titles that differ side by side
+                text = text.replace(
+                    f'"title": {json.dumps(title)}', f'"title": {json.dumps(lines)}'
+                )
         light: Spec = json.loads(_COLOUR.sub(lambda name: LIGHT[name[1]], text))
         return light
-
-
-_LEGEND = {"orient": "top", "columns": 4, "title": None}
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ import pytest
 import vl_convert
 
 from joins.errors import OutputError
-from scenarios.report.colours import COLOURS
+from scenarios.report.colours import COLOURS, SERIES
 from scenarios.report.picture import (
     Picture,
     colour_of,
@@ -120,6 +120,34 @@ def test_a_figure_is_as_wide_as_a_column_or_a_page(panels: int, columns: int, wi
     svg = vl_convert.vegalite_to_svg(picture.spec())
     drawn = float(svg.split('width="', 1)[1].split('"', 1)[0])
     assert 0.85 * width <= drawn <= 1.05 * width
+
+
+def test_a_long_title_of_an_axis_makes_no_figure_wider() -> None:
+    (panel,) = small().panels
+    x = panel["encoding"]["x"] | {"title": "slide - window - PEs (the paper's: 60K-600K-6 to 100K)"}
+    layered = panel | {
+        "encoding": panel["encoding"] | {"x": x},
+        "layer": [{"mark": "point"}, {"mark": "rule", "encoding": {"x": x}}],
+    }
+    del layered["mark"]
+    svg = vl_convert.vegalite_to_svg(small(panels=[layered] * 3, columns=3).spec())
+    assert float(svg.split('width="', 1)[1].split('"', 1)[0]) <= 1.05 * 504
+    assert svg.count(">slide - window - PEs") == 3, "once in each panel"
+
+
+def test_a_key_of_long_names_makes_no_figure_wider() -> None:
+    names = ["SPO-Join, one sink for all", "capacity of PO-Join PEs (derived)", "one PE", "most"]
+    kinds = dict(zip(names, SERIES, strict=False))
+    (panel,) = small().panels
+    encoding = panel["encoding"] | {"color": colour_of("name", kinds)}
+    picture = small(
+        data={"at_s": [0.001, 0.002, 0.003, 0.004], "value": [1.0, 2.0, 3.0, 4.0], "name": names},
+        panels=[panel | {"encoding": encoding}],
+        columns=3,
+        legend=kinds,
+    )
+    svg = vl_convert.vegalite_to_svg(picture.spec())
+    assert float(svg.split('width="', 1)[1].split('"', 1)[0]) <= 1.05 * 240
 
 
 def test_a_figure_of_another_suffix_is_refused(tmp_path: Path) -> None:
