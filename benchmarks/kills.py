@@ -140,7 +140,10 @@ class Kills:
         with self._start() as run:
             started = started_at(running, run, self._folder)
             self._wait()
-            next(one for one in started if one.name() == name).kill()
+            for process in started:
+                with suppress(psutil.NoSuchProcess):  # it has ended since it was listed
+                    if process.name() == name:
+                        process.kill()
             return self._goes_on_or_stops(run, started, self._judge)
 
     def _spark(self, what: str, folder: Path) -> Iterator[str]:
