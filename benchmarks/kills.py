@@ -140,10 +140,7 @@ class Kills:
         with self._start() as run:
             started = started_at(running, run, self._folder)
             self._wait()
-            for process in started:
-                with suppress(psutil.NoSuchProcess):  # it has ended since it was listed
-                    if process.name() == name:
-                        process.kill()
+            _named(started, name).kill()
             return self._goes_on_or_stops(run, started, self._judge)
 
     def _spark(self, what: str, folder: Path) -> Iterator[str]:
@@ -207,6 +204,15 @@ class Kills:
 def _judge_spark(out: str) -> str:
     """Judge a comparison by its verdict; a stream that was prepared is looked at on disk."""
     return "exact" if json.loads(out).get("passed", True) else "not exact"
+
+
+def _named(processes: Iterable[psutil.Process], name: str) -> psutil.Process:
+    """Return the one called *name*; raise :exc:`LookupError` where none is, and none is killed."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):  # it has ended since it was listed
+            if process.name() == name:
+                return process
+    raise LookupError(f"no {name} runs")
 
 
 def _left(started: Iterable[psutil.Process]) -> str:

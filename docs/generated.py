@@ -251,10 +251,10 @@ class Grammar(Generated):
             if pattern:
                 yield f"**{name}** `{pattern[0]}`\n"
                 continue
-            written: list[str] = []
-            railroad.Diagram(self._draw(rule.children[-1])).writeSvg(written.append)
+            drawn: list[str] = []
+            railroad.Diagram(self._draw(rule.children[-1])).writeSvg(drawn.append)
             yield f"**{name}**\n"
-            yield html(f'<div class="picture">{"".join(written)}</div>')
+            yield html(f'<div class="picture">{"".join(drawn)}</div>')
 
     def _draw(self, tree: Tree[Token] | Token) -> railroad.DiagramItem:
         """Return a part of a rule as a part of a picture."""

@@ -222,7 +222,7 @@ class RecoveryConfig(Section):
     interval
         Virtual time from one snapshot to the next.
     storage
-        How fast a state is stored and restored.
+        Bits per second at which a state is stored and restored.
     """
 
     guarantee: Guarantee = "exactly_once"
@@ -410,25 +410,6 @@ def build_network(config: NetworkConfig, sites: Iterable[str]) -> nx.Graph:
     return network
 
 
-_NOT_PASSED = {"name", "title", "figure", "query", "streams", "parameters", "pairs"}
-"""Keys that are no parameters of ``joinsim.run``, or are passed otherwise."""
-
-
-def python_call(config: RunConfig, function: str = "run", **more: Any) -> str:
-    """Return the call of ``joinsim.run``, or of another *function*, that repeats a run over tables.
-
-    Which tables is left to the reader; *more* is passed as well.
-    """
-    streams = ", ".join(f"{stream.name!r}: ..." for stream in config.streams)
-    keys = config.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_PASSED)
-    if function == "run" and not config.pairs:
-        keys["pairs"] = False
-    words = "".join(
-        f", {key}={value!r}" for key, value in (keys | config.parameters | more).items()
-    )
-    return f"joinsim.{function}({' '.join(config.query.split())!r}, {{{streams}}}{words})"
-
-
 def check_links(network: nx.Graph, graph: ActorGraph) -> None:
     """Raise :exc:`NetworkError` where an actor would send to a site that no links lead to."""
     if is_full_mesh(network):
@@ -466,3 +447,22 @@ def _check_sites(link: LinkConfig, network: nx.Graph) -> None:
             )
     if link.a == link.b:
         raise NetworkError(f"network.links: {link.a!r} to itself is not a link")
+
+
+_NOT_PASSED = {"name", "title", "figure", "query", "streams", "parameters", "pairs"}
+"""Keys that are no parameters of ``joinsim.run``, or are passed otherwise."""
+
+
+def python_call(config: RunConfig, function: str = "run", **more: Any) -> str:
+    """Return the call of ``joinsim.run``, or of another *function*, that repeats a run over tables.
+
+    Which tables is left to the reader; *more* is passed as well.
+    """
+    streams = ", ".join(f"{stream.name!r}: ..." for stream in config.streams)
+    keys = config.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_PASSED)
+    if function == "run" and not config.pairs:
+        keys["pairs"] = False
+    words = "".join(
+        f", {key}={value!r}" for key, value in (keys | config.parameters | more).items()
+    )
+    return f"joinsim.{function}({' '.join(config.query.split())!r}, {{{streams}}}{words})"

@@ -306,5 +306,5 @@ def test_what_repeats_a_comparison_and_each_of_its_systems_is_its_whole_call(
     for name in names:
         record = compared.result.results[name].record
         assert again.result.results[name].record["digest"] == record["digest"]
-        kept = json.loads((compared.directory / POINTS / name / "run.json").read_text())
-        assert repeat(kept["replay"], columns).digest == record["digest"]
+        alone = json.loads((compared.directory / POINTS / name / "run.json").read_text())
+        assert repeat(alone["replay"], columns).digest == record["digest"]
