@@ -90,7 +90,7 @@ class Kills:
                 arguments = on_ray(Path(name), *_SIZE, *LIVE, topology=topology)
                 yield from self._processes(arguments, Path(name), running_live)
         elif what in NAMES:
-            yield self._cluster(NAMES[what])
+            yield from self._cluster(NAMES[what])
         elif what in ("preparing", "java", "worker"):
             with TemporaryDirectory(prefix="joinsim-kills-") as name:
                 yield from self._spark(what, Path(name))
@@ -136,12 +136,16 @@ class Kills:
             with command(["run", "--resume", "run", "--json"], self._folder) as run:
                 yield self._ended(run, [])
 
-    def _cluster(self, name: str) -> str:
+    def _cluster(self, name: str) -> Iterator[str]:
+        """Kill a process of a run's cluster, unless the run has finished before the kill."""
         with self._start() as run:
             started = started_at(running, run, self._folder)
             self._wait()
-            _named(started, name).kill()
-            return self._goes_on_or_stops(run, started, self._judge)
+            if process := _named(started, name):
+                process.kill()
+                yield self._goes_on_or_stops(run, started, self._judge)
+            else:
+                run.communicate()
 
     def _spark(self, what: str, folder: Path) -> Iterator[str]:
         """Kill a process of Spark as soon as there is one, at a moment of the run or later."""
@@ -206,13 +210,13 @@ def _judge_spark(out: str) -> str:
     return "exact" if json.loads(out).get("passed", True) else "not exact"
 
 
-def _named(processes: Iterable[psutil.Process], name: str) -> psutil.Process:
-    """Return the one called *name*; raise :exc:`LookupError` where none is, and none is killed."""
+def _named(processes: Iterable[psutil.Process], name: str) -> psutil.Process | None:
+    """Return the one called *name*; None where it has ended."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):  # it has ended since it was listed
             if process.name() == name:
                 return process
-    raise LookupError(f"no {name} runs")
+    return None
 
 
 def _left(started: Iterable[psutil.Process]) -> str:
