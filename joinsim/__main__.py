@@ -14,7 +14,7 @@ import signal
 import sys
 from contextlib import suppress
 
-_COLLECT_AFTER = 50_000
+_COLLECT_AFTER = 500_000
 """Objects made before Python looks for cycles among them. It looks after 700, and imports make
 hundreds of thousands, all of which stay."""
 

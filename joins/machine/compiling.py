@@ -31,8 +31,8 @@ from numba.core.caching import (
     IndexDataCacheFile,
     _CacheLocator,
 )
+from numba.core.runtime import rtsys
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -108,6 +108,8 @@ def instruction(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], 
             ]
 
             def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                from numba.np.arrayobj import make_array  # numba has it when it compiles
+
                 emitted = function(
                     Emitter(context, builder),
                     *(
@@ -209,7 +211,11 @@ class _KernelCache(Cache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         self._cache_file = self._file_of(signature)
-        stored = super().load_overload(signature, target_context)
+        # numba's own method also imports all that compiling needs, which takes 0.1 s. Stored code
+        # only calls numba's functions in C, which have their names from here.
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            stored = self._load_overload(signature, target_context)
         if stored is None and _waiting:
             _waiting.pop()()
         return stored

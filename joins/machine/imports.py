@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any
 
 
 class _Hidden:
@@ -21,20 +23,40 @@ class _Hidden:
             raise ModuleNotFoundError(f"{self._package} is not to be loaded", name=name)
 
 
+class _WithoutScipy:
+    """Has the module of numba that looks for scipy find none; a finder of modules."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != "numba.np.arraymath":
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec and spec.loader:
+            loader: Any = spec.loader
+            execute = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                with _hidden("scipy.linalg"):
+                    execute(module)
+
+            loader.exec_module = exec_module
+        return spec
+
+
 def leave_out_unused() -> None:
     """Have pyarrow believe that there is no pandas, and numba no scipy.
 
     To load them takes half a second and a fifth of one. pyarrow loads pandas with the first array
-    that it converts, in case that is one of pandas's; numba loads scipy with the first kernel, to
-    know whether it has a faster inner product for covariances. Both can be imported later. For
-    processes of our own alone: in anybody else's they may be wanted.
+    that it converts, in case that is one of pandas's; numba loads scipy with the first kernel that
+    it compiles, to know whether it has a faster inner product for covariances. Both can be imported
+    later. For processes of our own alone: in anybody else's they may be wanted.
     """
+    sys.meta_path.insert(0, _WithoutScipy())
     with _hidden("pandas"):
         import pyarrow as pa
 
         pa.array([0]).to_numpy()  # pyarrow looks for it now, and never again
-    with _hidden("scipy.linalg"):
-        import numba.np.arraymath  # noqa: F401
 
 
 @contextmanager

@@ -48,6 +48,15 @@ def look_up(index, place):
 def probe(index, place):
     return look_up(index, place)
 """
+_CALLING_NUMBA = """
+import numpy as np
+from joins.machine.compiling import allocating
+
+@allocating
+def dot(name, values, expected_hash):
+    assert hash(name + 's') == expected_hash
+    return int(np.dot(values, np.sort(values))) + np.random.randint(1)
+"""
 _TIMED = """
 import numpy as np
 from numba.core import event
@@ -101,6 +110,14 @@ def test_a_record_class_of_another_checkout_is_no_obstacle(tmp_path: Path) -> No
         code = f"import tree, steps; result = steps.probe(tree.{name}(np.arange(5)), 3)"
         assert _run(tmp_path, code)[0] == 3 + more
     assert _run(tmp_path, code) == (4, False)
+
+
+def test_stored_code_finds_the_functions_of_numba_that_it_calls(tmp_path: Path) -> None:
+    """Hashes, new arrays, random numbers and BLAS, in a process that compiles nothing."""
+    (tmp_path / "calling.py").write_text(_CALLING_NUMBA)
+    code = "from calling import dot; result = dot('trip', np.arange(4.0), hash('trips'))"
+    assert _run(tmp_path, code) == (14, True)
+    assert _run(tmp_path, code) == (14, False)
 
 
 def test_two_checkouts_share_machine_code(tmp_path: Path) -> None:
