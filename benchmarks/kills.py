@@ -4,12 +4,12 @@
 
 ``process``: of Ray, in a virtual run, which goes on to the same digest. ``live``: of Ray, in a live
 run of one of three systems with recovery, which goes on to the right pairs. ``driver``: of a
-virtual run, which ``joinsim run --resume`` goes on with to the same digest; ``inline``: the same
-without Ray. ``raylet`` and ``head`` of Ray: the run goes on, or stops with exit code 3 and one
-message within 30 s. So it is with Spark: ``preparing``, its Java process while it prepares a
-stream, of which nothing half is left; ``java`` and ``worker``, its Java process and a Python worker
-while operators run inside it. Of none anything stays behind. Prints a line for each kill, and what
-a command said that stopped; the exit code is 1 if one went wrong.
+virtual run, which ``joinsim run --resume`` goes on with to the same digest, or says that nothing
+was saved yet; ``inline``: the same without Ray. ``raylet`` and ``head`` of Ray: the run goes on, or
+stops with exit code 3 and one message within 30 s. So it is with Spark: ``preparing``, its Java
+process while it prepares a stream, of which nothing half is left; ``java`` and ``worker``, its Java
+process and a Python worker while operators run inside it. Of none anything stays behind. Prints a
+line for each kill, and what a command said that stopped; the exit code is 1 if one went wrong.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Kills:
             yield left
         elif (self._folder / "run" / UNFINISHED).exists():
             with command(["run", "--resume", "run", "--json"], self._folder) as run:
-                yield self._ended(run, [])
+                yield self._goes_on_or_stops(run, [], self._judge)
 
     def _cluster(self, name: str) -> Iterator[str]:
         """Kill a process of a run's cluster, unless the run has finished before the kill."""

@@ -55,7 +55,9 @@ def meanings(documented_type: type) -> Iterator[tuple[str, str]]:
     for documented in reversed(documented_type.__mro__):
         for entry in parse(documented.__doc__ or "", DocstringStyle.NUMPYDOC).params:
             words = " ".join((entry.description or "").split())
+            # As a person sets it: without Python's marks, and `none` as in a file.
             meaning = re.sub(r"\*(\w+)\*", r"\1", words).replace("``", "")
+            meaning = re.sub(r"\bNone\b", "none", meaning)
             for name in entry.arg_name.split(", "):
                 yield name, meaning
 
