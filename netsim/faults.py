@@ -153,7 +153,7 @@ Fault = LinkFault | ActorFault
 class Spans:
     """The spans of virtual time in which one fault is there; they do not overlap."""
 
-    __slots__ = ("_drawn", "_every_ns", "_from_ns", "_length_ns", "_seed")
+    __slots__ = ("_drawn", "_every_ns", "_found", "_found_ns", "_from_ns", "_length_ns", "_seed")
 
     def __init__(self, fault: Fault, seed: Sequence[int]) -> None:
         self._from_ns = fault.from_ns
@@ -161,12 +161,18 @@ class Spans:
         self._every_ns = fault.every_ns
         self._seed = seed if fault.random else None
         self._drawn: dict[int, int] = {}
+        self._found_ns, self._found = 0, (0, 0)
 
     def at(self, now: int) -> tuple[int, int]:
         """Return start and end of the span that *now* is in, or of the next one.
 
         Both are `FOREVER_NS` where none comes any more.
         """
+        if not self._found_ns <= now < self._found[1]:  # most ask about the same span again
+            self._found_ns, self._found = now, self._find(now)
+        return self._found
+
+    def _find(self, now: int) -> tuple[int, int]:
         if self._every_ns is None:
             end_ns = self._from_ns + self._length_ns
             return (self._from_ns, end_ns) if now < end_ns else (FOREVER_NS, FOREVER_NS)

@@ -92,6 +92,6 @@ class Hoarding(Actor):
 
 def test_what_an_actor_stores_in_between_counts_too() -> None:
     host = PeakHost({"a": ActorSpec(actor=Hoarding)}, {"a": {}}, 1)
-    for ticket in range(5):
+    for ticket in range(100):
         host.submit(ticket, "a", "a", START, None, ticket)
     assert host.state_bytes() == {"a": 240}
