@@ -513,7 +513,8 @@ class Kernel:
             self._unfetched.append(letter)
             self._unfetched_bytes += letter.nbytes
             if (
-                len(self._unfetched) > _UNFETCHED_MESSAGES
+                letter.reply  # an inline host has it at once, and results are written meanwhile
+                or len(self._unfetched) > _UNFETCHED_MESSAGES
                 or self._unfetched_bytes > _UNFETCHED_BYTES
             ):
                 self._fetch()

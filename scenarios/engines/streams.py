@@ -40,9 +40,22 @@ def write_segments(rows: pa.Table, folder: Path, segment_rows: int) -> None:
     folder.mkdir(parents=True)
     for part, begin in enumerate(range(0, max(1, len(rows)), segment_rows)):
         path = folder / f"part-{part:05d}.parquet"
-        pq.write_table(rows.slice(begin, segment_rows), path)
+        _write_segment(rows.slice(begin, segment_rows), path)
         # Spark takes files in the order of their times of change.
         os.utime(path, (part, part))
+
+
+def _write_segment(rows: pa.Table, path: Path) -> None:
+    """Write *rows* as preparation does (`spark_bridge.pipeline.numbering`)."""
+    counting = ["id", "ts"]
+    pq.write_table(
+        rows,
+        path,
+        compression="zstd",
+        data_page_version="2.0",
+        use_dictionary=[name for name in rows.column_names if name not in counting],
+        column_encoding=dict.fromkeys(counting, "DELTA_BINARY_PACKED"),
+    )
 
 
 def _copy(file: StreamData, folder: Path) -> StreamFile:
