@@ -12,7 +12,7 @@ from topologies.handshake_join import HandshakeJoin
 from topologies.interval_join import IntervalJoinTopology
 from topologies.window_join import WindowJoin
 
-EXAMPLES = {"its answer is exactly right": 150, "listing pairs changes nothing": 25}
+EXAMPLES = {"its answer is exactly right": 100, "listing pairs changes nothing": 15}
 OTHERS, SPO_JOIN = 10, 20
 _SHARE_OF_ALIKE = 0.4
 """Topologies that share their actors test these for each other: fewer examples of each will do."""
