@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from joins.machine.imports import import_meanwhile
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
 from scenarios.choice import AUTO
@@ -519,6 +520,8 @@ class Scenario:
         replay = self._replay()
         line_of = None if every_ns is None else resume_line(plan)
         with self._directory(out, resume_line=line_of, resuming=resuming) as (folder, directory):
+            if folder is None:
+                import_meanwhile("scenarios.report.run_page")
             self.observer.planned(plan)
             with ExitStack() as open_, self.observer.running(plan) as line:
                 disk = None

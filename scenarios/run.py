@@ -29,6 +29,7 @@ from actors.protocol import Host, RestartingHost
 from actors.result_epochs import ResultEpochs
 from actors.result_files import ResultWriter
 from joins.machine.compiling import announcing
+from joins.machine.imports import import_meanwhile
 from netsim.cost import operator_profiles
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel
@@ -458,6 +459,8 @@ def execute(
         with announcing(on_compile):
             rehearse(*plan.rehearsal)
     clock.lap("compile")
+    if not undisturbed:
+        import_meanwhile("scenarios.verdict.second_reading")
     live = plan.config.clock == "live"
     with ExitStack() as open_:
         ahead = None

@@ -21,6 +21,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000)
 
 
+def pytest_sessionfinish() -> None:
+    """Let it find them all at the end, or DuckDB reports that its objects are left."""
+    gc.unfreeze()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say that pages were not looked at."""
     if not BROWSER:

@@ -1,10 +1,12 @@
-"""What a process of ours leaves unloaded."""
+"""What a process of ours leaves unloaded, and what it loads while it does something else."""
 
 from __future__ import annotations
 
+import importlib
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
@@ -57,6 +59,22 @@ def leave_out_unused() -> None:
         import pyarrow as pa
 
         pa.array([0]).to_numpy()  # pyarrow looks for it now, and never again
+
+
+def import_meanwhile(*modules: str) -> None:
+    """Import *modules*, by their names, while this thread waits or is in kernels.
+
+    For what is needed later. What is wrong with one is left to the import where it is needed.
+    """
+    missing = [module for module in modules if module not in sys.modules]
+    if missing:
+        threading.Thread(target=_import, args=(missing,), daemon=True).start()
+
+
+def _import(modules: Sequence[str]) -> None:
+    with suppress(Exception):
+        for module in modules:
+            importlib.import_module(module)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from scenarios.results import Histogram
 from scenarios.verdict.expectation import Expectation
 from scenarios.verdict.lateness import check_lateness
 from scenarios.verdict.oracle_check import Comparison, compare
-from scenarios.verdict.second_reading import check_reading
 from scenarios.verdict.trace_checks import arrivals_of, check_conservation, check_fifo
 from scenarios.verdict.verdict import OFFENDERS_NAMED, Check, Offender, PairCounts, Verdict
 
@@ -40,6 +39,8 @@ def judge(
     *listed* is whether the run wrote its pairs; *pairs_directory* is called when pairs are needed
     that it did not write. *ahead* is what the oracle has begun to work out.
     """
+    from scenarios.verdict.second_reading import check_reading  # imported while the run goes on
+
     trace = directory / "trace.parquet"
     lateness = check_lateness(files, feeding, directory)
     recovered = outcome.recovered

@@ -39,3 +39,20 @@ import scipy.stats
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
     )
     assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_what_is_imported_meanwhile_is_there_and_what_fails_is_silent() -> None:
+    program = """
+import sys, threading
+from joins.machine.imports import import_meanwhile
+import_meanwhile("no.such.module", "json.tool")
+import_meanwhile("colorsys", "sched")
+import_meanwhile("sys")
+for thread in threading.enumerate()[1:]:
+    thread.join()
+print("json.tool" in sys.modules, "colorsys" in sys.modules, "sched" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("False True True\n", "")
