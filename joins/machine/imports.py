@@ -26,7 +26,7 @@ class _Hidden:
 
 
 class _WithoutScipy:
-    """Has the module of numba that looks for scipy find none; a finder of modules."""
+    """Hides scipy from the module of numba that looks for it; one of Python's module finders."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -72,8 +72,8 @@ def import_meanwhile(*modules: str) -> None:
 
 
 def _import(modules: Sequence[str]) -> None:
-    with suppress(Exception):
-        for module in modules:
+    for module in modules:
+        with suppress(Exception):
             importlib.import_module(module)
 
 

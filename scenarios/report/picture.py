@@ -115,14 +115,13 @@ class Picture:
             "symbolType": "square" if self.signs == "■" else "stroke",
         }
         text = json.dumps(drawn).replace('"legend": null', f'"legend": {json.dumps(legend)}')
-        for title in {panel.get("encoding", {}).get("x", {}).get("title") for panel in panels}:
-            lines = wrap(title or "", int(width // _LETTER))
-            if (
-                len(lines) > 1
-            ):  # of every layer of a panel: it draws titles that differ side by side
-                text = text.replace(
-                    f'"title": {json.dumps(title)}', f'"title": {json.dumps(lines)}'
-                )
+        titles = [panel.get("encoding", {}).get("x", {}).get("title") for panel in panels]
+        for title in filter(None, dict.fromkeys(titles)):
+            lines = wrap(title, int(width // _LETTER))
+            if len(lines) > 1:
+                # In every layer of a panel, which would draw titles that differ side by side.
+                long, wrapped = (f'"title": {json.dumps(one)}' for one in (title, lines))
+                text = text.replace(long, wrapped)
         light: Spec = json.loads(_COLOUR.sub(lambda name: LIGHT[name[1]], text))
         return light
 

@@ -39,7 +39,8 @@ def judge(
     *listed* is whether the run wrote its pairs; *pairs_directory* is called when pairs are needed
     that it did not write. *ahead* is what the oracle has begun to work out.
     """
-    from scenarios.verdict.second_reading import check_reading  # imported while the run goes on
+    # Here, as `scenarios.run` imports it while the run goes on.
+    from scenarios.verdict.second_reading import check_reading
 
     trace = directory / "trace.parquet"
     lateness = check_lateness(files, feeding, directory)

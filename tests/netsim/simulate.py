@@ -67,10 +67,13 @@ def simulate(
     profile: CostProfile = PROFILE,
     faults: Sequence[Fault] | None = None,
     transport: Transport = "reliable",
+    collect: Callable[[list[Any]], None] = lambda emitted: None,
+    **more: Any,
 ) -> Simulated:
     """Run *specs*, each on a site of its own and 1 µs apart unless said otherwise.
 
-    With *faults*, even with none, the kernel is the one that has them.
+    With *faults*, even with none, the kernel is the one that has them. What is emitted goes to
+    *collect* too; *more* is the kernel's.
     """
     placement = placement or {name: name for name in specs}
     network = network or full_mesh(dict.fromkeys(placement.values()), link(1_000))
@@ -82,6 +85,11 @@ def simulate(
         sources = [name for name in specs if name not in fed]
         rows = Faults(faults, placement=placement, sources=sources, seed=seed)
         system = partial(FaultyKernel, faults=rows, transport=transport)
+
+    def take(results: list[Any]) -> None:
+        emitted.extend(results)
+        collect(results)
+
     kernel = system(
         wiring=wiring,
         placement=placement,
@@ -90,8 +98,9 @@ def simulate(
         host=host,
         seed=seed,
         trace=Trace(trace_names(wiring), path),
-        collect=emitted.extend,
+        collect=take,
         inbox_messages=inbox_messages,
+        **more,
     )
     outcome = kernel.run(until_ns=until_ns)
     return Simulated(outcome, emitted, pq.read_table(path), host)

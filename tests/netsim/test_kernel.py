@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.protocol import ActorError, ActorSpec, Wiring
+from actors.hosting.inline import InlineHost
+from actors.protocol import ActorError, ActorSpec, Reply, Wiring
 from netsim.network import NetworkError, full_mesh, sites_without_links
 from netsim.outcome import EndlessRunError
 from tests.netsim.simulate import MESSAGE_NS, Simulated, link, simulate
@@ -45,6 +46,30 @@ def test_a_lone_message_takes_service_plus_latency_plus_transmission(path: Path)
     )
     # The start message costs 10 ns, the link 1,000 ns, 500 bytes 500 ns.
     assert run.emitted == [("a", 0, MESSAGE_NS + 1_000 + 500, 0)]
+
+
+def test_what_an_inline_host_has_emitted_is_collected_before_the_next_message(path: Path) -> None:
+    """So that it is written while the run goes on, and takes no memory until its end."""
+    log = []
+
+    class Logging(InlineHost):
+        def submit(self, ticket: int, actor: str, *message: Any) -> Reply:
+            log.append(actor)
+            return super().submit(ticket, actor, *message)
+
+    specs, wiring = (
+        {"a": spec(Sender, count=5), "b": spec(Recorder)},
+        {"a": {"out": ("b",)}, "b": {}},
+    )
+    simulate(
+        specs,
+        wiring,
+        path=path,
+        host=Logging(specs, wiring, 1),
+        only_emit=("b",),
+        collect=lambda emitted: log.extend(["collected"] * len(emitted)),
+    )
+    assert [one for one in log if one != "a"] == ["b", "collected"] * 5
 
 
 def test_two_senders_share_the_receivers_port(path: Path) -> None:
