@@ -5,7 +5,8 @@ without a rehearsal the first messages of a run would pay for that, in every pro
 
 Where Spark has to prepare the data first, and nothing is compiled yet, both take long, and Spark
 seldom keeps all cores busy. So another process rehearses meanwhile, and stores what it compiles.
-Not a thread: numba compiles in Python, which would keep this process from talking to Spark.
+Not a thread: numba compiles in Python, which would keep this process from talking to Spark. That
+process also makes what reports draw with, where that has never been made.
 """
 
 from __future__ import annotations
@@ -134,5 +135,9 @@ def _end_with_parent() -> None:
 if __name__ == "__main__":
     asked = sys.stdin.buffer.readline()
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _rehearse_raw(RunConfig.model_validate_json(asked))
+    with suppress(Exception):  # the run itself will meet it again
+        _rehearse_raw(RunConfig.model_validate_json(asked))
+    from scenarios.report.picture import vega_script  # no other process needs it
+
+    vega_script()
     os._exit(0)

@@ -23,6 +23,9 @@ from joins.queries.interval import Interval
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from joins.work import COUNTERS
+from tests.joins.in_kernel import in_kernel
+
+find_first_from = in_kernel(first_from)
 
 INT64 = np.iinfo(np.int64)
 SCHEMAS = [Schema(stream=name, fields={"k": "int64", "f": "float64"}) for name in "AB"]
@@ -211,7 +214,7 @@ def test_offsets_and_horizon_are_exact_at_the_ends_of_time(
         base, probe = (t, other) if stream == 0 else (other, t)
         joins = base + bounds[0] <= probe <= base + bounds[1]
         from_lower, from_past = (
-            bool(first_from(beside, 0, 1, t, by, counters) == 0) for by in (lower, upper + 1)
+            bool(find_first_from(beside, 0, 1, t, by, counters) == 0) for by in (lower, upper + 1)
         )
         assert (from_lower and not from_past) == joins
         # A stored tuple must stay while a tuple as new as the watermark may join it.

@@ -248,7 +248,7 @@ def subindex_row(forest: Forest, slot: int, subindex: int) -> int:
 def run_slot(forest: Forest, side: int, place: int) -> int:
     """Return the slot of the live run at *place* in the ring, oldest first."""
     runs = forest.slots.runs
-    slot = forest.sides[side].run_first + place
+    slot = forest.sides[side]["run_first"] + place
     return side * runs + (slot if slot < runs else slot - runs)
 
 
@@ -256,11 +256,11 @@ def run_slot(forest: Forest, side: int, place: int) -> int:
 def tree_slot(forest: Forest, side: int, place: int) -> int:
     """Return the slot of the live mutable tree at *place* in the ring, oldest first."""
     trees = forest.slots.trees
-    slot = forest.sides[side].tree_first + place
+    slot = forest.sides[side]["tree_first"] + place
     return side * trees + (slot if slot < trees else slot - trees)
 
 
 @inlined
 def active_tree(forest: Forest, side: int) -> int:
     """Return the slot of the tree that takes what is inserted."""
-    return tree_slot(forest, side, forest.sides[side].tree_count - 1)
+    return tree_slot(forest, side, forest.sides[side]["tree_count"] - 1)

@@ -3,10 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from joins.indexes.pim_tree import mutable
 from joins.indexes.pim_tree.forest import active_tree, run_slot
-from joins.indexes.pim_tree.mutable import route
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.work import COUNTERS
+from tests.joins.in_kernel import in_kernel
+
+route = in_kernel(mutable.route)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
