@@ -117,8 +117,8 @@ class _Columns:
 
     What comes in large pieces is not copied; small pieces gather in buffers that are made once:
     many short-lived arrays of changing size would leave holes in the heap, and the process would
-    grow with the number of results. There are two sets of them: one is filled while the thread
-    writes the other.
+    grow with the number of results. There is a set of them for each piece that may wait, and one
+    that is filled meanwhile: results come in bursts.
 
     Nothing is compressed: that took twice as long as all else that writing does. Without nulls and
     statistics, but those of *ordered* columns, which readers go by, it takes another third less.
@@ -137,8 +137,9 @@ class _Columns:
             column_encoding=dict.fromkeys(sorted(by_difference), "DELTA_BINARY_PACKED"),
             write_statistics=list(ordered),
         )
-        self._buffers, self._spare = (
-            [np.empty(_GROUP_ROWS, f.type.to_pandas_dtype()) for f in schema] for _ in range(2)
+        self._buffers = deque(
+            [np.empty(_GROUP_ROWS, f.type.to_pandas_dtype()) for f in schema]
+            for _ in range(_PIECES_WAITING + 1)
         )
         self._rows = 0
 
@@ -147,12 +148,11 @@ class _Columns:
         taken, rows = 0, len(columns[0])
         if rows >= _WHOLE_ROWS:
             self._flush()
-            self._wait(_PIECES_WAITING - 1)
             self._submit(columns)
             return
         while taken < rows:
             step = min(rows - taken, _GROUP_ROWS - self._rows)
-            for buffer, column in zip(self._buffers, columns, strict=True):
+            for buffer, column in zip(self._buffers[0], columns, strict=True):
                 buffer[self._rows : self._rows + step] = column[taken : taken + step]
             taken += step
             self._rows += step
@@ -176,22 +176,19 @@ class _Columns:
 
     def _flush(self) -> None:
         if self._rows:
-            self._wait(0)
-            self._submit([buffer[: self._rows] for buffer in self._buffers])
-            self._buffers, self._spare = self._spare, self._buffers
+            self._submit([buffer[: self._rows] for buffer in self._buffers[0]])
+            self._buffers.rotate(-1)  # the thread is done with the next ones
         self._rows = 0
 
     def _submit(self, columns: Sequence[np.ndarray]) -> None:
+        self._wait(_PIECES_WAITING - 1)
         self._writing.append(self._thread.submit(self._write, columns))
 
     def _write(self, columns: Sequence[np.ndarray]) -> None:
         self._file.write(pa.table(columns, schema=self._schema), _GROUP_ROWS)
 
     def _wait(self, pieces: int) -> None:
-        """Wait until no more than so many pieces are to be written; raise what the thread raised.
-
-        Before buffers are given to the thread, it must be done with the others.
-        """
+        """Wait until only so many pieces are to be written; raise what the thread raised."""
         while len(self._writing) > pieces:
             self._writing.popleft().result()
 
@@ -240,6 +237,7 @@ class ResultWriter:
             self._late = columns(late_path(directory), LATE_SCHEMA)
             self._collectors = columns(collectors_path(directory), COLLECTORS_SCHEMA)
             self._opened = opened.pop_all()
+        self._published: list[Future[None]] = []
         self.produced = 0
 
     def __enter__(self) -> ResultWriter:
@@ -257,10 +255,16 @@ class ResultWriter:
         for columns in self._files:
             columns.finish()
 
-    def close(self) -> None:
-        """Write what is left and force all files to the disk, side by side; they appear."""
+    def publish(self) -> None:
+        """Write what is left, and begin to force all files to the disk, side by side."""
         self.finish()
-        for published in [columns.publish() for columns in self._files]:
+        self._published = [columns.publish() for columns in self._files]
+
+    def close(self) -> None:
+        """Wait until all files are on the disk, `publish`ed before or now; they appear."""
+        if not self._published:
+            self.publish()
+        for published in self._published:
             published.result()
 
     def collect(self, outputs: list[Output | Late | Collected]) -> None:

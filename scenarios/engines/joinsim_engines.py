@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from actors.hosting.processes import RayUnavailableError
 from actors.protocol import ActorError
 from actors.result_files import pairs_path, part_files, summary_path
+from joins.machine.memory import keep_freed_memory
 from scenarios.engines.engine import Engine, Measured
 from scenarios.engines.processes import alone
 from scenarios.plan import Plan
@@ -53,6 +54,7 @@ class Ray(Engine):
 
 
 def _run(plan: Plan, directory: Path, settings: dict[str, Any]) -> Measured:
+    keep_freed_memory()  # as every command does
     plan = replace(plan, config=plan.config.model_copy(update=settings))
     try:
         report = execute(plan, directory, undisturbed=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from actors.hosting.live.parts import Destination, Part, put_together, receive_piece
 from actors.result_files import ResultWriter, part_files
 from actors.results import Late, Output
+from actors.whole_files import WholeTable
 from joins.matches import Matches
 
 STREAMS = ("R", "S")
@@ -48,6 +50,23 @@ def test_large_and_small_pieces_come_out_in_the_order_they_went_in(tmp_path: Pat
     assert pairs["probe_id"].to_pylist() == [i for i in range(sum(sizes)) for _ in range(2)]
     assert pairs["match_id"].to_pylist() == [i + j for i in range(sum(sizes)) for j in range(2)]
     assert writer.produced == 2 * sum(sizes)
+
+
+def test_small_pieces_wait_unchanged_for_a_slow_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = WholeTable.write
+
+    def slow(file: WholeTable, *arguments: Any) -> None:
+        time.sleep(0.005)
+        write(file, *arguments)
+
+    monkeypatch.setattr(WholeTable, "write", slow)
+    rows, piece = 1_000_000, 8_000
+    with ResultWriter(tmp_path, streams=STREAMS, actors=["pe.0"], pairs=False) as writer:
+        for first in range(0, rows, piece):
+            writer.collect([found(first, piece)])
+    assert written(tmp_path / "probes-0.parquet", "probe_id") == list(range(rows))
 
 
 def test_after_a_failure_there_is_no_file(tmp_path: Path) -> None:

@@ -145,20 +145,21 @@ def put_together(destination: Destination) -> None:
     folder = Path(destination.folder)
     directory = folder.parent
     parts = sorted((path for path in folder.iterdir() if path.is_dir()), key=lambda p: int(p.name))
-    paths = [summary_path(directory, stream) for stream in range(len(destination.streams))]
+    small = [late_path(directory), collectors_path(directory)]
+    large = [summary_path(directory, stream) for stream in range(len(destination.streams))]
     if destination.pairs:
-        paths.append(pairs_path(directory))
-    for path in paths:
+        large.append(pairs_path(directory))
+    for path in (*small, *large):
         files = [part / path.name for part in parts]
         filled = [file for file in files if pq.read_metadata(file).num_rows] or files[:1]
         if len(filled) == 1:
             filled[0].replace(path)
-            continue
-        path.mkdir()
-        for number, file in enumerate(filled):
-            file.replace(path / f"part-{number}.parquet")
-    for path in (late_path(directory), collectors_path(directory)):
-        table = pa.concat_tables([pq.read_table(part / path.name) for part in parts])
-        with WholeTable(path, table.schema) as whole:
-            whole.write(table)
+        elif path in small:
+            table = pa.concat_tables(map(pq.read_table, filled))
+            with WholeTable(path, table.schema) as whole:
+                whole.write(table)
+        else:
+            path.mkdir()
+            for number, file in enumerate(filled):
+                file.replace(path / f"part-{number}.parquet")
     shutil.rmtree(folder)

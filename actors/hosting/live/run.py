@@ -320,7 +320,9 @@ class LiveShard:
 
 
 class LiveRun:
-    """Runs a system in *processes*, which serve this run and no other.
+    """Runs a system in *processes*, which serve this run and no other; they have built its actors.
+
+    Raise :exc:`ActorError` when an actor cannot be built.
 
     Parameters
     ----------
@@ -337,6 +339,9 @@ class LiveRun:
     ) -> None:
         self._processes = processes
         processes.serve(serve, system, destination)
+        waiting = set(range(processes.count))
+        while waiting:
+            waiting.discard(self._next()[0])
 
     def run(self, on_count: Callable[[Count], None]) -> Measured:
         """Start the sources, wait until every actor has ended, and return what was measured.
@@ -344,9 +349,6 @@ class LiveRun:
         *on_count* is called now and then with how far all of them are. Raise :exc:`ActorError`
         when an actor raised, and what *processes* raise when one of them is gone.
         """
-        waiting = set(range(self._processes.count))
-        while waiting:
-            waiting.discard(self._next()[0])
         began_ns = moment_ns()
         for process in range(self._processes.count):
             self._processes.send(process, began_ns)
@@ -431,6 +433,8 @@ def serve(mesh: Mesh, system: LiveSystem, destination: Destination | None) -> No
         for process, bundle in early:
             shard.open_bundle(process, bundle)
         mesh.send(mesh.driver, shard.run())
+        if part:
+            part.results.publish()  # while others' entries are fetched
         for entry in chain(shard.journal.entries(), part.pieces() if part else ()):
             from_driver(mesh, early)
             mesh.send(mesh.driver, entry)
