@@ -384,12 +384,11 @@ class PredicatePE(Actor):
         shares, receivers = self._partitioning.split(
             [part.batch.id for part in routed.parts], len(context.peers("logical")), context.rng
         )
-        for share, pe in enumerate(receivers):
+        for share in np.unique(np.concatenate(shares)).tolist():
             places = [np.flatnonzero(shared == share) for shared in shares]
-            if any(map(len, places)):
-                parts = tuple(rows.take(at) for rows, at in zip(results, places, strict=True))
-                partial = Partial(routed.number, share, self._predicate, parts, routed.span)
-                context.send("logical", partial, to=pe)
+            parts = tuple(rows.take(at) for rows, at in zip(results, places, strict=True))
+            partial = Partial(routed.number, share, self._predicate, parts, routed.span)
+            context.send("logical", partial, to=receivers[share])
 
     def _find(self, stream: int, part: Probes, context: Context) -> Rows:
         """Return a row for every probe: the stored tuples it matches, inside its window."""
