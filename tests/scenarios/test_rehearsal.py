@@ -59,7 +59,7 @@ def test_first_rows_have_the_types_that_spark_will_give_them(
     assert len(waited) == 1, "Spark was not needed again"
 
 
-def test_another_process_stores_kernels_meanwhile(
+def test_another_process_stores_kernels_and_the_script_of_reports_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "kernels"))
@@ -69,6 +69,7 @@ def test_another_process_stores_kernels_meanwhile(
         rehearse()
     assert waits
     assert list(tmp_path.glob("kernels/*/*.nbc"))
+    assert list(tmp_path.glob("kernels/vega-*.js"))
 
 
 def test_a_run_that_is_interrupted_meanwhile_does_not_wait(tmp_path: Path) -> None:
