@@ -70,7 +70,7 @@ def measure_memory(sizes: Sequence[int] = SIZES, cores: int | None = None) -> Me
     alone, waits, apart, same = [], [], [], []
     for nbytes in sizes:
         chains = [chain(nbytes, seed) for seed in range(1, cores + 1)]
-        waits.append(_wait_ps(chains[0]))
+        waits.append(wait_ps(chains[0]))
         alone.append(_read_ps(chains[:1]))
         apart.append(_read_ps(chains))
         same.append(_read_ps([chains[0]] * cores))
@@ -90,8 +90,8 @@ def _percents(together: Sequence[int], alone: Sequence[int]) -> tuple[int, ...]:
     )
 
 
-def _wait_ps(following: np.ndarray) -> int:
-    """Return what a read takes that waits for the one before."""
+def wait_ps(following: np.ndarray) -> int:
+    """Return what a read takes, in a `chain`, that waits for the one before."""
     chase(following, len(following))
     times = []
     for _ in range(_ROUNDS):
