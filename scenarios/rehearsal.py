@@ -6,7 +6,7 @@ without a rehearsal the first messages of a run would pay for that, in every pro
 Where Spark has to prepare the data first, and nothing is compiled yet, both take long, and Spark
 seldom keeps all cores busy. So another process rehearses meanwhile, and stores what it compiles.
 Not a thread: numba compiles in Python, which would keep this process from talking to Spark. That
-process also makes what reports draw with, where that has never been made.
+process also makes the script that reports draw with, which takes a second the first time.
 """
 
 from __future__ import annotations

@@ -320,9 +320,10 @@ class LiveShard:
 
 
 class LiveRun:
-    """Runs a system in *processes*, which serve this run and no other; they have built its actors.
+    """Runs a system in *processes*, which serve this run and no other.
 
-    Raise :exc:`ActorError` when an actor cannot be built.
+    When it is made, the actors are built. Raise :exc:`ActorError` where one cannot be, and what
+    *processes* raise when one of them is gone.
 
     Parameters
     ----------
