@@ -13,10 +13,17 @@ import csv
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from actors.feed import StreamFile
+from actors.protocol import ActorSpec
+from actors.source import Feeding, Source
 from spark_bridge.errors import EngineUnavailable
+from spark_bridge.hosted.host import run_hosted, write_arrivals
+from spark_bridge.hosted.processor import HostedQuery
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import StreamSource
+from spark_bridge.prepared import PreparedStream
 from spark_bridge.session import (
     SessionOptions,
     active_session,
@@ -25,9 +32,12 @@ from spark_bridge.session import (
     spark_session,
 )
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 def store_classes() -> Path:
-    """Prepare a small stream in a JVM that stores its classes as it ends; return the file.
+    """Prepare a small stream and host an actor in a JVM that stores its classes; return the file.
 
     Raise :exc:`EngineUnavailable` where there is no Java or no Spark, where Spark runs in this
     process already (its JVM was not started to store anything), or Java stores nothing.
@@ -44,11 +54,28 @@ def store_classes() -> Path:
         with raw.open("w", newline="") as file:
             csv.writer(file).writerows([("ts", "a"), *((row, row % 7) for row in range(100))])
         with spark_session(SessionOptions(quick_start=True, store_classes=stored)) as spark:
-            prepare(StreamSource(name="R", paths=[str(raw)]), Path(folder) / "out", spark=spark)
+            source = StreamSource(name="R", paths=[str(raw)])
+            (stream,) = prepare(source, Path(folder) / "out", spark=spark)
+            _host(stream, Path(folder), spark)
         if not stored.is_file():
             raise EngineUnavailable("Java ended without storing Spark's classes")
         stored.replace(path)
     return path
+
+
+def _host(stream: PreparedStream, folder: Path, spark: SparkSession) -> None:
+    """Run a query of one actor, which reads *stream*, inside Spark."""
+    file = StreamFile(schema=stream.schema, directory=stream.path)
+    feeding = Feeding(batch_rows=50)
+    write_arrivals((file,), feeding, folder / "arrivals", rows=50)
+    arguments = {"files": (file,), "feeding": feeding}
+    query = HostedQuery(
+        text="",
+        schemas=(file.schema,),
+        specs={"source": ActorSpec(actor=Source, arguments=arguments)},
+        wiring={"source": {"out": ()}},
+    )
+    run_hosted(query, folder / "arrivals", folder / "hosted", spark=spark)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +35,8 @@ from actors.whole_files import remove_unfinished, write_text
 from joins.arrivals import Arrivals
 from spark_bridge.errors import DataError, EngineUnavailable
 from spark_bridge.hosted.processor import Hosted, HostedQuery, StageProcessor
-from spark_bridge.hosted.shard import ROW, Letter, cut_into_stages, pack_letters
+from spark_bridge.hosted.rehearsal import rehearsing
+from spark_bridge.hosted.shard import ROW, Letter, cut_into_stages, pack_letters, unpack_letters
 from spark_bridge.runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
 
 if TYPE_CHECKING:
@@ -47,6 +50,15 @@ _ARRIVALS = "tuples bigint, parcel binary"
 
 _BATCH_ROWS = 1 << 17
 """Arrivals in a parcel: some megabytes, which Arrow and the JVM process best."""
+
+_REHEARSED = 96
+"""Arrivals of the log that workers rehearse with."""
+
+_SETTINGS = {
+    # Plans only pass parcels on: to compile them takes longer than they do.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 _ABOUT = "joinsim.json"
 
@@ -75,6 +87,7 @@ def run_hosted(
     SparkFailed
         The query failed; the message is Spark's.
     """
+    began_s = time.perf_counter()
     need_stateful_operators()
     if query.pairs and len(query.schemas) > 2:
         raise DataError(
@@ -86,27 +99,31 @@ def run_hosted(
     partitions = min(stages.partitions, spark.sparkContext.defaultParallelism)
     description = _description(query, stages.actors, partitions, arrivals)
     claim_checkpoint(folder / "checkpoint", description)
-    session.conf.set("spark.sql.shuffle.partitions", str(partitions))
-    hosted = Hosted(
-        run=hashlib.sha256(f"{folder.resolve()}{json.dumps(description)}".encode()).hexdigest(),
-        query=query,
-        stages=stages,
-        keys=_keys(session, stages.partitions, partitions),
-        folder=folder.resolve(),
-    )
-    for written in (hosted.log, hosted.results):
-        written.mkdir(exist_ok=True)
-        remove_unfinished(written)
-    plan = _plan(session, hosted, arrivals)
-    return run_stream(
-        "spark-hosted",
-        plan.writeStream.format("noop"),  # the last stage passes nothing on
-        session=session,
-        checkpoint=folder / "checkpoint" / "spark",
-        results=hosted.results,
-        columns=PAIRS if query.pairs else COUNTS,
-        note=stages.folded,
-    )
+    for name, value in (_SETTINGS | {"spark.sql.shuffle.partitions": str(partitions)}).items():
+        session.conf.set(name, value)
+    first_parcel = partial(_first_parcel, arrivals)
+    with rehearsing(query, first_parcel, workers=partitions, spark=spark):
+        hosted = Hosted(
+            run=hashlib.sha256(f"{folder.resolve()}{json.dumps(description)}".encode()).hexdigest(),
+            query=query,
+            stages=stages,
+            keys=_keys(session, stages.partitions, partitions),
+            folder=folder.resolve(),
+        )
+        for written in (hosted.log, hosted.results):
+            written.mkdir(exist_ok=True)
+            remove_unfinished(written)
+        plan = _plan(session, hosted, arrivals)
+        return run_stream(
+            "spark-hosted",
+            plan.writeStream.format("noop"),  # the last stage passes nothing on
+            session=session,
+            began_s=began_s,
+            checkpoint=folder / "checkpoint" / "spark",
+            results=hosted.results,
+            columns=PAIRS if query.pairs else COUNTS,
+            note=stages.folded,
+        )
 
 
 def need_stateful_operators() -> None:
@@ -207,6 +224,15 @@ def arrivals_parcel(arrivals: Arrivals, *, last: bool) -> bytes:
     """Return *arrivals* as a message for all sources of the shard that receives it."""
     letter = Letter(arrivals.span[0], 0, ARRIVALS, ARRIVALS, None, ())
     return pack_letters([(letter, to_bytes(Arriving(arrivals, last)))])
+
+
+def _first_parcel(folder: Path) -> bytes:
+    """Return the first tuples of the log in *folder* as a parcel, as if no others followed."""
+    with pq.ParquetFile(min(folder.glob("*.parquet"))) as file:
+        parcel = next(file.iter_batches(1, columns=["parcel"])).column(0)[0].as_py()
+    arrivals = unpack_letters([parcel])[0].payload.arrivals
+    first = arrivals.span[0]
+    return arrivals_parcel(arrivals.between(first, first + _REHEARSED), last=True)
 
 
 def _batches(arrivals: Arrivals, *, last: bool) -> pa.Table:

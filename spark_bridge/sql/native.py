@@ -10,6 +10,7 @@ What Spark cannot do, it reports itself.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,6 +76,7 @@ def run_streaming(
 
     Raise :exc:`SparkFailed` with Spark's message where it refuses or fails.
     """
+    began_s = time.perf_counter()
     session = query_session(spark)
     schemas = [file.schema for file in files]
     with spark_errors_translated():
@@ -85,6 +87,7 @@ def run_streaming(
         "native-spark",
         _writer(pairs, found),
         session=session,
+        began_s=began_s,
         checkpoint=folder / "checkpoint",
         results=found,
         columns=PAIRS,
