@@ -44,7 +44,6 @@ _TRADES = {
     "name": "trades-and-quotes",
     "query": "SELECT * FROM trades, quotes WHERE trades.symbol = quotes.symbol "
     "AND quotes.ts BETWEEN trades.ts - INTERVAL '100 ms' AND trades.ts + INTERVAL '100 ms'",
-    "topology": "hp_oij",
     "streams": [
         {
             "name": name,

@@ -21,16 +21,28 @@ if TYPE_CHECKING:
     from spark_bridge.sql.semijoin_batch import Shipping
 
 _MEMORY = "4g"
+_FEW_CORES = 2
+"""Up to so many, exchanges between stages take longer than what a second core saves: on two, one
+stage takes half to three quarters of the time, whatever the system (`benchmarks.stages`)."""
 _TRIGGER_ROWS_MAX = 500_000
 """A trigger costs half a second whatever it contains, and its tuples are in memory at once."""
 
 
 class SparkHosted(PairEngine):
-    """The plan's topology inside Structured Streaming, its state in Spark's checkpoint."""
+    """The plan's topology inside Structured Streaming, its state in Spark's checkpoint.
+
+    Parameters
+    ----------
+    fold
+        Whether all of it runs in one stage; None: where Spark has few cores.
+    """
 
     name = "spark"
     package = "pyspark"
     install = "pip install 'joinsim[spark]'"
+
+    def __init__(self, *, fold: bool | None = None) -> None:
+        self._fold = fold
 
     def cannot(self, plan: Plan) -> str | None:
         """Refuse to write results of more than two streams, which it can only count."""
@@ -51,16 +63,19 @@ class SparkHosted(PairEngine):
         wrote_s = time.perf_counter() - began_s
         job = replace(plan.job(pairs=plan.config.pairs), live=True)
         graph = plan.topology.build(job, plan.parameters)
-        query = HostedQuery(
-            text=str(plan.query),
-            schemas=tuple(file.schema for file in plan.files),
-            specs=graph.specs,
-            wiring=graph.wiring,
-            pairs=plan.config.pairs,
-            seed=plan.config.seed,
-        )
 
         def hosted(spark: Any) -> tuple[EngineRun, str]:
+            cores = spark.sparkContext.defaultParallelism
+            folds = cores <= _FEW_CORES if self._fold is None else self._fold
+            query = HostedQuery(
+                text=str(plan.query),
+                schemas=tuple(file.schema for file in plan.files),
+                specs=graph.specs,
+                wiring=graph.wiring,
+                pairs=plan.config.pairs,
+                seed=plan.config.seed,
+                fold=f"in one stage, as Spark has {cores} cores" if folds else None,
+            )
             run = run_hosted(query, directory / "arrivals", directory / "hosted", spark=spark)
             folded = f"; {run.note}" if run.note else ""
             run = replace(run, wall_seconds=wrote_s + run.wall_seconds)

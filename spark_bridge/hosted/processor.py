@@ -183,7 +183,7 @@ class HostedQuery:
     seed
         The run's seed.
     fold
-        Run all of it in one stage, even where the graph could be cut.
+        Why all of it is to run in one stage, even where the graph could be cut; None: it is cut.
     """
 
     text: str
@@ -192,7 +192,7 @@ class HostedQuery:
     wiring: Wiring
     pairs: bool = True
     seed: int = 1
-    fold: bool = False
+    fold: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,7 +59,7 @@ def _rehearse(query: HostedQuery, parcel: bytes, numbers: Iterable[int]) -> None
     """Run all actors of *query* in this process; Spark passes the *numbers* of its tasks."""
     with suppress(Exception):
         keep_freed_memory()
-        stages = cut_into_stages(query.specs, query.wiring, fold=True)
+        stages = cut_into_stages(query.specs, query.wiring, fold="a rehearsal")
         shard = StageShard((0, 0), stages, query.specs, query.wiring, query.seed)
         outcome = shard.deliver(unpack_letters([parcel]))
         to_bytes(shard.snapshot())

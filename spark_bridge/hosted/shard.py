@@ -63,12 +63,12 @@ class Stages:
 
 
 def cut_into_stages(
-    specs: Mapping[str, ActorSpec], wiring: Wiring, *, fold: bool = False
+    specs: Mapping[str, ActorSpec], wiring: Wiring, *, fold: str | None = None
 ) -> Stages:
-    """Return the stages of a graph; with *fold*, one stage even where it could be cut."""
+    """Return the stages of a graph; with *fold*, a reason, one even where it could be cut."""
     graph = _graph_without_sinks(specs, wiring)
     if fold:
-        return Stages(actors=((tuple(graph),),), folded="one stage was requested")
+        return Stages(actors=((tuple(graph),),), folded=fold)
     if not nx.is_directed_acyclic_graph(graph):
         cycle = " -> ".join(sender for sender, _ in nx.find_cycle(graph))
         return Stages(

@@ -54,7 +54,8 @@ def test_every_topology_is_exact_in_stages(name: str) -> None:
             )
             job = Job(query=query, files=files, feeding=feeding, pairs=True)
             graph = topology.build(job, draw(drawn(draw_parameters, topology, query, exact=True)))
-            stages = cut_into_stages(graph.specs, graph.wiring, fold=draw(st.booleans()))
+            fold = draw(st.sampled_from([None, "for a reason"]))
+            stages = cut_into_stages(graph.specs, graph.wiring, fold=fold)
             triggers = Triggers(graph, stages, Path(folder), seed=7)
             feed = open_feed(files, disorder)
             pieces = []
