@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.machine.compiling import kernel
+from joins.machine.instructions import trailing_zeros
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, NO_ROOM
 from joins.matches import MatchBuffer, add_match
@@ -14,6 +15,9 @@ from joins.window_join.rows import Rows
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.window_join.window_keys import WindowKeys, append_key, is_full, probed_side
 from joins.work import COMPARISONS, INSERTS, NO_WORK, Work
+
+_STRETCH = 64
+"""Places that are compared in one pass: a word has a bit for each."""
 
 
 class NestedLoopJoin(RowsJoin):
@@ -88,17 +92,16 @@ def _scan(
 ) -> None:
     """Report the places *begin* to *end* - 1 of a side's ring whose key is in the row's range.
 
-    A place plus *offset* is a position. A pass without branches counts the matches of a stretch;
-    only if there are any, they are listed.
+    A place plus *offset* is a position. A pass without branches sets a bit for each match of a
+    stretch, and the bits are read.
     """
-    step, low, high = 64, rows.low[row], rows.high[row]
+    low, high = rows.low[row], rows.high[row]
     s = np.uint64(side)
-    for at in range(begin, end, step):
-        last = min(at + step, end)
-        found = 0
-        for place in range(np.uint64(at), np.uint64(last)):
-            found += (keys[s, place] >= low) & (keys[s, place] <= high)
-        if found:
-            for place in range(at, last):
-                if low <= keys[side, place] <= high:
-                    add_match(output, row, offset + place)
+    for at in range(begin, end, _STRETCH):
+        first, matching = np.uint64(at), np.uint64(0)
+        for i in range(np.uint64(min(_STRETCH, end - at))):
+            key = keys[s, first + i]
+            matching |= np.uint64((key >= low) & (key <= high)) << i
+        while matching != 0:
+            add_match(output, row, offset + at + trailing_zeros(matching))
+            matching &= matching - np.uint64(1)
