@@ -72,7 +72,8 @@ def read_matches(rows: np.ndarray, *, base: int, enumerate: bool = False) -> Pro
     fingerprint = np.empty(len(rows), np.uint64)
     match_id = np.empty(int(count.sum()) if enumerate else 0, np.int64)
     counters = np.zeros(len(COUNTERS), np.int64)
-    _read_rows(rows, base, enumerate, fingerprint, match_id, counters)
+    filled = np.empty(rows.shape[1], np.int64)
+    _read_rows(rows, base, enumerate, filled, fingerprint, match_id, counters)
     return ProbeResult(
         count=count,
         fingerprint=fingerprint,
@@ -116,6 +117,7 @@ def _read_rows(
     rows: np.ndarray,
     base: int,
     keep_ids: bool,
+    filled: np.ndarray,
     fingerprint: np.ndarray,
     match_id: np.ndarray,
     counters: np.ndarray,
@@ -123,7 +125,14 @@ def _read_rows(
     found = 0
     for row in range(len(rows)):
         total = np.uint64(0)
+        # Which words have bits is known before any is read: to guess wrong at each that has some,
+        # or has none, would take longer than all the rest.
+        count = 0
         for word in range(rows.shape[1]):
+            filled[np.uint64(count)] = word
+            count += rows[row, word] != 0
+        for i in range(np.uint64(count)):
+            word = filled[i]
             left = rows[row, word]
             while left != 0:
                 position = base + word * WORD_BITS + trailing_zeros(left)
