@@ -34,7 +34,8 @@ from actors.state import to_bytes
 from actors.whole_files import remove_unfinished, write_text
 from joins.arrivals import Arrivals
 from spark_bridge.errors import DataError, EngineUnavailable
-from spark_bridge.hosted.processor import Hosted, HostedQuery, StageProcessor
+from spark_bridge.hosted.operator import StageOperator
+from spark_bridge.hosted.processor import Hosted, HostedQuery, Stage
 from spark_bridge.hosted.rehearsal import rehearsing
 from spark_bridge.hosted.shard import ROW, Letter, cut_into_stages, pack_letters, unpack_letters
 from spark_bridge.runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
@@ -149,8 +150,8 @@ def _plan(session: SparkSession, hosted: Hosted, arrivals: Path) -> DataFrame:
         .selectExpr(f"inline(array({', '.join(_entries(hosted))}))", "parcel")
     )
     for stage in range(len(hosted.stages.actors)):
-        processor = StageProcessor(hosted, stage)
-        plan = plan.groupBy("via").transformWithState(processor, ROW, "append", "none")
+        operator = StageOperator(Stage(hosted, stage))
+        plan = plan.groupBy("via").transformWithState(operator, ROW, "append", "none")
     return plan
 
 
@@ -165,6 +166,8 @@ def _entries(hosted: Hosted) -> list[str]:
 
 def _keys(session: SparkSession, shards: int, partitions: int) -> tuple[int, ...]:
     """Return keys that Spark's hash distributes over its partitions in turns."""
+    if partitions == 1:
+        return tuple(range(shards))  # and Spark need not be asked
     part = f"pmod(hash(cast(id as int)), {partitions}) as part"
     by_part: list[list[int]] = [[] for _ in range(partitions)]
     for row in session.range(64 * shards).selectExpr("id", part).collect():

@@ -1,4 +1,4 @@
-"""The stateful operator of Spark that runs one stage's shards, and the log of their state.
+"""What runs one stage's shards inside Spark, and the log of their state.
 
 Rewriting the whole state in every trigger would cost as much as the window is long; a log of all
 parcels would never end. So parcels are stored until they are as large as the snapshot before them;
@@ -24,13 +24,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from actors.protocol import ActorSpec, Wiring
 from actors.state import FormatError, from_bytes, to_bytes
 from actors.whole_files import whole_file
 from joins.batch import Schema
-from joins.machine.memory import keep_freed_memory
 from spark_bridge.errors import DataError
 from spark_bridge.hosted.results import write_results
 from spark_bridge.hosted.shard import (
@@ -72,11 +70,10 @@ _LENGTH = struct.Struct("<q")
 
 
 class StateLog:
-    """The state of one group: files in *folder*, and Spark's state variable that names them."""
+    """The state of one group: files in *folder*, and Spark's variable *head* that names them."""
 
-    def __init__(self, handle: Any, folder: Path) -> None:
-        self._head = handle.getValueState("head", "bytes binary")
-        self._folder = folder
+    def __init__(self, head: Any, folder: Path) -> None:
+        self._head, self._folder = head, folder
 
     @property
     def head(self) -> Head:
@@ -233,24 +230,15 @@ class Hosted:
         return self.keys[home[1] % len(self.stages.actors[stage])]
 
 
-class StageProcessor(StatefulProcessor):  # type: ignore[misc]
+class Stage:
     """Runs the shards of stage *stage*, and passes on what is for later ones."""
 
     def __init__(self, hosted: Hosted, stage: int) -> None:
         self._hosted, self._stage = hosted, stage
 
-    def init(self, handle: Any) -> None:
-        """Open the state variable."""
-        keep_freed_memory()
-        self._log = StateLog(handle, self._hosted.log)
-
-    def handleInputRows(  # noqa: N802  (Spark's name)
-        self,
-        key: Any,
-        rows: Iterator[Row],
-        timerValues: Any,  # noqa: N803
-    ) -> Iterator[Row]:
-        """Process the rows of one group in a trigger."""
+    def process(self, head: Any, rows: Iterator[Row]) -> Iterator[Row]:
+        """Process the rows of one group in a trigger; Spark's variable *head* is the group's."""
+        self._log = StateLog(head, self._hosted.log)
         mine: list[Row] = []
         for row in rows:
             if row.stage == self._stage:
@@ -260,9 +248,6 @@ class StageProcessor(StatefulProcessor):  # type: ignore[misc]
         if mine:
             home = (self._stage, mine[0].shard)
             yield from self._run(home, [bytes(row.parcel) for row in mine])
-
-    def close(self) -> None:
-        """Nothing is open."""
 
     def _run(self, home: Home, parcels: list[bytes]) -> Iterator[Row]:
         head = self._log.head

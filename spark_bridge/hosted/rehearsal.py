@@ -10,8 +10,8 @@ the same time.
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -41,18 +41,16 @@ def rehearsing(
     """
 
     def rehearse() -> None:
-        with suppress(Exception):
-            spark.sparkContext._jvm.org.rocksdb.RocksDB.loadLibrary()
-        with suppress(Exception):
-            tasks = spark.sparkContext.parallelize(range(workers), workers)
-            tasks.foreachPartition(partial(_rehearse, query, first_parcel()))
+        tasks = spark.sparkContext.parallelize(range(workers), workers)
+        tasks.foreachPartition(partial(_rehearse, query, first_parcel()))
 
-    thread = threading.Thread(target=rehearse, daemon=True)
-    thread.start()
-    try:
+    def load_library() -> None:
+        spark.sparkContext._jvm.org.rocksdb.RocksDB.loadLibrary()
+
+    with ThreadPoolExecutor(max_workers=2) as beside:
+        beside.submit(rehearse)
+        beside.submit(load_library)
         yield
-    finally:
-        thread.join()
 
 
 def _rehearse(query: HostedQuery, parcel: bytes, numbers: Iterable[int]) -> None:

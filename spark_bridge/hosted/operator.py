@@ -1,0 +1,48 @@
+"""The operator that Spark's plan has for a stage: it loads the stage when tuples come.
+
+Before the first trigger Spark starts a Python process for each stage, which is to name the stage's
+state variables and does nothing else. Actors and kernels take half a second to import: they are
+left in a pickle there.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark import cloudpickle
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+if TYPE_CHECKING:
+    from spark_bridge.hosted.processor import Stage
+
+
+class StageOperator(StatefulProcessor):  # type: ignore[misc]
+    """Runs a *stage*, in whichever process Spark chooses."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._pickled = cloudpickle.dumps(stage)
+
+    def init(self, handle: Any) -> None:
+        """Open the state variable."""
+        self._head = handle.getValueState("head", "bytes binary")
+        self._stage: Stage | None = None
+
+    def handleInputRows(  # noqa: N802  (Spark's name)
+        self,
+        key: Any,
+        rows: Iterator[Row],
+        timerValues: Any,  # noqa: N803
+    ) -> Iterator[Row]:
+        """Process the rows of one group in a trigger."""
+        if self._stage is None:
+            from joins.machine.memory import keep_freed_memory
+
+            keep_freed_memory()
+            self._stage = pickle.loads(self._pickled)
+        yield from self._stage.process(self._head, rows)
+
+    def close(self) -> None:
+        """Nothing is open."""
