@@ -47,7 +47,7 @@ def rehearsing(
     def load_library() -> None:
         spark.sparkContext._jvm.org.rocksdb.RocksDB.loadLibrary()
 
-    with ThreadPoolExecutor(max_workers=2) as beside:
+    with ThreadPoolExecutor(max_workers=2) as beside:  # where what they raise stays
         beside.submit(rehearse)
         beside.submit(load_library)
         yield
