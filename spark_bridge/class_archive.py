@@ -20,7 +20,7 @@ from actors.protocol import ActorSpec
 from actors.source import Feeding, Source
 from spark_bridge.errors import EngineUnavailable
 from spark_bridge.hosted.host import run_hosted, write_arrivals
-from spark_bridge.hosted.processor import HostedQuery
+from spark_bridge.hosted.stage import HostedQuery
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import StreamSource
 from spark_bridge.prepared import PreparedStream

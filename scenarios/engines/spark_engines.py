@@ -51,7 +51,7 @@ class SparkHosted(PairEngine):
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Run the plan's topology over a log of its arrivals; writing the log is timed too."""
         from spark_bridge.hosted.host import run_hosted, write_arrivals
-        from spark_bridge.hosted.processor import HostedQuery
+        from spark_bridge.hosted.stage import HostedQuery
 
         rows = sum(stream.rows for stream in plan.streams)
         rows = min(rows, (plan.config.rows or rows) * len(plan.streams))

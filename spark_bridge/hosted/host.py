@@ -8,7 +8,7 @@ columns took half of a trigger.
 
 *The query.* Batches go to every shard that has sources. Each stage of the graph is one
 ``transformWithState`` over its shards, which write their results and their state (see `results`,
-`processor`). By trigger, Spark commits offsets and which state is the last, so that a query that
+`stage`). By trigger, Spark commits offsets and which state is the last, so that a query that
 was killed continues without a pair missing or doubled.
 """
 
@@ -35,9 +35,9 @@ from actors.whole_files import remove_unfinished, write_text
 from joins.arrivals import Arrivals
 from spark_bridge.errors import DataError, EngineUnavailable
 from spark_bridge.hosted.operator import StageOperator
-from spark_bridge.hosted.processor import Hosted, HostedQuery, Stage
 from spark_bridge.hosted.rehearsal import rehearsing
 from spark_bridge.hosted.shard import ROW, Letter, cut_into_stages, pack_letters, unpack_letters
+from spark_bridge.hosted.stage import Hosted, HostedQuery, Stage
 from spark_bridge.runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 if TYPE_CHECKING:
-    from spark_bridge.hosted.processor import Stage
+    from spark_bridge.hosted.stage import Stage
 
 
 class StageOperator(StatefulProcessor):  # type: ignore[misc]

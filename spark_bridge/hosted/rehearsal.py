@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 from actors.state import to_bytes
 from joins.machine.memory import keep_freed_memory
-from spark_bridge.hosted.processor import HostedQuery
 from spark_bridge.hosted.results import write_results
 from spark_bridge.hosted.shard import StageShard, cut_into_stages, unpack_letters
+from spark_bridge.hosted.stage import HostedQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

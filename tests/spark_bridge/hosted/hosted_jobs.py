@@ -14,7 +14,7 @@ from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from scenarios.worlds.world import WorldStream
 from spark_bridge.hosted.host import write_arrivals
-from spark_bridge.hosted.processor import HostedQuery
+from spark_bridge.hosted.stage import HostedQuery
 from topologies import TOPOLOGIES
 from topologies.topology import Job
 

@@ -12,8 +12,8 @@ from actors.protocol import ActorSpec, Context, Message
 from actors.source import ARRIVALS, TakesArrivals
 from joins.batch import Schema
 from spark_bridge.hosted.host import run_hosted
-from spark_bridge.hosted.processor import HostedQuery
 from spark_bridge.hosted.rehearsal import rehearsing
+from spark_bridge.hosted.stage import HostedQuery
 from tests.spark_bridge.hosted.hosted_jobs import SELF, hosted
 
 

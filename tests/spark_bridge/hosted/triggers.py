@@ -14,7 +14,6 @@ from actors.state import to_bytes
 from joins.arrivals import Arrivals
 from joins.matches import Matches
 from spark_bridge.hosted.host import arrivals_parcel
-from spark_bridge.hosted.processor import StateLog
 from spark_bridge.hosted.shard import (
     Home,
     Stages,
@@ -22,6 +21,7 @@ from spark_bridge.hosted.shard import (
     pack_letters,
     unpack_letters,
 )
+from spark_bridge.hosted.stage import StateLog
 from topologies.actor_graph import ActorGraph
 
 

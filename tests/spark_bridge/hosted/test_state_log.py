@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from actors.state import to_bytes
 from joins.state import State
 from spark_bridge.errors import DataError
-from spark_bridge.hosted.processor import Head, StateLog
 from spark_bridge.hosted.shard import (
     Letter,
     StageShard,
     pack_letters,
     unpack_letters,
 )
+from spark_bridge.hosted.stage import Head, StateLog
 from tests.spark_bridge.hosted.triggers import Variable
 
 
