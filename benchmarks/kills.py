@@ -233,6 +233,8 @@ def main() -> None:
     parser.add_argument("--what", default=",".join(KILLS))
     options = parser.parse_args()
     names = options.what.split(",")
+    if unknown := [name for name in names if name not in KILLS]:
+        parser.error(f"--what {','.join(unknown)}: there are {', '.join(KILLS)}")
     rng, outcomes, kills = random.Random(options.seed), Counter[tuple[str, str]](), 0
     with TemporaryDirectory(prefix="joinsim-kills-") as folder:
         runs = Kills(Path(folder), options.seed)
