@@ -57,7 +57,7 @@ VARIANT_SIZES = tuple(1 << bits for bits in (10, 14, 18))
 _WARM_UP, _SECONDS, _ROUNDS = 2, 0.02, 3
 """Rounds that are not timed; what the others take together at least, and how many they are."""
 _PATIENCE = 8
-"""How many times as long a structure is timed that merges now and then, until it has."""
+"""How many times as long a structure is timed that merges now and then, until it has twice."""
 _RARE = 8
 """A call includes a merge if it counted so many times as much work as the median call."""
 _FILL_ROWS = 8192
@@ -176,7 +176,7 @@ def measure(
                 timed += seconds
         if number + 1 < _ROUNDS or timed < enough * len(taken):
             continue
-        merged = not workload.merges or any(_are_rare(calls).any() for calls in taken.values())
+        merged = not workload.merges or any(_are_rare(calls).sum() > 1 for calls in taken.values())
         if merged or enough >= _PATIENCE * _SECONDS:
             break
         enough *= 2
@@ -185,6 +185,9 @@ def measure(
         are_rare = _are_rare(calls) if workload.merges else np.zeros(len(calls), np.bool_)
         for rare in np.unique(are_rare).tolist():
             some = [call for call, is_rare in zip(calls, are_rare, strict=True) if is_rare == rare]
+            # The first merge is given memory that nothing has touched yet, which takes up to
+            # fifteen times as long; all later ones in a run are given what earlier ones left.
+            some = some[1:] if rare and len(some) > 1 else some
             sample = Sample(
                 structure=workload.structure,
                 step=step,
