@@ -1,6 +1,6 @@
 """Systems inside Spark in one stage of its plan, and in as many as their graphs can be cut into.
 
-In the clock: from prepared files to results on disk, the first trigger included; see
+In the clock: from prepared files to results on disk or counted, the first trigger included; see
 `benchmarks.contest`. Between stages tuples go through Spark's exchanges, and every stage has its
 state and its tasks; in one, a single core does all the work. On two cores one stage is what
 `compare --engines` takes.

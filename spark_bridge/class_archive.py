@@ -2,7 +2,7 @@
 
 A JVM that runs Spark reads, checks and links 12,000 classes out of 200 jars, each time anew. Java
 can store them once, as they lie in memory (an archive of class data), and map that file from then
-on. That takes half a minute and 180 MB, so it is not done behind anybody's back:
+on. That takes half a minute and 200 MB, so it is not done behind anybody's back:
 ``python -m spark_bridge.class_archive`` does it, as a step of an installation. Java itself sees
 whether the file fits its version and the jars, and goes on without it where it does not.
 """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MEMORY = "4g"
 _FEW_CORES = 2
 """Up to so many, exchanges between stages take longer than what a second core saves: on two, one
-stage takes half to three quarters of the time, whatever the system (`benchmarks.stages`)."""
+stage takes half to four fifths of the time, in all systems tried (`benchmarks.stages`)."""
 _TRIGGER_ROWS_MAX = 500_000
 """A trigger costs half a second whatever it contains, and its tuples are in memory at once."""
 
@@ -74,7 +74,7 @@ class SparkHosted(PairEngine):
                 wiring=graph.wiring,
                 pairs=plan.config.pairs,
                 seed=plan.config.seed,
-                fold=f"in one stage, as Spark has {cores} cores" if folds else None,
+                fold=f"in one stage (Spark has {cores} cores)" if folds else None,
             )
             run = run_hosted(query, directory / "arrivals", directory / "hosted", spark=spark)
             folded = f"; {run.note}" if run.note else ""

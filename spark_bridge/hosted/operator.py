@@ -1,8 +1,8 @@
 """The operator that Spark's plan has for a stage: it loads the stage when tuples come.
 
-Before the first trigger Spark starts a Python process for each stage, which is to name the stage's
-state variables and does nothing else. Actors and kernels take half a second to import: they are
-left in a pickle there.
+Before the first trigger Spark starts a Python process for each stage, which names the stage's state
+variables and does nothing else. To import actors and kernels takes half a second; so this module
+imports none of ours, and the stage stays pickled until it is needed.
 """
 
 from __future__ import annotations
@@ -38,9 +38,6 @@ class StageOperator(StatefulProcessor):  # type: ignore[misc]
     ) -> Iterator[Row]:
         """Process the rows of one group in a trigger."""
         if self._stage is None:
-            from joins.machine.memory import keep_freed_memory
-
-            keep_freed_memory()
             self._stage = pickle.loads(self._pickled)
         yield from self._stage.process(self._head, rows)
 

@@ -29,6 +29,7 @@ from actors.protocol import ActorSpec, Wiring
 from actors.state import FormatError, from_bytes, to_bytes
 from actors.whole_files import whole_file
 from joins.batch import Schema
+from joins.machine.memory import keep_freed_memory
 from spark_bridge.errors import DataError
 from spark_bridge.hosted.results import write_results
 from spark_bridge.hosted.shard import (
@@ -267,6 +268,7 @@ class Stage:
         yield from self._parcels(outcome)
 
     def _rebuilt(self, home: Home, head: Head) -> StageShard:
+        keep_freed_memory()
         query = self._hosted.query
         shard = StageShard(home, self._hosted.stages, query.specs, query.wiring, query.seed)
         self._log.rebuild(head, shard)

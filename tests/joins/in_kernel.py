@@ -11,7 +11,7 @@ from numba import njit
 def in_kernel(part: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel that does nothing but call *part*.
 
-    It is not stored: the digest of this file's imports would not tell that *part* was edited.
+    It is not stored: what this file imports, and so its digest, stays the same if *part* is edited.
     """
     called: Callable[..., Any] = njit(lambda *arguments: part(*arguments))
     return called

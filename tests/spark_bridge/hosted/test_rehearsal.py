@@ -49,12 +49,12 @@ def test_workers_run_the_first_tuples_beside_the_query(spark: Any, tmp_path: Pat
     assert str(os.getpid()) not in {process for process, _ in noted}
 
 
-@pytest.mark.parametrize("fault", ["parcel", "actor"])
+@pytest.mark.parametrize("where", ["driver", "worker"])
 def test_what_fails_in_a_rehearsal_is_left_to_the_query(
-    spark: Any, tmp_path: Path, fault: str
+    spark: Any, tmp_path: Path, where: str
 ) -> None:
     def first_parcel() -> bytes:
-        if fault == "parcel":
+        if where == "driver":
             raise OSError("no log")
         return b"no parcel"
 
