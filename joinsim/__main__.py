@@ -2,21 +2,31 @@
 
 Ctrl-C may come in the seconds before everything is imported. SIGTERM, and SIGHUP of a terminal that
 closes, are treated like it: otherwise the person who ends the command would have to end what it has
-started.
+started. It may also come where Python can raise nothing, as in what numba calls from C for every
+kernel that it loads; then it comes again.
 """
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import gc
 import os
 import signal
 import sys
+import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 _COLLECT_AFTER = 500_000
 """Objects made before Python looks for cycles among them. It looks after 700, and imports make
 hundreds of thousands, all of which stay."""
+
+_AGAIN_S = 0.01
+"""After so long a lost Ctrl-C comes again; most callbacks have ended by then."""
 
 _EXIT_STOPPED = 3  # `joinsim.cli.output.EXIT_STOPPED`, which must not be imported yet
 
@@ -26,6 +36,7 @@ def main() -> None:
     gc.set_threshold(_COLLECT_AFTER)
     # Otherwise the interpreter's end looks for cycles among all of them, several times: 0.4 s.
     atexit.register(gc.freeze)
+    sys.unraisablehook = _interrupt_again
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which is how nohup has it
         signal.signal(signal.SIGHUP, signal.default_int_handler)
@@ -45,6 +56,19 @@ def main() -> None:
             with suppress(OSError):  # it may be what could not be written to
                 stream.flush()
         os._exit(_EXIT_STOPPED)
+
+
+def _interrupt_again(lost: UnraisableHookArgs) -> None:
+    """Report an exception that could not be raised, as Python does; but a Ctrl-C comes again."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        _thread.start_new_thread(_interrupt_soon, ())
+    else:
+        sys.__unraisablehook__(lost)
+
+
+def _interrupt_soon() -> None:
+    time.sleep(_AGAIN_S)
+    _thread.interrupt_main(signal.SIGTERM)  # a shell's background jobs ignore the other
 
 
 if __name__ == "__main__":

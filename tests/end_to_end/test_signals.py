@@ -73,6 +73,25 @@ scenarios.plan.load_profile = load_profile
         assert_stops(run)
 
 
+def test_a_signal_lost_in_a_callback_from_c_stops_a_run_even_so(tmp_path: Path) -> None:
+    """Whatever is raised there Python only prints: it happens while kernels are loaded."""
+    before = """
+import ctypes, os, signal
+import netsim.cost
+load = netsim.cost.load_profile
+@ctypes.CFUNCTYPE(None)
+def interrupted():
+    os.kill(os.getpid(), signal.SIGINT)
+def load_profile(*arguments):
+    interrupted()
+    return load(*arguments)
+import scenarios.plan
+scenarios.plan.load_profile = load_profile
+"""
+    with command(on_ray(tmp_path), tmp_path, before=before) as run:
+        assert_stops(run)
+
+
 def test_sigterm_stops_a_live_run(tmp_path: Path) -> None:
     arguments = on_ray(tmp_path, "--clock", "live")
     assert_stopped(signal.SIGTERM, arguments, running_live, tmp_path)
