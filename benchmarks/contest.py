@@ -9,8 +9,9 @@ its kernels or plans), which has a column of its own; and the check of its answe
 the clock has stopped. Answers that are not equal to the oracle's stop a script.
 
 *Warm or cold*: each turn of an engine is a process, or a session, of its own, so an engine is cold
-in what it compiles as it goes, and warm in what it compiles at its start; files are in the system's
-cache, since all engines read the same ones. Huge pages are as the system has them
+in what it compiles as it goes, and warm in what it compiles at its start; a session of Spark that
+is called *warm* has run the query once, in its start. Files are in the system's cache, since all
+engines read the same ones. Huge pages are as the system has them
 (``/sys/kernel/mm/transparent_hugepage/enabled``, which is printed).
 
 *Turns*: engines take turns, so that a busy minute hits all of them; figures are medians, with the

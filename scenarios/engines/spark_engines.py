@@ -35,14 +35,16 @@ class SparkHosted(PairEngine):
     ----------
     fold
         Whether all of it runs in one stage; None: where Spark has few cores.
+    warm
+        Whether its session runs the query once before, as part of its start.
     """
 
     name = "spark"
     package = "pyspark"
     install = "pip install 'joinsim[spark]'"
 
-    def __init__(self, *, fold: bool | None = None) -> None:
-        self._fold = fold
+    def __init__(self, *, fold: bool | None = None, warm: bool = False) -> None:
+        self._fold, self._warm = fold, warm
 
     def cannot(self, plan: Plan) -> str | None:
         """Refuse to write results of more than two streams, which it can only count."""
@@ -64,7 +66,7 @@ class SparkHosted(PairEngine):
         job = replace(plan.job(pairs=plan.config.pairs), live=True)
         graph = plan.topology.build(job, plan.parameters)
 
-        def hosted(spark: Any) -> tuple[EngineRun, str]:
+        def hosted(spark: Any, folder: Path) -> tuple[EngineRun, str]:
             cores = spark.sparkContext.defaultParallelism
             folds = cores <= _FEW_CORES if self._fold is None else self._fold
             query = HostedQuery(
@@ -76,34 +78,43 @@ class SparkHosted(PairEngine):
                 seed=plan.config.seed,
                 fold=f"in one stage (Spark has {cores} cores)" if folds else None,
             )
-            run = run_hosted(query, directory / "arrivals", directory / "hosted", spark=spark)
+            run = run_hosted(query, directory / "arrivals", folder / "hosted", spark=spark)
             folded = f"; {run.note}" if run.note else ""
             run = replace(run, wall_seconds=wrote_s + run.wall_seconds)
             return run, f"topology {plan.topology.name}{folded}"
 
-        return _measured(hosted, quick_start=True)
+        return _measured(hosted, directory, warm=self._warm, quick_start=True)
 
 
 class SparkNative(PairEngine):
-    """A stream-stream join of Spark's own; in batch where Spark has no such stream."""
+    """A stream-stream join of Spark's own; in batch where Spark has no such stream.
+
+    Parameters
+    ----------
+    warm
+        As of `SparkHosted`.
+    """
 
     name = "native-spark"
     package = "pyspark"
     install = "pip install 'joinsim[spark]'"
 
+    def __init__(self, *, warm: bool = False) -> None:
+        self._warm = warm
+
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Run the query as a stream; if Spark refuses, in batch, with Spark's reason as a note."""
         from spark_bridge.sql.native import run_batch, run_streaming
 
-        def native(spark: Any) -> tuple[EngineRun, str]:
+        def native(spark: Any, folder: Path) -> tuple[EngineRun, str]:
             try:
-                run = run_streaming(plan.query, plan.stored_files, directory, spark=spark)
+                run = run_streaming(plan.query, plan.stored_files, folder, spark=spark)
                 return run, "stream-stream join, pairs written"
             except SparkFailed as error:
                 run = run_batch(plan.query, plan.stored_files, spark=spark, bucketed=True)
                 return run, f"batch, bucketed, pairs counted; as a stream: {error}"
 
-        return _measured(native)
+        return _measured(native, directory, warm=self._warm)
 
 
 class SparkShipping(Engine):
@@ -136,20 +147,32 @@ class SparkShipping(Engine):
         width = " and ".join(f"{file.schema.width_bytes:,}" for file in files)
         note = f"batch, pairs counted; tuples have {width} further bytes"
         return _measured(
-            lambda spark: (run_shipping(plan.query, files, self._shipping, spark=spark), note)
+            lambda spark, _: (run_shipping(plan.query, files, self._shipping, spark=spark), note),
+            directory,
         )
 
 
 def _measured(
-    work: Callable[[Any], tuple[EngineRun, str]], *, quick_start: bool = False
+    work: Callable[[Any, Path], tuple[EngineRun, str]],
+    directory: Path,
+    *,
+    warm: bool = False,
+    quick_start: bool = False,
 ) -> Measured:
-    """Start Spark for *work*, which returns its run and a note on it."""
+    """Start Spark for *work* in a *directory*; it returns its run and a note on it.
+
+    In a session that is to be *warm* it is done once before, as part of the start.
+    """
     began_s = time.perf_counter()
     with spark_session(SessionOptions(memory=_MEMORY, quick_start=quick_start)) as spark:
+        if warm:
+            before = directory / "before"
+            before.mkdir()
+            work(spark, before)
         start_seconds = time.perf_counter() - began_s
         from spark_bridge.runs import process_id
 
-        run, note = work(spark)
+        run, note = work(spark, directory)
         return Measured(
             totals=run.totals,
             start_seconds=start_seconds,
