@@ -11,8 +11,8 @@ damaged files are refused by file and tuple, wherever they are read.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -204,6 +204,17 @@ def _opened(path: Path) -> pq.ParquetFile:
 
 StreamData = StreamFile | StreamTable
 """A prepared stream, wherever it lies."""
+
+
+def only_times_of_others(files: Sequence[StreamData], stream: int) -> tuple[StreamData, ...]:
+    """Return *files* such that only the event times are read of all streams but *stream*.
+
+    The arrival numbers of that one depend on them.
+    """
+    return tuple(
+        file if place == stream else replace(file, schema=replace(file.schema, fields={}))
+        for place, file in enumerate(files)
+    )
 
 
 class Feed(Stateful):

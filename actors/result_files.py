@@ -37,16 +37,7 @@ LATE_SCHEMA = pa.schema(
 )
 """Tuples that were dropped as late, and the watermark that they came behind."""
 
-COLLECTORS_SCHEMA = pa.schema(
-    [
-        ("replica", pa.int64()),
-        ("most_tuples", pa.int64()),
-        ("tuples", pa.int64()),
-        ("waited_ns", pa.int64()),
-        ("longest_ns", pa.int64()),
-        ("backward", pa.int64()),
-    ]
-)
+COLLECTORS_SCHEMA = pa.schema([(name, pa.int64()) for name in Collected.bytes_of])
 """What collectors of interval joins did, a row per replica."""
 
 _ID = "_id"

@@ -6,11 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from actors.interval_join.source import BEGINNING, END, Rows, Share
+from actors.interval_join.source import END, Rows, Share
 from actors.protocol import Actor, Context, Message
 from actors.source import Fed
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
+from joins.event_time import NO_WATERMARK
 
 
 class ScaleGate(Actor):
@@ -38,7 +39,7 @@ class ScaleGate(Actor):
         nothing = np.empty(0, np.int64)
         self._waiting = [Rows(Batch.empty(schema), nothing, nothing) for schema in schemas]
         self._sources = sources
-        self._watermarks = [BEGINNING] * len(sources)
+        self._watermarks = [NO_WATERMARK] * len(sources)
 
     def receive(self, message: Message, context: Context) -> None:
         """Take one source's tuples and send what has become ready."""

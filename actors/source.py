@@ -24,7 +24,7 @@ _AHEAD = 8
 """Batches ready at the port of a source without a rate, so that the port never runs dry."""
 
 LINGER_NS = 5_000_000
-"""For as long Kafka's producers let a batch gather by default, since version 4.0. A message costs
+"""How long Kafka's producers let a batch gather by default, since version 4.0. A message costs
 some ten microseconds wherever it goes: at one in 5 ms that is a few thousandths of a core."""
 
 _FIRST_ROWS = 2_048

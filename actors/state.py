@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import msgpack
 import numpy as np
 
-from joins.state import Stateful, build_record, class_name, record_fields, registered
+from joins.state import build_record, class_name, record_fields, registered
 
 _COUNT = struct.Struct("<Q")
 _ALIGNED = 64
@@ -80,12 +80,10 @@ def _form(cls: Any) -> _Form:
             "(joins.state.storable)"
         ) from None
     key = msgpack.ExtType(_CLASS_CODE, name.encode())
-    if issubclass(cls, Stateful):
-        return _Form(key, lambda value: value.snapshot(), cls.from_snapshot)
     names = record_fields(cls)
     if names is None:
-        restoring: Any = cls
-        return _Form(key, lambda value: value.snapshot(), restoring.restore)
+        # To build it from a message could take far more memory than there is in the message.
+        raise TypeError(f"{cls.__name__} has a state of its own; its snapshot is plain data")
     if issubclass(cls, tuple):
         making: Any = cls
         return _Form(key, list, making._make)
@@ -101,30 +99,27 @@ def _form(cls: Any) -> _Form:
     )
 
 
-class _Packing:
+class _Packing(threading.local):
     """Packs one value after the other into msgpack heads: making a packer takes longer than that.
 
-    Attributes
-    ----------
-    arrays
-        Those of the last value.
+    Each thread has one of its own.
     """
 
     def __init__(self) -> None:
         self._packer = msgpack.Packer(default=self._other, strict_types=True)
-        self.arrays: list[np.ndarray] = []
+        self._arrays: list[np.ndarray] = []
         self._places: dict[int, int] = {}
         """An array that is in the value twice is in its bytes once."""
 
-    def pack(self, value: Any) -> bytes:
-        if self.arrays:
-            self.arrays, self._places = [], {}
+    def pack(self, value: Any) -> tuple[bytes, list[np.ndarray]]:
+        if self._arrays:
+            self._arrays, self._places = [], {}
         try:
             head: bytes = self._packer.pack(value)
         except BaseException:
             self._packer.reset()
             raise
-        return head
+        return head, self._arrays
 
     def _other(self, item: Any) -> Any:
         kind = type(item)
@@ -133,8 +128,8 @@ class _Packing:
             if place is None:
                 if item.dtype.hasobject:
                     raise TypeError("an array of objects is not plain data")
-                place = self._places[id(item)] = len(self.arrays)
-                self.arrays.append(item)
+                place = self._places[id(item)] = len(self._arrays)
+                self._arrays.append(item)
             return {_ARRAY_KEY: place}
         if kind in _KEYS:
             return {_KEYS[kind]: sorted(item) if issubclass(kind, _SETS) else list(item)}
@@ -150,20 +145,7 @@ class _Packing:
         return {form.key: form.take_apart(item)}
 
 
-class _OfThread(threading.local):
-    """What each thread packs with."""
-
-    def __init__(self) -> None:
-        self.packing = _Packing()
-
-
-_of_thread = _OfThread()
-
-
-def _pack(value: Any) -> tuple[bytes, list[np.ndarray]]:
-    packing = _of_thread.packing
-    head = packing.pack(value)
-    return head, packing.arrays
+_packing = _Packing()
 
 
 def _unpack(head: bytes | memoryview, arrays: Sequence[np.ndarray]) -> Any:
@@ -189,7 +171,7 @@ def to_parts(value: Any) -> list[Any]:
 
     Raise :exc:`TypeError` naming what a value cannot have in it.
     """
-    head, arrays = _pack(value)
+    head, arrays = _packing.pack(value)
     if not arrays:
         end = _PADDING[-len(head) % _ALIGNED]
         return [b"".join((_ALONE.pack(2, 1, len(head)), _NO_SHAPES, head, end))]
@@ -235,7 +217,7 @@ def from_bytes(data: bytes | bytearray | memoryview) -> Any:
 
 def save(value: Any, path: Path) -> None:
     """Write *value* as one npz file; raise :exc:`TypeError` as `to_bytes` does."""
-    head, arrays = _pack(value)
+    head, arrays = _packing.pack(value)
     with path.open("wb") as file:
         named = {f"array{place}": array for place, array in enumerate(arrays)}
         np.savez(file, allow_pickle=False, head=np.frombuffer(head, np.uint8), **named)

@@ -112,7 +112,9 @@ class WholeTable:
         # Only here: most of what writes whole files needs no Arrow.
         from pyarrow.parquet import ParquetWriter
 
-        self._path, self._unfinished, self._open = path, _unfinished(path), False
+        self._path, self._open = path, False
+        self._place = path.resolve()  # not a link: what it points to is replaced
+        self._unfinished = _unfinished(self._place)
         self._finished = False
         try:
             with writing(path):
@@ -154,14 +156,14 @@ class WholeTable:
         if self._open:
             self.finish()
             with writing(self._path):
-                _publish(self._unfinished, self._path)
+                _publish(self._unfinished, self._place)
             self._open = False
 
     def discard(self) -> None:
         """Remove the file, unless it was closed."""
         if self._open:
             self._open = False
-            with suppress(OSError):  # its last words have no room either
+            with suppress(OSError):  # it writes a footer, for which there may be no room either
                 self._writer.close()
             _remove(self._unfinished)
 

@@ -40,8 +40,9 @@ from actors.interval_join.emitter import (
     Homes,
     keyed,
 )
-from actors.interval_join.source import BEGINNING, Share
+from actors.interval_join.source import Share
 from actors.protocol import FEEDBACK, HEADER_BYTES, Actor, Context, Message, Payload
+from joins.event_time import NO_WATERMARK
 from joins.key_splitting import HEURISTICS, Split, add_counts, copies, loads
 from joins.state import State, storable
 
@@ -138,7 +139,7 @@ class CalibratingEmitter(Emitter):
         self._counts: dict[int, int] = {}
         self._round = 0
         self._round_ends: int | None = calibration_turns
-        self._latest = BEGINNING
+        self._latest = NO_WATERMARK
         self._step = Step.STEADY
         self._agreed: int | None = None
         self._old: Assignment = {}
@@ -153,7 +154,7 @@ class CalibratingEmitter(Emitter):
             self._agreed = payload.value
         else:
             self._change_before_turn(context)
-            self._latest = max(self._latest, int(payload.data.batch.ts.max(initial=BEGINNING)))
+            self._latest = max(self._latest, int(payload.data.batch.ts.max(initial=NO_WATERMARK)))
             if self._round_ends is not None:
                 self._count(payload)
             flush = self._step == Step.ASSIGNED

@@ -13,9 +13,10 @@ from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from actors.interval_join.source import BEGINNING, END, Rows, RowsPayload, Share
+from actors.interval_join.source import END, Rows, RowsPayload, Share
 from actors.protocol import HEADER_BYTES, Actor, Context, Message
 from joins.batch import Batch, Schema
+from joins.event_time import NO_WATERMARK
 from joins.hashing import partition
 from joins.interval_join import join_keys
 from joins.queries.query import JoinQuery
@@ -337,7 +338,7 @@ class Emitter(Actor):
                 stop = min(start + self._batch_rows, end)
                 key_watermark = None
                 if self._distribution.one_key:
-                    key_watermark = BEGINNING if stop < end else min(share.watermark, least)
+                    key_watermark = NO_WATERMARK if stop < end else min(share.watermark, least)
                 ready.append(_Batch(route, rows.slice(start, stop), key_watermark))
             self._hold_back(oldest, route.targets, least)
         rest = np.concatenate(left)

@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 
 from actors.interval_join.emitter import Tuples
-from actors.interval_join.source import BEGINNING, END, Rows
+from actors.interval_join.source import END, Rows
 from actors.protocol import Actor, Context, Message
 from actors.results import Collected, Found, report_late, send_answers
 from joins.batch import Schema
+from joins.event_time import NO_WATERMARK
 from joins.hashing import partition
 from joins.interval_join import IntervalJoin
 from joins.queries.query import JoinQuery
@@ -43,7 +44,7 @@ class Watermarks(Stateful):
     state = ("_channels", "_keys", "_forget_at", "backward")
 
     def __init__(self, channels: int) -> None:
-        self._channels = [BEGINNING] * channels
+        self._channels = [NO_WATERMARK] * channels
         self._keys: dict[int, list[int]] = {}
         self._forget_at = _FORGET_FROM
         self.backward = 0
@@ -69,7 +70,7 @@ class Watermarks(Stateful):
 
     def advance_key(self, channel: int, key: int, watermark: int) -> None:
         """Record a channel's watermark of one key."""
-        own = self._keys.setdefault(key, [BEGINNING] * len(self._channels))
+        own = self._keys.setdefault(key, [NO_WATERMARK] * len(self._channels))
         own[channel] = max(own[channel], watermark)
 
     def _forget(self) -> None:

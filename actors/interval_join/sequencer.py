@@ -6,10 +6,11 @@ import numpy as np
 
 from actors.interval_join.emitter import Tuples, keyed
 from actors.interval_join.replica import drop_late
-from actors.interval_join.source import BEGINNING, Rows
+from actors.interval_join.source import Rows
 from actors.protocol import Context
 from actors.scale_gate import ScaleGate
 from joins.batch import Schema
+from joins.event_time import NO_WATERMARK
 from joins.queries.query import JoinQuery
 from joins.work import Work
 
@@ -68,7 +69,7 @@ class Sequencer(ScaleGate):
         for place, (stream, data) in enumerate(batches, start=1):
             # A watermark is about later messages, and all but the last message are followed by
             # tuples as old as their own.
-            watermark = past if place == len(batches) else BEGINNING
+            watermark = past if place == len(batches) else NO_WATERMARK
             context.charge(Work(bytes_copied=data.nbytes))
             tuples = Tuples(0, stream, data, everyone, len(everyone), everyone, watermark)
             context.send("replicas", tuples)

@@ -20,7 +20,7 @@ from joins.work import Step, Work
 
 
 class ShownTuples(Tuples):
-    """Tuples as shared memory has them: that they are there costs nobody anything by the tuple."""
+    """Tuples as shared memory has them: handling them is not charged by the tuple."""
 
     __slots__ = ()
     rows_of = ()

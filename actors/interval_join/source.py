@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from actors.feed import StreamData
+from actors.feed import StreamData, only_times_of_others
 from actors.protocol import NO_SPAN, Payload
 from actors.source import Feeding, Source, birth_ns
 from joins.arrivals import Arrivals
-from joins.batch import Batch, Schema
+from joins.batch import Batch
+from joins.event_time import NO_WATERMARK
 from joins.state import storable
 
-BEGINNING = int(np.iinfo(np.int64).min)
 END = int(np.iinfo(np.int64).max)
-"""Watermarks before the first tuple, and after the last one."""
+"""The watermark after the last tuple."""
 
 
 @storable
@@ -136,13 +136,7 @@ class StreamSource(Source):
         replica: int,
         replicas: int,
     ) -> None:
-        super().__init__(
-            files=tuple(
-                file if place == stream else replace(file, schema=_times_alone(file.schema))
-                for place, file in enumerate(files)
-            ),
-            feeding=feeding,
-        )
+        super().__init__(files=only_times_of_others(files, stream), feeding=feeding)
         self._stream, self._replica, self._replicas = stream, replica, replicas
         self._latest: int | None = None
 
@@ -163,9 +157,5 @@ class StreamSource(Source):
         times = [int(part.ts.max()) for part in arrivals.parts if len(part)]
         self._latest = max(times if self._latest is None else [*times, self._latest])
         if not self._feeding.watermarks:
-            return BEGINNING
-        return max(BEGINNING, self._latest - self._feeding.lag_ns)
-
-
-def _times_alone(schema: Schema) -> Schema:
-    return replace(schema, fields={})
+            return NO_WATERMARK
+        return max(NO_WATERMARK, self._latest - self._feeding.lag_ns)

@@ -1,10 +1,9 @@
 """The manager: collects, preprocesses and sends (steps 1 to 3), and handles feedback (step 5).
 
-Before it come prefilters (section III-A), if there are any. With them and the source on one side
-and the workers on the other it has four parts: the `Collector` gathers arrivals into batches; a
-chain per stream (`actors.panjoin.chain`) cuts batches into subwindows; the `Mirror` turns the
-workers' records back into tuples; `Manager` sends commands. `OutOfOrderManager` does it for streams
-that arrive out of order (section III-G2).
+Prefilters come before it (section III-A), if there are any. It has four parts: the `Collector`
+gathers arrivals into batches; a chain per stream (`actors.panjoin.chain`) cuts batches into
+subwindows; the `Mirror` turns the workers' records back into tuples; `Manager` sends commands.
+`OutOfOrderManager` does it for streams that arrive out of order (section III-G2).
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class Prefilter(Actor):
 @storable
 @dataclass(frozen=True, slots=True)
 class CollectedBatch:
-    """A batch: per stream its tuples with their windows, and what those of later ones begin with.
+    """A batch: per stream its tuples with their windows, and where those of later ones begin.
 
     Attributes
     ----------

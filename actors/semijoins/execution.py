@@ -23,8 +23,8 @@ class Execution:
     Attributes
     ----------
     punctuated
-        Whether sites wait for punctuations; else for time to pass. Then an interval without tuples
-        is shipped, too: as a punctuation.
+        Whether sites wait for punctuations; else for time to pass. Where they do, an interval
+        without tuples is shipped, too: as a punctuation.
     delta_ns
         δ, by which probes of a copy of another site's window are delayed (Constraint 1).
     removal_ns

@@ -186,7 +186,7 @@ class Site(Actor):
         self._queue(Shipment(step=first, tick=new.tick, final=True, content=new.tuples), context)
 
     def _done(self, stream: int) -> int:
-        """Return the latest interval of which all that looks into a stream's windows has come."""
+        """Return the latest interval whose probes of a stream's windows have all arrived."""
         return min(
             (half.complete for plan in self._plans for half in plan.looking_into(stream)),
             default=FOREVER,
@@ -219,7 +219,7 @@ class Site(Actor):
         return None
 
     def _go_on(self, context: SiteContext) -> None:
-        """Start steps and pass on what they make, until all that is here waits."""
+        """Start steps and pass on what they make, until nothing more can start."""
         self._start_waiting(context)
         while context.outputs:
             self._pass_on(context.outputs.pop(0), context)

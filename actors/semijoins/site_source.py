@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from actors.feed import Feed, StreamData
+from actors.feed import Feed, StreamData, only_times_of_others
 from actors.protocol import NO_SPAN, START, Context, Message, Payload
-from actors.source import ARRIVALS, NS_PER_S, Feeding, TakesArrivals
+from actors.source import ARRIVALS, Feeding, TakesArrivals, birth_ns
 from joins.arrivals import Arrivals
 from joins.batch import Batch
 from joins.semijoins.combinations import Combinations
@@ -68,12 +68,7 @@ class SiteSource(TakesArrivals):
     def __init__(
         self, *, files: Sequence[StreamData], stream: int, feeding: Feeding, interval_ns: int
     ) -> None:
-        self._feed = Feed(
-            tuple(
-                file if place == stream else replace(file, schema=replace(file.schema, fields={}))
-                for place, file in enumerate(files)
-            )
-        )
+        self._feed = Feed(only_times_of_others(files, stream))
         self._stream = stream
         self._fed = False
         """By an engine: nothing is read here."""
@@ -140,9 +135,7 @@ class SiteSource(TakesArrivals):
     def _born_ns(self, ts: np.ndarray, seq: np.ndarray) -> np.ndarray:
         if self._rate is None:
             return ts - self._origin_ns
-        whole, rest = np.divmod(seq, self._rate)
-        born_ns: np.ndarray = whole * NS_PER_S + rest * NS_PER_S // self._rate
-        return born_ns
+        return birth_ns(seq, self._rate, 0)
 
     def restore(self, state: State) -> None:
         """Go back to where a snapshot was taken; a timer set since then is set again."""

@@ -11,10 +11,11 @@ from actors.disorder import Disorder, DisorderedFeed
 from actors.hosting.inline import RecordingContext
 from actors.interval_join.emitter import BySplitKey, Distribution, Emitter, Homes, ToAll, Tuples
 from actors.interval_join.replica import Collector, Order, Replica, Watermarks
-from actors.interval_join.source import BEGINNING, END, Rows, Share
+from actors.interval_join.source import END, Rows, Share
 from actors.protocol import Message
 from actors.results import Answers, Late
 from joins.batch import Batch, Schema
+from joins.event_time import NO_WATERMARK
 from joins.hashing import partition
 from joins.queries.parser import parse_query
 from scenarios.worlds.drawing import draw_stream
@@ -41,7 +42,7 @@ def turn(
 ) -> Tuples:
     """Return a whole turn of one message: tuples of stream *channel* with a key at one time."""
     data = rows(ids, [ts] * len(ids), [key] * len(ids))
-    return Tuples(channel, channel, data, targets, len(targets), targets, BEGINNING)
+    return Tuples(channel, channel, data, targets, len(targets), targets, NO_WATERMARK)
 
 
 def stored_at(replica: int, *, of: int = 2) -> int:
@@ -109,8 +110,8 @@ def test_example_4_3_alternating_between_channels_is_not_enough_where_keys_are_s
         t1 = turn(BASE, [0], key=0, targets=(0,))
         t3 = turn(BASE, [stored_at(of_base)], key=1)
         t2 = turn(PROBE, [stored_at(of_probe)], key=1)
-        nothing = Tuples(BASE, BASE, rows([], [], []), (1,), 1, (1,), BEGINNING)
-        later = Tuples(PROBE, PROBE, rows([], [], []), (0, 1), 2, (0, 1), BEGINNING)
+        nothing = Tuples(BASE, BASE, rows([], [], []), (1,), 1, (1,), NO_WATERMARK)
+        later = Tuples(PROBE, PROBE, rows([], [], []), (0, 1), 2, (0, 1), NO_WATERMARK)
         r0, r1 = OneReplica(0, "ordered"), OneReplica(1, "ordered")
         pairs = r0.take(t1, t2, t3, later)
         return pairs + (r1.take(nothing, t3, t2, later) if ended else r1.take(t3, t2))
@@ -214,10 +215,10 @@ def test_watermarks_cover_what_emitters_hold_back(
         for name, tuples in messages:
             batch = tuples.data.batch
             assert len(batch) <= batch_rows
-            assert (batch.ts >= promised.get(name, BEGINNING)).all()
+            assert (batch.ts >= promised.get(name, NO_WATERMARK)).all()
             if tuples.key_watermark is not None:
                 (key,) = set(batch.key.tolist())
-                assert (batch.ts >= promised_of_key.get((name, key), BEGINNING)).all()
+                assert (batch.ts >= promised_of_key.get((name, key), NO_WATERMARK)).all()
                 promised_of_key[name, key] = tuples.key_watermark
             seen.setdefault(name, []).extend(batch.id.tolist())
             assert int(name.removeprefix("oij.")) in tuples.targets
@@ -233,10 +234,10 @@ def test_watermarks_cover_what_emitters_hold_back(
 def test_a_key_is_as_far_as_its_slowest_channel_and_forgetting_changes_nothing() -> None:
     """Per channel the greater of what was said of the key and of all keys."""
     watermarks = Watermarks(2)
-    assert watermarks.low == watermarks.of(7) == BEGINNING
+    assert watermarks.low == watermarks.of(7) == NO_WATERMARK
     watermarks.advance(0, 5)
     watermarks.advance_key(1, 7, 9)
-    assert (watermarks.low, watermarks.of(7), watermarks.of(8)) == (BEGINNING, 5, BEGINNING)
+    assert (watermarks.low, watermarks.of(7), watermarks.of(8)) == (NO_WATERMARK, 5, NO_WATERMARK)
     watermarks.advance_key(0, 7, 8)
     assert watermarks.of(7) == 8
     for key in range(1000, 1200):

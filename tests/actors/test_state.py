@@ -18,8 +18,9 @@ from hypothesis.extra import numpy as hnp
 
 from actors.results import Answers
 from actors.state import FormatError, from_bytes, load, save, to_bytes
+from joins.indexes.interval import IntervalBuffer
 from joins.matches import Matches
-from joins.state import plain, revive
+from joins.state import class_name, plain, revive
 
 arrays = hnp.arrays(
     st.sampled_from([np.int64, np.float64, np.uint64]),
@@ -76,6 +77,17 @@ def test_records_come_back_as_the_records_they_were() -> None:
 def test_what_is_not_plain_data_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="a complex is not plain data"):
         save({"x": [1j]}, tmp_path / "x.npz")
+
+
+def test_bytes_build_no_object_that_has_a_state_of_its_own() -> None:
+    """It would be given memory for whatever its state says, in however few bytes."""
+    buffer = IntervalBuffer(0)
+    with pytest.raises(TypeError, match="IntervalBuffer has a state of its own"):
+        to_bytes(buffer)
+    named = msgpack.ExtType(1, class_name(IntervalBuffer).encode())
+    state = buffer.snapshot() | {"room": [1 << 10, 1 << 10]}
+    with pytest.raises(FormatError, match="IntervalBuffer has a state of its own"):
+        from_bytes(to_bytes({named: state}))
 
 
 VALUES = st.recursive(

@@ -124,10 +124,13 @@ def test_a_block_that_fails_or_is_interrupted_leaves_nothing(tmp_path: Path) -> 
 
 def test_a_link_stays_one_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
     path, link = tmp_path / "file", tmp_path / "link"
-    link.symlink_to(path)
-    write_text(link, "new")
-    assert link.is_symlink()
-    assert path.read_text() == "new"
+    for write in (write_long_text, write_table):
+        path.write_text("old")
+        link.unlink(missing_ok=True)
+        link.symlink_to(path)
+        write(link)
+        assert link.is_symlink()
+        assert path.read_bytes() != b"old"
 
 
 @pytest.mark.parametrize("name", ["000001-0-0", "000001-0-0.parquet", "run.json"])
