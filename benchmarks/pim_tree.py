@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.b_plus_tree_join import band_of, make_keys
 from benchmarks.measure import Result, report
 from joins.indexes.pim_tree.chain import Chain
-from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, ImTree, PimTree
+from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, PimTree
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.bw_tree import BwTreeWindows
@@ -106,7 +106,7 @@ def contenders(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
         "B+-tree": (BPlusTreeJoin(), _BATCH),
         "B-chain, length 2": (ForestJoin(Chain(immutable=False, **two)), _BATCH),
         "IB-chain, length 2": (ForestJoin(Chain(**two)), _BATCH),
-        "IM-Tree": (ForestJoin(ImTree(**two)), _BATCH),
+        "IM-Tree": (ForestJoin(PimTree(insertion_depth=0, **two)), _BATCH),
         "PIM-Tree": (ForestJoin(PimTree(**two)), _BATCH),
         "sorted runs, batch 1,024": (SortedRunsJoin(), 1024),
         "sorted runs, batch 16,384": (SortedRunsJoin(), 16_384),

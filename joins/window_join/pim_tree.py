@@ -99,7 +99,7 @@ class ForestJoin(RowsJoin):
     Parameters
     ----------
     index
-        `PimTree`, `ImTree` or `Chain`, with two sides; with one for a self join.
+        `PimTree` or `Chain`, with two sides; with one for a self join.
     """
 
     state = ("index",)

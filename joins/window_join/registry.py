@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from joins.indexes.pim_tree.chain import Chain
-from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, ImTree, PimTree
+from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, PimTree
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.bw_tree import BwTreeWindows
 from joins.window_join.nested_loop import NestedLoopJoin
@@ -99,23 +99,23 @@ class Making:
         )
 
 
-def _pim_tree(making: Making, sides: int) -> PimTree:
-    return PimTree(
-        sides=sides, merge_ratio=making.merge_ratio, insertion_depth=making.insertion_depth
-    )
+def _forest(making: Making, sides: int) -> PimTree:
+    """Return a PIM-Tree, or an IM-Tree: a PIM-Tree of depth 0."""
+    depth = making.insertion_depth if making.index == "pim_tree" else 0
+    return PimTree(sides=sides, merge_ratio=making.merge_ratio, insertion_depth=depth)
 
 
-def _im_tree(making: Making, sides: int) -> ImTree:
-    return ImTree(sides=sides, merge_ratio=making.merge_ratio)
+def _forest_join(making: Making, sides: int) -> WindowJoin:
+    return ForestJoin(_forest(making, sides))
+
+
+def _shared_forest(making: Making, sides: int) -> SharedIndex:
+    return PimTreeWindows(_forest(making, sides), nonblocking=making.nonblocking)
 
 
 def _chain(making: Making, sides: int) -> WindowJoin:
     immutable = making.index == "ib_chain"
     return ForestJoin(Chain(sides=sides, length=making.chain_length, immutable=immutable))
-
-
-def _share_forest(index: PimTree, making: Making) -> SharedIndex:
-    return PimTreeWindows(index, nonblocking=making.nonblocking)
 
 
 Alone = Callable[[Making, int], WindowJoin]
@@ -124,14 +124,8 @@ Shared = Callable[[Making, int], SharedIndex]
 """Makes the index that several threads share."""
 
 INDEXES: dict[IndexName, tuple[Alone, Shared | None]] = {
-    "pim_tree": (
-        lambda making, sides: ForestJoin(_pim_tree(making, sides)),
-        lambda making, sides: _share_forest(_pim_tree(making, sides), making),
-    ),
-    "im_tree": (
-        lambda making, sides: ForestJoin(_im_tree(making, sides)),
-        lambda making, sides: _share_forest(_im_tree(making, sides), making),
-    ),
+    "pim_tree": (_forest_join, _shared_forest),
+    "im_tree": (_forest_join, _shared_forest),
     "b_plus_tree": (lambda _, sides: BPlusTreeJoin(self_join=sides == 1), None),
     "bw_tree": (
         lambda _, sides: ThreadsJoin(BwTreeWindows(sides, workers=1), threads=1),

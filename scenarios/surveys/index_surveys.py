@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, ImTree, PimTree
+from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, SHARED_MERGE_RATIO, PimTree
 from joins.matches import ProbeResult
 from joins.window_join.registry import Making
 from joins.window_join.rows import Rows
@@ -40,7 +40,8 @@ _IDLE = 0.1
 """Share of the mean number of inserts below which a subindex is idle."""
 _KEY_BYTES = 8
 _ENTRY_BYTES = 16
-_FORESTS = {"im_tree": ImTree, "pim_tree": PimTree}
+_DEPTHS = {"im_tree": 0, "pim_tree": INSERTION_DEPTH}
+"""Insertion depth of each forest; an IM-Tree is a PIM-Tree of depth 0."""
 
 
 def take_index_steps(survey: IndexStepsSurvey, seed: int, profile: CostProfile) -> Surveyed:
@@ -88,7 +89,9 @@ class _Steps:
     def __init__(self, index: str, window: int) -> None:
         self._window = window
         self._index: Any = (
-            BPlusTree() if index == "b_plus_tree" else _FORESTS[index](merge_ratio=_MERGE_RATIO)
+            BPlusTree()
+            if index == "b_plus_tree"
+            else PimTree(merge_ratio=_MERGE_RATIO, insertion_depth=_DEPTHS[index])
         )
         self._reset()
 

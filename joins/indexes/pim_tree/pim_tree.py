@@ -38,7 +38,8 @@ class PimTree(ForestIndex):
         m, in (0, 1]: a merge is due when the mutable component holds m times the window. The window
         is what has not expired, so that windows of time, which grow and shrink, need no length.
     insertion_depth
-        D_I, from 0. One that is deeper than the tree stands for the deepest inner level.
+        D_I, from 0, which makes it an IM-Tree. One that is deeper than the tree stands for the
+        deepest inner level.
     """
 
     state: ClassVar[tuple[str, ...]] = ()
@@ -57,8 +58,8 @@ class PimTree(ForestIndex):
             raise ValueError(f"merge_ratio is {merge_ratio}, must be above 0 and at most 1")
         if insertion_depth < 0:
             raise ValueError(f"insertion_depth is {insertion_depth}, must be at least 0")
-        self._merge_ratio = merge_ratio
-        self._insertion_depth = insertion_depth
+        self.merge_ratio = merge_ratio
+        self.insertion_depth = insertion_depth
         super().__init__(
             sides=sides, dtype=dtype, runs=2, trees=2, run_width=run_width, tree_width=tree_width
         )
@@ -69,13 +70,13 @@ class PimTree(ForestIndex):
 
     def merge_limit(self, live: int) -> int:
         """Return the entries of the mutable component at which a merge is due."""
-        return max(1, math.ceil(self._merge_ratio * live))
+        return max(1, math.ceil(self.merge_ratio * live))
 
     def make_room(self, merged: int, inserted: int) -> None:
         """Make room for *merged* entries after a merge and *inserted* until the next one."""
         width = int(self.forest.slots.run_width)
         leaves = -(-merged // width)
-        subindexes = max(1, min(width**self._insertion_depth, -(-leaves // width)))
+        subindexes = max(1, min(width**self.insertion_depth, -(-leaves // width)))
         self.reserve(
             run_entries=merged,
             subindexes=subindexes,
@@ -88,7 +89,7 @@ class PimTree(ForestIndex):
         self.make_room(min(self.live(side), self.entries(side)), limit)
         counters = np.zeros(len(COUNTERS), np.int64)
         state, tree = self.forest.sides[side], active_tree(self.forest, side)
-        build_next(self.forest, side, tree, self._insertion_depth, int(state["horizon"]), counters)
+        build_next(self.forest, side, tree, self.insertion_depth, int(state["horizon"]), counters)
         state["run_first"] = 1 - state["run_first"]
         state["limit"] = limit
         return Work.from_counters(counters)
@@ -103,24 +104,3 @@ class PimTree(ForestIndex):
         begin, end = forest.level_starts[run, depth - 1 : depth + 1]
         place = np.searchsorted(forest.run_inner[run, begin:end], encode(keys))
         return np.bincount(place, minlength=subindexes)
-
-    @property
-    def merge_ratio(self) -> float:
-        """Merge ratio, m."""
-        return self._merge_ratio
-
-    @property
-    def insertion_depth(self) -> int:
-        """D_I as it was set; the tree may be less deep."""
-        return self._insertion_depth
-
-
-class ImTree(PimTree):
-    """In-memory Merge-Tree: one mutable B+-tree beside the immutable tree (section 3.2)."""
-
-    state: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, *, insertion_depth: int = 0, **options: Any) -> None:
-        if insertion_depth:
-            raise ValueError(f"insertion_depth is {insertion_depth}; an IM-Tree has one subindex")
-        super().__init__(insertion_depth=0, **options)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.forest import Forest
-from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
+from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.nested_loop import NestedLoopJoin
 from joins.window_join.pim_tree import ForestJoin
@@ -24,12 +24,9 @@ SMALL = {"run_width": 4, "tree_width": 4}
 
 def merge_trees(sides):
     return st.builds(
-        lambda kind, ratio, depth: ForestJoin(
-            ImTree(sides=sides, merge_ratio=ratio, **SMALL)
-            if kind == "im"
-            else PimTree(sides=sides, merge_ratio=ratio, insertion_depth=depth, **SMALL)
+        lambda ratio, depth: ForestJoin(
+            PimTree(sides=sides, merge_ratio=ratio, insertion_depth=depth, **SMALL)
         ),
-        st.sampled_from(["im", "pim"]),
         st.floats(0, 1, exclude_min=True),
         st.integers(0, 9),
     )
@@ -72,7 +69,7 @@ def test_every_tuple_finds_exactly_what_it_sees(drivers, data, case, enumerate_i
     "index",
     [
         lambda **options: PimTree(merge_ratio=0.9, insertion_depth=2, **options),
-        lambda **options: ImTree(merge_ratio=0.5, **options),
+        lambda **options: PimTree(merge_ratio=0.5, insertion_depth=0, **options),
         lambda **options: Chain(length=2, **options),
         lambda **options: Chain(length=3, immutable=False, **options),
     ],

@@ -28,12 +28,12 @@ from joins.indexes.pim_tree.forest import (
     subindex_row,
     tree_slot,
 )
-from joins.indexes.pim_tree.pim_tree import ImTree, PimTree
+from joins.indexes.pim_tree.pim_tree import PimTree
 
 KINDS = {
     "pim": lambda **o: PimTree(merge_ratio=0.7, insertion_depth=2, **o),
     "pim, too deep": lambda **o: PimTree(merge_ratio=0.3, insertion_depth=9, **o),
-    "im": lambda **o: ImTree(merge_ratio=1, **o),
+    "im": lambda **o: PimTree(merge_ratio=1, insertion_depth=0, **o),
     "b-chain": lambda **o: Chain(length=3, immutable=False, **o),
     "ib-chain": lambda **o: Chain(length=2, **o),
 }
@@ -195,7 +195,6 @@ def test_memory_is_bounded_by_the_window(kind):
         (lambda: PimTree(merge_ratio=0), ValueError, "above 0 and at most 1"),
         (lambda: PimTree(merge_ratio=1.1), ValueError, "merge_ratio is 1.1"),
         (lambda: PimTree(insertion_depth=-1), ValueError, "insertion_depth is -1"),
-        (lambda: ImTree(insertion_depth=1), ValueError, "one subindex"),
         (lambda: Chain(length=1), ValueError, "at least 2 trees"),
         (lambda: PimTree(run_width=5), ValueError, "run_width is 5"),
         (lambda: PimTree(sides=3), ValueError, "3 sides"),
