@@ -82,56 +82,30 @@ class CssNodes(NamedTuple):
     width: np.ndarray
 
 
-class CssTree:
-    """A static search tree over one column of sorted keys.
+def build_css_tree(keys: np.ndarray) -> CssNodes:
+    """Return a static search tree over one column of keys, int64 or float64, sorted, without NaN.
 
-    Parameters
-    ----------
-    keys
-        int64 or float64, sorted, without NaN.
-
-    Attributes
-    ----------
-    nodes
-        Its arrays, for kernels.
-    work
-        What building cost: an entry moved per separator.
+    Raise :exc:`TypeError` when the keys are of another dtype.
     """
-
-    def __init__(self, keys: np.ndarray) -> None:
-        key_dtype(keys.dtype, "keys of a CSS-tree")
-        largest = keys[NODE_KEYS - 1 :: NODE_KEYS]
-        width = [max(1, -(-len(keys) // NODE_KEYS))]
-        levels: list[np.ndarray] = []
-        while width[-1] > 1:
-            nodes = -(-width[-1] // FANOUT)
-            levels.append(_cut_level(largest, nodes))
-            largest = largest[FANOUT - 1 :: FANOUT]
-            width.append(nodes)
-        rows = [len(level) for level in reversed(levels)]
-        inner = aligned((sum(rows), NODE_KEYS), keys.dtype)
-        if levels:
-            np.concatenate(levels[::-1], out=inner)
-        self.nodes = CssNodes(
-            keys,
-            inner,
-            np.cumsum([0, *rows], dtype=np.int64)[:-1],
-            np.array(width[::-1], np.int64),
-        )
-        self.work = Work(moves=inner.size)
-
-    def __len__(self) -> int:
-        return len(self.nodes.keys)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays occupy, the keys included."""
-        return sum(array.nbytes for array in self.nodes)
-
-    @property
-    def depth(self) -> int:
-        """Inner levels above the leaves."""
-        return len(self.nodes.level)
+    key_dtype(keys.dtype, "keys of a CSS-tree")
+    largest = keys[NODE_KEYS - 1 :: NODE_KEYS]
+    width = [max(1, -(-len(keys) // NODE_KEYS))]
+    levels: list[np.ndarray] = []
+    while width[-1] > 1:
+        nodes = -(-width[-1] // FANOUT)
+        levels.append(_cut_level(largest, nodes))
+        largest = largest[FANOUT - 1 :: FANOUT]
+        width.append(nodes)
+    rows = [len(level) for level in reversed(levels)]
+    inner = aligned((sum(rows), NODE_KEYS), keys.dtype)
+    if levels:
+        np.concatenate(levels[::-1], out=inner)
+    return CssNodes(
+        keys,
+        inner,
+        np.cumsum([0, *rows], dtype=np.int64)[:-1],
+        np.array(width[::-1], np.int64),
+    )
 
 
 def _cut_level(largest: np.ndarray, nodes: int) -> np.ndarray:
@@ -228,12 +202,15 @@ class TreeSearchedSegment(Segment):
     """A CSS-tree over every predicate's keys; a subclass adds to what is sealed."""
 
     def _seal(self) -> Work:
-        self._trees = tuple(CssTree(column) for column in self.keys)
-        copied = Work(bytes_copied=sum(key.nbytes for key in self.keys))
-        return sum((tree.work for tree in self._trees), copied)
+        self._trees = tuple(build_css_tree(column) for column in self.keys)
+        # An entry is moved per separator.
+        return Work(
+            moves=sum(tree.inner.size for tree in self._trees),
+            bytes_copied=sum(key.nbytes for key in self.keys),
+        )
 
     def _own_arrays(self) -> list[np.ndarray]:
-        return [tree.nodes.inner for tree in self._trees]
+        return [tree.inner for tree in self._trees]
 
     def _find_places(
         self,
@@ -244,7 +221,7 @@ class TreeSearchedSegment(Segment):
         places: tuple[np.ndarray, np.ndarray],
         counters: np.ndarray,
     ) -> None:
-        find_ranges_in_tree(self._trees[predicate].nodes, low, high, *places, counters)
+        find_ranges_in_tree(self._trees[predicate], low, high, *places, counters)
 
 
 class _CssSegment(TreeSearchedSegment):

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.immutable.css_tree import FANOUT, NODE_KEYS, CssTree, child, find_ranges_in_tree
+from joins.indexes.immutable.css_tree import (
+    FANOUT,
+    NODE_KEYS,
+    build_css_tree,
+    child,
+    find_ranges_in_tree,
+)
 from joins.work import COMPARISONS, COUNTERS
 from tests.joins.indexes.immutable.segment_cases import ENDS
 
@@ -32,46 +38,46 @@ def test_a_search_ends_where_numpys_does(seed, n, domain, dtype):
     values = np.append(rng.integers(-1, domain + 1, 30), 0).astype(dtype)
     values[:2] = least, greatest
     begin, end = np.empty((2, len(values)), np.int64)
-    tree = CssTree(keys)
-    find_ranges_in_tree(tree.nodes, values, values, begin, end, np.zeros(len(COUNTERS), np.int64))
+    tree = build_css_tree(keys)
+    find_ranges_in_tree(tree, values, values, begin, end, np.zeros(len(COUNTERS), np.int64))
     assert np.array_equal(begin, np.searchsorted(keys, values, "left"))
     assert np.array_equal(end, np.searchsorted(keys, values, "right"))
 
 
 def test_an_empty_range_begins_and_ends_at_the_same_place():
-    tree = CssTree(np.arange(1000))
+    tree = build_css_tree(np.arange(1000))
     begin, end = np.empty((2, 2), np.int64)
     low, high = np.array([500, 7]), np.array([499, -7])
-    find_ranges_in_tree(tree.nodes, low, high, begin, end, np.zeros(len(COUNTERS), np.int64))
+    find_ranges_in_tree(tree, low, high, begin, end, np.zeros(len(COUNTERS), np.int64))
     assert np.array_equal(begin, end)
 
 
 @pytest.mark.parametrize("n", [1, 100, 5000])
 def test_a_node_covers_a_contiguous_stretch_of_keys(n):
     keys = np.arange(n)
-    tree = CssTree(keys)
+    tree = build_css_tree(keys)
     nodes = np.zeros(n, np.int64)
-    for level in range(tree.depth):
-        nodes = np.array([child(tree.nodes, level, nodes[key], key, False) for key in keys])
-        stretch = NODE_KEYS * FANOUT ** (tree.depth - level - 1)
+    for level in range(len(tree.level)):
+        nodes = np.array([child(tree, level, nodes[key], key, False) for key in keys])
+        stretch = NODE_KEYS * FANOUT ** (len(tree.level) - level - 1)
         assert nodes.tolist() == (keys // stretch).tolist()
-        assert tree.nodes.width[level + 1] == nodes[-1] + 1
+        assert tree.width[level + 1] == nodes[-1] + 1
 
 
 def test_a_search_compares_one_node_per_level_and_nodes_are_cache_lines():
     keys = np.arange(NODE_KEYS * FANOUT**3)
-    tree = CssTree(keys)
+    tree = build_css_tree(keys)
     counters = np.zeros(len(COUNTERS), np.int64)
     place = np.empty(1, np.int64)
     one = np.array([1234])
-    find_ranges_in_tree(tree.nodes, one, one, place, place.copy(), counters)
+    find_ranges_in_tree(tree, one, one, place, place.copy(), counters)
     assert counters[COMPARISONS] == 2 + 2 * 4 * NODE_KEYS
     assert counters.sum() == counters[COMPARISONS]
-    assert tree.depth == 3
-    assert tree.nodes.inner.ctypes.data % 64 == 0
-    assert tree.nbytes < 1.2 * keys.nbytes
+    assert len(tree.level) == 3
+    assert tree.inner.ctypes.data % 64 == 0
+    assert tree.inner.nbytes < 0.2 * keys.nbytes
 
 
 def test_keys_of_another_type_are_refused():
     with pytest.raises(TypeError, match="keys of a CSS-tree: dtype int32"):
-        CssTree(np.arange(3, dtype=np.int32))
+        build_css_tree(np.arange(3, dtype=np.int32))
