@@ -83,8 +83,7 @@ def errors(draw: Draw, tuples: int, partitions: int) -> list[float]:
         table = subwindow.structure
         assert isinstance(table, RapTable)
         assert table.llat.used[0] <= 2 * partitions
-        counts = table.counts
-        found.append(float(np.abs(counts * partitions / tuples - 1).mean()))
+        found.append(float(np.abs(table.histogram.tuples * partitions / tuples - 1).mean()))
         splitters = subwindow.sampled
     return found
 

@@ -12,9 +12,9 @@ positions of its window:
 
 What a probe returns is `joins.matches.ProbeResult`.
 
-`SealedIndex` is an index that no longer changes; `Index` also takes tuples and expires them. A
-structure may do more (merge, serve several sides or threads, report ranges of places): it adds
-methods, and leaves these as they are.
+`Index` is what they have in common. A structure may do more (merge, serve several sides or threads,
+report ranges of places): it adds methods, and leaves these as they are. One that is sealed does not
+insert or expire.
 """
 
 from __future__ import annotations
@@ -143,8 +143,12 @@ def in_range(ranges: EncodedRanges, predicate: int, row: int, code: int) -> bool
     return bool(inside != ranges.negated[predicate])
 
 
-class SealedIndex(Protocol):
-    """Tuples of one stream that answer probes."""
+class Index(Protocol):
+    """Tuples of one stream that come and go, and answer probes.
+
+    Positions ascend from one insertion to the next, and need not be contiguous: a joiner may store
+    every k-th tuple of a stream.
+    """
 
     def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
         """Return for every probe the tuples that satisfy all predicates and lie in its window.
@@ -165,14 +169,6 @@ class SealedIndex(Protocol):
 
     def restore(self, state: State) -> None:
         """Go back to a state that `snapshot` returned."""
-
-
-class Index(SealedIndex, Protocol):
-    """Tuples of one stream that come and go.
-
-    Positions ascend from one insertion to the next, and need not be contiguous: a joiner may store
-    every k-th tuple of a stream.
-    """
 
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Store tuples: a column of values per predicate, and their int64 positions.

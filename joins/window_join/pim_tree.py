@@ -59,7 +59,6 @@ from joins.window_join.schedulers import (
     wake,
 )
 from joins.window_join.shared import (
-    ACTIVE,
     BUILDING,
     EDGE,
     GATE,
@@ -378,9 +377,8 @@ def _take(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> Non
     if is_free:
         store(words, QUEUE, HEAD, end)
         fetch_add(words, RUNNING, 0, 1)
-        for row in range(begin, end):
-            batch.status[0, row] = ACTIVE
         task.row, task.end, task.stage = begin, end, SEARCH
+        # The paper's workers also mark each tuple of a task as active, which nothing here reads.
         scheduler.counters[ATOMICS] += 2 + end - begin
     else:
         task.stage = PARKED

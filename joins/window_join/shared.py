@@ -39,8 +39,8 @@ NO_MERGE, BUILDING, PENDING = 0, 1, 2
 """Phases: none; a new tree is built and nothing is indexed; pending updates are applied."""
 _WORDS = 2 * LINE
 
-AVAILABLE, ACTIVE, COMPLETED = 0, 1, 2
-"""What a row of the work queue is."""
+COMPLETED = 1
+"""Status of a row of the work queue once its matches have been reported."""
 
 _ID_BYTES = 8
 
@@ -57,7 +57,7 @@ class Batch(NamedTuple):
     free_at
         For every row of *words* when it is free again, in the time of simulated cores.
     status
-        Shape (1, rows): available, active or completed.
+        Shape (1, rows): `COMPLETED`, or 0 until then.
     keys, indexed
         Shape (sides, rows): by position, counted from the side's base, the key and whether it is in
         the index. This is the part of the sliding windows that is not surely indexed.

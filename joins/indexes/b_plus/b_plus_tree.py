@@ -209,13 +209,6 @@ class BPlusTree(Stateful):
         """Delete all entries; the memory stays for the next epoch."""
         reset(self.nodes)
 
-    def reserve(self, entries: int) -> None:
-        """Make room for *entries* in all, so that no insert up to there has to grow the tree."""
-        # Leaves are at least a quarter full; a stream in random order fills them to about 0.6.
-        leaves = 2 * entries // self.nodes.leaves.keys.shape[1] + 4
-        inners = 3 * leaves // self.nodes.inners.child.shape[1] + 8
-        self.nodes = resize(self.nodes, leaves, inners)
-
     def grow(self) -> None:
         """Make room for at least one more insert."""
         leaves, inners = (len(pool.size) for pool in (self.nodes.leaves, self.nodes.inners))

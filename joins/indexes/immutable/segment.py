@@ -60,7 +60,7 @@ class PlaceRanges(NamedTuple):
 
 
 class Segment(Stateful, ABC):
-    """One epoch's tuples of one stream, positions *first* to *first* + n - 1: a `SealedIndex`.
+    """One epoch's tuples of one stream, positions *first* to *first* + n - 1, sealed.
 
     It never changes, and expires as a whole. A subclass builds what it needs from the attributes in
     `_seal`, and says in `_intersect` how a probe's ranges are intersected.
@@ -156,7 +156,7 @@ class Segment(Stateful, ABC):
     def probe(
         self, ranges: Ranges, *, enumerate: bool = False, brackets: Brackets | None = None
     ) -> ProbeResult:
-        """Find matches as `SealedIndex.probe` says; ids are in no particular order within a row.
+        """Find matches as `Index.probe` says; ids are in no particular order within a row.
 
         *brackets* are the probing stream's own sorted keys and their offset arrays: they make the
         search that of the paper's two-way join (see `joins.indexes.search`). The matches are the

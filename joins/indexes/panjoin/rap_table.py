@@ -246,7 +246,7 @@ class RapTable(Stateful):
         P - 1 ascending codes; None takes them from the first batch.
     """
 
-    state = ("_dtype", "_splitters", "_histogram", "llat")
+    state = ("_dtype", "_splitters", "histogram", "llat")
 
     def __init__(
         self,
@@ -262,26 +262,21 @@ class RapTable(Stateful):
         self.llat.used[0] = partitions
         self.llat.follow[: partitions - 1] = np.arange(1, partitions)
         bounds = np.iinfo(np.int64)
-        self._histogram = Histogram(
+        self.histogram = Histogram(
             np.zeros(partitions, np.int64),
             np.full(partitions, bounds.max),
             np.full(partitions, bounds.min),
         )
 
     def __len__(self) -> int:
-        return int(self._histogram.tuples.sum())
-
-    @property
-    def counts(self) -> np.ndarray:
-        """Tuples in each partition, int64."""
-        return self._histogram.tuples.copy()
+        return int(self.histogram.tuples.sum())
 
     @property
     def sampled(self) -> np.ndarray | None:
         """Splitters for the next subwindow; None before the first tuple of all."""
         if not len(self):
             return None if self._splitters is None else self._splitters[0].copy()
-        return adjust_splitters(self._histogram, self._dtype)
+        return adjust_splitters(self.histogram, self._dtype)
 
     def insert(self, codes: np.ndarray, places: np.ndarray) -> Work:
         """Insert a batch in ascending order of *codes*."""
@@ -289,10 +284,10 @@ class RapTable(Stateful):
             return NO_WORK
         if self._splitters is None:
             ends = int(codes[0]), int(codes[-1])
-            partitions = len(self._histogram.tuples)
+            partitions = len(self.histogram.tuples)
             self._splitters = even_splitters(*ends, partitions, self._dtype).reshape(1, -1)
         counters = new_counters()
-        _insert(self.llat, self._splitters, self._histogram, codes, places, counters)
+        _insert(self.llat, self._splitters, self.histogram, codes, places, counters)
         return Work.from_counters(counters)
 
     def seal(self) -> Work:

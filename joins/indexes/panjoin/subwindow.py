@@ -254,7 +254,6 @@ def probe_subwindows(
     subwindow.
     """
     probed = [subwindow for subwindow in subwindows if len(subwindow)]
-    threads = threads_for(len(ranges.start), threads)
 
     def add_matches(buffer: MatchBuffer, next_id: np.ndarray) -> np.ndarray:
         def answer(begin: int, end: int) -> np.ndarray:

@@ -90,7 +90,7 @@ class Chain(ForestIndex):
             state["run_first"] = (state["run_first"] + 1) % self.forest.slots.runs
             state["run_count"] -= 1
         else:
-            state["tree_first"] = (state["tree_first"] + 1) % self._trees
+            state["tree_first"] = (state["tree_first"] + 1) % self.forest.slots.trees
             state["tree_count"] -= 1
 
     def _archive(self, side: int) -> Work:

@@ -233,10 +233,6 @@ class ForestIndex(Stateful, ABC):
         """Return how many entries the tree holds that takes what is inserted."""
         return int(self.forest.tree_entries[active_tree(self.forest, side), 0])
 
-    @property
-    def _trees(self) -> int:
-        return int(self.forest.slots.trees)
-
 
 def _aligned_copy(values: np.ndarray) -> np.ndarray:
     copy = aligned(values.shape, values.dtype)

@@ -6,8 +6,6 @@ import numpy as np
 
 from joins.matches import MatchList
 from joins.window_join.shared import (
-    ACTIVE,
-    AVAILABLE,
     COMPLETED,
     EDGE,
     HEAD,
@@ -42,7 +40,7 @@ def _propagated(queue):
 
 
 def test_rows_are_propagated_up_to_the_first_that_is_not_completed():
-    queue = _queue(COMPLETED, COMPLETED, ACTIVE, COMPLETED, AVAILABLE)
+    queue = _queue(COMPLETED, COMPLETED, 0, COMPLETED, 0)
     assert _propagated(queue) == (2, 1 + 2)
     queue.batch.status[0, 2] = COMPLETED
     assert _propagated(queue) == (4, 1 + 2 + 3 + 4)

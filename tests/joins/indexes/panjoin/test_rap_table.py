@@ -32,7 +32,7 @@ def test_splitters_ascend_and_stay_among_the_values(data: st.DataObject, partiti
     values = st.integers(-5, 5) | st.sampled_from([bounds.min, bounds.max, bounds.max - 1])
     keys = np.array(data.draw(st.lists(values, min_size=1, max_size=60)))
     table = fill(keys, partitions, None)
-    assert table.counts.sum() == len(keys)
+    assert table.histogram.tuples.sum() == len(keys)
     splitters = table.sampled
     assert splitters is not None
     assert len(splitters) == partitions - 1
@@ -56,7 +56,9 @@ def test_three_adjustments_balance_common_distributions(shape: str, partitions: 
     errors = []
     for _ in range(4):
         table = fill(keys, partitions, splitters)
-        errors.append(np.abs(table.counts - 200_000 / partitions).mean() * partitions / 200_000)
+        errors.append(
+            np.abs(table.histogram.tuples - 200_000 / partitions).mean() * partitions / 200_000
+        )
         splitters = table.sampled
     assert errors[3] < 0.2
     assert errors[3] <= errors[0]
@@ -77,7 +79,7 @@ def test_tails_as_heavy_as_those_of_views_take_no_more_rounds_than_digits(
         # Half of YouTube's videos have 2,710 views at most, a hundredth 3.4 million and more.
         views = rng.lognormal(np.log(2_710), 3.3, 100_000).clip(0, 2**31 - 1).astype(np.int64)
         table = fill(views, partitions, splitters)
-        errors.append(np.abs(table.counts * partitions / len(views) - 1).mean())
+        errors.append(np.abs(table.histogram.tuples * partitions / len(views) - 1).mean())
         splitters = table.sampled
     assert errors[digits] <= min(errors) + 0.05
     assert errors[digits - 3] > min(errors) + 0.5
@@ -93,7 +95,7 @@ def test_the_worst_case_of_figure_4_ends_after_as_many_rounds_as_the_values_have
     rounds = 0
     while True:
         table = fill(keys, partitions, splitters)
-        if table.counts.max() <= -(-2 * len(keys) // partitions) + 1:
+        if table.histogram.tuples.max() <= -(-2 * len(keys) // partitions) + 1:
             break
         splitters = table.sampled
         rounds += 1
