@@ -26,7 +26,7 @@ from pydantic.dataclasses import dataclass
 
 from actors.ibwj import Machine
 from actors.source import Source
-from joins.indexes.pim_tree.forest import inner_levels
+from joins.indexes.pim_tree.forest import level_nodes
 from joins.indexes.pim_tree.index import WIDTH
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, SHARED_MERGE_RATIO
 from joins.threads import usable_cores
@@ -131,7 +131,7 @@ class Ibwj(Topology[IbwjParameters]):
             notes.append(note + ("" if job.live else gain))
         longest = max((w.length for w in job.query.windows if w.kind == "count"), default=None)
         if p.index == "pim_tree" and longest is not None:
-            deepest = max(0, inner_levels(longest, WIDTH) - 1)
+            deepest = max(0, len(level_nodes(longest, WIDTH)) - 1)
             if p.insertion_depth > deepest:
                 notes.append(
                     f"insertion_depth = {p.insertion_depth}: the tree of a window of {longest} "

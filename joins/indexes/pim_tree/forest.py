@@ -125,23 +125,16 @@ class Forest(NamedTuple):
     slots: Slots
 
 
-def inner_room(entries: int, width: int) -> int:
-    """Return the words that the inner nodes over *entries* entries need."""
-    words, below = 0, -(-max(entries, 1) // width)
-    while below > 1:
-        nodes = -(-below // width)
-        words += nodes * width
-        below = nodes
-    return max(words, 1)
+def level_nodes(entries: int, width: int) -> list[int]:
+    """Return the nodes of each inner level of an immutable tree of *entries*, from the bottom up.
 
-
-def inner_levels(entries: int, width: int) -> int:
-    """Return the inner levels of an immutable tree over *entries* entries."""
-    levels, below = 0, -(-max(entries, 1) // width)
+    *width* is how many entries a leaf has, and how many children a node.
+    """
+    nodes, below = [], -(-max(entries, 1) // width)
     while below > 1:
         below = -(-below // width)
-        levels += 1
-    return levels
+        nodes.append(below)
+    return nodes
 
 
 def nodes_room(entries: int, subindexes: int, width: int) -> int:
@@ -169,12 +162,13 @@ def make_forest(
     """Return arrays with that many slots per side and room per slot; nothing is in them."""
     # A merge writes one entry beyond what it keeps, and the last leaf is filled up with INF.
     padded = (-(-run_entries // run_width) + 2) * run_width
+    inner_words = max(1, run_width * sum(level_nodes(padded, run_width)))
     # Nodes are copied whole.
     leaves = -(-(padded // run_width) // run_width) * run_width
     forest = Forest(
         run_keys=aligned((sides * runs, padded)),
         run_positions=aligned((sides * runs, padded)),
-        run_inner=aligned((sides * runs, inner_room(padded, run_width))),
+        run_inner=aligned((sides * runs, inner_words)),
         run_coarse=aligned((sides * runs, leaves), "int16"),
         run_fences=aligned((sides * runs, leaves)),
         run_length=own_lines(sides * runs),
