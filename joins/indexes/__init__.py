@@ -1,1 +1,1 @@
-"""Index structures, all with the same small interface (see `joins.indexes.b_plus.b_plus_tree`)."""
+"""Index structures; those over a stream's tuples have the interface in `joins.indexes.index`."""

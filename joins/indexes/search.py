@@ -1,9 +1,11 @@
-"""From a closed range of values to places in a sorted column, by binary search.
+"""Binary search for the places of a closed range of values in a sorted column, and filtering.
 
-For two-way joins the paper searches the probing stream's own sorted keys and jumps through the
+For two-way joins SPO-Join searches the probing stream's own sorted keys and jumps through the
 offset array into the stored stream's order (section 3.4). Taken literally that forgets the stored
 keys between two neighbouring own keys. Here the offsets of the two neighbours bracket the place,
 and a binary search inside the bracket finishes it: the same answer as a search of all stored keys.
+
+`filter_candidates` reduces what one predicate's range contains to what satisfies another predicate.
 """
 
 from __future__ import annotations

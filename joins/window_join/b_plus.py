@@ -155,7 +155,7 @@ def _insert_row(index: BPlusWindows, rows: Rows, row: int, counters: np.ndarray)
 def _expire(
     index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, row: int, counters: np.ndarray
 ) -> int:
-    """Delete what a row no longer sees; return whether there is room for the row itself."""
+    """Delete what a row no longer sees; return `NO_ROOM` if there is none for the row itself."""
     ends, side, start = index.ends, probed_side(index.ends, rows.side[row]), rows.start[row]
     leaf = index.found[row - index.block[0], EXPIRED]
     while ends[side, 0] < min(start, ends[side, 1]):

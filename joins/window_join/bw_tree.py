@@ -51,7 +51,7 @@ from joins.window_join.shared import (
     OUTPUT,
     QUEUE,
     SIDES,
-    Batch,
+    SharedBatch,
     first_position,
     hand_on,
     lay_out,
@@ -117,7 +117,7 @@ class BwTreeWindows(SharedIndex):
         self._trees = [BwTree(width=width, chain=chain, threads=workers) for _ in range(sides)]
         self._window = WindowKeys(sides)
 
-    def open(self, rows: Rows, tasks: Tasks) -> tuple[SharedPages, Batch, Work]:
+    def open(self, rows: Rows, tasks: Tasks) -> tuple[SharedPages, SharedBatch, Work]:
         """Return what is shared while *rows* are joined; there is room for them in the trees."""
         ends = self._window.ends
         words = make_words(self.sides)
@@ -146,7 +146,7 @@ class BwTreeWindows(SharedIndex):
         )
         return record, batch, work
 
-    def close(self, index: Any, batch: Batch) -> Work:
+    def close(self, index: Any, batch: SharedBatch) -> Work:
         """Delete what no later row can see; every row of the batch has been joined."""
         counters = np.zeros(len(COUNTERS), np.int64)
         for side in range(self.sides):
@@ -157,13 +157,13 @@ class BwTreeWindows(SharedIndex):
 
 
 @implements(is_over, SharedPages)
-def _is_over(index: SharedPages, batch: Batch) -> bool:
+def _is_over(index: SharedPages, batch: SharedBatch) -> bool:
     return False
 
 
 @implements(take_step, SharedPages)
 def _take_step(
-    index: SharedPages, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
+    index: SharedPages, batch: SharedBatch, scheduler: Any, worker: int, output: MatchBuffer
 ) -> bool:
     stage = scheduler.workers[worker].stage
     if stage == TAKE:
@@ -185,7 +185,7 @@ def _take_step(
 
 
 @inlined
-def _take(batch: Batch, scheduler: Any, worker: int) -> None:
+def _take(batch: SharedBatch, scheduler: Any, worker: int) -> None:
     """Take the next task, or find out that there are no more."""
     task, n = scheduler.workers[worker], len(batch.rows.side)
     wait_for(scheduler, worker, batch.free_at, QUEUE)
@@ -201,7 +201,7 @@ def _take(batch: Batch, scheduler: Any, worker: int) -> None:
 @implements(probe_indexed, SharedPages)
 def _probe_indexed(
     index: SharedPages,
-    batch: Batch,
+    batch: SharedBatch,
     scheduler: Any,
     worker: int,
     row: int,
@@ -217,7 +217,7 @@ def _probe_indexed(
 
 @inlined
 def _look_up(
-    index: SharedPages, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
+    index: SharedPages, batch: SharedBatch, scheduler: Any, worker: int, output: MatchBuffer
 ) -> bool:
     """Look a row up and begin to insert it; return whether there was room for its matches."""
     rows, task = batch.rows, scheduler.workers[worker]
@@ -233,7 +233,7 @@ def _look_up(
 
 
 @inlined
-def _changed(index: SharedPages, batch: Batch, scheduler: Any, worker: int) -> int:
+def _changed(index: SharedPages, batch: SharedBatch, scheduler: Any, worker: int) -> int:
     """Return the side whose tree a worker is changing: whose tuple it deletes, or inserts."""
     expiring = index.expiring[worker]
     if expiring.next < expiring.end:
@@ -254,7 +254,7 @@ def _publish(index: SharedPages, tree: Pages, side: int, scheduler: Any, worker:
 
 @inlined
 def _go_on(
-    index: SharedPages, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
+    index: SharedPages, batch: SharedBatch, scheduler: Any, worker: int, output: MatchBuffer
 ) -> None:
     """Begin what comes after a change: the next deletion, or the task's next row or end."""
     rows, task, expiring = batch.rows, scheduler.workers[worker], index.expiring[worker]
@@ -276,7 +276,7 @@ def _go_on(
 
 
 @inlined
-def _expire(index: SharedPages, batch: Batch, scheduler: Any, worker: int) -> None:
+def _expire(index: SharedPages, batch: SharedBatch, scheduler: Any, worker: int) -> None:
     """Claim what can be deleted; if there is nothing, take the next task."""
     expiring = index.expiring[worker]
     for side in range(len(batch.base)):
@@ -303,7 +303,7 @@ def _delete_next(index: SharedPages, scheduler: Any, worker: int) -> None:
 
 
 @kernel
-def _claim_expired(batch: Batch, side: int, counters: np.ndarray) -> tuple[int, int]:
+def _claim_expired(batch: SharedBatch, side: int, counters: np.ndarray) -> tuple[int, int]:
     """Return the positions, up to the second, that are the caller's to delete; equal if none.
 
     No row can see them that has not been looked up yet.
@@ -322,7 +322,7 @@ def _claim_expired(batch: Batch, side: int, counters: np.ndarray) -> tuple[int, 
 
 
 @kernel
-def _expire_all(index: SharedPages, batch: Batch, side: int, counters: np.ndarray) -> None:
+def _expire_all(index: SharedPages, batch: SharedBatch, side: int, counters: np.ndarray) -> None:
     """Delete all of a side that no later row can see; no worker may be in the tree."""
     tree = index.last if side else index.first
     begin, end = _claim_expired(batch, side, counters)

@@ -71,7 +71,7 @@ from joins.window_join.shared import (
     QUEUE,
     RUNNING,
     SIDES,
-    Batch,
+    SharedBatch,
     advance_edge,
     first_position,
     hand_on,
@@ -261,7 +261,7 @@ class PimTreeWindows(SharedIndex):
         self._tails = [np.zeros((2, 0), np.int64) for _ in range(self.sides)]
         self._merge = np.zeros(1, MERGE)
 
-    def open(self, rows: Rows, tasks: Tasks) -> tuple[SharedForest, Batch, Work]:
+    def open(self, rows: Rows, tasks: Tasks) -> tuple[SharedForest, SharedBatch, Work]:
         """Return what is shared while *rows* are joined; there is room for them in the index."""
         before = [tail.shape[1] for tail in self._tails]
         batch = make_batch(
@@ -305,7 +305,7 @@ class PimTreeWindows(SharedIndex):
         inserted = max(int(limit), index.active_entries(side)) + 2 * late
         index.make_room(_with_spare(window + late), _with_spare(inserted))
 
-    def close(self, index: Any, batch: Batch) -> Work:
+    def close(self, index: Any, batch: SharedBatch) -> Work:
         """Store what the next batch needs of this one, of which every row has been joined."""
         state = self.index.forest.sides
         state["next_position"] = batch.arrived[:, -1]
@@ -325,14 +325,14 @@ def _with_spare(entries: int) -> int:
 
 
 @implements(is_over, SharedForest)
-def _is_over(index: SharedForest, batch: Batch) -> bool:
+def _is_over(index: SharedForest, batch: SharedBatch) -> bool:
     words = batch.words
     return load(words, RUNNING, 0) == 0 and load(words, QUEUE, HEAD) >= len(batch.rows.side)
 
 
 @implements(take_step, SharedForest)
 def _take_step(
-    index: SharedForest, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
+    index: SharedForest, batch: SharedBatch, scheduler: Any, worker: int, output: MatchBuffer
 ) -> bool:
     stage = scheduler.workers[worker].stage
     if stage == TAKE:
@@ -358,7 +358,7 @@ def _take_step(
 
 
 @inlined
-def _take(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> None:
+def _take(index: SharedForest, batch: SharedBatch, scheduler: Any, worker: int) -> None:
     """Take the next task of the work queue, if there is one and it does not have to wait."""
     words, task, n = batch.words, scheduler.workers[worker], len(batch.rows.side)
     if load(words, GATE, 0) != 0:
@@ -387,7 +387,7 @@ def _take(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> Non
 
 
 @inlined
-def _may_begin(index: SharedForest, batch: Batch, side: int, begin: int, end: int) -> bool:
+def _may_begin(index: SharedForest, batch: SharedBatch, side: int, begin: int, end: int) -> bool:
     """Return whether a task of rows *begin* to *end* - 1 stays within the slack of a side."""
     forest = index.forest
     edge = load(batch.words, SIDES + side, EDGE)
@@ -399,7 +399,7 @@ def _may_begin(index: SharedForest, batch: Batch, side: int, begin: int, end: in
 
 
 @inlined
-def _search(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> None:
+def _search(index: SharedForest, batch: SharedBatch, scheduler: Any, worker: int) -> None:
     """Find the places of the next rows in the immutable trees, which need no lock."""
     task, progress, places = (
         scheduler.workers[worker],
@@ -415,7 +415,7 @@ def _search(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> N
 @implements(probe_indexed, SharedForest)
 def _probe_indexed(
     index: SharedForest,
-    batch: Batch,
+    batch: SharedBatch,
     scheduler: Any,
     worker: int,
     row: int,
@@ -438,7 +438,7 @@ def _probe_indexed(
 
 @inlined
 def _look_up(
-    index: SharedForest, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
+    index: SharedForest, batch: SharedBatch, scheduler: Any, worker: int, output: MatchBuffer
 ) -> bool:
     """Look a row up; return whether there was room for its matches."""
     task, forest = scheduler.workers[worker], index.forest
@@ -462,7 +462,7 @@ def _look_up(
 
 @inlined
 def _insert(
-    index: SharedForest, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
+    index: SharedForest, batch: SharedBatch, scheduler: Any, worker: int, output: MatchBuffer
 ) -> None:
     """Index a row."""
     task, progress, forest = scheduler.workers[worker], index.progress[worker], index.forest
@@ -480,7 +480,7 @@ def _insert(
 @inlined
 def _index_tuple(
     index: SharedForest,
-    batch: Batch,
+    batch: SharedBatch,
     side: int,
     subindex: int,
     position: int,
@@ -495,7 +495,7 @@ def _index_tuple(
 
 @inlined
 def _end_row(
-    index: SharedForest, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer
+    index: SharedForest, batch: SharedBatch, scheduler: Any, worker: int, output: MatchBuffer
 ) -> None:
     """Go on to the task's next row, or end the task."""
     task, progress = scheduler.workers[worker], index.progress[worker]
@@ -531,7 +531,7 @@ def _is_due(forest: Forest, side: int) -> bool:
 
 
 @inlined
-def _merge_if_due(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> bool:
+def _merge_if_due(index: SharedForest, batch: SharedBatch, scheduler: Any, worker: int) -> bool:
     """Become the merging worker if a merge is due and there is none; return whether."""
     for side in range(len(batch.base)):
         if _is_due(index.forest, side) and try_lock(batch.words, MERGER, LOCK):
@@ -545,7 +545,7 @@ def _merge_if_due(index: SharedForest, batch: Batch, scheduler: Any, worker: int
 
 
 @kernel
-def _go_on_merging(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> None:
+def _go_on_merging(index: SharedForest, batch: SharedBatch, scheduler: Any, worker: int) -> None:
     """Take the merging worker's next step."""
     words, task, merge = batch.words, scheduler.workers[worker], index.merge[0]
     if task.stage == CLOSE:
@@ -579,19 +579,19 @@ def _go_on_merging(index: SharedForest, batch: Batch, scheduler: Any, worker: in
 
 
 @inlined
-def _open_gate(batch: Batch, scheduler: Any, worker: int) -> None:
+def _open_gate(batch: SharedBatch, scheduler: Any, worker: int) -> None:
     store(batch.words, GATE, 0, 0)
     wake(scheduler, worker, PARKED, TAKE)
 
 
 @inlined
-def _end_merge(batch: Batch, scheduler: Any, worker: int) -> None:
+def _end_merge(batch: SharedBatch, scheduler: Any, worker: int) -> None:
     unlock(batch.words, MERGER, LOCK)
     scheduler.workers[worker].stage = TAKE
 
 
 @inlined
-def _swap_in(index: SharedForest, batch: Batch, side: int) -> None:
+def _swap_in(index: SharedForest, batch: SharedBatch, side: int) -> None:
     """Put the trees that were built in the place of those in use.
 
     The next merge is due when the new tree has its share of the window as it is now.
@@ -605,7 +605,7 @@ def _swap_in(index: SharedForest, batch: Batch, side: int) -> None:
 
 
 @inlined
-def _apply_pending(index: SharedForest, batch: Batch, scheduler: Any, worker: int) -> None:
+def _apply_pending(index: SharedForest, batch: SharedBatch, scheduler: Any, worker: int) -> None:
     """Index the next tuple that was joined while the new trees were built."""
     forest, merge, counters = index.forest, index.merge[0], scheduler.counters
     side = merge.side

@@ -25,9 +25,9 @@ from joins.window_join.schedulers import charge, is_busy, leave
 from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, MATCHES, MOVES
 
 QUEUE, GATE, RUNNING, OUTPUT, MERGER, SIDES = range(6)
-"""Rows of `Batch.words`, two cache lines each: the work queue; the gate before it, closed where no
-task may be assigned; how many workers have a task; the output stream; whether a worker merges; and
-from `SIDES` on one row a side."""
+"""Rows of `SharedBatch.words`, two cache lines each: the work queue; the gate before it, closed
+where no task may be assigned; how many workers have a task; the output stream; whether a worker
+merges; and from `SIDES` on one row a side."""
 LOCK, HEAD, TOTAL = 0, 1, 2
 """Queue: its lock and the first row that is available. Output: its lock, the first row that has not
 been propagated, and the matches that have."""
@@ -45,7 +45,7 @@ COMPLETED = 1
 _ID_BYTES = 8
 
 
-class Batch(NamedTuple):
+class SharedBatch(NamedTuple):
     """The rows of a batch and what is shared about them; arrays of int64.
 
     Attributes
@@ -94,7 +94,13 @@ class Batch(NamedTuple):
 
 @step
 def probe_indexed(
-    index: Any, batch: Batch, scheduler: Any, worker: int, row: int, edge: int, output: MatchBuffer
+    index: Any,
+    batch: SharedBatch,
+    scheduler: Any,
+    worker: int,
+    row: int,
+    edge: int,
+    output: MatchBuffer,
 ) -> int:
     """Report a row's matches before position *edge*, all of which are in the index.
 
@@ -104,11 +110,13 @@ def probe_indexed(
 
 
 def make_words(sides: int) -> np.ndarray:
-    """Return `Batch.words`: nothing is locked, nothing is taken."""
+    """Return `SharedBatch.words`: nothing is locked, nothing is taken."""
     return aligned((SIDES + sides, _WORDS))
 
 
-def make_batch(words: np.ndarray, rows: Rows, *, room: int, task_rows: int, slack: int) -> Batch:
+def make_batch(
+    words: np.ndarray, rows: Rows, *, room: int, task_rows: int, slack: int
+) -> SharedBatch:
     """Return shared arrays for *rows*, with *room* for tuples of each side before them.
 
     Nothing of the queue is taken yet; `lay_out` fills in the rest. Vectors may look at `LANES` more
@@ -116,7 +124,7 @@ def make_batch(words: np.ndarray, rows: Rows, *, room: int, task_rows: int, slac
     """
     n, sides = len(rows.side), len(words) - SIDES
     words[QUEUE, HEAD] = words[OUTPUT, HEAD] = words[OUTPUT, TOTAL] = 0
-    return Batch(
+    return SharedBatch(
         rows=rows,
         words=words,
         free_at=np.zeros(SIDES + sides, np.int64),
@@ -143,7 +151,7 @@ def first_position(rows: Rows, side: int) -> int:
 
 
 @kernel
-def lay_out(batch: Batch, side: int, before: int, horizon: int) -> int:
+def lay_out(batch: SharedBatch, side: int, before: int, horizon: int) -> int:
     """Fill in a side's keys, what has arrived before each row, and what it and all later ones see.
 
     None of the batch's tuples is indexed yet. Return how many tuples the side's window has at the
@@ -152,9 +160,9 @@ def lay_out(batch: Batch, side: int, before: int, horizon: int) -> int:
     Parameters
     ----------
     batch
-        `Batch.base` must be set.
+        `SharedBatch.base` must be set.
     before
-        How many tuples of the side precede the batch's in `Batch.keys`.
+        How many tuples of the side precede the batch's in `SharedBatch.keys`.
     horizon
         The position below which all are expired.
     """
@@ -183,7 +191,7 @@ def lay_out(batch: Batch, side: int, before: int, horizon: int) -> int:
 
 
 @inlined
-def probed_side(batch: Batch, row: int) -> int:
+def probed_side(batch: SharedBatch, row: int) -> int:
     """Return the side whose window a row sees."""
     own = batch.rows.side[row]
     return own if len(batch.base) == 1 else 1 - own
@@ -191,7 +199,7 @@ def probed_side(batch: Batch, row: int) -> int:
 
 @inlined
 def look_up(
-    index: Any, batch: Batch, scheduler: Any, worker: int, row: int, output: MatchBuffer
+    index: Any, batch: SharedBatch, scheduler: Any, worker: int, row: int, output: MatchBuffer
 ) -> tuple[bool, int]:
     """Report a row's matches: before the edge tuple in the index, from it on in the window.
 
@@ -216,7 +224,7 @@ def look_up(
 
 @inlined
 def _scan_unindexed(
-    batch: Batch, row: int, probed: int, edge: int, output: MatchBuffer, counters: np.ndarray
+    batch: SharedBatch, row: int, probed: int, edge: int, output: MatchBuffer, counters: np.ndarray
 ) -> None:
     """Report a row's matches among what it sees from position *edge* on, in the window itself."""
     rows = batch.rows
@@ -234,7 +242,7 @@ def _scan_unindexed(
 
 
 @kernel
-def advance_edge(batch: Batch, side: int) -> None:
+def advance_edge(batch: SharedBatch, side: int) -> None:
     """Move a side's edge tuple to its next tuple not indexed, unless another thread does."""
     line = SIDES + side
     base, end = batch.base[side], batch.arrived[side, batch.arrived.shape[1] - 1]
@@ -251,7 +259,7 @@ def advance_edge(batch: Batch, side: int) -> None:
 
 
 @inlined
-def move_edge(batch: Batch, scheduler: Any, worker: int, side: int) -> None:
+def move_edge(batch: SharedBatch, scheduler: Any, worker: int, side: int) -> None:
     """Advance a side's edge tuple, unless another worker does."""
     line = SIDES + side
     if is_busy(scheduler, worker, batch.free_at, line):
@@ -264,7 +272,7 @@ def move_edge(batch: Batch, scheduler: Any, worker: int, side: int) -> None:
 
 
 @kernel
-def propagate(batch: Batch, output: MatchBuffer) -> None:
+def propagate(batch: SharedBatch, output: MatchBuffer) -> None:
     """Assign completed rows at the queue's head their place in the output stream, in their order.
 
     Nothing is done while another thread does that.
@@ -281,7 +289,7 @@ def propagate(batch: Batch, output: MatchBuffer) -> None:
 
 
 @inlined
-def hand_on(batch: Batch, scheduler: Any, worker: int, output: MatchBuffer) -> None:
+def hand_on(batch: SharedBatch, scheduler: Any, worker: int, output: MatchBuffer) -> None:
     """Propagate results, unless another worker does."""
     if is_busy(scheduler, worker, batch.free_at, OUTPUT):
         return
@@ -293,7 +301,7 @@ def hand_on(batch: Batch, scheduler: Any, worker: int, output: MatchBuffer) -> N
     leave(scheduler, worker, batch.free_at, OUTPUT)
 
 
-def gather(batch: Batch, lists: Sequence[MatchList]) -> np.ndarray | None:
+def gather(batch: SharedBatch, lists: Sequence[MatchList]) -> np.ndarray | None:
     """Return all matches of a batch in arrival order, None where they were only counted.
 
     All rows must have been propagated. *lists* are the workers', which share the counts per row.
@@ -308,7 +316,9 @@ def gather(batch: Batch, lists: Sequence[MatchList]) -> np.ndarray | None:
 
 
 @kernel
-def _gather(batch: Batch, place: int, count: np.ndarray, ids: np.ndarray, out: np.ndarray) -> None:
+def _gather(
+    batch: SharedBatch, place: int, count: np.ndarray, ids: np.ndarray, out: np.ndarray
+) -> None:
     """Copy the matches of one list to their places in the output stream."""
     for row in range(len(count)):
         if batch.place[0, row] == place:

@@ -35,7 +35,7 @@ from joins.window_join.schedulers import (
     make_cores,
     next_worker,
 )
-from joins.window_join.shared import Batch, gather, propagate
+from joins.window_join.shared import SharedBatch, gather, propagate
 from joins.window_join.window_join import WindowJoin
 from joins.work import COUNTERS, Work
 
@@ -85,22 +85,24 @@ class SharedIndex(Stateful, ABC):
     sides: int
 
     @abstractmethod
-    def open(self, rows: Rows, tasks: Tasks) -> tuple[Any, Batch, Work]:
+    def open(self, rows: Rows, tasks: Tasks) -> tuple[Any, SharedBatch, Work]:
         """Return the index's record and what is shared while *rows* are joined, and the work."""
 
     @abstractmethod
-    def close(self, index: Any, batch: Batch) -> Work:
+    def close(self, index: Any, batch: SharedBatch) -> Work:
         """Store what the next batch needs of this one, of which every row has been joined."""
 
 
 @step
-def take_step(index: Any, batch: Batch, scheduler: Any, worker: int, output: MatchBuffer) -> bool:
+def take_step(
+    index: Any, batch: SharedBatch, scheduler: Any, worker: int, output: MatchBuffer
+) -> bool:
     """Take a worker's next step, by its stage; without room for a row's matches return False."""
     raise NotImplementedError
 
 
 @kernel
-def run_steps(index: Any, batch: Batch, scheduler: Any, output: MatchBuffer) -> int:
+def run_steps(index: Any, batch: SharedBatch, scheduler: Any, output: MatchBuffer) -> int:
     """Take steps until the batch is done; `NO_OUTPUT` asks for room and to be called again."""
     worker = next_worker(scheduler, index, batch)
     while worker >= 0:
@@ -144,7 +146,7 @@ class SharedJoin(WindowJoin, ABC):
         )
 
     def _run(
-        self, index: Any, batch: Batch, total: MatchList, enumerate: bool, scheduler: Any
+        self, index: Any, batch: SharedBatch, total: MatchList, enumerate: bool, scheduler: Any
     ) -> tuple[MatchList, np.ndarray]:
         """Take all steps of a scheduler; return its list of matches and the work counted."""
         matches = MatchList(len(total.buffer.matches), enumerate=enumerate, share=total)

@@ -550,7 +550,7 @@ def _add_child(nodes: Nodes, right: int, counters: np.ndarray) -> None:
 
 @inlined
 def _set_child(inners: NodePool, node: int, slot: int, below: NodePool, child: int) -> None:
-    """Let *child*, a node of *below*, be a node's child, behind its own first entry."""
+    """Store *child*, a node of *below*, in a slot of a node, behind its own first entry."""
     inners.keys[node, slot] = below.keys[child, 0]
     inners.positions[node, slot] = below.positions[child, 0]
     inners.child[node, slot] = child

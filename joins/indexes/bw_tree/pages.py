@@ -280,8 +280,8 @@ def change(
 def begin_change(
     pages: Pages, thread: int, kind: int, key: int, position: int, counters: np.ndarray
 ) -> None:
-    """Let a thread have an entry to insert or delete: by `prepare` and `swap` until it is done."""
-    _owe(pages, thread, 0, kind, key, position, NONE)
+    """Queue an insertion or a deletion for a thread: `prepare` and `swap` publish it."""
+    _queue_change(pages, thread, 0, kind, key, position, NONE)
     counters[INSERTS] += kind == INSERTED
 
 
@@ -292,12 +292,12 @@ def is_changing(pages: Pages, thread: int) -> bool:
 
 
 @inlined
-def _owe(
+def _queue_change(
     pages: Pages, thread: int, level: int, kind: int, key: int, position: int, child: int
 ) -> None:
-    change = pages.changes[thread, pages.own[thread].pending]
-    change.level, change.kind = level, kind
-    change.key, change.position, change.child = key, position, child
+    queued = pages.changes[thread, pages.own[thread].pending]
+    queued.level, queued.kind = level, kind
+    queued.key, queued.position, queued.child = key, position, child
     pages.own[thread].pending += 1
 
 
@@ -305,16 +305,16 @@ def _owe(
 def prepare(pages: Pages, thread: int, counters: np.ndarray) -> None:
     """Make what a thread's next compare-and-swap publishes, where no other thread sees it yet."""
     own = pages.own[thread]
-    change = pages.changes[thread, own.pending - 1]
-    page, address = find_page(pages, change.level, change.key, change.position, counters)
+    queued = pages.changes[thread, own.pending - 1]
+    page, address = find_page(pages, queued.level, queued.key, queued.position, counters)
     own.page, own.seen = page, address
     if chain_length(pages, address) >= pages.chain:
         _consolidate(pages, thread, counters)
         return
     number = take_spare(pages, thread, SPARE_DELTA, DELTAS, counters)
     delta = pages.deltas[number]
-    delta.kind, delta.key = change.kind, change.key
-    delta.position, delta.child = change.position, change.child
+    delta.kind, delta.key = queued.kind, queued.key
+    delta.position, delta.child = queued.position, queued.child
     delta.next, delta.length = address, chain_length(pages, address) + 1
     delta.base = base_of(pages, address)
     own.step, own.new = PUT, number
@@ -341,7 +341,7 @@ def swap(pages: Pages, thread: int, counters: np.ndarray) -> None:
         return
     nodes = pages.nodes
     level, key, position = nodes[node, LEVEL], nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]
-    _owe(pages, thread, level + 1, INSERTED, key, position, nodes[node, RIGHT])
+    _queue_change(pages, thread, level + 1, INSERTED, key, position, nodes[node, RIGHT])
 
 
 @kernel
@@ -377,20 +377,20 @@ def _apply(pages: Pages, delta: int, node: int, counters: np.ndarray) -> None:
     nodes, deltas, room = pages.nodes, pages.deltas, room_of(pages)
     key, position = deltas[delta].key, deltas[delta].position
     at, size = count_before(pages, node, key, position), nodes[node, SIZE]
-    held = (
+    is_present = (
         at < size
         and nodes[node, ENTRIES + at] == key
         and nodes[node, ENTRIES + room + at] == position
     )
-    if held == (deltas[delta].kind == INSERTED):
+    if is_present == (deltas[delta].kind == INSERTED):
         return
-    step = -1 if held else 1
-    begin = at + 1 if held else at
+    step = -1 if is_present else 1
+    begin = at + 1 if is_present else at
     for column in range(ENTRIES, ENTRIES + 3 * room, room):
         move_entries(nodes, node, column + begin, node, column + begin + step, size - begin)
     nodes[node, SIZE] = size + step
     counters[MOVES] += size - begin
-    if not held:
+    if not is_present:
         nodes[node, ENTRIES + at] = key
         nodes[node, ENTRIES + room + at] = position
         nodes[node, ENTRIES + 2 * room + at] = deltas[delta].child

@@ -1,8 +1,8 @@
 """CSS-trees: static B+-trees without pointers, and sealed segments that are searched by them.
 
-The tree (Rao and Ross, VLDB 1999). SPO-Join compares its immutable component with it (section 5);
-PIM-Tree's search-efficient component is this tree under the name of immutable B+-tree (section 3
-and appendix A.3).
+The tree (Rao and Ross, VLDB 1999). SPO-Join compares its immutable component with it (section 5).
+PIM-Tree's immutable B+-tree is a CSS-tree, too (section 3 and appendix A.3), in another layout: see
+`joins.indexes.pim_tree.css_tree`.
 
 The leaves are the sorted keys themselves, cut into blocks of one cache line; since blocks lie in
 order, the next one needs no link. Inner nodes are cache lines of separators in one array, breadth

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar, get_args
 
 import numpy as np
 
@@ -37,8 +37,8 @@ from joins.state import Stateful, storable
 from joins.threads import side_by_side, threads_for
 from joins.work import Work
 
-STRUCTURES: dict[str, type[Any]] = {"bi_sort": BiSort, "rap_table": RapTable, "wib_tree": WibTree}
-"""Structure name to class."""
+STRUCTURES: tuple[StructureName, ...] = get_args(StructureName)
+"""Names of the structures."""
 
 CAPACITY_MOST = 2**31 - 1
 """Tuples of a subwindow: a place in it is an int32."""
@@ -93,7 +93,7 @@ class Subwindow(Stateful):
     shape
         What it has in common with its neighbours.
     kind
-        Key of `STRUCTURES`.
+        One of `STRUCTURES`.
     first
         Stream position of its first tuple.
     splitters

@@ -63,7 +63,7 @@ class Chain(ForestIndex):
         self.forest.sides[side]["limit"] = 1
 
     def maintain(self, side: int) -> Work:
-        """Let the oldest tree go if all of it has expired, and archive the active one."""
+        """Drop the oldest tree if all of it has expired, and archive the active one."""
         state = self.forest.sides[side]
         newest = self._newest[side]
         while len(newest) and newest[0] < state["horizon"]:

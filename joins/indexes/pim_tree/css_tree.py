@@ -47,7 +47,7 @@ def _count_less_of(rows: np.ndarray, row: int, begin: int, width: int, key: int)
 
 @kernel
 def build_inner(forest: Forest, slot: int, entries: int, counters: np.ndarray) -> None:
-    """Raise the inner nodes over the *entries* sorted keys of a run, from the bottom up.
+    """Build the inner nodes over a run's sorted keys, *entries* of them, from the bottom up.
 
     Algorithm 3 fills all levels in one pass over the leaves and moves the key that a full node has
     no slot for up to the parent. Here a node keeps that key too, which fills its last slot, and the

@@ -208,7 +208,7 @@ class ForestIndex(Stateful, ABC):
         return find_matches(step, len(low), enumerate=enumerate)
 
     def expire(self, before: int, *, side: int = 0) -> Work:
-        """Let positions less than *before* go; they leave at the next merge, or with their tree."""
+        """Mark positions below *before* as expired; they leave at a merge, or with their tree."""
         state = self.forest.sides[side]
         state["horizon"] = max(state["horizon"], before)
         return NO_WORK

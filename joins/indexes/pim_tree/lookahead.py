@@ -237,7 +237,7 @@ def _fetch_positions(forest: Forest, rows: Arriving, row: int, found: np.ndarray
 def _look_up_leaf(
     forest: Forest, tree: int, subindex: int, key: int, found: np.ndarray, column: int
 ) -> bool:
-    """Find the leaf of *key*; tell whether a node above it is full.
+    """Find the leaf of *key*; return whether a node above it is full.
 
     No lock is taken: another thread may be splitting these nodes. What is read may then make no
     sense, so it is checked to be a node before it is followed; asking for a wrong one does no harm.
