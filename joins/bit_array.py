@@ -17,7 +17,7 @@ from joins.indexes.columns import column
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import ProbeResult
-from joins.work import BITS, COUNTERS, MATCHES, Work
+from joins.work import BITS, MATCHES, Work, new_counters
 
 WORD_BITS = 64
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -51,7 +51,7 @@ def keep_window(
     *start* and *stop* are int64 stream positions, a row each; *base* is the position of bit 0.
     """
     seen = rows.copy()
-    counters = np.zeros(len(COUNTERS), np.int64)
+    counters = new_counters()
     _keep_window(
         seen,
         column(start, np.int64, "start", len(rows)),
@@ -71,7 +71,7 @@ def read_matches(rows: np.ndarray, *, base: int, enumerate: bool = False) -> Pro
     count = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
     fingerprint = np.empty(len(rows), np.uint64)
     match_id = np.empty(int(count.sum()) if enumerate else 0, np.int64)
-    counters = np.zeros(len(COUNTERS), np.int64)
+    counters = new_counters()
     filled = np.empty(rows.shape[1], np.int64)
     _read_rows(rows, base, enumerate, filled, fingerprint, match_id, counters)
     return ProbeResult(

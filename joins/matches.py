@@ -48,7 +48,7 @@ from joins.hashing import splitmix64
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import own_lines
 from joins.state import storable
-from joins.work import COUNTERS, MATCHES, NO_WORK, Work
+from joins.work import COUNTERS, MATCHES, NO_WORK, Work, new_counters
 
 _FIRST_CHUNK = 1024  # Ids; every further chunk has room for twice as many.
 _LARGEST_CHUNK = 1 << 25  # Ids: 256 MiB of address space, paged in by use.
@@ -363,7 +363,7 @@ def find_matches(
     """
     matches = MatchList(rows, enumerate=enumerate, room=room)
     if counters is None:
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
     row = step(0, matches.buffer, counters)
     while row < rows:
         matches.add_chunk()

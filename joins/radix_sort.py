@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from joins.machine.compiling import kernel
-from joins.work import COUNTERS, MOVES, Work
+from joins.work import MOVES, Work, new_counters
 
 _DIGIT = 11
 COUNTERS_MAX = 1 << _DIGIT
@@ -32,7 +32,7 @@ def sort_codes(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, Work]:
     n = len(codes)
     ordered, order = np.empty(n, np.int64), np.empty(n, np.int64)
     words, spare = np.empty(n, np.uint64), np.empty(n, np.uint64)
-    counters, digits = np.zeros(len(COUNTERS), np.int64), np.empty(COUNTERS_MAX, np.int64)
+    counters, digits = new_counters(), np.empty(COUNTERS_MAX, np.int64)
     sort_rows(codes, ordered, order, words, spare, n, digits, counters)
     return ordered, order, Work.from_counters(counters)
 

@@ -80,3 +80,8 @@ COUNTERS = Work._fields
 COMPARISONS, INSERTS, MOVES, BITS, BYTES_COPIED, MATCHES, ATOMICS, ELAPSED_NS = range(len(COUNTERS))
 
 NO_WORK = Work()
+
+
+def new_counters() -> np.ndarray:
+    """Return counters for a kernel, all zero."""
+    return np.zeros(len(COUNTERS), np.int64)

@@ -32,7 +32,7 @@ from joins.machine.instructions import copy_entries
 from joins.machine.lanes import LOOKAHEAD, leading_less
 from joins.matches import ProbeResult
 from joins.state import storable
-from joins.work import BYTES_COPIED, COMPARISONS, COUNTERS, INSERTS, MATCHES, MOVES, Work
+from joins.work import BYTES_COPIED, COMPARISONS, INSERTS, MATCHES, MOVES, Work, new_counters
 
 _LEAST_KEYS = 16
 _LEAST_TUPLES = 64
@@ -156,7 +156,7 @@ class IntervalBuffer:
         floor
             The same among all tuples, at most *horizon*.
         """
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         if self._keys.used[0] + len(groups.keys) > len(self._keys.key):
             self._pack(floor, groups, counters)
         slots = np.empty(len(groups.keys), np.int64)
@@ -174,7 +174,7 @@ class IntervalBuffer:
 
         *conditions* are the further ones, in the rows of the batch; its positions are not used.
         """
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         begin, end = np.empty((2, len(groups.order)), np.int64)
         _reach_stored(self._keys, self._pool, groups, reach, begin, end, counters)
         pool = self._pool
@@ -185,7 +185,7 @@ class IntervalBuffer:
         self, groups: KeyGroups, reach: Reach, conditions: EncodedRanges, *, enumerate: bool = False
     ) -> Partners:
         """Return the probes that match each stored tuple."""
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         first, past = np.empty((2, len(groups.keys)), np.int64)
         reached = _reach_keys(self._keys, self._pool, groups, reach, first, past, counters)
         place, stored, begin, end = np.empty((4, reached), np.int64)
@@ -195,7 +195,7 @@ class IntervalBuffer:
 
     def expire(self, before: int) -> Work:
         """Drop all tuples older than *before*."""
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         _expire(self._keys, self._pool, before, counters)
         return Work.from_counters(counters)
 

@@ -64,7 +64,7 @@ from joins.window_join.shared import (
 )
 from joins.window_join.shared_join import SharedIndex, Tasks, take_step
 from joins.window_join.window_keys import WindowKeys, key_at
-from joins.work import ATOMICS, COUNTERS, NO_WORK, Work
+from joins.work import ATOMICS, NO_WORK, Work, new_counters
 
 LOOK_UP, PREPARE, PUBLISH, EXPIRE = range(TAKE + 1, TAKE + 5)
 """Stages of a worker: look a row up; prepare the next step of a change; swap it in; look for
@@ -148,7 +148,7 @@ class BwTreeWindows(SharedIndex):
 
     def close(self, index: Any, batch: SharedBatch) -> Work:
         """Delete what no later row can see; every row of the batch has been joined."""
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         for side in range(self.sides):
             batch.words[SIDES + side, EDGE] = batch.arrived[side, -1]
             _expire_all(index, batch, side, counters)

@@ -17,7 +17,7 @@ from joins.machine.stops import DONE, NO_OUTPUT
 from joins.matches import MatchBuffer, MatchList, ProbeResult, begin_row, commit_row
 from joins.state import Stateful
 from joins.window_join.rows import Rows
-from joins.work import COUNTERS, MATCHES, NO_WORK, Work
+from joins.work import MATCHES, NO_WORK, Work, new_counters
 
 
 @step
@@ -70,7 +70,7 @@ class RowsJoin(WindowJoin, ABC):
     def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         matches = MatchList(len(rows.side), enumerate=enumerate)
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         work, row = NO_WORK, 0
         while True:
             row, why = join_rows(self._record(), rows, row, matches.buffer, counters)

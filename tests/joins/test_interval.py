@@ -22,7 +22,7 @@ from joins.oracle.expected import expected
 from joins.queries.interval import Interval
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from joins.work import COUNTERS
+from joins.work import new_counters
 from tests.joins.in_kernel import in_kernel
 
 find_first_from = in_kernel(first_from)
@@ -209,7 +209,7 @@ def test_offsets_and_horizon_are_exact_at_the_ends_of_time(
     interval = Interval(base=0, lower_ns=bounds[0], upper_ns=bounds[1])
     lower, upper = interval.offsets(stream)
     beside = np.append(other, np.zeros(LOOKAHEAD, np.int64))
-    counters = np.zeros(len(COUNTERS), np.int64)
+    counters = new_counters()
     for t in ts:
         base, probe = (t, other) if stream == 0 else (other, t)
         joins = base + bounds[0] <= probe <= base + bounds[1]

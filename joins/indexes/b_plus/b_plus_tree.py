@@ -33,7 +33,7 @@ from joins.indexes.search import lower_bound, upper_bound
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
 from joins.state import Stateful
-from joins.work import BITS, COMPARISONS, COUNTERS, Work
+from joins.work import BITS, COMPARISONS, Work, new_counters
 
 NODE_ENTRIES = 128
 """Entries per node. Measured with two sliding windows of 2^20 tuples (`--sweep` in
@@ -98,7 +98,7 @@ class BPlusTree(Stateful):
         """
         keys = keys_column(keys, self.dtype, "keys to insert")
         positions = column(positions, np.int64, "positions to insert", len(keys))
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         done = 0
         while done < len(keys):
             done, present = insert_entries(self.nodes, keys, positions, done, counters)
@@ -118,7 +118,7 @@ class BPlusTree(Stateful):
         """
         keys = keys_column(keys, self.dtype, "keys to delete")
         positions = column(positions, np.int64, "positions to delete", len(keys))
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         done = delete_entries(self.nodes, keys, positions, counters)
         if done < len(keys):
             raise KeyError(f"row {done}: no key {keys[done]} at position {positions[done]}")
@@ -152,7 +152,7 @@ class BPlusTree(Stateful):
         """
         lo = column(lo, self.dtype, "lo")
         hi = column(hi, self.dtype, "hi", len(lo))
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         if not all_within(self.nodes, base, bits):
             raise ValueError(
                 f"the tree has positions outside {base} to {base + bits - 1}, "

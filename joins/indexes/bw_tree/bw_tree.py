@@ -26,7 +26,7 @@ from joins.indexes.columns import column, window_columns
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, begin_row, commit_row, find_matches
 from joins.state import Stateful
-from joins.work import COUNTERS, NO_WORK, Work
+from joins.work import NO_WORK, Work, new_counters
 
 WIDTH = 32
 """Entries of a node: as of the other trees of this machine."""
@@ -72,7 +72,7 @@ class BwTree(Stateful):
         self._built = 0
         self.pages: Pages
         nothing = np.empty(0, np.int64)
-        self._build(nothing, nothing, _FIRST_CHANGES, np.zeros(len(COUNTERS), np.int64))
+        self._build(nothing, nothing, _FIRST_CHANGES, new_counters())
 
     def _build(
         self, keys: np.ndarray, positions: np.ndarray, changes: int, counters: np.ndarray
@@ -99,7 +99,7 @@ class BwTree(Stateful):
         if changes <= self._changes_left:
             self._changes_left -= changes
             return NO_WORK
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         most = self._built + int(self.pages.used[DELTAS, 0])
         keys, positions = np.empty(most, np.int64), np.empty(most, np.int64)
         n = collect(self.pages, keys, positions, counters)
@@ -119,7 +119,7 @@ class BwTree(Stateful):
     def _change(self, kind: int, keys: np.ndarray, positions: np.ndarray, thread: int) -> Work:
         keys = column(keys, np.int64, "keys")
         positions = column(positions, np.int64, "positions", len(keys))
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         _change_all(self.pages, thread, kind, keys, positions, counters)
         return Work.from_counters(counters)
 

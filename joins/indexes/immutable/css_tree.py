@@ -40,7 +40,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import aligned
 from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches, has_room
 from joins.state import storable
-from joins.work import BITS, COMPARISONS, COUNTERS, INSERTS, Work
+from joins.work import BITS, COMPARISONS, INSERTS, Work, new_counters
 
 NODE_KEYS = 8
 """Separators of an inner node and keys of a leaf: 64 bytes, a cache line."""
@@ -259,7 +259,7 @@ class CssBitsSegment(_CssSegment):
         self, places: PlaceRanges, row: int, end: int, enumerate: bool
     ) -> ProbeResult:
         """Return the matches of probes *row* to *end* - 1."""
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         arrays = []
         for predicate in range(len(self.keys)):
             array = np.zeros((end - row, words_for(len(self))), np.uint64)

@@ -21,7 +21,7 @@ from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, MatchList, ProbeResult, add_total
 from joins.threads import side_by_side
-from joins.work import COMPARISONS, COUNTERS, MATCHES, Work
+from joins.work import COMPARISONS, MATCHES, Work, new_counters
 
 SCANNED_PROBES = 128
 """Most probes that scan: sorting and sealing takes a tuple some 40 ns, comparing it with a probe by
@@ -104,7 +104,7 @@ def _scan(columns: Sequence[np.ndarray], ranges: Ranges, first: int, threads: in
 
     def scan(part: tuple[int, int]) -> ProbeResult:
         matches = MatchList(len(encoded.start), enumerate=False)
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         room = np.empty((2, _BLOCK), np.int64)
         _count_matches(codes, encoded, first, *part, room, matches.buffer, counters)
         counters[MATCHES] = matches.total

@@ -10,7 +10,7 @@ import numpy as np
 
 from joins.indexes.columns import column, key_dtype, keys_column
 from joins.machine.compiling import kernel
-from joins.work import COMPARISONS, COUNTERS, MOVES, Work
+from joins.work import COMPARISONS, MOVES, Work, new_counters
 
 _UNSEEN = -1
 
@@ -102,7 +102,7 @@ def offset(keys_r: np.ndarray, keys_s: np.ndarray) -> tuple[np.ndarray, Work]:
     keys_r = keys_column(keys_r, dtype, "keys of R")
     keys_s = keys_column(keys_s, dtype, "keys of S")
     array = np.empty(len(keys_r), index_dtype(len(keys_s)))
-    counters = np.zeros(len(COUNTERS), np.int64)
+    counters = new_counters()
     _merge(keys_r, keys_s, array, counters)
     return array, Work.from_counters(counters)
 

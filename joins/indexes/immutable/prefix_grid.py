@@ -43,7 +43,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, widen_lanes
 from joins.matches import MatchBuffer, MatchList, ProbeResult, add_total
 from joins.state import storable
-from joins.work import COMPARISONS, COUNTERS, MATCHES, Work
+from joins.work import COMPARISONS, MATCHES, Work, new_counters
 
 _BLOCK_BITS_MIN = 6
 _CELLS_MAX = 8  # Cells of the table per tuple.
@@ -150,7 +150,7 @@ class PrefixGridSegment(TreeSearchedSegment):
         # How many there are is known by now: ids are listed in one go, into as much room as that.
         listed = np.empty(matches.total + LANES, np.int64)
         # Matches are charged by their number: enumerating costs what counting does.
-        uncharged = np.zeros(len(COUNTERS), np.int64)
+        uncharged = new_counters()
         _probe_rows(self._grid, self.first, places, candidates, listed, buffer, uncharged)
         return replace(result, match_id=listed[:-LANES])
 

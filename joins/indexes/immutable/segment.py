@@ -29,7 +29,7 @@ from joins.matches import ProbeResult
 from joins.radix_sort import sort_codes
 from joins.state import State, Stateful
 from joins.threads import side_by_side
-from joins.work import COUNTERS, Work
+from joins.work import Work, new_counters
 
 
 class PlaceRanges(NamedTuple):
@@ -165,7 +165,7 @@ class Segment(Stateful, ABC):
         predicates = len(self.keys)
         negated = negated_flags(ranges, predicates)
         m = len(ranges.low[0])
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         begin, end = np.empty((2, predicates, m), np.int64)
         for i, keys in zip(range(predicates), self.keys, strict=True):
             low = column(ranges.low[i], keys.dtype, f"low of predicate {i}", m)

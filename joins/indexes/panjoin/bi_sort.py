@@ -30,7 +30,6 @@ from joins.indexes.panjoin.lookup import (
     BLOCK,
     Lookup,
     match_places,
-    new_counters,
     sees_nothing,
 )
 from joins.indexes.sorted_array import (
@@ -46,7 +45,7 @@ from joins.machine.instructions import prefetch_entry
 from joins.machine.lanes import LANES, lanes_less
 from joins.machine.memory import aligned
 from joins.state import storable
-from joins.work import COMPARISONS, MATCHES, MOVES, Work
+from joins.work import COMPARISONS, MATCHES, MOVES, Work, new_counters
 
 BUFFER_SHARE = 32
 BUFFER_MOST = 32_768

@@ -16,7 +16,7 @@ from joins.indexes.index import EncodedRanges, in_range
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, add_total
 from joins.state import storable
-from joins.work import COMPARISONS, COUNTERS, MATCHES, Work
+from joins.work import COMPARISONS, MATCHES, Work
 
 StructureName = Literal["bi_sort", "rap_table", "wib_tree"]
 
@@ -42,11 +42,6 @@ class Stored(NamedTuple):
     first: int
     size: int
     columns: np.ndarray
-
-
-def new_counters() -> np.ndarray:
-    """Return counters for a kernel, all zero."""
-    return np.zeros(len(COUNTERS), np.int64)
 
 
 class Lookup(NamedTuple):

@@ -21,13 +21,12 @@ from joins.indexes.panjoin.lookup import (
     Lookup,
     match_entries,
     match_places,
-    new_counters,
     sees_nothing,
 )
 from joins.indexes.sorted_array import rebound
 from joins.machine.compiling import kernel
 from joins.state import Stateful, storable
-from joins.work import INSERTS, NO_WORK, Work
+from joins.work import INSERTS, NO_WORK, Work, new_counters
 
 NONE = -1
 

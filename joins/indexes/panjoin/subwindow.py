@@ -25,7 +25,6 @@ from joins.indexes.panjoin.lookup import (
     Stored,
     Structure,
     StructureName,
-    new_counters,
 )
 from joins.indexes.panjoin.rap_table import RapTable
 from joins.indexes.panjoin.wib_tree import WibTree
@@ -35,7 +34,7 @@ from joins.machine.memory import own_lines
 from joins.matches import MatchBuffer, MatchList, ProbeResult
 from joins.state import Stateful, storable
 from joins.threads import side_by_side, threads_for
-from joins.work import Work
+from joins.work import Work, new_counters
 
 STRUCTURES: tuple[StructureName, ...] = get_args(StructureName)
 """Names of the structures."""

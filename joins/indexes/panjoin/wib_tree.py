@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.panjoin.lookup import BLOCK, Lookup, new_counters
+from joins.indexes.panjoin.lookup import BLOCK, Lookup
 from joins.indexes.panjoin.rap_table import (
     NONE,
     Llat,
@@ -24,7 +24,7 @@ from joins.indexes.panjoin.rap_table import (
 )
 from joins.machine.compiling import kernel
 from joins.state import Stateful, storable
-from joins.work import COMPARISONS, INSERTS, MOVES, NO_WORK, Work
+from joins.work import COMPARISONS, INSERTS, MOVES, NO_WORK, Work, new_counters
 
 FANOUT = 64
 """Children of an inner node: 512 bytes of keys, few enough for inner nodes to stay in the cache."""

@@ -14,7 +14,7 @@ import numpy as np
 from joins.indexes.pim_tree.forest import INF, NONE, active_tree, nodes_room, run_slot
 from joins.indexes.pim_tree.index import WIDTH, ForestIndex, merge_runs
 from joins.indexes.pim_tree.mutable import clear_tree
-from joins.work import COUNTERS, NO_WORK, Work
+from joins.work import NO_WORK, Work, new_counters
 
 _PATIENCE = 64
 """Where the active tree does not have its share yet, or an archived one has not expired when its
@@ -100,7 +100,7 @@ class Chain(ForestIndex):
 
     def _archive_immutable(self, side: int, entries: int) -> Work:
         self.reserve(run_entries=entries, tree_nodes=nodes_room(entries, 1, self._tree_width))
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         forest = self.forest
         tree = active_tree(forest, side)
         target = run_slot(forest, side, int(forest.sides[side]["run_count"]))

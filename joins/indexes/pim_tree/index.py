@@ -54,7 +54,7 @@ from joins.machine.memory import aligned
 from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
 from joins.state import State, Stateful
-from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, COUNTERS, NO_WORK, Work
+from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, NO_WORK, Work, new_counters
 
 _ENTRY_BYTES = 16
 WIDTH = 32
@@ -151,7 +151,7 @@ class ForestIndex(Stateful, ABC):
         keys = encode(keys_column(keys, self.dtype, "keys to insert"))
         positions = column(positions, np.int64, "positions to insert", len(keys))
         self._check_ascending(positions, side)
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         work, done = NO_WORK, 0
         while True:
             done, why = insert_entries(self.forest, side, keys, positions, done, counters)

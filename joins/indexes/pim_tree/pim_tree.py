@@ -15,7 +15,7 @@ import numpy as np
 from joins.indexes.columns import encode
 from joins.indexes.pim_tree.forest import active_tree, nodes_room, run_slot
 from joins.indexes.pim_tree.index import WIDTH, ForestIndex, build_next
-from joins.work import COUNTERS, Work
+from joins.work import Work, new_counters
 
 MERGE_RATIO = 1 / 8
 INSERTION_DEPTH = 2
@@ -87,7 +87,7 @@ class PimTree(ForestIndex):
         """Merge the mutable component of a side into the immutable one."""
         limit = self.merge_limit(self.live(side))
         self.make_room(min(self.live(side), self.entries(side)), limit)
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         state, tree = self.forest.sides[side], active_tree(self.forest, side)
         build_next(self.forest, side, tree, self.insertion_depth, int(state["horizon"]), counters)
         state["run_first"] = 1 - state["run_first"]

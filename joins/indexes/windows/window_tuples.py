@@ -18,7 +18,7 @@ from joins.indexes.search import lower_bound
 from joins.machine.compiling import kernel
 from joins.matches import ProbeResult, ProbeStep, find_matches
 from joins.state import Stateful, storable
-from joins.work import COUNTERS, Work
+from joins.work import Work, new_counters
 
 _CAPACITY_MIN = 64
 
@@ -91,7 +91,7 @@ class WindowTuples(Stateful):
 
     def drop(self, before: int) -> tuple[int, Work]:
         """Drop positions less than *before*; return how many and what finding them cost."""
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         begin = np.empty(1, np.int64)
         _find_places(self.positions, self.begin, self.end, np.array([before]), begin, counters)
         dropped = int(begin[0]) - self.begin
@@ -105,7 +105,7 @@ class WindowTuples(Stateful):
         nothing has equal ones. Raise what `encode_ranges` raises.
         """
         encoded = encode_ranges(ranges, self.dtypes)
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         bounds = np.concatenate((encoded.start, encoded.stop))
         places = np.empty_like(bounds)
         _find_places(self.positions, self.begin, self.end, bounds, places, counters)

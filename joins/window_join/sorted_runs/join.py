@@ -45,7 +45,7 @@ from joins.window_join.sorted_runs.stacks import (
     with_room,
 )
 from joins.window_join.window_join import WindowJoin
-from joins.work import COMPARISONS, COUNTERS, INSERTS, Work
+from joins.work import COMPARISONS, INSERTS, Work, new_counters
 
 RATIO = 5
 """More runs make probing dearer, fewer make merging dearer; see benchmarks/pim_tree.py."""
@@ -107,7 +107,7 @@ class SortedRunsJoin(WindowJoin):
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         n = len(rows.side)
         count, fingerprint = np.empty(n, np.int64), np.empty(n, np.uint64)
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         self._make_room(rows)
         stacks, scratch = self._stacks, self._scratch
         _join_batch(stacks, rows, self._ratio, SPREAD, scratch, count, fingerprint, counters)

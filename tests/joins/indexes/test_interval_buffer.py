@@ -15,7 +15,7 @@ from joins.indexes.index import EncodedRanges
 from joins.indexes.interval import IntervalBuffer, Partners, Reach, first_from
 from joins.indexes.key_groups import KeyGroups, group_by_key
 from joins.machine.lanes import LOOKAHEAD
-from joins.work import COUNTERS
+from joins.work import new_counters
 from tests.joins.in_kernel import in_kernel
 
 find_first_from = in_kernel(first_from)
@@ -177,7 +177,7 @@ def test_the_first_place_from_a_time_is_found_from_anywhere_before_it(
 ) -> None:
     column, end = np.array([*sorted(times), *[0] * LOOKAHEAD], np.int64), len(times)
     begin = min(begin, end)
-    counters = np.zeros(len(COUNTERS), np.int64)
+    counters = new_counters()
     place = find_first_from(column, begin, end, value, 0, counters)
     assert place == max(begin, int(np.searchsorted(column[:end], value)))
     assert counters.sum() <= 2 * max(1, end - begin).bit_length() + 2

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.indexes.search import find_ranges, find_ranges_in_brackets
-from joins.work import COUNTERS, Work
+from joins.work import Work, new_counters
 from tests.joins.indexes.bracketing import brackets_of
 
 KEYS = st.lists(st.integers(-6, 6), max_size=30)
@@ -25,7 +25,7 @@ def test_a_range_holds_the_stored_keys_between_its_ends_however_it_is_found(
     brackets = brackets_of([own_keys], [stored_keys])
     for bracketed in (False, True):
         begin, end = np.empty((2, len(probes)), np.int64)
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         if bracketed:
             find_ranges_in_brackets(
                 stored_keys, own_keys, brackets.offsets[0], lo, hi, begin, end, counters

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.indexes.panjoin.lookup import new_counters
 from joins.indexes.sorted_array import SortedRun, merge, rebound, rebound_all
 from joins.machine.compiling import kernel
-from joins.work import MOVES
+from joins.work import MOVES, new_counters
 
 
 @kernel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +27,7 @@ from joins.window_join.cost_model import (
     total,
 )
 from joins.window_join.registry import IndexName, Making
-from joins.work import COUNTERS
+from joins.work import new_counters
 from netsim.cost import load_profile
 
 LOAD = Load(window=2**20, match_rate=2, compare_ns=1.5)
@@ -75,7 +74,7 @@ def test_a_full_tree_is_the_one_that_is_built(entries, depth):
     tree = PimTree(insertion_depth=depth, merge_ratio=1)
     tree.make_room(entries, 1)
     run = 0
-    build_inner(tree.forest, run, entries, np.zeros(len(COUNTERS), np.int64))
+    build_inner(tree.forest, run, entries, new_counters())
     assert CSS.height(entries) == 1 + tree.forest.run_levels[run]
     deep, subindexes = subindexes_at(depth, entries, CSS)
     assert nodes_at(tree.forest, run, depth) == (deep, math.ceil(subindexes - 1e-9))

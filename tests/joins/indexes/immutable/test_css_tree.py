@@ -14,7 +14,7 @@ from joins.indexes.immutable.css_tree import (
     child,
     find_ranges_in_tree,
 )
-from joins.work import COMPARISONS, COUNTERS
+from joins.work import COMPARISONS, new_counters
 from tests.joins.indexes.immutable.segment_cases import ENDS
 
 FULL = [NODE_KEYS * FANOUT**level for level in range(3)]
@@ -39,7 +39,7 @@ def test_a_search_ends_where_numpys_does(seed, n, domain, dtype):
     values[:2] = least, greatest
     begin, end = np.empty((2, len(values)), np.int64)
     tree = build_css_tree(keys)
-    find_ranges_in_tree(tree, values, values, begin, end, np.zeros(len(COUNTERS), np.int64))
+    find_ranges_in_tree(tree, values, values, begin, end, new_counters())
     assert np.array_equal(begin, np.searchsorted(keys, values, "left"))
     assert np.array_equal(end, np.searchsorted(keys, values, "right"))
 
@@ -48,7 +48,7 @@ def test_an_empty_range_begins_and_ends_at_the_same_place():
     tree = build_css_tree(np.arange(1000))
     begin, end = np.empty((2, 2), np.int64)
     low, high = np.array([500, 7]), np.array([499, -7])
-    find_ranges_in_tree(tree, low, high, begin, end, np.zeros(len(COUNTERS), np.int64))
+    find_ranges_in_tree(tree, low, high, begin, end, new_counters())
     assert np.array_equal(begin, end)
 
 
@@ -67,7 +67,7 @@ def test_a_node_covers_a_contiguous_stretch_of_keys(n):
 def test_a_search_compares_one_node_per_level_and_nodes_are_cache_lines():
     keys = np.arange(NODE_KEYS * FANOUT**3)
     tree = build_css_tree(keys)
-    counters = np.zeros(len(COUNTERS), np.int64)
+    counters = new_counters()
     place = np.empty(1, np.int64)
     one = np.array([1234])
     find_ranges_in_tree(tree, one, one, place, place.copy(), counters)

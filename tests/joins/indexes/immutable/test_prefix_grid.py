@@ -8,7 +8,7 @@ import pytest
 from joins.indexes.immutable.prefix_grid import PrefixGridSegment, block_bits, list_rectangle
 from joins.indexes.index import Ranges
 from joins.machine.lanes import LANES
-from joins.work import COMPARISONS, COUNTERS, Work
+from joins.work import COMPARISONS, Work, new_counters
 
 
 def probe_quadrants(n, share, **options):
@@ -41,7 +41,7 @@ def test_listing_costs_four_strips_and_a_logarithm_of_runs():
     grid = PrefixGridSegment.from_columns([rng.permutation(n), rng.permutation(n)])._grid
     groups = 2 * 3 * len(grid.run)
     for begin, end in ((0, n), (1000, 30_000), (77, 39_999), (20_000, 20_100)):
-        counters = np.zeros(len(COUNTERS), np.int64)
+        counters = new_counters()
         out = np.empty(n + LANES, np.int64)
         listed = list_rectangle(grid, (begin, end), (begin, end), 7, out, 0, counters)
         inside = grid.to_lead[begin:end]

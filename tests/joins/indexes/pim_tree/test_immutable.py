@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from joins.indexes.pim_tree import css_tree
 from joins.indexes.pim_tree.css_tree import build_coarse, build_inner, greatest_key, nodes_at
 from joins.indexes.pim_tree.forest import INF, make_forest
-from joins.work import COUNTERS
+from joins.work import new_counters
 from tests.joins.in_kernel import in_kernel
 
 descend = in_kernel(css_tree.descend)
@@ -31,7 +31,7 @@ def tree_of(keys, width):
         tree_width=4,
     )
     forest.run_keys[0, : len(keys)] = keys
-    counters = np.zeros(len(COUNTERS), np.int64)
+    counters = new_counters()
     build_inner(forest, 0, len(keys), counters)
     build_coarse(forest, 0)
     return forest, counters

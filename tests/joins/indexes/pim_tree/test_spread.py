@@ -6,7 +6,7 @@ import pytest
 from joins.indexes.pim_tree import mutable
 from joins.indexes.pim_tree.forest import active_tree, run_slot
 from joins.indexes.pim_tree.pim_tree import PimTree
-from joins.work import COUNTERS
+from joins.work import new_counters
 from tests.joins.in_kernel import in_kernel
 
 route = in_kernel(mutable.route)
@@ -22,7 +22,7 @@ def test_keys_are_counted_where_an_insert_would_bring_them(dtype: str, depth: in
     keys = rng.normal(500, 3000, 700).astype(dtype)
     counted = index.spread(keys)
     run, tree = run_slot(index.forest, 0, 0), active_tree(index.forest, 0)
-    counters = np.zeros(len(COUNTERS), np.int64)
+    counters = new_counters()
     whole = keys if dtype == "int64" else _as_whole_numbers(keys)
     taken = [route(index.forest, run, tree, key, counters) for key in whole.tolist()]
     assert counted.sum() == len(keys)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from joins.machine.lanes import LANES
 from joins.window_join.sorted_runs.stacks import merge_words
-from joins.work import COMPARISONS, COUNTERS, MOVES
+from joins.work import COMPARISONS, MOVES, new_counters
 
 NO_PLACES = np.empty((1, 0), np.int32)
 BEHIND = 7
@@ -29,7 +29,7 @@ def test_words_are_merged_in_order_and_nothing_behind_them_is_touched(
     younger = np.sort(rng.integers(-spread, spread, new) + apart)
     words = np.full((1, held + new + LANES), BEHIND)
     words[0, :held] = older
-    counters = np.zeros(len(COUNTERS), np.int64)
+    counters = new_counters()
     carried = np.empty((1, LANES), np.int64)
     merge_words(words, NO_PLACES, held, younger.reshape(1, -1), new, carried, counters)
     assert words[0, : held + new].tolist() == np.sort(np.append(older, younger)).tolist()
