@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from joins.indexes.bw_tree.bw_tree import CHAIN, WIDTH, BwTree
-from joins.indexes.bw_tree.pages import (
+from joins.indexes.bw_tree import (
+    CHAIN,
     DELETED,
     INSERTED,
+    WIDTH,
+    BwTree,
     Pages,
     begin_change,
     change,
@@ -107,7 +109,7 @@ class BwTreeWindows(SharedIndex):
     workers
         How many change the trees side by side.
     width, chain
-        See `joins.indexes.bw_tree.bw_tree.BwTree`.
+        See `joins.indexes.bw_tree.BwTree`.
     """
 
     state = ("_trees", "_window")

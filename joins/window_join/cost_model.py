@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from joins.indexes.bw_tree import bw_tree
+from joins.indexes import bw_tree
 from joins.indexes.pim_tree.index import WIDTH
 from joins.window_join.b_plus import FANOUT
 from joins.window_join.registry import IndexName, Making

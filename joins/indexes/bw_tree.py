@@ -1,4 +1,6 @@
-"""The kernels of a Bw-Tree (Levandoski, Lomet and Sengupta, ICDE 2013, sections III and IV).
+"""The Bw-Tree (Levandoski, Lomet and Sengupta, ICDE 2013): PIM-Tree's parallel baseline.
+
+Any number of threads insert, delete and search at once, without a lock (sections III and IV).
 
 **Memory.** A page is named by its place in the mapping table. The table has the address of its
 newest delta record, or of its base node when it has no deltas: delta i has address i, node j has
@@ -20,6 +22,11 @@ that could be reached, and begins anew.
 
 The paper's split is a delta record of its own, and consolidation comes later; here both are one
 compare-and-swap, and chains of splits and entries need no distinction.
+
+**Reclaiming.** What threads replace stays in memory until none of them is in the tree: the paper's
+epochs end when a thread leaves, here one ends with `BwTree.reserve`. Then a tree whose memory has
+been used up is built anew from its entries, which also removes the pages that deletions have
+emptied, as the paper's merges do.
 """
 
 from __future__ import annotations
@@ -33,8 +40,8 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries
 from joins.machine.memory import LINE, aligned, record
 from joins.matches import MatchBuffer, add_match
-from joins.state import storable
-from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
+from joins.state import Stateful, storable
+from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES, NO_WORK, Work, new_counters
 
 ROOT = 0
 """The page that is always the root."""
@@ -58,6 +65,16 @@ PUT, CONSOLIDATE, SPLIT, GROW = range(4)
 """Steps: a delta before the chain; a base node in the chain's place, or two; or two below the root.
 """
 
+WIDTH = 32
+"""Entries of a node: as of the other trees of this machine."""
+CHAIN = 8
+"""Deltas of a page before it is consolidated."""
+
+_LEVELS_MAX = 64
+_FIRST_CHANGES = 64
+CHANGES_PER_ENTRY = 4
+"""Entries of a tree over changes that there is room for: building it anew moves so many entries per
+change."""
 
 DELTA = record("kind", "key", "position", "child", "next", "length", "base", words=LINE)
 """A delta: what it does to entry (key, position), the record below it, how many deltas the chain
@@ -512,3 +529,72 @@ def _copy_entry(
     nodes[node, ENTRIES + room + at] = nodes[source, ENTRIES + room]
     # Nodes and pages of a level are allocated in the same order, the root's page before all.
     nodes[node, ENTRIES + 2 * room + at] = source + 1
+
+
+class BwTree(Stateful):
+    """Entries of an int64 key and a position, each pair at most once.
+
+    Parameters
+    ----------
+    width
+        Entries beyond which a node is split, at least 4, and no fewer than *chain*.
+    chain
+        Deltas at which a page is consolidated, at least 3.
+    threads
+        How many may change the tree at once.
+    """
+
+    state = ("pages", "_built", "_changes_left")
+
+    def __init__(
+        self,
+        *,
+        width: int = WIDTH,
+        chain: int = CHAIN,
+        threads: int = 1,
+    ) -> None:
+        for name, value, least in (("chain", chain, 3), ("threads", threads, 1)):
+            if value < least:
+                raise ValueError(f"{name} is {value}, must be at least {least}")
+        if width < max(4, chain):
+            # Half of a full node and a full chain must not be too much for one node again.
+            raise ValueError(f"width is {width}, must be at least 4 and at least chain, {chain}")
+        self._options = {"width": width, "chain": chain, "threads": threads}
+        self._built = 0
+        self.pages: Pages
+        nothing = np.empty(0, np.int64)
+        self._build(nothing, nothing, _FIRST_CHANGES, new_counters())
+
+    def _build(
+        self, keys: np.ndarray, positions: np.ndarray, changes: int, counters: np.ndarray
+    ) -> None:
+        """Build the tree from sorted entries, with room for so many changes of leaves."""
+        width, chain, threads = (self._options[name] for name in ("width", "chain", "threads"))
+        # Each chain that is consolidated has had *chain* deltas, and becomes two nodes at the most.
+        # So there is a separator to post for each of *chain* deltas, the separators' included.
+        deltas = changes + changes // (chain - 1) + 1
+        halves = deltas // chain + 1
+        built = 2 * (-(-len(keys) // (width // 2))) + _LEVELS_MAX
+        self.pages = make_pages(
+            pages=built + halves + 2 * threads,
+            nodes=built + 2 * halves + 3 * threads,
+            deltas=deltas + threads,
+            **self._options,
+        )
+        self._built = len(keys)
+        self._changes_left = changes
+        build(self.pages, keys, positions, counters)
+
+    def reserve(self, changes: int) -> Work:
+        """Make room for so many inserts and deletes from now on; no thread may be in the tree."""
+        if changes <= self._changes_left:
+            self._changes_left -= changes
+            return NO_WORK
+        counters = new_counters()
+        most = self._built + int(self.pages.used[DELTAS, 0])
+        keys, positions = np.empty(most, np.int64), np.empty(most, np.int64)
+        n = collect(self.pages, keys, positions, counters)
+        room = max(changes, n // CHANGES_PER_ENTRY, _FIRST_CHANGES)
+        self._build(keys[:n].copy(), positions[:n].copy(), room, counters)
+        self._changes_left -= changes
+        return Work.from_counters(counters)

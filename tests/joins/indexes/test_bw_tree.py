@@ -11,22 +11,58 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from joins.hashing import splitmix64
-from joins.indexes.bw_tree.bw_tree import BwTree
-from joins.indexes.bw_tree.pages import (
+from joins.indexes.bw_tree import (
     DELETED,
     INSERTED,
+    BwTree,
     begin_change,
+    change,
     is_changing,
     prepare,
+    probe_range,
     swap,
 )
 from joins.machine.atomics import offer_core
-from joins.machine.compiling import allocating
-from joins.work import COUNTERS
+from joins.machine.compiling import allocating, kernel
+from joins.matches import begin_row, commit_row, find_matches
+from joins.work import COUNTERS, INSERTS, new_counters
 
 EXTREME = [np.iinfo(np.int64).min, np.iinfo(np.int64).max]
 KEYS = st.integers(-6, 6) | st.sampled_from(EXTREME)
 ENTRIES = st.lists(st.tuples(KEYS, st.integers(0, 40)), max_size=60)
+
+
+@kernel
+def change_all(pages, thread, kind, keys, positions, counters):
+    for i in range(len(keys)):
+        change(pages, thread, kind, keys[i], positions[i], counters)
+
+
+@kernel
+def probe_all(pages, low, high, start, stop, begin, output, counters):
+    for row in range(begin, len(low)):
+        begin_row(output, counters)
+        if low[row] <= high[row]:
+            probe_range(pages, low[row], high[row], start[row], stop[row], row, output, counters)
+        if not commit_row(output, row, counters):
+            return row
+    return len(low)
+
+
+def probe(tree, low, high, start=0, stop=EXTREME[1]):
+    """Find the entries with a key from *low* to *high* and a position from *start* to *stop* - 1.
+
+    Each of them is one number, or an array of a number per probe.
+    """
+    columns = [
+        np.ascontiguousarray(column, np.int64)
+        for column in np.broadcast_arrays(*map(np.atleast_1d, (low, high, start, stop)))
+    ]
+    return find_matches(
+        lambda row, output, counters: probe_all(tree.pages, *columns, row, output, counters),
+        len(columns[0]),
+        enumerate=True,
+    )
 
 
 def listed(found):
@@ -35,8 +71,13 @@ def listed(found):
     return found.match_id.tolist()
 
 
-def columns(pairs):
-    return np.array(pairs, np.int64).reshape(-1, 2).T
+def change_pairs(tree, kind, pairs):
+    """Insert or delete *pairs* of key and position; return the work counters."""
+    counters = new_counters()
+    keys, positions = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+    tree.reserve(len(pairs))
+    change_all(tree.pages, 0, kind, keys, positions, counters)
+    return counters
 
 
 class BwTreeMachine(RuleBasedStateMachine):
@@ -50,17 +91,15 @@ class BwTreeMachine(RuleBasedStateMachine):
 
     @rule(pairs=ENTRIES)
     def insert(self, pairs):
-        self.tree.reserve(len(pairs))
-        work = self.tree.insert(*columns(pairs))
-        assert work.inserts == len(pairs)
+        counters = change_pairs(self.tree, INSERTED, pairs)
+        assert counters[INSERTS] == len(pairs)
         self.entries = sorted({*self.entries, *pairs})
 
     @rule(data=st.data())
     def delete(self, data):
         held = st.sampled_from(self.entries) if self.entries else st.nothing()
         pairs = data.draw(st.lists(held | st.tuples(KEYS, st.integers(0, 40)), max_size=60))
-        self.tree.reserve(len(pairs))
-        self.tree.delete(*columns(pairs))
+        change_pairs(self.tree, DELETED, pairs)
         self.entries = [entry for entry in self.entries if entry not in pairs]
 
     @rule()
@@ -71,16 +110,14 @@ class BwTreeMachine(RuleBasedStateMachine):
 
     @rule(low=KEYS, high=KEYS, start=st.integers(0, 40), stop=st.integers(0, 41))
     def probe(self, low, high, start, stop):
-        found = self.tree.probe(
-            *np.array([[low], [high]]), start=np.array([start]), stop=np.array([stop])
-        )
+        found = probe(self.tree, low, high, start, stop)
         seen = [p for key, p in self.entries if low <= key <= high and start <= p < stop]
         assert found.count.tolist() == [len(seen)]
         assert sorted(listed(found)) == sorted(seen)
 
     @invariant()
     def holds_every_entry(self):
-        found = self.tree.probe(*np.array([[EXTREME[0]], [EXTREME[1]]]))
+        found = probe(self.tree, *EXTREME)
         assert sorted(listed(found)) == sorted(p for _, p in self.entries)
 
 
@@ -126,15 +163,14 @@ def test_threads_lose_nothing_and_see_what_was_there_before(spread, pauses, seed
     tree = BwTree(**options)
     tree.reserve(2 * threads * rows)
     # There from the beginning and never deleted: whoever searches meanwhile must find all of them.
-    tree.insert(key[::4], position[::4])
-    least, most = np.array([-spread]), np.array([spread])
+    change_all(tree.pages, 0, INSERTED, key[::4], position[::4], new_counters())
 
     def work(thread):
         mine = (position % threads == thread) & (position % 4 > 0)
         gone = mine & (position % 4 == 1)
         for part in np.array_split(np.flatnonzero(mine), 20):
             change_with_pauses(tree.pages, thread, INSERTED, key[part], position[part], pauses)
-            found = listed(tree.probe(least, most))
+            found = listed(probe(tree, -spread, spread))
             assert len(found) == len(set(found))
             assert np.isin(position[::4], found).all()
             assert np.isin(part, found).all()
@@ -144,8 +180,8 @@ def test_threads_lose_nothing_and_see_what_was_there_before(spread, pauses, seed
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, range(threads)))
     left = np.flatnonzero(position % 4 != 1)
-    one_key = tree.probe(key[left], key[left], start=left, stop=left + 1)
+    one_key = probe(tree, key[left], key[left], left, left + 1)
     assert (one_key.count == 1).all()
-    assert sorted(listed(tree.probe(least, most))) == left.tolist()
+    assert sorted(listed(probe(tree, -spread, spread))) == left.tolist()
     tree.reserve(10**6)
-    assert sorted(listed(tree.probe(least, most))) == left.tolist()
+    assert sorted(listed(probe(tree, -spread, spread))) == left.tolist()
