@@ -1,9 +1,7 @@
-"""PIM-Tree, IM-Tree and chains as indexes of the window join (PIM-Tree, sections 2.2 and 4).
+"""The window join of workers that share an IM-Tree or a PIM-Tree (PIM-Tree, section 4).
 
-One thread joins over any forest: B-chain, IB-chain, IM-Tree and PIM-Tree differ in which trees are
-live, and in what is done when the active one is full. Workers side by side share an IM-Tree or a
-PIM-Tree: every subindex has a lock, and the immutable tree needs none. One of them merges, while
-the others wait or go on joining (section 4.2).
+Every subindex has a lock, and the immutable tree needs none. One of the workers merges, while the
+others wait or go on joining (section 4.2).
 """
 
 from __future__ import annotations
@@ -15,33 +13,29 @@ import numpy as np
 
 from joins.indexes.pim_tree.forest import (
     NONE,
-    ROOM_NODES,
     Forest,
     active_tree,
     run_slot,
     subindex_row,
     tree_slot,
 )
-from joins.indexes.pim_tree.index import ForestIndex, Sought, build_next, probe_run, probe_tree
-from joins.indexes.pim_tree.lookahead import (
-    PLACES,
-    READ,
-    WRITTEN,
-    WRITTEN_LEAF,
-    leaf_found,
-    look_up_block,
-    make_places,
-    read_leaf,
-)
-from joins.indexes.pim_tree.mutable import insert_into_subindex, insert_locked, route
+from joins.indexes.pim_tree.index import Sought, build_next, probe_run, probe_tree
+from joins.indexes.pim_tree.mutable import insert_locked, route
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.machine.atomics import fetch_add, load, lock, store, try_lock, unlock
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import aligned, record
 from joins.machine.steps import implements
-from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
-from joins.matches import MatchBuffer, ProbeResult
+from joins.matches import MatchBuffer
 from joins.threads import side_by_side, threads_for
+from joins.window_join.forest_join import (
+    BLOCK,
+    PLACES,
+    READ,
+    WRITTEN,
+    look_up_block,
+    make_places,
+)
 from joins.window_join.rows import Rows
 from joins.window_join.schedulers import (
     DRAINING,
@@ -84,117 +78,7 @@ from joins.window_join.shared import (
     probed_side,
 )
 from joins.window_join.shared_join import SharedIndex, Tasks, take_step
-from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.work import ATOMICS, NO_WORK, Work
-
-BLOCK = 16
-"""Tuples whose cache lines are asked for together: enough to keep memory busy, few enough that the
-lines are still there when their turn comes."""
-
-
-class ForestJoin(RowsJoin):
-    """Joins in one thread over a forest.
-
-    Parameters
-    ----------
-    index
-        `PimTree` or `Chain`, with two sides; with one for a self join.
-    """
-
-    state = ("index",)
-
-    def __init__(self, index: ForestIndex) -> None:
-        self.index = index
-        self._places = make_places(index.forest, BLOCK)
-        self._block = np.zeros(2, np.int64)
-
-    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
-        """Join the next arrivals; return a row of results for each of them, in the same order."""
-        self._block[:] = 0
-        return super().join(rows, enumerate=enumerate)
-
-    def _record(self) -> OwnForest:
-        return OwnForest(self.index.forest, self._places, self._block)
-
-    def _mend(self, side: int, why: int) -> Work:
-        return self.index.mend(side, why)
-
-
-class OwnForest(NamedTuple):
-    """A forest that one thread has for itself.
-
-    Attributes
-    ----------
-    forest
-        The trees.
-    places
-        Working memory of `BLOCK` rows, see `make_places`.
-    block
-        The rows that were looked up: the first and the end.
-    """
-
-    forest: Forest
-    places: np.ndarray
-    block: np.ndarray
-
-
-@implements(prepare_row, OwnForest)
-def _prepare_row(index: OwnForest, rows: Rows, row: int, counters: np.ndarray) -> int:
-    """Look a block of rows up when the last one is joined: no side needs maintenance within it."""
-    forest, block = index.forest, index.block
-    if row >= block[1]:
-        tree = active_tree(forest, rows.side[row])
-        if forest.tree_entries[tree, 0] >= forest.sides[rows.side[row]].limit:
-            return MAINTAIN
-        room = len(rows.side) - row
-        for side in range(len(forest.sides)):
-            tree = active_tree(forest, side)
-            room = min(room, forest.sides[side].limit - forest.tree_entries[tree, 0])
-        block[0], block[1] = row, row + max(1, min(room, len(index.places)))
-        look_up_block(forest, rows, block[0], block[1], index.places, counters)
-    tree = active_tree(forest, rows.side[row])
-    if forest.tree_nodes[tree, 0] + ROOM_NODES > forest.slots.nodes:
-        block[1] = row
-        return NO_ROOM
-    return DONE
-
-
-@implements(probe_row, OwnForest)
-def _probe_row(
-    index: OwnForest, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray
-) -> None:
-    """Look up the matches of a row in all live trees of the side it probes."""
-    low, high = rows.low[row], rows.high[row]
-    if low > high:
-        return
-    forest, places = index.forest, index.places[row - index.block[0]]
-    probed = rows.side[row] if len(forest.sides) == 1 else 1 - rows.side[row]
-    sought = Sought(low, high, rows.start[row], rows.stop[row], row)
-    run = run_slot(forest, probed, 0)
-    for k in range(forest.sides[probed].run_count):
-        run = run_slot(forest, probed, k)
-        probe_run(forest, run, places[PLACES + k], sought, output, counters)
-    for k in range(forest.sides[probed].tree_count):
-        tree = tree_slot(forest, probed, k)
-        leaf = leaf_found(forest, tree, places[READ], places, read_leaf(forest, k))
-        probe_tree(
-            forest, run, tree, places[READ], leaf, sought, output, counters, concurrent=False
-        )
-
-
-@implements(insert_row, OwnForest)
-def _insert_row(index: OwnForest, rows: Rows, row: int, counters: np.ndarray) -> None:
-    forest, places = index.forest, index.places[row - index.block[0]]
-    own, position = rows.side[row], rows.position[row]
-    forest.sides[own if len(forest.sides) == 1 else 1 - own].horizon = rows.start[row]
-    tree, subindex = active_tree(forest, own), places[WRITTEN]
-    leaf = leaf_found(forest, tree, subindex, places, WRITTEN_LEAF)
-    insert_into_subindex(forest, tree, subindex, leaf, rows.key[row], position, counters)
-    forest.tree_entries[tree, 0] += 1
-    forest.sides[own].next_position = position + 1
-
-
-# What follows is the join of workers that share an IM-Tree or a PIM-Tree.
 
 SEARCH, LOOK_UP, INSERT, CLOSE, BUILD, SWAP, APPLY = range(TAKE + 1, TAKE + 8)
 """Stages of a worker: search the immutable tree ahead for some rows; look a row up under a

@@ -14,8 +14,9 @@ from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, PimTree
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.bw_tree import BwTreeWindows
+from joins.window_join.forest_join import ForestJoin
 from joins.window_join.nested_loop import NestedLoopJoin
-from joins.window_join.pim_tree import ForestJoin, PimTreeWindows
+from joins.window_join.pim_tree import PimTreeWindows
 from joins.window_join.shared_join import (
     CORE_TASK_ROWS,
     THREAD_TASK_ROWS,

@@ -11,8 +11,8 @@ from joins.indexes.pim_tree.chain import Chain
 from joins.indexes.pim_tree.forest import Forest
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.window_join.b_plus import BPlusTreeJoin
+from joins.window_join.forest_join import ForestJoin
 from joins.window_join.nested_loop import NestedLoopJoin
-from joins.window_join.pim_tree import ForestJoin
 from joins.window_join.rows import make_rows
 from joins.window_join.sorted_runs.join import SortedRunsJoin
 from joins.work import NO_WORK

@@ -12,7 +12,7 @@ from joins.batch import Batch, Schema
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
-from joins.window_join.pim_tree import ForestJoin
+from joins.window_join.forest_join import ForestJoin
 from joins.window_join.rows import RowMaker, make_rows
 
 TWO = "SELECT R.x FROM R, S WHERE {} WINDOW AS (SLIDE INTERVAL '{}' ON '{}')"

@@ -1,4 +1,8 @@
-"""Finding where the next tuples will search, and asking for those cache lines ahead of time.
+"""The window join of one thread over any forest (PIM-Tree, sections 2.2 and 3).
+
+B-chain, IB-chain, IM-Tree and PIM-Tree differ in which trees are live, and in what is done when the
+active one is full. The join finds where the next tuples will search, and asks for those cache lines
+ahead of time; so does the join that shares a forest (`joins.window_join.pim_tree`).
 
 A window larger than the cache waits for memory at every step down a tree. But the immutable tree
 does not change between two merges: where a tuple's range begins there, and which subindexes it will
@@ -15,7 +19,7 @@ moved.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +28,7 @@ from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
     NONE,
+    ROOM_NODES,
     ROOT,
     SIZE,
     SPLITS,
@@ -35,11 +40,21 @@ from joins.indexes.pim_tree.forest import (
     tree_slot,
     tree_width,
 )
-from joins.indexes.pim_tree.mutable import claim_words, fetch_node, route
+from joins.indexes.pim_tree.index import ForestIndex, Sought, probe_run, probe_tree
+from joins.indexes.pim_tree.mutable import claim_words, fetch_node, insert_into_subindex, route
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import prefetch_entry, prefetch_to_write
 from joins.machine.memory import aligned
-from joins.work import COMPARISONS
+from joins.machine.steps import implements
+from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
+from joins.matches import MatchBuffer, ProbeResult
+from joins.window_join.rows import Rows
+from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
+from joins.work import COMPARISONS, Work
+
+BLOCK = 16
+"""Tuples whose cache lines are asked for together: enough to keep memory busy, few enough that the
+lines are still there when their turn comes."""
 
 READ, WRITTEN, WRITTEN_LEAF, PLACES = 0, 1, 2, 4
 """Columns of the places found: the subindex that is read first, the one that is written, the leaf
@@ -49,20 +64,109 @@ _FEW = 3
 """Entries that a range is expected to have, when their cache lines are fetched ahead."""
 
 
-class Arriving(Protocol):
-    """Arriving tuples."""
+class ForestJoin(RowsJoin):
+    """Joins in one thread over a forest.
 
-    @property
-    def side(self) -> np.ndarray:
-        """Of each the side that it is inserted into."""
+    Parameters
+    ----------
+    index
+        `PimTree` or `Chain`, with two sides; with one for a self join.
+    """
 
-    @property
-    def key(self) -> np.ndarray:
-        """Of each the key that it is inserted under."""
+    state = ("index",)
 
-    @property
-    def low(self) -> np.ndarray:
-        """Of each the least key that it looks for."""
+    def __init__(self, index: ForestIndex) -> None:
+        self.index = index
+        self._places = make_places(index.forest, BLOCK)
+        self._block = np.zeros(2, np.int64)
+
+    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+        """Join the next arrivals; return a row of results for each of them, in the same order."""
+        self._block[:] = 0
+        return super().join(rows, enumerate=enumerate)
+
+    def _record(self) -> OwnForest:
+        return OwnForest(self.index.forest, self._places, self._block)
+
+    def _mend(self, side: int, why: int) -> Work:
+        return self.index.mend(side, why)
+
+
+class OwnForest(NamedTuple):
+    """A forest that one thread has for itself.
+
+    Attributes
+    ----------
+    forest
+        The trees.
+    places
+        Working memory of `BLOCK` rows, see `make_places`.
+    block
+        The rows that were looked up: the first and the end.
+    """
+
+    forest: Forest
+    places: np.ndarray
+    block: np.ndarray
+
+
+@implements(prepare_row, OwnForest)
+def _prepare_row(index: OwnForest, rows: Rows, row: int, counters: np.ndarray) -> int:
+    """Look a block of rows up when the last one is joined: no side needs maintenance within it."""
+    forest, block = index.forest, index.block
+    if row >= block[1]:
+        tree = active_tree(forest, rows.side[row])
+        if forest.tree_entries[tree, 0] >= forest.sides[rows.side[row]].limit:
+            return MAINTAIN
+        room = len(rows.side) - row
+        for side in range(len(forest.sides)):
+            tree = active_tree(forest, side)
+            room = min(room, forest.sides[side].limit - forest.tree_entries[tree, 0])
+        block[0], block[1] = row, row + max(1, min(room, len(index.places)))
+        look_up_block(forest, rows, block[0], block[1], index.places, counters)
+    tree = active_tree(forest, rows.side[row])
+    if forest.tree_nodes[tree, 0] + ROOM_NODES > forest.slots.nodes:
+        block[1] = row
+        return NO_ROOM
+    return DONE
+
+
+@implements(probe_row, OwnForest)
+def _probe_row(
+    index: OwnForest, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray
+) -> None:
+    """Look up the matches of a row in all live trees of the side it probes."""
+    low, high = rows.low[row], rows.high[row]
+    if low > high:
+        return
+    forest, places = index.forest, index.places[row - index.block[0]]
+    probed = rows.side[row] if len(forest.sides) == 1 else 1 - rows.side[row]
+    sought = Sought(low, high, rows.start[row], rows.stop[row], row)
+    run = run_slot(forest, probed, 0)
+    for k in range(forest.sides[probed].run_count):
+        run = run_slot(forest, probed, k)
+        probe_run(forest, run, places[PLACES + k], sought, output, counters)
+    for k in range(forest.sides[probed].tree_count):
+        tree = tree_slot(forest, probed, k)
+        leaf = leaf_found(forest, tree, places[READ], places, read_leaf(forest, k))
+        probe_tree(
+            forest, run, tree, places[READ], leaf, sought, output, counters, concurrent=False
+        )
+
+
+@implements(insert_row, OwnForest)
+def _insert_row(index: OwnForest, rows: Rows, row: int, counters: np.ndarray) -> None:
+    forest, places = index.forest, index.places[row - index.block[0]]
+    own, position = rows.side[row], rows.position[row]
+    forest.sides[own if len(forest.sides) == 1 else 1 - own].horizon = rows.start[row]
+    tree, subindex = active_tree(forest, own), places[WRITTEN]
+    leaf = leaf_found(forest, tree, subindex, places, WRITTEN_LEAF)
+    insert_into_subindex(forest, tree, subindex, leaf, rows.key[row], position, counters)
+    forest.tree_entries[tree, 0] += 1
+    forest.sides[own].next_position = position + 1
+
+
+# Looking up a block of tuples, all of them taking each step before any takes the next one.
 
 
 def make_places(forest: Forest, tuples: int) -> np.ndarray:
@@ -90,7 +194,7 @@ def leaf_found(forest: Forest, tree: int, subindex: int, found: np.ndarray, colu
 @kernel
 def look_up_block(
     forest: Forest,
-    rows: Arriving,
+    rows: Rows,
     begin: int,
     end: int,
     places: np.ndarray,
@@ -115,7 +219,7 @@ def look_up_block(
 
 
 @inlined
-def _sides(forest: Forest, rows: Arriving, row: int) -> tuple[int, int]:
+def _sides(forest: Forest, rows: Rows, row: int) -> tuple[int, int]:
     """Return the side that a tuple is inserted into, and the one that it looks at."""
     own = rows.side[row]
     return own, own if len(forest.sides) == 1 else 1 - own
@@ -123,7 +227,7 @@ def _sides(forest: Forest, rows: Arriving, row: int) -> tuple[int, int]:
 
 @inlined
 def _look_up_runs(
-    forest: Forest, rows: Arriving, row: int, found: np.ndarray, counters: np.ndarray
+    forest: Forest, rows: Rows, row: int, found: np.ndarray, counters: np.ndarray
 ) -> None:
     """Find subindexes, and the nodes above the leaves where the range begins; ask for both."""
     (own, probed), low = _sides(forest, rows, row), rows.low[row]
@@ -146,7 +250,7 @@ def _look_up_runs(
 
 @inlined
 def _find_leaves(
-    forest: Forest, rows: Arriving, row: int, found: np.ndarray, counters: np.ndarray
+    forest: Forest, rows: Rows, row: int, found: np.ndarray, counters: np.ndarray
 ) -> None:
     """Find the leaves of immutable trees where the range begins, and ask for their fences."""
     (_, probed), low = _sides(forest, rows, row), rows.low[row]
@@ -159,7 +263,7 @@ def _find_leaves(
 
 
 @inlined
-def _find_lines(forest: Forest, rows: Arriving, row: int, found: np.ndarray) -> None:
+def _find_lines(forest: Forest, rows: Rows, row: int, found: np.ndarray) -> None:
     """Find the lines of those leaves where the range begins, and ask for them."""
     (_, probed), low = _sides(forest, rows, row), rows.low[row]
     for k in range(forest.sides[probed].run_count):
@@ -171,7 +275,7 @@ def _find_lines(forest: Forest, rows: Arriving, row: int, found: np.ndarray) -> 
 
 @inlined
 def _find_places(
-    forest: Forest, rows: Arriving, row: int, found: np.ndarray, counters: np.ndarray
+    forest: Forest, rows: Rows, row: int, found: np.ndarray, counters: np.ndarray
 ) -> None:
     """Find where exactly the range begins in immutable trees, and ask for what it holds."""
     (_, probed), low = _sides(forest, rows, row), rows.low[row]
@@ -187,7 +291,7 @@ def _find_places(
 
 
 @inlined
-def _fetch_roots(forest: Forest, rows: Arriving, row: int, found: np.ndarray) -> None:
+def _fetch_roots(forest: Forest, rows: Rows, row: int, found: np.ndarray) -> None:
     """Ask for the keys of the subindexes' roots."""
     own, probed = _sides(forest, rows, row)
     words = KEYS + tree_width(forest)
@@ -201,7 +305,7 @@ def _fetch_roots(forest: Forest, rows: Arriving, row: int, found: np.ndarray) ->
 
 
 @inlined
-def _look_up_leaves(forest: Forest, rows: Arriving, row: int, found: np.ndarray) -> None:
+def _look_up_leaves(forest: Forest, rows: Rows, row: int, found: np.ndarray) -> None:
     """Find the leaves that will be read and written, and ask for their keys."""
     (own, probed), key, low = _sides(forest, rows, row), rows.key[row], rows.low[row]
     for k in range(forest.sides[probed].tree_count):
@@ -218,7 +322,7 @@ def _look_up_leaves(forest: Forest, rows: Arriving, row: int, found: np.ndarray)
 
 
 @inlined
-def _fetch_positions(forest: Forest, rows: Arriving, row: int, found: np.ndarray) -> None:
+def _fetch_positions(forest: Forest, rows: Rows, row: int, found: np.ndarray) -> None:
     """Ask for the positions in leaves that will be read or moved."""
     (own, probed), key, low = _sides(forest, rows, row), rows.key[row], rows.low[row]
     for k in range(forest.sides[probed].tree_count):
