@@ -31,9 +31,9 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, NO_ROOM
 from joins.matches import MatchBuffer, ProbeResult
-from joins.window_join.rows import Rows
+from joins.window_join.rows import Rows, probed_side
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
-from joins.window_join.window_keys import WindowKeys, append_key, is_full, key_at, probed_side
+from joins.window_join.window_keys import WindowKeys, append_key, is_full, key_at
 from joins.work import NO_WORK, Work
 
 LEAF_ENTRIES, FANOUT = 32, 32
@@ -156,7 +156,8 @@ def _expire(
     index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, row: int, counters: np.ndarray
 ) -> int:
     """Delete what a row no longer sees; return `NO_ROOM` if there is none for the row itself."""
-    ends, side, start = index.ends, probed_side(index.ends, rows.side[row]), rows.start[row]
+    ends, start = index.ends, rows.start[row]
+    side = probed_side(len(ends), rows.side[row])
     leaf = index.found[row - index.block[0], EXPIRED]
     while ends[side, 0] < min(start, ends[side, 1]):
         position = ends[side, 0]
@@ -197,7 +198,7 @@ def _find_parents(index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, ro
     found = index.found[row - index.block[0]]
     found[READ] = find_parent(probed, rows.low[row])
     found[WRITTEN] = find_parent(own, rows.key[row])
-    side, expired = probed_side(index.ends, rows.side[row]), rows.start[row] - 1
+    side, expired = probed_side(len(index.ends), rows.side[row]), rows.start[row] - 1
     found[EXPIRED] = NONE
     if index.ends[side, 0] <= expired < index.ends[side, 1]:
         found[EXPIRED] = find_parent(probed, key_at(index.keys, side, expired))
@@ -225,5 +226,5 @@ def _fetch_positions(index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows,
 @inlined
 def _expired_key(index: BPlusWindows, rows: Rows, row: int) -> int:
     """Return the key of the last tuple that a row no longer sees."""
-    side = probed_side(index.ends, rows.side[row])
+    side = probed_side(len(index.ends), rows.side[row])
     return key_at(index.keys, side, rows.start[row] - 1)

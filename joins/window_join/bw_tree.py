@@ -36,7 +36,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import LINE, aligned, record
 from joins.machine.steps import implements
 from joins.matches import MatchBuffer
-from joins.window_join.rows import Rows
+from joins.window_join.rows import Rows, probed_side
 from joins.window_join.schedulers import (
     IDLE,
     TAKE,
@@ -62,7 +62,6 @@ from joins.window_join.shared import (
     make_words,
     move_edge,
     probe_indexed,
-    probed_side,
 )
 from joins.window_join.shared_join import SharedIndex, Tasks, take_step
 from joins.window_join.window_keys import WindowKeys, key_at
@@ -211,7 +210,7 @@ def _probe_indexed(
     output: MatchBuffer,
 ) -> int:
     rows = batch.rows
-    tree = index.last if probed_side(batch, row) else index.first
+    tree = index.last if probed_side(len(batch.base), rows.side[row]) else index.first
     start, stop = rows.start[row], min(rows.stop[row], edge)
     probe_range(tree, rows.low[row], rows.high[row], start, stop, row, output, scheduler.counters)
     return 0

@@ -48,7 +48,7 @@ from joins.machine.memory import aligned
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
 from joins.matches import MatchBuffer, ProbeResult
-from joins.window_join.rows import Rows
+from joins.window_join.rows import Rows, probed_side
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.work import COMPARISONS, Work
 
@@ -140,7 +140,7 @@ def _probe_row(
     if low > high:
         return
     forest, places = index.forest, index.places[row - index.block[0]]
-    probed = rows.side[row] if len(forest.sides) == 1 else 1 - rows.side[row]
+    probed = probed_side(len(forest.sides), rows.side[row])
     sought = Sought(low, high, rows.start[row], rows.stop[row], row)
     run = run_slot(forest, probed, 0)
     for k in range(forest.sides[probed].run_count):
@@ -158,7 +158,7 @@ def _probe_row(
 def _insert_row(index: OwnForest, rows: Rows, row: int, counters: np.ndarray) -> None:
     forest, places = index.forest, index.places[row - index.block[0]]
     own, position = rows.side[row], rows.position[row]
-    forest.sides[own if len(forest.sides) == 1 else 1 - own].horizon = rows.start[row]
+    forest.sides[probed_side(len(forest.sides), own)].horizon = rows.start[row]
     tree, subindex = active_tree(forest, own), places[WRITTEN]
     leaf = leaf_found(forest, tree, subindex, places, WRITTEN_LEAF)
     insert_into_subindex(forest, tree, subindex, leaf, rows.key[row], position, counters)
@@ -222,7 +222,7 @@ def look_up_block(
 def _sides(forest: Forest, rows: Rows, row: int) -> tuple[int, int]:
     """Return the side that a tuple is inserted into, and the one that it looks at."""
     own = rows.side[row]
-    return own, own if len(forest.sides) == 1 else 1 - own
+    return own, probed_side(len(forest.sides), own)
 
 
 @inlined

@@ -11,9 +11,9 @@ from joins.machine.instructions import trailing_zeros
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, NO_ROOM
 from joins.matches import MatchBuffer, add_match
-from joins.window_join.rows import Rows
+from joins.window_join.rows import Rows, probed_side
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
-from joins.window_join.window_keys import WindowKeys, append_key, is_full, probed_side
+from joins.window_join.window_keys import WindowKeys, append_key, is_full
 from joins.work import COMPARISONS, INSERTS, NO_WORK, Work
 
 _STRETCH = 64
@@ -51,7 +51,7 @@ class PlainWindows(NamedTuple):
 
 @implements(prepare_row, PlainWindows)
 def _prepare_row(index: PlainWindows, rows: Rows, row: int, counters: np.ndarray) -> int:
-    probed = probed_side(index.ends, rows.side[row])
+    probed = probed_side(len(index.ends), rows.side[row])
     index.ends[probed, 0] = max(index.ends[probed, 0], rows.start[row])
     return NO_ROOM if is_full(index.keys, index.ends, rows.side[row]) else DONE
 
@@ -60,7 +60,7 @@ def _prepare_row(index: PlainWindows, rows: Rows, row: int, counters: np.ndarray
 def _probe_row(
     index: PlainWindows, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray
 ) -> None:
-    probed = probed_side(index.ends, rows.side[row])
+    probed = probed_side(len(index.ends), rows.side[row])
     start, stop = rows.start[row], rows.stop[row]
     if start >= stop:
         return

@@ -36,7 +36,7 @@ from joins.window_join.forest_join import (
     look_up_block,
     make_places,
 )
-from joins.window_join.rows import Rows
+from joins.window_join.rows import Rows, probed_side
 from joins.window_join.schedulers import (
     DRAINING,
     IDLE,
@@ -75,7 +75,6 @@ from joins.window_join.shared import (
     make_words,
     move_edge,
     probe_indexed,
-    probed_side,
 )
 from joins.window_join.shared_join import SharedIndex, Tasks, take_step
 from joins.work import ATOMICS, NO_WORK, Work
@@ -309,7 +308,7 @@ def _probe_indexed(
     """Of the subindexes that a range stretches over, cores wait for the first one's lock alone."""
     forest, rows, counters = index.forest, batch.rows, scheduler.counters
     probed, places = (
-        probed_side(batch, row),
+        probed_side(len(forest.sides), rows.side[row]),
         index.places[worker, row - index.progress[worker].block],
     )
     run, tree = run_slot(forest, probed, 0), active_tree(forest, probed)
@@ -331,7 +330,7 @@ def _look_up(
     if not has_room:
         return False
     if batch.rows.low[row] <= batch.rows.high[row]:
-        tree = active_tree(forest, probed_side(batch, row))
+        tree = active_tree(forest, probed_side(len(forest.sides), batch.rows.side[row]))
         places = index.places[worker, row - index.progress[worker].block]
         line = subindex_row(forest, tree, places[READ])
         occupy(scheduler, worker, index.free_at, line, locked_ps)

@@ -12,6 +12,7 @@ from joins.batch import Schema
 from joins.indexes.columns import column, encode, keys_column
 from joins.indexes.pim_tree.forest import INF
 from joins.indexes.pim_tree.index import encode_ends
+from joins.machine.compiling import inlined
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds
@@ -49,6 +50,12 @@ class Rows(NamedTuple):
     def part(self, begin: int, end: int | None) -> Rows:
         """Return rows *begin* to *end* - 1, or all from *begin* on, as views."""
         return Rows(*(values[begin:end] for values in self))
+
+
+@inlined
+def probed_side(sides: int, side: int) -> int:
+    """Return the side whose window a tuple of *side* sees: the other one, but in a self join."""
+    return side if sides == 1 else 1 - side
 
 
 def make_rows(

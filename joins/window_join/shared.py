@@ -20,7 +20,7 @@ from joins.machine.lanes import LANES, lanes_greater, lanes_less
 from joins.machine.memory import LINE, aligned, own_lines
 from joins.machine.steps import step
 from joins.matches import MatchBuffer, MatchList, add_match, begin_row, commit_row
-from joins.window_join.rows import Rows
+from joins.window_join.rows import Rows, probed_side
 from joins.window_join.schedulers import charge, is_busy, leave
 from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, MATCHES, MOVES
 
@@ -191,13 +191,6 @@ def lay_out(batch: SharedBatch, side: int, before: int, horizon: int) -> int:
 
 
 @inlined
-def probed_side(batch: SharedBatch, row: int) -> int:
-    """Return the side whose window a row sees."""
-    own = batch.rows.side[row]
-    return own if len(batch.base) == 1 else 1 - own
-
-
-@inlined
 def look_up(
     index: Any, batch: SharedBatch, scheduler: Any, worker: int, row: int, output: MatchBuffer
 ) -> tuple[bool, int]:
@@ -209,7 +202,7 @@ def look_up(
     rows, counters, locked_ps = batch.rows, scheduler.counters, 0
     begin_row(output, counters)
     if rows.low[row] <= rows.high[row]:
-        probed = probed_side(batch, row)
+        probed = probed_side(len(batch.base), rows.side[row])
         edge = load(batch.words, SIDES + probed, EDGE)
         locked_ps = probe_indexed(index, batch, scheduler, worker, row, edge, output)
         _scan_unindexed(batch, row, probed, edge, output, counters)

@@ -46,12 +46,6 @@ class WindowKeys(Stateful):
 
 
 @inlined
-def probed_side(ends: np.ndarray, side: int) -> int:
-    """Return the side whose window a tuple of *side* sees."""
-    return side if len(ends) == 1 else 1 - side
-
-
-@inlined
 def key_at(keys: np.ndarray, side: int, position: int) -> int:
     """Return the key of a position."""
     return keys[side, position & (keys.shape[1] - 1)]

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.machine.compiling import inlined, kernel
+from joins.machine.compiling import kernel
 from joins.machine.lanes import LANES
 from joins.machine.memory import aligned
 from joins.matches import ProbeResult
 from joins.radix_sort import COUNTERS_MAX, sort_rows
 from joins.state import State
-from joins.window_join.rows import Rows
+from joins.window_join.rows import Rows, probed_side
 from joins.window_join.sorted_runs.probe import (
     BLOCK,
     REQUEST,
@@ -221,15 +221,16 @@ def _join_batch(
     for side in range(2):
         if tuples[side]:
             first = scratch.requests[side, 0].row
-            stacks.horizon[_probed(stacks, side)] = rows.start[first]
+            stacks.horizon[probed_side(len(stacks.runs), side)] = rows.start[first]
     for side in range(2):
         if tuples[side]:
             _store(stacks, side, tuples[side], rows, ratio, spread, scratch, counters)
     for side in range(2):
         _put_in_order(scratch, side, tuples[side], counters)
+        requests, block = scratch.requests[side], scratch.block
+        probed = probed_side(len(stacks.runs), side)
         for begin in range(0, tuples[side], BLOCK):
             probes = _fill_block(scratch, side, begin, tuples[side])
-            probed, requests, block = _probed(stacks, side), scratch.requests[side], scratch.block
             find_chunks(stacks, probed, block, probes, counters)
             count_block(stacks, probed, requests, block, probes, count, fingerprint, counters)
 
@@ -247,17 +248,12 @@ def _list_batch(
     tuples = _split(stacks, rows, scratch)
     for side in range(2):
         _put_in_order(scratch, side, tuples[side], counters)
+        requests, block = scratch.requests[side], scratch.block
+        probed = probed_side(len(stacks.runs), side)
         for begin in range(0, tuples[side], BLOCK):
             probes = _fill_block(scratch, side, begin, tuples[side])
-            probed, requests, block = _probed(stacks, side), scratch.requests[side], scratch.block
             find_chunks(stacks, probed, block, probes, counters)
             list_block(stacks, probed, requests, block, probes, match_id, begins)
-
-
-@inlined
-def _probed(stacks: Stacks, side: int) -> int:
-    """Return the side that is probed by tuples of *side*."""
-    return 1 - side if len(stacks.runs) == 2 else 0
 
 
 @kernel
@@ -267,7 +263,7 @@ def _split(stacks: Stacks, rows: Rows, scratch: Scratch) -> tuple[int, int]:
     for row in range(np.uint64(len(rows.side))):
         side = np.uint64(rows.side[row])
         number = last if side else first
-        base = stacks.base[_probed(stacks, int(side))]
+        base = stacks.base[probed_side(len(stacks.runs), int(side))]
         start = min(max(rows.start[row] - base, 0), PLACES_MOST)
         stop = min(max(rows.stop[row] - base, start), PLACES_MOST)
         request = scratch.requests[side, number]
