@@ -215,7 +215,7 @@ def measure_selectivity(tuples: int, repeats: int) -> list[Result]:
             found -= np.searchsorted(keys, probed - reach, "left")
             answer: Callable[[], int]
             if isinstance(subwindow.structure, BiSort):
-                answer = lambda: subwindow.bi_sort.find_records([probes])[0].lengths  # noqa: E731, B023
+                answer = lambda: subwindow.bi_sort.find_records(probes)[0].lengths  # noqa: E731, B023
             else:
                 answer = lambda: int(  # noqa: E731
                     probe_subwindows([subwindow], probes, enumerate=True).count.sum()  # noqa: B023

@@ -150,7 +150,7 @@ class Result:
         """Return how many probes it is for, however many subwindows each probed."""
         if self.matches is not None:
             return len(self.matches)
-        return max((records.places.shape[2] for records in self.records.values()), default=0)
+        return max((records.places.shape[1] for records in self.records.values()), default=0)
 
     @property
     def total(self) -> int:

@@ -268,7 +268,7 @@ class Worker(Actor):
         others = []
         for number, subwindow in self._probed(stream).items():
             if subwindow.kind == "bi_sort":
-                records[number], work = subwindow.bi_sort.find_records([ranges])
+                records[number], work = subwindow.bi_sort.find_records(ranges)
                 if self._accelerator is not None:
                     work = self._accelerator.probing_time(subwindow.bi_sort, records[number])
                     context.charge(work)

@@ -429,8 +429,8 @@ def _subwindow(name: str, width: int = _WIDTH) -> Workload:
                 ("probe", batch, partial(subwindow.probe, ranges)),
             ]
             if name == "bi_sort":
-                bands = [encode_ranges(ranges, subwindow.shape.dtypes)]
-                todo.append(("find", batch, lambda: subwindow.bi_sort.find_records(bands)[1]))
+                encoded = encode_ranges(ranges, subwindow.shape.dtypes)
+                todo.append(("find", batch, lambda: subwindow.bi_sort.find_records(encoded)[1]))
             return todo
 
         return Filled(rounds, subwindow.nbytes // 2)

@@ -129,5 +129,5 @@ class _Probing:
         if isinstance(full, BPlusTree):
             return lambda: int(full.probe(self._low, self._high, enumerate=True).count.sum())
         if isinstance(full.structure, BiSort):
-            return lambda: full.bi_sort.find_records([probes])[0].lengths
+            return lambda: full.bi_sort.find_records(probes)[0].lengths
         return lambda: int(probe_subwindows([full], probes, enumerate=True).count.sum())

@@ -66,15 +66,15 @@ class Accelerator:
         ranges and the partitions that these fall into: each of them once, as probes are in order.
         """
         width, samples = bi_sort.partitioning
-        bands, _, probes = records.places.shape
-        in_main = records.places[:, :2]
+        probes = records.places.shape[1]
+        in_main = records.places[:2]
         entered = np.unique(in_main // width) if bi_sort.sizes[0] else in_main[:0]
         read = len(entered) * width + bi_sort.sizes[1]
-        ends = 2 * bands * probes
+        ends = 2 * probes
         return self._slowest(
             [(self.partitioners, samples + ends), (self.probers, read + ends)],
-            memory=TUPLE_BYTES * (read + bands * probes),
-            link=TUPLE_BYTES * (1 + bands) * probes,
+            memory=TUPLE_BYTES * (read + probes),
+            link=TUPLE_BYTES * 2 * probes,
         )
 
     def _slowest(self, tuples: list[tuple[int, int]], *, memory: int, link: int) -> Work:

@@ -18,7 +18,6 @@ count what is in a range, and list it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -119,10 +118,9 @@ class Records:
     Attributes
     ----------
     places
-        int32, shape (bands, 4, probes): the `Spans` of each band of the join condition. A tuple in
-        two bands is in the record of one of them.
+        int32, shape (4, probes): the `Spans` of each probe's range.
     negated
-        The label *not*: the answer is what lies in none of the records.
+        The label *not*: the answer is what lies outside the records.
     """
 
     places: np.ndarray
@@ -136,7 +134,7 @@ class Records:
     @property
     def lengths(self) -> int:
         """Tuples in all records together."""
-        return int((self.places[:, 1::2] - self.places[:, ::2]).sum(dtype=np.int64))
+        return int((self.places[1::2] - self.places[::2]).sum(dtype=np.int64))
 
 
 @storable
@@ -212,24 +210,15 @@ class BiSort:
         """Answer probes *begin* to *end*."""
         _answer(self._arrays, lookup, np.empty((len(Spans._fields), BLOCK), np.int64), begin, end)
 
-    def find_records(self, bands: Sequence[EncodedRanges]) -> tuple[Records, Work]:
-        """Return the records of probes with one or more *bands*: the same probes, other ranges.
-
-        A condition of several bands is satisfied in any one of them. The work does not depend on
-        how many tuples match.
-        """
+    def find_records(self, ranges: EncodedRanges) -> tuple[Records, Work]:
+        """Return the records of probes; the work does not depend on how many tuples match."""
         counters = new_counters()
-        count = bands[0].low.shape[1]
-        places = np.empty((len(bands), len(Spans._fields), count), np.int64)
-        for band, spans in zip(bands, places, strict=True):
-            _search(self._arrays, band, 0, count, Spans(*spans), counters)
-        for run in (places[:, :2], places[:, 2:]):
-            order = np.argsort(run[:, :1], axis=0, kind="stable")
-            run[:] = np.take_along_axis(run, order, axis=0)
-            reached = np.maximum.accumulate(run[:, 1], axis=0)
-            run[1:, 0] = np.maximum(run[1:, 0], reached[:-1])
-            run[:, 1] = np.maximum(run[:, 1], run[:, 0])
-        records = Records(places.astype(np.int32), bool(bands[0].negated[0]))
+        count = ranges.low.shape[1]
+        places = np.empty((len(Spans._fields), count), np.int64)
+        _search(self._arrays, ranges, 0, count, Spans(*places), counters)
+        begin, end = places[::2], places[1::2]
+        np.maximum(begin, end, out=end)
+        records = Records(places.astype(np.int32), bool(ranges.negated[0]))
         return records, Work.from_counters(counters)
 
     def read_records(self, records: Records, lookup: Lookup) -> None:
@@ -238,14 +227,11 @@ class BiSort:
         Windows and further predicates are those of the lookup's probes; their first ranges are not
         looked at.
         """
-        places = records.places.astype(np.int64)
-        if records.negated:
-            places = _gaps(places, self.sizes)
         negated = lookup.ranges.negated.copy()
-        negated[0] = False
+        negated[0] = records.negated
         lookup = lookup._replace(ranges=lookup.ranges._replace(negated=negated))
-        for spans in places:
-            _match_spans(self._arrays, lookup, Spans(*spans), 0, 0, places.shape[2])
+        places = records.places.astype(np.int64)
+        _match_spans(self._arrays, lookup, Spans(*places), 0, 0, places.shape[1])
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers."""
@@ -326,18 +312,6 @@ def _fit(codes: np.ndarray, dtype: np.dtype) -> bool:
         or not len(codes)
         or bool(_NARROW.min <= codes[0] and codes[-1] < _NARROW.max)
     )
-
-
-def _gaps(places: np.ndarray, sizes: tuple[int, int]) -> np.ndarray:
-    """Return what lies between, before and after the ranges of *places* in each array."""
-    bands, _, probes = places.shape
-    gaps = np.zeros((bands + 1, 4, probes), np.int64)
-    for run, size in zip((0, 2), sizes, strict=True):
-        # An empty range may be anywhere; the one before it decides where its gap begins.
-        gaps[1:, run] = np.maximum.accumulate(places[:, run + 1], axis=0)
-        gaps[:-1, run + 1] = places[:, run]
-        gaps[-1, run + 1] = size
-    return gaps
 
 
 # Searching: which places of the arrays the ranges of probes take.

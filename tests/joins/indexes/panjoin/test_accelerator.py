@@ -25,7 +25,7 @@ def probing_ns(values: np.ndarray, reach: int = 0, board: Accelerator = BOARD) -
     subwindow.seal()
     probes = encode_probes(("int64",), [values - reach], [values + reach], negated=[False])
     return board.probing_time(
-        subwindow.bi_sort, subwindow.bi_sort.find_records([probes])[0]
+        subwindow.bi_sort, subwindow.bi_sort.find_records(probes)[0]
     ).elapsed_ns
 
 
@@ -59,7 +59,7 @@ def test_probing_a_subwindow_without_a_main_array_reads_the_buffer() -> None:
     subwindow.insert([np.arange(1_000)], np.arange(1_000))
     assert subwindow.bi_sort.sizes == (0, 1_000)
     probes = encode_probes(("int64",), [np.array([5])], [np.array([7])], negated=[False])
-    records, _ = subwindow.bi_sort.find_records([probes])
+    records, _ = subwindow.bi_sort.find_records(probes)
     assert records.lengths == 3
     # 1,000 tuples and two ends, by eight probers.
     spent_ns = BOARD.probing_time(subwindow.bi_sort, records).elapsed_ns

@@ -84,47 +84,37 @@ def filled(batches: list[list[int]]) -> Subwindow:
 @settings(max_examples=80)
 @given(
     batches=st.lists(st.lists(KEYS, min_size=1, max_size=20), max_size=4),
-    rows=st.lists(st.lists(st.tuples(KEYS, KEYS), min_size=3, max_size=3), max_size=6),
-    bands=st.integers(1, 3),
+    rows=st.lists(st.tuples(KEYS, KEYS), max_size=6),
     negated=st.booleans(),
     wanted=st.integers(0, 2),
     window=st.tuples(st.integers(25, 115), st.integers(25, 115)),
 )
-def test_a_mirror_reads_from_records_what_the_bands_mean(
+def test_a_mirror_reads_from_records_what_the_ranges_mean(
     batches: list[list[int]],
-    rows: list[list[tuple[int, int]]],
-    bands: int,
+    rows: list[tuple[int, int]],
     negated: bool,
     wanted: int,
     window: tuple[int, int],
 ) -> None:
     worker, mirror = filled(batches), filled(batches)
-    ends = np.array(rows, np.int64).reshape(len(rows), 3, 2)
+    low, high = np.array(rows, np.int64).reshape(-1, 2).T
     other = np.full(len(rows), wanted)
     start, stop = (np.full(len(rows), position) for position in window)
-    probes = [
-        encode_probes(
-            SHAPE.dtypes,
-            [ends[:, band, 0], other],
-            [ends[:, band, 1], other],
-            negated=[negated, False],
-            start=start,
-            stop=stop,
-        )
-        for band in range(bands)
-    ]
+    probes = encode_probes(
+        SHAPE.dtypes,
+        [low, other],
+        [high, other],
+        negated=[negated, False],
+        start=start,
+        stop=stop,
+    )
     records, _ = worker.bi_sort.find_records(probes)
-    read = read_records([(mirror, records)], probes[0], enumerate=True)
+    read = read_records([(mirror, records)], probes, enumerate=True)
 
     keys = np.array([key for batch in batches for key in batch], np.int64)
     positions = 30 + np.arange(len(keys))
-    expected = []
-    for row in ends:
-        inside = np.zeros(len(keys), np.bool_)
-        for low, high in row[:bands]:
-            inside |= fits(keys, low, high, negated=False)
-        seen = (window[0] <= positions) & (positions < window[1]) & (positions % 3 == wanted)
-        expected.append(positions[(inside != negated) & seen])
+    seen = (window[0] <= positions) & (positions < window[1]) & (positions % 3 == wanted)
+    expected = [positions[fits(keys, *ends, negated=negated) & seen] for ends in rows]
     assert_found(read, expected)
 
 
@@ -139,8 +129,8 @@ def test_records_reach_the_greatest_integer() -> None:
         [np.array([END]), any_value[1]],
         negated=[False, False],
     )
-    records, _ = subwindow.bi_sort.find_records([probes])
-    assert records.places[0, :, 0].tolist() == [2, 5, 0, 0]
+    records, _ = subwindow.bi_sort.find_records(probes)
+    assert records.places[:, 0].tolist() == [2, 5, 0, 0]
     assert records.lengths == 3
 
 
@@ -155,7 +145,7 @@ def test_their_size_and_their_cost_do_not_grow_with_the_matches() -> None:
     sizes, costs = [], []
     for width in (1, 2000):
         probes = encode_probes(("int64",), [low], [low + width - 1], negated=[False])
-        records, work = subwindow.bi_sort.find_records([probes])
+        records, work = subwindow.bi_sort.find_records(probes)
         assert records.lengths == width * len(low)
         sizes.append(records.nbytes)
         costs.append(work.comparisons)
