@@ -11,12 +11,11 @@ state derives from `Stateful` and declares once which of its attributes are stat
             self._waiting: list[Batch] = []          # state
             self._watermarks = [0] * sources         # state
 
-`snapshot`, `restore` and `nbytes` follow from the declaration; a subclass declares what it adds.
+`snapshot` and `restore` follow from the declaration; a subclass declares what it adds.
 
 - A state may have numbers, strings, arrays, lists, tuples, deques, sets, dicts with any key,
-  dataclasses and NamedTuples (all of their fields), other `Stateful` objects, and indexes
-  (`joins.indexes.index`: ``snapshot()``, and a class method ``restore`` that builds one), at any
-  depth. Anything else raises :exc:`TypeError` when the snapshot is taken.
+  dataclasses and NamedTuples (all of their fields), and other `Stateful` objects, at any depth.
+  Anything else raises :exc:`TypeError` when the snapshot is taken.
 - A snapshot shares no array with the object, and a restored object none with the snapshot.
 - `restore` is for an object of equal configuration. It restores the `Stateful` objects that are in
   place already (those the constructor made) and builds the others anew; a class whose objects come
@@ -54,10 +53,9 @@ _registered: dict[str, type] = {}
 
 
 def storable(cls: Class) -> Class:
-    """Register a class, as its decorator: its objects may be in a state, and in a message.
+    """Register a dataclass or a NamedTuple, as its decorator.
 
-    It is a dataclass or a NamedTuple, or has ``snapshot()`` and a class method ``restore`` that
-    builds an object.
+    Its objects may then be in a state, and in a message.
     """
     _registered[class_name(cls)] = cls
     return cls
@@ -128,8 +126,8 @@ class Stateful:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays in the state, of views what they are views of."""
-        return array_bytes([getattr(self, name) for name in state_names(type(self))])
+        """Bytes of all its arrays, as `array_bytes` counts them."""
+        return array_bytes(self)
 
 
 def state_names(kind: type[Stateful]) -> tuple[str, ...]:
@@ -173,8 +171,6 @@ def _plain_object(value: Any, array: Callable[[np.ndarray], np.ndarray]) -> Stat
     elif (names := record_fields(type(value))) is not None:
         kind = _RECORD
         content = {name: plain(getattr(value, name), array) for name in names}
-    elif hasattr(value, "snapshot"):
-        content = plain(value.snapshot(), array)
     else:
         raise TypeError(f"a {type(value).__name__} is not plain data")
     name = class_name(type(value))
@@ -210,8 +206,6 @@ def revive(
     cls = registered(saved[_CLASS])
     if kind == _RECORD:
         return _revive_record(cls, content, array, current)
-    if not issubclass(cls, Stateful):
-        return cls.restore(revive(content, array))
     if type(current) is not cls:
         return cls.from_snapshot(content)
     cast(Stateful, current).restore(content)

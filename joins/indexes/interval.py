@@ -19,7 +19,7 @@ what a probe returns is the same.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import copy_entries
 from joins.machine.lanes import LOOKAHEAD, leading_less
 from joins.matches import ProbeResult
-from joins.state import storable
+from joins.state import State, Stateful, storable
 from joins.work import BYTES_COPIED, COMPARISONS, INSERTS, MATCHES, MOVES, Work, new_counters
 
 _LEAST_KEYS = 16
@@ -119,8 +119,7 @@ class Partners(NamedTuple):
     result: ProbeResult
 
 
-@storable
-class IntervalBuffer:
+class IntervalBuffer(Stateful):
     """One stream's tuples by key and event time.
 
     Parameters
@@ -136,11 +135,6 @@ class IntervalBuffer:
     def __len__(self) -> int:
         used = self._keys.used[0]
         return int((self._keys.tail[:used] - self._keys.head[:used]).sum())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays occupy."""
-        return sum(array.nbytes for array in (*self._keys, *self._pool))
 
     def insert(self, groups: KeyGroups, codes: np.ndarray, *, horizon: int, floor: int) -> Work:
         """Store tuples, after dropping older ones.
@@ -199,7 +193,7 @@ class IntervalBuffer:
         _expire(self._keys, self._pool, before, counters)
         return Work.from_counters(counters)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> State:
         """Return the state as plain arrays, without what is free in the pool."""
         slots, places = self._keys.used
         taken = self._taken()
@@ -212,20 +206,18 @@ class IntervalBuffer:
             "tuples": np.stack([array[taken] for array in self._columns()]),
         }
 
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> IntervalBuffer:
-        """Return the buffer that `snapshot` described."""
-        buffer = cls(snapshot["conditions"])
-        buffer._allocate(*snapshot["room"])
-        keys, slots = buffer._keys, snapshot["slots"]
-        keys.table[:] = snapshot["table"]
+    def restore(self, state: State) -> None:
+        """Go back to a state that `snapshot` returned."""
+        self._conditions = state["conditions"]
+        self._allocate(*state["room"])
+        keys, slots = self._keys, state["slots"]
+        keys.table[:] = state["table"]
         for array, saved in zip(keys[1:-1], slots, strict=True):
             array[: len(saved)] = saved
-        keys.used[:] = slots.shape[1], snapshot["places"]
-        taken = buffer._taken()
-        for array, saved in zip(buffer._columns(), snapshot["tuples"], strict=True):
+        keys.used[:] = slots.shape[1], state["places"]
+        taken = self._taken()
+        for array, saved in zip(self._columns(), state["tuples"], strict=True):
             array[taken] = saved
-        return buffer
 
     def _columns(self) -> list[np.ndarray]:
         """Return the pool's columns, all int64."""

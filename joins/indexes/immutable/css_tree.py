@@ -209,9 +209,6 @@ class TreeSearchedSegment(Segment):
             bytes_copied=sum(key.nbytes for key in self.keys),
         )
 
-    def _own_arrays(self) -> list[np.ndarray]:
-        return [tree.inner for tree in self._trees]
-
     def _find_places(
         self,
         predicate: int,
@@ -235,9 +232,6 @@ class _CssSegment(TreeSearchedSegment):
             ids[other] = ids[0][to_lead]
         self._leaf_id = ids
         return searched + Work(bytes_copied=ids.nbytes)
-
-    def _own_arrays(self) -> list[np.ndarray]:
-        return [self._leaf_id, *super()._own_arrays()]
 
 
 class CssBitsSegment(_CssSegment):

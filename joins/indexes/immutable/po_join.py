@@ -83,9 +83,6 @@ class PoJoinSegment(Segment):
         self._sealed = Sealed(self.lead, mix(self.lead), self.to_lead, from_lead)
         return Work(moves=others * n, bytes_copied=sum(key.nbytes for key in self.keys))
 
-    def _own_arrays(self) -> list[np.ndarray]:
-        return [self._sealed.mixed, self._sealed.from_lead]
-
     def _intersect(
         self, places: PlaceRanges, counters: np.ndarray, *, enumerate: bool
     ) -> ProbeResult:

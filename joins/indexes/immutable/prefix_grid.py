@@ -129,13 +129,6 @@ class PrefixGridSegment(TreeSearchedSegment):
         places[self.lead - self.first] = np.arange(len(self))
         return places
 
-    def _own_arrays(self) -> list[np.ndarray]:
-        grid = self._grid
-        others = [grid.id, grid.place, grid.from_lead]
-        shared = [] if len(self.keys) > 1 else [grid.to_lead]
-        searched = super()._own_arrays()
-        return [*others, *shared, grid.below, grid.sum_below, grid.run, *searched]
-
     def _intersect(
         self, places: PlaceRanges, counters: np.ndarray, *, enumerate: bool
     ) -> ProbeResult:

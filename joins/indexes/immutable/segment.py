@@ -143,16 +143,6 @@ class Segment(Stateful, ABC):
     def __len__(self) -> int:
         return len(self.lead)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the segment's arrays occupy."""
-        arrays = (*self.keys, self.lead, self.to_lead, *self._own_arrays())
-        return sum(array.nbytes for array in arrays)
-
-    @abstractmethod
-    def _own_arrays(self) -> list[np.ndarray]:
-        """Return the arrays that `_seal` built."""
-
     def probe(
         self, ranges: Ranges, *, enumerate: bool = False, brackets: Brackets | None = None
     ) -> ProbeResult:

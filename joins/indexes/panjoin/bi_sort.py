@@ -19,7 +19,7 @@ count what is in a range, and list it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from joins.machine.compiling import inlined, kernel, part_of
 from joins.machine.instructions import prefetch_entry
 from joins.machine.lanes import LANES, lanes_less
 from joins.machine.memory import aligned
-from joins.state import storable
+from joins.state import State, Stateful, storable
 from joins.work import COMPARISONS, MATCHES, MOVES, Work, new_counters
 
 BUFFER_SHARE = 32
@@ -137,8 +137,7 @@ class Records:
         return int((self.places[1::2] - self.places[::2]).sum(dtype=np.int64))
 
 
-@storable
-class BiSort:
+class BiSort(Stateful):
     """The sorted tuples of a subwindow.
 
     Parameters
@@ -161,12 +160,6 @@ class BiSort:
 
     def __len__(self) -> int:
         return sum(self.sizes)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays occupy."""
-        runs = self._main, self._buffer
-        return self._sampled.nbytes + sum(run.keys.nbytes + run.places.nbytes for run in runs)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -233,7 +226,7 @@ class BiSort:
         places = records.places.astype(np.int64)
         _match_spans(self._arrays, lookup, Spans(*places), 0, 0, places.shape[1])
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> State:
         """Return the state as plain arrays and numbers."""
         runs = {"": self._main, "buffer_": self._buffer}
         return {
@@ -242,12 +235,11 @@ class BiSort:
             **{f"{name}places": run.places[0, : run.size].copy() for name, run in runs.items()},
         }
 
-    @classmethod
-    def restore(cls, snapshot: dict[str, Any]) -> BiSort:
-        """Return the structure that `snapshot` described."""
-        bi_sort = cls(*snapshot["made_of"])
-        bi_sort._fill(snapshot, snapshot["keys"].dtype, new_counters())
-        return bi_sort
+    def restore(self, state: State) -> None:
+        """Go back to a state that `snapshot` returned."""
+        capacity, partitions, buffer = state["made_of"]
+        self._made_of = capacity, partitions, buffer
+        self._fill(state, state["keys"].dtype, new_counters())
 
     @property
     def _arrays(self) -> Arrays:
@@ -264,7 +256,7 @@ class BiSort:
         self._sampled = np.empty((1, partitions), dtype)
         self._step, self._partitions = CHUNK, 0
 
-    def _fill(self, snapshot: dict[str, Any], dtype: np.dtype, counters: np.ndarray) -> None:
+    def _fill(self, snapshot: State, dtype: np.dtype, counters: np.ndarray) -> None:
         """Replace the arrays by ones with keys of *dtype* that contain a snapshot."""
         self._allocate(dtype)
         self._main = _filled(self._main, snapshot["keys"], snapshot["places"])

@@ -90,10 +90,6 @@ class Structure(Protocol):
     def seal(self) -> Work:
         """Prepare for a life without insertions."""
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays occupy."""
-
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers."""
 

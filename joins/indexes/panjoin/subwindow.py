@@ -136,11 +136,6 @@ class Subwindow(Stateful):
         return self._stored.first + self._stored.size
 
     @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays occupy."""
-        return self.structure.nbytes + self._stored.columns.nbytes
-
-    @property
     def bi_sort(self) -> BiSort:
         """The structure of a subwindow that is known to be a BI-Sort."""
         assert isinstance(self.structure, BiSort)
@@ -351,12 +346,6 @@ class OutOfOrderSubwindow(Subwindow):
         super().__init__(shape, kind, first=0, splitters=splitters)
         self._buffer = NestedLoop(["int64"] * len(shape.dtypes))
         self._times, self._buffer_times = _Times(), _Times()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that its arrays occupy."""
-        parts = self._buffer, self._times, self._buffer_times
-        return super().nbytes + sum(part.nbytes for part in parts)
 
     def begin_batch(self) -> None:
         """Begin a new batch."""

@@ -131,12 +131,6 @@ class SortedRunsJoin(WindowJoin):
             for entries, runs in zip(stacks.entries, stacks.runs, strict=True)
         )
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the runs and the working memory occupy."""
-        *columns, upper, block = self._scratch
-        return sum(array.nbytes for part in (self._stacks, columns, upper, block) for array in part)
-
     def restore(self, state: State) -> None:
         """Go back to a state that `snapshot` returned."""
         super().restore(state)

@@ -108,7 +108,7 @@ class Buffer(RuleBasedStateMachine):
     @rule()
     def restore(self) -> None:
         """Go on with a buffer made from a snapshot."""
-        self.buffer = IntervalBuffer.restore(self.buffer.snapshot())
+        self.buffer = IntervalBuffer.from_snapshot(self.buffer.snapshot())
 
     @rule(rows=rows_of, bounds=st.tuples(st.integers(0, 15), st.integers(0, 15)).map(sorted))
     def probe(self, rows: list[tuple[int, int, int]], bounds: list[int]) -> None:
