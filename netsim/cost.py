@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from joins.work import Step, Work
 from netsim.memory import Memory
@@ -178,37 +178,55 @@ COSTS = tuple(cost.name for cost in fields(CostProfile) if cost.name.endswith("_
 def load_profile(name_or_path: str | Path = "default") -> CostProfile:
     """Read a cost profile: a committed one by name, or a TOML file by path.
 
-    It is read once for each version of its file, as that takes longer than a short run. Raise
-    :exc:`ValueError` naming the file and what is wrong with it.
+    It is read once for each version of its file, and of those it has prices from, as that takes
+    longer than a short run. Raise :exc:`ValueError` naming the file and what is wrong with it.
     """
-    path = profile_path(name_or_path)
-    return _load(path, *_version(path))
+    return _load(*_versions(profile_path(name_or_path)))
 
 
-def _version(path: Path) -> tuple[int, int]:
+class _Version(NamedTuple):
+    """A file as it was last changed."""
+
+    path: Path
+    modified_ns: int
+    size: int
+
+
+def _version(path: Path) -> _Version:
     file = path.stat()
-    return file.st_mtime_ns, file.st_size
+    return _Version(path, file.st_mtime_ns, file.st_size)
+
+
+def _versions(path: Path) -> list[_Version]:
+    """Return the version of a profile, and those of the profiles that it has prices from."""
+    version = _version(path)
+    like = _structures_of(_parse(version)).get(LIKE)
+    return [version, *(_versions(profile_path(like)) if like else ())]
+
+
+def _structures_of(written: Mapping[str, Any]) -> dict[str, Any]:
+    structures = written.get(STRUCTURES, {})
+    return {LIKE: structures} if isinstance(structures, str) else dict(structures)
 
 
 @cache
-def _parse(path: Path, modified_ns: int, size: int) -> Mapping[str, Any]:
-    return tomllib.loads(path.read_text())
+def _parse(version: _Version) -> Mapping[str, Any]:
+    return tomllib.loads(version.path.read_text())
 
 
 @cache
-def _load(path: Path, modified_ns: int, size: int) -> CostProfile:
-    apart = (TRANSPORT, OPERATORS, MACHINE)
-    written = _parse(path, modified_ns, size)
+def _load(version: _Version, *others: _Version) -> CostProfile:
+    apart = (TRANSPORT, OPERATORS, MACHINE, STRUCTURES, MEMORY)
+    path, written = version.path, _parse(version)
     values = {key: value for key, value in written.items() if key not in apart}
-    structures, memory = values.pop(STRUCTURES, {}), values.pop(MEMORY, None)
+    structures, memory = _structures_of(written), written.get(MEMORY)
     try:
         profile = CostProfile(**{"name": path.stem, **values})
     except TypeError as error:
         allowed = ", ".join(f.name for f in fields(CostProfile))
         raise ValueError(f"{path}: {error}; a cost profile has the keys {allowed}") from None
-    structures = {LIKE: structures} if isinstance(structures, str) else dict(structures)
-    like = structures.pop(LIKE, None)
-    inherited = load_profile(like) if like else profile
+    inherited = _load(*others) if others else profile
+    structures.pop(LIKE, None)
     own = _read_structures(structures, profile, inherited.structures, path)
     return replace(
         profile,
@@ -350,7 +368,7 @@ def operator_profiles(name_or_path: str | Path, topology: str) -> dict[str, Oper
     Raise :exc:`ValueError` as `load_profile` does, and naming an entry that is wrong.
     """
     base, path = load_profile(name_or_path), profile_path(name_or_path)
-    values = _parse(path, *_version(path))
+    values = _parse(_version(path))
     measured: Mapping[str, Any] = values.get(OPERATORS, {}).get(topology, {})
     if not measured:
         return {}

@@ -70,6 +70,17 @@ def test_a_unit_that_a_structure_does_not_price_has_the_profiles_price(tmp_path:
     assert StructureCost.read(cost.written(profile.unit_ps), profile.unit_ps) == cost
 
 
+def test_a_profile_has_the_prices_that_the_one_it_is_like_has_now(tmp_path: Path) -> None:
+    table = "sizes = [8]\nrows = [1]\npercents = [[100]]\nrow_ps = 2\nmatch_ps = 3\n"
+    other = profile_with(tmp_path, f"{table}call_ps = 1\n")
+    units = other.read_text().partition("[structures")[0]
+    like = tmp_path / "like.toml"
+    like.write_text(f'structures = "{other}"\n{units}')
+    assert load_profile(like).structures["hash.probe"].call_ps == 1
+    other.write_text(other.read_text().replace("call_ps = 1", "call_ps = 23"))
+    assert load_profile(like).structures["hash.probe"].call_ps == 23
+
+
 def test_only_steps_that_were_measured_have_prices_of_their_own() -> None:
     profile = replace(load_profile(), structures={"hash.probe": COST})
     work = Work(comparisons=1_000, matches=30)
