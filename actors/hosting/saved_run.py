@@ -53,6 +53,8 @@ _MOST_OF_THE_TIME = 20
 """The next snapshot waits for so many times what the last one took, however often they are wanted:
 they take a twentieth of the time at most."""
 
+_Time = TypeVar("_Time", int, float)
+
 _Key = TypeVar("_Key", int, str)
 
 _Answer = tuple[int, int, Reply | ActorError]
@@ -211,7 +213,7 @@ class SavedRun:
             save(value, unfinished)
         before.unlink(missing_ok=True)
         ended_s = time.monotonic()
-        self._due_s = ended_s + max(self._every_s, _MOST_OF_THE_TIME * (ended_s - began_s))
+        self._due_s = ended_s + pause_after(ended_s - began_s, self._every_s)
 
     @property
     def _path(self) -> Path:
@@ -229,6 +231,11 @@ class SavedRun:
         self._repeated_sizes += sizes
         for ticket, now, reply in _read_answers(answers):
             self._repeated[ticket] = now, reply
+
+
+def pause_after(took: _Time, interval: _Time) -> _Time:
+    """Return the pause after a snapshot that *took* so long: an *interval* at the least."""
+    return max(interval, _MOST_OF_THE_TIME * took)
 
 
 def _crc(parts: Iterable[Any]) -> int:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.hosting.live import recovery
+from actors.hosting import saved_run
 from actors.hosting.live.post import Measured, moment_ns
 from actors.hosting.live.recovery import RecoveringRun, Share, Written, serve
 from actors.hosting.live.run import LiveSystem
@@ -44,7 +44,7 @@ def run_killed(
         pytest.MonkeyPatch.context() as patch,
         Mortal(labels(max(homes.values()) + 1), kills) as processes,
     ):
-        patch.setattr(recovery, "_MOST_OF_THE_TIME", 0)  # a snapshot whenever one is due
+        patch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)  # a snapshot whenever one is due
 
         def start() -> Mortal:
             if run.losses:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actors.hosting.live import recovery
+from actors.hosting import saved_run
 from scenarios.worlds.drawing import draw_worlds
 from tests.actors.meshes import use_threads
 from topologies import TOPOLOGIES
@@ -46,7 +46,7 @@ def test_whatever_claims_exactness_is_exact_live(
 def test_whatever_claims_exactness_is_exact_live_when_processes_are_lost(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recovery, "_MOST_OF_THE_TIME", 0)  # a snapshot whenever one is due
+    monkeypatch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)  # a snapshot whenever one is due
     snapshots = 0
     for drawn in draw_worlds(TOPOLOGIES[name], 5, exact=True):
         world = replace(drawn, faults=[])

@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,11 +67,10 @@ class Clock:
         return time.thread_time_ns()
 
 
-class Journal:
-    """Takes results and rows of a trace; in memory as long as they are few, then in a file."""
+class Recorder(ABC):
+    """Takes results and rows of a trace, and writes them entry by entry."""
 
     def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115
         self._rows: list[tuple[int, ...]] = []
 
     def emit(self, results: list[Any]) -> None:
@@ -83,6 +83,21 @@ class Journal:
         if len(self._rows) == _ENTRY_ROWS:
             self._write_rows()
 
+    def _write_rows(self) -> None:
+        self._write(np.array(self._rows, np.int64))
+        self._rows.clear()
+
+    @abstractmethod
+    def _write(self, entry: Entry) -> None: ...
+
+
+class Journal(Recorder):
+    """Stores what it takes: in memory as long as it is little, then in a file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115
+
     def entries(self) -> Iterator[Entry]:
         """Return all that was taken, some at a time; once only."""
         if self._rows:
@@ -91,10 +106,6 @@ class Journal:
             self._file.seek(0)
             while size := self._file.read(_LENGTH.size):
                 yield from_bytes(self._file.read(*_LENGTH.unpack(size)))
-
-    def _write_rows(self) -> None:
-        self._write(np.array(self._rows, np.int64))
-        self._rows.clear()
 
     def _write(self, entry: Entry) -> None:
         parts = to_parts(entry)
@@ -212,7 +223,7 @@ class Calls:
     work: Work = NO_WORK
 
     def add(self, other: Calls) -> None:
-        """Take in other calls."""
+        """Add other calls."""
         self.count += other.count
         self.rows += other.rows
         self.size += other.size
@@ -245,7 +256,7 @@ class Served:
     calls: dict[Alike, Calls] = field(default_factory=dict)
 
     def add(self, other: Served) -> None:
-        """Take in what else was served."""
+        """Add what else was served."""
         self.worked_ns += other.worked_ns
         self.messages += other.messages
         self.rows += other.rows
@@ -254,7 +265,7 @@ class Served:
             self.calls.setdefault(alike, Calls()).add(calls)
 
     def add_reply(self, reply: Reply, worked_ns: int, rows: int) -> None:
-        """Take in a message of *rows* tuples, what it led to, and how long that took."""
+        """Add a message of *rows* tuples, what it led to, and how long that took."""
         self.worked_ns += worked_ns
         self.messages += 1
         self.rows += rows
@@ -302,7 +313,7 @@ class Measured:
     state_bytes: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Measured) -> None:
-        """Take in what another process measured."""
+        """Add what another process measured."""
         self.ended_ns = max(self.ended_ns, other.ended_ns)
         self.tuples += other.tuples
         self.messages += other.messages

@@ -29,10 +29,11 @@ from typing import Any
 import numpy as np
 
 from actors.hosting.live.endings import Seat
-from actors.hosting.live.post import Bundle, Clock, Count, Entry, Journal, Measured, moment_ns
+from actors.hosting.live.post import Bundle, Clock, Count, Entry, Measured, Recorder, moment_ns
 from actors.hosting.live.run import LiveShard, LiveSystem, Tally, from_driver
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes, RayUnavailableError
+from actors.hosting.saved_run import pause_after
 from actors.result_epochs import ResultEpochs
 from actors.state import from_bytes, to_bytes
 from joins.state import storable
@@ -41,9 +42,6 @@ _NS_PER_S = 1_000_000_000
 _ATTEMPTS = 3
 """Times that the processes are started from one snapshot before a loss is taken for what happens
 always."""
-_MOST_OF_THE_TIME = 20
-"""The next snapshot waits for so many times what the last one took, however often they are wanted:
-they take a twentieth of the time at most."""
 _GATHERED = 16
 """Messages whose results go to the driver together."""
 
@@ -66,7 +64,7 @@ class Share:
     state: np.ndarray
 
 
-class _Sent(Journal):
+class _Sent(Recorder):
     """Sends the driver what it takes, a little at a time."""
 
     def __init__(self, mesh: Mesh, clock: Clock) -> None:
@@ -107,7 +105,7 @@ class RecoveringShard(LiveShard):
         clock: Clock,
     ) -> None:
         self._sent = _Sent(mesh, clock)
-        super().__init__(mesh, system, seats, clock, journal=self._sent)
+        super().__init__(mesh, system, seats, clock, self._sent)
         self._others = set(range(mesh.driver)) - {mesh.member}
         self._unmarked: set[int] = set()
         """Processes whose marker has not come: what they send is under way in the snapshot."""
@@ -327,5 +325,5 @@ class RecoveringRun:
         self.snapshot_bytes += sum(len(share.state) for share in shares.values())
         self._results.commit(self._epoch, clock.now())
         now = clock.now()
-        pause_ns = _MOST_OF_THE_TIME * (now - self._taking.began_ns)
-        self._taking = _Taking(due_ns=now + max(self._interval_ns, pause_ns))
+        pause_ns = pause_after(now - self._taking.began_ns, self._interval_ns)
+        self._taking = _Taking(due_ns=now + pause_ns)

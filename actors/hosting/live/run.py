@@ -32,6 +32,7 @@ from actors.hosting.live.post import (
     Measured,
     Parcel,
     Post,
+    Recorder,
     moment_ns,
 )
 from actors.hosting.mesh import Mesh
@@ -89,10 +90,10 @@ class LiveShard:
         Those of this process.
     clock
         The run's.
+    recorder
+        Takes the trace, and results where there is no *part*.
     part
-        The files that results are written to; None: they are in the journal.
-    journal
-        Takes results and the trace; None: one of this process.
+        The files that results are written to.
     """
 
     def __init__(
@@ -101,12 +102,12 @@ class LiveShard:
         system: LiveSystem,
         seats: Mapping[str, Seat],
         clock: Clock,
+        recorder: Recorder,
         part: Part | None = None,
-        journal: Journal | None = None,
     ) -> None:
-        self.journal = journal or Journal()
+        self._recorder = recorder
         self._part = part
-        self._collect = self.journal.emit if part is None else part.results.collect
+        self._collect = recorder.emit if part is None else part.results.collect
         homes, wiring = system.homes, system.wiring
         self._mesh, self._homes = mesh, homes
         self._seats, self._codes, self._clock = seats, system.codes, clock
@@ -294,7 +295,7 @@ class LiveShard:
 
     def _record(self, parcel: Parcel, started_ns: int, done_ns: int) -> None:
         code = self._codes.get(parcel.port, self._codes[TIMER])
-        self.journal.record(
+        self._recorder.record(
             (
                 self._rank[parcel.sender],
                 self._rank[parcel.receiver],
@@ -429,14 +430,15 @@ def serve(mesh: Mesh, system: LiveSystem, destination: Destination | None) -> No
         # Others may have started before, and sent something already.
         early: deque[tuple[int, Any]] = deque()
         began_ns = from_driver(mesh, early)
-        shard = LiveShard(mesh, system, seats, Clock(began_ns), part)
+        journal = Journal()
+        shard = LiveShard(mesh, system, seats, Clock(began_ns), journal, part)
         shard.begin()
         for process, bundle in early:
             shard.open_bundle(process, bundle)
         mesh.send(mesh.driver, shard.run())
         if part:
             part.results.publish()  # while others' entries are fetched
-        for entry in chain(shard.journal.entries(), part.pieces() if part else ()):
+        for entry in chain(journal.entries(), part.pieces() if part else ()):
             from_driver(mesh, early)
             mesh.send(mesh.driver, entry)
         from_driver(mesh, early)
