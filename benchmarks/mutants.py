@@ -123,7 +123,7 @@ PROTOCOLS = {
         Sending, "acknowledge", _acknowledged_too_far
     ),
     "loses what waits for a stalled source": wrapped(FaultyKernel, "_arrive", _loses_what_stalls),
-    "loses what a pause interrupts": wrapped(FaultyKernel, "_go_on", _loses_what_pauses),
+    "loses what a pause interrupts": wrapped(FaultyKernel, "_end_pause", _loses_what_pauses),
     "lets messages overtake each other": wrapped(Kernel, "_transmit", _overtakes),
     "a source drops a last message that is not full": wrapped(Source, "_take", _drops_the_last),
 }

@@ -390,12 +390,12 @@ class FaultyKernel(Kernel):
             return
         node.busy = True
         self._counts["pause"] += 1
-        self._at(again_ns, self._go_on, node.inbox[0])
+        self._at(again_ns, self._end_pause, node.inbox[0])
         # It may have come from the head of the queue for a core, which is the next one's now.
         if node.site.free_cores and node.site.ready:
             self._start(heappop(node.site.ready)[2], now)
 
-    def _go_on(self, letter: Letter, now: int) -> None:
+    def _end_pause(self, letter: Letter, now: int) -> None:
         """Serve what has waited for the end of a pause."""
         self._start(letter.receiver, now)
 

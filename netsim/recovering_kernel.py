@@ -315,7 +315,7 @@ class RecoveringKernel(Kernel):
         except ActorError:
             if not self._lossy:
                 raise
-            self._stop(node, now, until_ns=_NEVER_NS)  # it cannot do with what it has lost
+            self._stop(node, now, until_ns=_NEVER_NS)  # it cannot do without what it has lost
             self._lose(letter, now)
 
     def _cut(self, letter: Letter) -> None:
@@ -432,7 +432,7 @@ class RecoveringKernel(Kernel):
             if channel.receiver.site is not node.site:
                 self._nbytes += HEADER_BYTES
             self._transmit(letter, now)
-        self._found_one(now)
+        self._count_part(now)
 
     def _receive_marker(self, letter: Letter, now: int) -> None:
         if self._taking and letter.epoch == self._taking.epoch:
@@ -442,14 +442,14 @@ class RecoveringKernel(Kernel):
             self._taking.marked.add(channel)
             if letter.epoch > self._parts[letter.receiver.rank].epoch:
                 self._store(letter.receiver, now)
-            self._found_one(now)
+            self._count_part(now)
 
     def _log(self, letter: Letter) -> None:
         handle = self._host.keep(letter.receiver.name, letter.handle)
         sent = Sent(letter.port, (), handle, letter.nbytes, letter.rows, letter.span)
         self._snapshot.letters.append((letter.sender, letter.receiver, sent))
 
-    def _found_one(self, now: int) -> None:
+    def _count_part(self, now: int) -> None:
         """Count a state or a channel that the snapshot now has."""
         snapshot = self._snapshot
         snapshot.missing -= 1
@@ -633,7 +633,7 @@ class RecoveringFaultyKernel(FaultyKernel, RecoveringKernel):
         super()._clear_sites(now)
         self._reconnect()
 
-    def _go_on(self, letter: Letter, now: int) -> None:
+    def _end_pause(self, letter: Letter, now: int) -> None:
         inbox = letter.receiver.inbox
         if inbox and inbox[0] is letter:  # else a crash has come in between
-            super()._go_on(letter, now)
+            super()._end_pause(letter, now)

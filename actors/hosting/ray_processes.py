@@ -43,7 +43,7 @@ Server = Callable[..., None]
 
 
 class ProcessLostError(RayUnavailableError):
-    """A process of a run is gone, and nothing is known that another one could not do."""
+    """A process of a run is gone, for no known fault of an actor: a new one can take its place."""
 
 
 class _RayProcess:

@@ -38,7 +38,6 @@ _PS_PER_S = 1e12
 _PULL = 0.001
 """Weight of a factor's distance from 1 beside a run's relative error: it decides where these do
 not."""
-"""What a profile prices."""
 
 Operators = Mapping[str, Mapping[str, OperatorCost]]
 """System to operator to its cost."""
