@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -19,47 +17,6 @@ from joins.work import NO_WORK, Step, Work
 
 Clock = Callable[[], float]
 """Seconds since some moment: of real time or of a processor's."""
-
-
-class _LeftOut(NamedTuple):
-    """Threads whose processor time is no actor's.
-
-    Attributes
-    ----------
-    clocks
-        Of those that live.
-    ended_s
-        What the others have used.
-    """
-
-    clocks: tuple[int, ...] = ()
-    ended_s: float = 0.0
-
-
-_left_out = _LeftOut()
-
-
-@contextmanager
-def thread_left_out() -> Iterator[None]:
-    """Do not count as actors' what the calling thread does in a block, with which it ends."""
-    global _left_out
-    mine = time.pthread_getcpuclockid(threading.get_ident())
-    _left_out = _left_out._replace(clocks=(*_left_out.clocks, mine))
-    try:
-        yield
-    finally:
-        clocks = tuple(clock for clock in _left_out.clocks if clock != mine)
-        _left_out = _LeftOut(clocks, _left_out.ended_s + time.thread_time())
-
-
-def processor_time() -> float:
-    """Return the processor time of this process, without that of threads that are left out."""
-    while True:
-        clocks, ended_s = _left_out
-        try:
-            return time.process_time() - ended_s - sum(map(time.clock_gettime, clocks))
-        except OSError:  # one has ended just now
-            pass
 
 
 def _generator(name: str, seed: int) -> np.random.Generator:

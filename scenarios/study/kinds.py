@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Literal
 
-from actors.hosting.inline import Clock, processor_time
+from actors.hosting.inline import Clock
 from scenarios.config import RunConfig
 
 Kind = Literal["simulated", "measured", "derived"]
@@ -47,7 +47,7 @@ def kernel_clock(measures: Iterable[str]) -> Clock:
     programs do not slow it down. Nothing else needs it, and reading it slows the run itself down.
     """
     firsts = {measure.split(".")[0] for measure in measures}
-    return processor_time if firsts.intersection(_KERNEL_TIMES) else time.perf_counter
+    return time.process_time if firsts.intersection(_KERNEL_TIMES) else time.perf_counter
 
 
 def kind_of(config: RunConfig, measure: str) -> Kind:

@@ -16,7 +16,6 @@ import numpy as np
 
 from actors.disorder import open_feed
 from actors.feed import StreamData
-from actors.hosting.inline import thread_left_out
 from joins import oracle
 from joins.arrivals import Arrivals
 from joins.matches import Matches
@@ -108,8 +107,7 @@ class Expectation:
 
     def _work(self) -> None:
         try:
-            with thread_left_out():
-                self._store_all()
+            self._store_all()
         except BaseException as error:  # it is raised where the sums are read
             self._failure = error
         finally:
