@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.dataset as ds
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
@@ -58,14 +57,8 @@ class EngineRun:
 
     Attributes
     ----------
-    engine
-        How it was evaluated.
     totals
         What came out.
-    late
-        Tuples that were dropped as late.
-    rows
-        Tuples that went in.
     wall_seconds
         From the prepared files to results that are counted or written; starting Spark, and checking
         the results, are not included.
@@ -77,10 +70,7 @@ class EngineRun:
         Remark for a reader, such as why a graph was folded into one stage.
     """
 
-    engine: str
     totals: Totals
-    late: int = 0
-    rows: int
     wall_seconds: float
     shuffled_bytes: int
     triggers: tuple[tuple[int, float], ...] = ()
@@ -123,13 +113,8 @@ def spark_errors_translated() -> Iterator[None]:
         raise SparkFailed(one_line(error)) from error
 
 
-def run_batch_job(
-    engine: str,
-    build: Callable[[], DataFrame],
-    files: Sequence[StreamFile],
-    session: SparkSession,
-) -> EngineRun:
-    """Count the results of a batch query over *files*, which *build* returns.
+def run_batch_job(build: Callable[[], DataFrame], session: SparkSession) -> EngineRun:
+    """Count the results of a batch query, which *build* returns.
 
     When the clock has stopped, they are computed again and added up.
 
@@ -141,21 +126,13 @@ def run_batch_job(
         counted = results.count()
         seconds = time.perf_counter() - start
         shuffled = _shuffled_bytes(session) - shuffled
-        totals, late = total(results)
-    if counted != totals.pairs + late:
-        raise SparkFailed(f"it counted {counted:,} pairs, and then {totals.pairs + late:,}")
-    return EngineRun(
-        engine=engine,
-        totals=totals,
-        late=late,
-        rows=sum(ds.dataset(file.directory, format="parquet").count_rows() for file in files),
-        wall_seconds=seconds,
-        shuffled_bytes=shuffled,
-    )
+        totals = total(results)
+    if counted != totals.pairs:
+        raise SparkFailed(f"it counted {counted:,} pairs, and then {totals.pairs:,}")
+    return EngineRun(totals=totals, wall_seconds=seconds, shuffled_bytes=shuffled)
 
 
 def run_stream(
-    engine: str,
     writer: DataStreamWriter,
     *,
     session: SparkSession,
@@ -193,12 +170,8 @@ def run_stream(
         for progress in query.recentProgress
     )
     beside = query_session(session)  # whose plans are compiled, even where the query's are not
-    totals, late = total(beside.read.schema(columns).parquet(os.fspath(results)))
     return EngineRun(
-        engine=engine,
-        totals=totals,
-        late=late,
-        rows=sum(rows for rows, _ in triggers),
+        totals=total(beside.read.schema(columns).parquet(os.fspath(results))),
         wall_seconds=seconds,
         shuffled_bytes=_shuffled_bytes(session) - shuffled,
         triggers=triggers,
@@ -206,21 +179,20 @@ def run_stream(
     )
 
 
-def total(results: DataFrame) -> tuple[Totals, int]:
-    """Add up rows of `PAIRS`, or of `COUNTS`; return with the totals how many tuples were late.
+def total(results: DataFrame) -> Totals:
+    """Add up rows of `PAIRS`, or of `COUNTS`, without those of tuples that were late.
 
     The session must be a `query_session`: its sums wrap.
     """
     counted = "count" in results.columns
-    late = sf.isnull("count" if counted else "match_id")
     matched = sf.col("fingerprint") if counted else splitmix64(sf.col("match_id"))
+    # Neither counts nor sums take nulls, which the rows of late tuples have.
     row = results.agg(
-        sf.sum(sf.when(late, 0).otherwise(sf.col("count") if counted else sf.lit(1))),
-        sf.sum(sf.when(~late, splitmix64(sf.col("probe_id")) * matched)),
-        sf.count_if(late),
+        sf.sum("count") if counted else sf.count("match_id"),
+        sf.sum(splitmix64(sf.col("probe_id")) * matched),
     ).collect()[0]
-    pairs, checksum, dropped = (int(value or 0) for value in row)
-    return Totals(pairs, checksum % (1 << 64)), dropped
+    pairs, checksum = (int(value or 0) for value in row)
+    return Totals(pairs, checksum % (1 << 64))
 
 
 def splitmix64(value: Column) -> Column:

@@ -111,7 +111,7 @@ class SparkNative(PairEngine):
                 run = run_streaming(plan.query, plan.stored_files, folder, spark=spark)
                 return run, "stream-stream join, pairs written"
             except SparkFailed as error:
-                run = run_batch(plan.query, plan.stored_files, spark=spark, bucketed=True)
+                run = run_batch(plan.query, plan.stored_files, spark=spark)
                 return run, f"batch, bucketed, pairs counted; as a stream: {error}"
 
         return _measured(native, directory, warm=self._warm)

@@ -116,7 +116,6 @@ def run_hosted(
             remove_unfinished(written)
         plan = _plan(session, hosted, arrivals)
         return run_stream(
-            "spark-hosted",
             plan.writeStream.format("noop"),  # the last stage passes nothing on
             session=session,
             began_s=began_s,
@@ -248,11 +247,11 @@ def _batches(arrivals: Arrivals, *, last: bool) -> pa.Table:
     return pa.table({"tuples": pa.array(tuples, pa.int64()), "parcel": pa.array(parcels)})
 
 
-def claim_checkpoint(checkpoint: Path, description: Mapping[str, Any]) -> bool:
+def claim_checkpoint(checkpoint: Path, description: Mapping[str, Any]) -> None:
     """Claim the folder *checkpoint* for the query of this *description*.
 
-    Continuing another query's would give an answer to neither. Return whether it is a checkpoint of
-    this query already. Raise :exc:`DataError` for one of another query, with what differs.
+    Continuing another query's would give an answer to neither. Raise :exc:`DataError` for one of
+    another query, with what differs.
     """
     about = checkpoint / _ABOUT
     wanted = json.loads(json.dumps(description))
@@ -264,7 +263,7 @@ def claim_checkpoint(checkpoint: Path, description: Mapping[str, Any]) -> bool:
             )
         checkpoint.mkdir(parents=True, exist_ok=True)
         write_text(about, json.dumps(wanted, indent=1))
-        return False
+        return
     before = json.loads(about.read_text())
     if wanted != before:
         where, theirs, ours = _difference(before, wanted)
@@ -273,7 +272,6 @@ def claim_checkpoint(checkpoint: Path, description: Mapping[str, Any]) -> bool:
             f"{_short(theirs)}, here it is {_short(ours)}; name another folder, or "
             "delete it to begin anew"
         )
-    return True
 
 
 def _difference(theirs: Any, ours: Any, *where: str) -> tuple[str, Any, Any]:

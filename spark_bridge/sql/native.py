@@ -1,10 +1,10 @@
 """The same query by Spark's own joins.
 
-In batch, it is the statement of `spark_bridge.sql.oracle`, and Spark plans the theta join. In
-streaming, it is a stream-stream join: Spark stores tuples until the watermark shows that no partner
-can follow, which it infers from bounds on its timestamps. These have microseconds, so the bounds on
-them are a microsecond wider than the window, and the exact nanoseconds are a further condition.
-What Spark cannot do, it reports itself.
+In batch, it is the statement of `spark_bridge.sql.oracle`, its window rewritten to an equality, and
+Spark plans the theta join. In streaming, it is a stream-stream join: Spark stores tuples until the
+watermark shows that no partner can follow, which it infers from bounds on its timestamps. These
+have microseconds, so the bounds on them are a microsecond wider than the window, and the exact
+nanoseconds are a further condition. What Spark cannot do, it reports itself.
 """
 
 from __future__ import annotations
@@ -41,16 +41,10 @@ tuples that are not after it are late."""
 _LATENESS = "1 second"
 
 
-def run_batch(
-    query: JoinQuery,
-    files: Sequence[StreamFile],
-    *,
-    spark: SparkSession,
-    bucketed: bool = False,
-) -> EngineRun:
+def run_batch(query: JoinQuery, files: Sequence[StreamFile], *, spark: SparkSession) -> EngineRun:
     """Run *query* over whole streams as one job that counts pairs.
 
-    With *bucketed*, the window is first rewritten to an equality, as an expert in Spark would do.
+    The rewriting of its window is what an expert in Spark would do.
 
     Raise :exc:`SparkFailed` with Spark's message.
     """
@@ -59,10 +53,9 @@ def run_batch(
     def build() -> DataFrame:
         frames = read_streams(session, files)
         schemas = [file.schema for file in files]
-        return expected_pairs(query, schemas, frames, bucketed=bucketed)
+        return expected_pairs(query, schemas, frames, bucketed=True)
 
-    name = "native-spark-bucketed" if bucketed else "native-spark-batch"
-    return run_batch_job(name, build, files, session)
+    return run_batch_job(build, session)
 
 
 def run_streaming(
@@ -84,7 +77,6 @@ def run_streaming(
         pairs = expected_pairs(query, schemas, frames, bucketed=_is_keyed_by_count(query))
     found = folder / "found"
     return run_stream(
-        "native-spark",
         _writer(pairs, found),
         session=session,
         began_s=began_s,

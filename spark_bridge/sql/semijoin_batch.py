@@ -76,7 +76,7 @@ def run_shipping(
         width = sf.length(f"p_{REST}") + sf.length(f"m_{REST}")
         return pairs.filter(width == sum(schema.width_bytes for schema in schemas))
 
-    run = run_batch_job(f"spark-{shipping}", build, files, session)
+    run = run_batch_job(build, session)
     return replace(run, shuffled_bytes=run.shuffled_bytes + partial_bytes)
 
 
