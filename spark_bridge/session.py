@@ -1,8 +1,7 @@
 """Starts and stops Spark, and finds the Java that Spark and Flink run on.
 
 Spark is local here: one JVM beside this process, bound to the loopback interface, its output in a
-file so that only our own messages reach the terminal. Clusters are reached by the ``master``
-option; nothing here manages them.
+file so that only our own messages reach the terminal.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,8 +36,6 @@ _LOOK_S = 0.02  # how often to see whether the JVM is up
 _JAVA_MIN = 17  # the oldest Java that Spark 4 runs on
 _SET_BY_SPARK = {"SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"}
 """Environment variables that an earlier session of this process has left."""
-_SUBMITTED = ("spark.jars", "spark.submit", "spark.files", "spark.archives", "spark.driver.extra")
-"""Settings that `spark-submit` acts on before Spark itself starts."""
 _OPENED: list[str] = [
     *(
         f"--add-opens=java.base/{package}=ALL-UNNAMED"
@@ -72,16 +69,14 @@ class SessionOptions:
     Attributes
     ----------
     master
-        Spark master URL; ``local[2, 4]`` is two threads in one JVM here, and up to four attempts
-        at a task whose Python worker was lost.
+        What Spark calls so: ``local[2, 4]`` is two threads in the JVM, and up to four attempts at a
+        task whose Python worker was lost.
     memory
         Heap of the JVM, in Spark's notation (``2g``). Larger data spills to disk.
     quick_start
         Compile the JVM's code once and lightly, and do not verify it. It saves seconds on small
         data and costs throughput on large data, except where the JVM only passes batches on to
         Python: then the compiler leaves the cores to them.
-    extra
-        Further Spark settings, by their Spark names; they override ours.
     store_classes
         A file in which the JVM stores its classes as it ends, see `spark_bridge.class_archive`.
     """
@@ -89,7 +84,6 @@ class SessionOptions:
     master: str = "local[2, 4]"
     memory: str = "2g"
     quick_start: bool = False
-    extra: Mapping[str, str] = field(default_factory=dict)
     store_classes: Path | None = None
 
 
@@ -209,7 +203,7 @@ def _conf(options: SessionOptions, folder: Path) -> Any:
         "spark.ui.showConsoleProgress": "false",
     }
     conf = SparkConf()
-    for name, value in (settings | dict(options.extra)).items():
+    for name, value in settings.items():
         conf.set(name, value)
     return conf
 
@@ -251,7 +245,7 @@ def _start_jvm(java: Path, options: SessionOptions, conf: Any, log: Path) -> Any
     # Of a broken connection to the JVM, it prints a traceback from a thread of its own.
     for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
         setattr(server, "handle_error", lambda *_: None)  # noqa: B010  (mypy: a method)
-    if _is_plain(options):
+    if _is_plain():
         return _launch(java, options, log)
     with log.open("wb") as output:
         try:
@@ -260,14 +254,13 @@ def _start_jvm(java: Path, options: SessionOptions, conf: Any, log: Path) -> Any
             raise EngineUnavailable(f"Spark did not start: {_last_words(log)}") from error
 
 
-def _is_plain(options: SessionOptions) -> bool:
-    """Return whether nothing has to be looked up that `spark-submit` would look up.
+def _is_plain() -> bool:
+    """Return whether the environment has nothing for `spark-submit` to look up.
 
-    That is a JVM and two shells before the one that is wanted: more than half a second.
+    That takes a JVM and two shells before the one that is wanted: more than half a second.
     """
-    sent = [name for name in options.extra if name.startswith(_SUBMITTED)]
     configured = {name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_SUBMIT"))}
-    return options.master.startswith("local") and not sent and configured <= _SET_BY_SPARK
+    return configured <= _SET_BY_SPARK
 
 
 def _launch(java: Path, options: SessionOptions, log: Path) -> Any:

@@ -36,7 +36,6 @@ def prepare(
     out: str | Path,
     *,
     spark: SparkSession | None = None,
-    master: str = "local[2]",
     segment_rows: int = SEGMENT_ROWS,
     progress: Progress | None = None,
     on_spark: Callable[[], None] = lambda: None,
@@ -56,8 +55,6 @@ def prepare(
         Folder that receives a folder per stream (see `prepared`).
     spark
         A running session to use; by default one is started, and stopped again.
-    master
-        Spark master for the session that is started.
     segment_rows
         Most rows in one segment file.
     progress
@@ -112,7 +109,8 @@ def prepare(
             task.layout  # noqa: B018  (what is wrong with it is reported before Spark starts)
         size_bytes = sum(file.size_bytes for task in missing for file in task.files)
         on_spark()
-        options = SessionOptions(master=master, quick_start=size_bytes < QUICK_BYTES)
+        # A task that fails does so on data, and would again: no second attempt.
+        options = SessionOptions(master="local[2]", quick_start=size_bytes < QUICK_BYTES)
         with nullcontext(spark) if spark is not None else spark_session(options) as session:
             _prepare_all(missing, tasks, out, session, streams)
     return [stream for stream in streams.values() if stream is not None]

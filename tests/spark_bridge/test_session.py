@@ -160,9 +160,9 @@ def test_a_second_session_of_a_process_needs_no_launcher_either(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SPARK_BUFFER_SIZE", "65536")
-    assert session._is_plain(session.SessionOptions())
+    assert session._is_plain()
     monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
-    assert not session._is_plain(session.SessionOptions())
+    assert not session._is_plain()
 
 
 def test_ctrl_c_in_the_middle_of_a_query_says_nothing_of_its_own() -> None:
@@ -209,19 +209,26 @@ def test_a_java_that_is_killed_while_it_works_is_reported_and_nothing_else() -> 
 def test_a_spark_that_cannot_start_says_why() -> None:
     script = textwrap.dedent(
         """
+        import os
         from spark_bridge.session import SessionOptions, EngineUnavailable, spark_session
-        for options in (SessionOptions(memory="1k"), SessionOptions(master="nonsense")):
+        def start(**options):
             try:
-                with spark_session(options):
+                with spark_session(SessionOptions(**options)):
                     raise AssertionError("it started")
             except EngineUnavailable as error:
                 print(error)
+        start(memory="1k")
+        start(master="nonsense")
+        os.environ["SPARK_CONF_DIR"] = os.getcwd()  # so that spark-submit starts it
+        start(memory="1k")
         """
     )
-    first, second = _run(script).splitlines()
-    assert "Spark did not start" in first
+    first, second, third = _run(script).splitlines()
+    for line in (first, second, third):
+        assert line.startswith("Spark did not start: ")
     assert "heap" in first.lower()
-    assert "Master must" in second
+    assert "Could not parse Master URL: 'nonsense'" in second
+    assert "heap" in third.lower()
 
 
 def test_a_running_session_is_shared(spark: Any, tmp_path: Path) -> None:
