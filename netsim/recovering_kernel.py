@@ -82,31 +82,6 @@ class Results(Protocol):
         """Forget what was emitted behind the snapshot number *epoch*, unless it was handed on."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recovery:
-    """How a system recovers from crashes.
-
-    Attributes
-    ----------
-    guarantee
-        ``exactly_once``: results are committed when the snapshot behind them is complete.
-        ``at_least_once``: results are passed on at once; after a crash some come again.
-        ``none``: there are no snapshots, and a crashed actor begins anew.
-    interval_ns
-        Virtual time from one snapshot to the next; one that is not complete puts off the next.
-    storage_bps
-        How fast an actor's state is stored and restored, bits per virtual second.
-    """
-
-    guarantee: Guarantee = "exactly_once"
-    interval_ns: int = INTERVAL_NS
-    storage_bps: int = STORAGE_BPS
-
-    def __post_init__(self) -> None:
-        if self.interval_ns < 1 or self.storage_bps < 1:
-            raise NetworkError("recovery: interval and storage must be more than nothing")
-
-
 @dataclass(slots=True)
 class _Snapshot:
     """A snapshot, while it is taken and afterwards; without states it is the beginning.
@@ -189,8 +164,14 @@ class RecoveringKernel(Kernel):
 
     Parameters
     ----------
-    recovery
-        How.
+    guarantee
+        ``exactly_once``: results are committed when the snapshot behind them is complete.
+        ``at_least_once``: results are passed on at once; after a crash some come again.
+        ``none``: there are no snapshots, and a crashed actor begins anew.
+    interval_ns
+        Virtual time from one snapshot to the next; one that is not complete puts off the next.
+    storage_bps
+        How fast an actor's state is stored and restored, bits per virtual second.
     crashes
         Which actors crash, and when.
     results
@@ -202,7 +183,9 @@ class RecoveringKernel(Kernel):
     def __init__(
         self,
         *,
-        recovery: Recovery,
+        guarantee: Guarantee,
+        interval_ns: int,
+        storage_bps: int,
         crashes: Crashes,
         host: RestartingHost,
         results: Results,
@@ -211,8 +194,8 @@ class RecoveringKernel(Kernel):
         # Results of actors that only emit are needed by epoch, so they are fetched at once.
         others["only_emit"] = ()
         super().__init__(host=host, collect=self._gather, **others)
-        self._recovery, self._crashes, self._host = recovery, crashes, host
-        self._results = results
+        self._guarantee, self._interval_ns, self._storage_bps = guarantee, interval_ns, storage_bps
+        self._crashes, self._host, self._results = crashes, host, results
         self._parts = [_Part() for _ in self._nodes]
         self._sites = {id(node.site): node.site for node in self._nodes.values()}
         self._room = next(iter(self._nodes.values())).credits
@@ -245,7 +228,7 @@ class RecoveringKernel(Kernel):
         self._results.commit(None, outcome.virtual_ns)
         names = ("crashes", "restarts", "snapshots", "snapshot_bytes")
         counts = {name: self._tally[name] for name in names}
-        recovered = Recovered(guarantee=self._recovery.guarantee, **counts)
+        recovered = Recovered(guarantee=self._guarantee, **counts)
         in_flight = outcome.in_flight - self._dropped
         return replace(outcome, in_flight=in_flight, lost=self._dropped, recovered=recovered)
 
@@ -254,7 +237,7 @@ class RecoveringKernel(Kernel):
         self._last.timers = [(node, START, 0) for node in sources]
         for node, port, at_ns in self._last.timers:
             self._set_timer(node, port, at_ns, 0)
-        if self._recovery.guarantee != "none":
+        if self._guarantee != "none":
             self._put_off = _Control(sources[0])
             self._await_snapshot(0)
         for name in self._crashes:
@@ -360,7 +343,7 @@ class RecoveringKernel(Kernel):
     @property
     def _lossy(self) -> bool:
         """Whether an actor may have lost what it needs."""
-        return self._recovery.guarantee == "none" and self._tally["crashes"] > 0
+        return self._guarantee == "none" and self._tally["crashes"] > 0
 
     # Snapshots.
 
@@ -374,10 +357,8 @@ class RecoveringKernel(Kernel):
         """Have one that was put off be taken when the next interval begins."""
         if control := self._put_off:
             self._put_off = None
-            interval_ns = self._recovery.interval_ns
-            self._await(
-                control, now // interval_ns * interval_ns + interval_ns, self._take_snapshot
-            )
+            began_ns = now // self._interval_ns * self._interval_ns
+            self._await(control, began_ns + self._interval_ns, self._take_snapshot)
 
     def _take_snapshot(self, control: Letter, now: int) -> None:
         """Begin a snapshot at the sources, unless nothing has changed since the last.
@@ -411,7 +392,7 @@ class RecoveringKernel(Kernel):
         """Have *node* serve the storing or restoring of a state of *nbytes*."""
         letter = Letter(node, node, port, now)
         letter.epoch = self._parts[node.rank].epoch
-        letter.reply = _Pause(pause_ns=nbytes * 8_000_000_000 // self._recovery.storage_bps)
+        letter.reply = _Pause(pause_ns=nbytes * 8_000_000_000 // self._storage_bps)
         node.inbox.append(letter)
         if not node.busy and not node.unsent:
             self._start(node, now)
@@ -490,7 +471,7 @@ class RecoveringKernel(Kernel):
         self._tally["crashes"] += 1
         part = self._parts[node.rank]
         part.starts_ns = max(part.starts_ns, control.end_ns)
-        alone = self._recovery.guarantee == "none"
+        alone = self._guarantee == "none"
         self._stop(node, now, until_ns=control.end_ns if alone else _NEVER_NS)
         self._at(control.end_ns, self._restart, control)
 
@@ -511,7 +492,7 @@ class RecoveringKernel(Kernel):
         node = control.receiver
         self._await_crash(node, now)
         part = self._parts[node.rank]
-        if self._recovery.guarantee != "none":
+        if self._guarantee != "none":
             # Unless it crashed again meanwhile, or went back with the others.
             if part.starts_ns == now and all(one.starts_ns <= now for one in self._parts):
                 self._roll_back(now)
@@ -579,7 +560,7 @@ class RecoveringKernel(Kernel):
     def _lose(self, letter: Letter, now: int) -> None:
         """Drop a message that is, or would be, in the inbox of an actor that is down."""
         node = letter.receiver
-        if self._recovery.guarantee != "none":
+        if self._guarantee != "none":
             return  # all that is under way is dropped when the actors go back
         if letter.sender is node:
             self._lose_timer(letter, now)
@@ -605,7 +586,7 @@ class RecoveringKernel(Kernel):
     def _lose_served(self, letter: Letter, now: int) -> None:
         """Drop what a message led to, in whose service an actor crashed."""
         node = letter.receiver
-        if self._recovery.guarantee == "none":
+        if self._guarantee == "none":
             if letter.sender is node:
                 self._lose_timer(letter, now)
             else:

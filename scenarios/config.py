@@ -20,7 +20,7 @@ from netsim.network import (
     is_full_mesh,
     sites_without_links,
 )
-from netsim.recovering_kernel import INTERVAL_NS, STORAGE_BPS, Guarantee, Recovery
+from netsim.recovering_kernel import INTERVAL_NS, STORAGE_BPS, Guarantee
 from scenarios.faults_config import AnyFault
 from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import SyntheticStream
@@ -208,7 +208,7 @@ class FeedingConfig(Section):
 
 
 class RecoveryConfig(Section):
-    """How a system recovers from crashes, see `netsim.recovering_kernel.Recovery`.
+    """How a system recovers from crashes, see `netsim.recovering_kernel`.
 
     A live run recovers from the loss of its processes (`actors.hosting.live.recovery`), exactly
     once; *interval* is then real time, and *storage* has no meaning.
@@ -228,13 +228,6 @@ class RecoveryConfig(Section):
     guarantee: Guarantee = "exactly_once"
     interval: Nanoseconds = Field(default=INTERVAL_NS, ge=1)
     storage: BitsPerSecond = Field(default=STORAGE_BPS, ge=1)
-
-    @property
-    def recovery(self) -> Recovery:
-        """The same for the kernel."""
-        return Recovery(
-            guarantee=self.guarantee, interval_ns=self.interval, storage_bps=self.storage
-        )
 
 
 class RunConfig(Section):

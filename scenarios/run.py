@@ -161,10 +161,15 @@ def _kernel(
     faulty: dict[str, Any] = {"faults": plan.faults, "transport": config.network.transport}
     if plan.recovers:
         crashes = {name: on.crash for name in graph if (on := plan.faults.on_actor(name))}
-        recovery = (config.recovery or RecoveryConfig()).recovery
-        results = ResultEpochs(collect, at_once=recovery.guarantee != "exactly_once")
+        recovery = config.recovery or RecoveryConfig()
         return partial(
-            RecoveringFaultyKernel, recovery=recovery, crashes=crashes, results=results, **faulty
+            RecoveringFaultyKernel,
+            guarantee=recovery.guarantee,
+            interval_ns=recovery.interval,
+            storage_bps=recovery.storage,
+            crashes=crashes,
+            results=ResultEpochs(collect, at_once=recovery.guarantee != "exactly_once"),
+            **faulty,
         )
     if config.faults:
         return partial(FaultyKernel, collect=collect, **faulty)
