@@ -160,36 +160,26 @@ class ProcessHost:
 
 def read_answer(answer: Answer) -> tuple[int, Reply, int]:
     """Return an answer's ticket, its reply, and the peak memory."""
-    ticket, peak, *fields = answer
-    return ticket, read_reply(fields), peak
-
-
-def write_answer(ticket: int, reply: Reply) -> Answer:
-    """Return what `read_answer` reads."""
-    return [ticket, peak_bytes(), *write_reply(reply)]
-
-
-def read_reply(fields: Sequence[Any]) -> Reply:
-    """Return the reply that has these fields, as plain values."""
-    work, sends, timers, emitted, steps = fields
+    ticket, peak, work, sends, timers, emitted, steps = answer
     sent = [
         Sent(port, tuple(receivers), handle, nbytes, rows, (first, last))
         for port, receivers, handle, nbytes, rows, first, last in sends
     ]
     timed = [(at, name) for at, name in timers]
     worked = [(Step(*step), Work(*of_step)) for step, of_step in steps]
-    return Reply(Work(*work) if work else NO_WORK, sent, timed, emitted, worked)
+    return ticket, Reply(Work(*work) if work else NO_WORK, sent, timed, emitted, worked), peak
 
 
-def write_reply(reply: Reply) -> list[Any]:
-    """Return what `read_reply` reads."""
+def write_answer(ticket: int, reply: Reply) -> Answer:
+    """Return what `read_answer` reads."""
     work = None if reply.work is NO_WORK else list(reply.work)
     sends = [
         [sent.port, list(sent.receivers), sent.handle, sent.nbytes, sent.rows, *sent.span]
         for sent in reply.sends
     ]
+    timers = list(map(list, reply.timers))
     steps = [[list(step), list(of_step)] for step, of_step in reply.steps]
-    return [work, sends, list(map(list, reply.timers)), reply.emitted, steps]
+    return [ticket, peak_bytes(), work, sends, timers, reply.emitted, steps]
 
 
 def serve(
