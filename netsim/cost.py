@@ -79,14 +79,14 @@ class CostProfile:
     """Whether `sent_ns` can be more than 0."""
 
     def __post_init__(self) -> None:
-        for cost in fields(self):
-            if cost.name in ("name", STRUCTURES, MEMORY):
-                continue
-            value = getattr(self, cost.name)
+        self._check_prices({name: getattr(self, name) for name in COSTS})
+
+    def _check_prices(self, prices: Mapping[str, object]) -> None:
+        for name, value in prices.items():
             if not isinstance(value, int) or value < 0:
                 raise ValueError(
-                    f"cost profile {self.name!r}: {cost.name} is {value!r}; it must be a whole "
-                    "number of picoseconds, 0 or more"
+                    f"cost profile {self.name!r}: {name} is {value!r}; it must be a whole number "
+                    "of picoseconds, 0 or more"
                 )
 
     def floor_ns(self, rows: int, nbytes: int) -> int:
@@ -314,23 +314,18 @@ class OperatorCost:
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorProfile(CostProfile):
-    """A cost profile of one operator.
+    """A cost profile of one operator; what receiving costs includes what the operator does.
 
     Attributes
     ----------
-    local_message_ps, sent_message_ps, sent_byte_ps
-        See `Transport`; receiving includes what the operator itself costs a message.
-    sent_row_ps
-        Each tuple that it sends as a source.
-    work_percent
-        See `OperatorCost`.
+    transport
+        What its messages cost.
+    cost
+        What it costs beside them.
     """
 
-    local_message_ps: int
-    sent_message_ps: int
-    sent_byte_ps: int
-    sent_row_ps: int
-    work_percent: int
+    transport: Transport
+    cost: OperatorCost
 
     charges_senders: ClassVar[bool] = True
 
@@ -340,25 +335,30 @@ class OperatorProfile(CostProfile):
         changed = {
             "message_ps": base.message_ps + cost.message_ps,
             "row_ps": base.row_ps + cost.row_ps,
-            "local_message_ps": transport.local_message_ps + cost.message_ps,
-            "sent_message_ps": transport.sent_message_ps,
-            "sent_byte_ps": transport.sent_byte_ps,
-            "sent_row_ps": cost.row_ps,
-            "work_percent": cost.work_percent,
         }
-        return cls(**{one.name: getattr(base, one.name) for one in fields(base)} | changed)
+        prices = {one.name: getattr(base, one.name) for one in fields(base)}
+        return cls(**prices | changed, transport=transport, cost=cost)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_prices(vars(self.transport))
+        self._check_prices(vars(self.cost))
 
     def _scaled(self, ps: int) -> int:
-        return ps * self.work_percent // 100
+        return ps * self.cost.work_percent // 100
 
     def local_ns(self, rows: int, nbytes: int) -> int:
         """Return the least that a message from the same site costs to receive."""
-        return (self.local_message_ps + rows * self.row_ps) // 1000
+        message_ps = self.transport.local_message_ps + self.cost.message_ps
+        return (message_ps + rows * self.row_ps) // 1000
 
     def sent_ns(self, rows: int, messages: int, nbytes: int) -> int:
         """Return what sending costs: a source its *rows*, anyone the *messages* to other sites."""
+        transport = self.transport
         return (
-            rows * self.sent_row_ps + messages * self.sent_message_ps + nbytes * self.sent_byte_ps
+            rows * self.cost.row_ps
+            + messages * transport.sent_message_ps
+            + nbytes * transport.sent_byte_ps
         ) // 1000
 
 

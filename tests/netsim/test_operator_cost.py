@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,15 @@ def test_work_has_a_factor_and_time_itself_has_none() -> None:
     work = Work(comparisons=1_000, inserts=10, bits=4_000, matches=500)
     assert profile.work_ns(work) == default.work_ns(work) * 3 // 2
     assert profile.work_ns(Work(elapsed_ns=70)) == 70
+
+
+def test_a_price_that_is_no_whole_number_is_refused() -> None:
+    for transport, cost in (
+        (replace(TRANSPORT, sent_byte_ps=0.5), COST),  # type: ignore[arg-type]
+        (TRANSPORT, replace(COST, work_percent=-1)),
+    ):
+        with pytest.raises(ValueError, match=r"(sent_byte_ps|work_percent) is .* whole number"):
+            OperatorProfile.of(load_profile(), transport, cost)
 
 
 @pytest.mark.parametrize(
