@@ -244,5 +244,25 @@ class RestartingHost(Host, Protocol):
         """Drop all replies that were not fetched, and payloads that were not submitted."""
 
 
+@storable
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is, or one of its processes.
+
+    Attributes
+    ----------
+    now_ns
+        The run's time, virtual or real.
+    tuples
+        Tuples that sources have sent.
+    messages
+        Messages that actors have sent, in virtual time; in a live run, those that they received.
+    """
+
+    now_ns: int
+    tuples: int
+    messages: int
+
+
 class ActorError(Exception):
     """An actor raised while receiving; names the actor and what it was receiving."""

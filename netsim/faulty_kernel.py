@@ -25,12 +25,12 @@ from zlib import crc32
 import networkx as nx
 import numpy as np
 
-from actors.protocol import FEEDBACK, ActorError, Host, Reply, Wiring
+from actors.protocol import FEEDBACK, ActorError, Host, Progress, Reply, Wiring
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import ActorFaults, Faults, LinkFaults, LinkState
 from netsim.kernel import Channel, Kernel, Letter, Node, Site
 from netsim.network import link_between
-from netsim.outcome import Injected, Outcome, Progress
+from netsim.outcome import Injected, Outcome
 
 Transport = Literal["reliable", "none"]
 

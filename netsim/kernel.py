@@ -30,11 +30,11 @@ from zlib import crc32
 import networkx as nx
 import simpy
 
-from actors.protocol import FEEDBACK, NO_SPAN, START, TIMER, Host, Reply, Sent, Wiring
+from actors.protocol import FEEDBACK, NO_SPAN, START, TIMER, Host, Progress, Reply, Sent, Wiring
 from joins.work import NO_WORK
 from netsim.cost import CostProfile
 from netsim.network import NetworkError, link_between
-from netsim.outcome import EndlessRunError, Outcome, Progress
+from netsim.outcome import EndlessRunError, Outcome
 from netsim.trace import Trace, pack_row, trace_names
 
 INBOX_MESSAGES = 16
@@ -361,9 +361,7 @@ class Kernel:
                 self._at(0, self._arrive, Letter(node, node, START, 0))
 
     def _progress(self) -> Progress:
-        return Progress(
-            virtual_ns=int(self._clock.now), tuples=self._tuples, messages=self._messages
-        )
+        return Progress(int(self._clock.now), self._tuples, self._messages)
 
     # A message's life, in order: post, credit, transmit, reach, arrive, start, sync, complete. Two
     # of these are events, arrive and complete; reach and sync where they have to be.

@@ -1,4 +1,4 @@
-"""How far a run has come, and how it ended."""
+"""How a run ended."""
 
 from __future__ import annotations
 
@@ -8,15 +8,6 @@ from dataclasses import dataclass, field
 
 class EndlessRunError(Exception):
     """A run that went past its limit of virtual time."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """How far a run has come: virtual nanoseconds, tuples fed in, messages delivered."""
-
-    virtual_ns: int
-    tuples: int
-    messages: int
 
 
 @dataclass(kw_only=True)

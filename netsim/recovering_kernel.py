@@ -40,6 +40,7 @@ from actors.protocol import (
     START,
     TIMER,
     ActorError,
+    Progress,
     Reply,
     RestartingHost,
     Sent,
@@ -47,7 +48,7 @@ from actors.protocol import (
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel, Letter, Node
 from netsim.network import NetworkError
-from netsim.outcome import Outcome, Progress, Recovered
+from netsim.outcome import Outcome, Recovered
 
 Guarantee = Literal["exactly_once", "at_least_once", "none"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from netsim.outcome import Progress
+from actors.protocol import Progress
 
 if TYPE_CHECKING:
     from scenarios.plan import Plan

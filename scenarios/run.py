@@ -18,14 +18,14 @@ import numpy as np
 from actors.hosting.inline import Clock, InlineHost
 from actors.hosting.journal import JournalHost
 from actors.hosting.live.parts import Destination, Piece, put_together, receive_piece
-from actors.hosting.live.post import Count, Measured
+from actors.hosting.live.post import Measured
 from actors.hosting.live.recovery import RecoveringRun
 from actors.hosting.live.run import LiveRun, LiveSystem
 from actors.hosting.process_host import ProcessHost, peak_bytes
 from actors.hosting.processes import EACH, label_processes
 from actors.hosting.saved_run import SavedRun
 from actors.hosting.saving import SavingHost
-from actors.protocol import Host, RestartingHost
+from actors.protocol import Host, Progress, RestartingHost
 from actors.result_epochs import ResultEpochs
 from actors.result_files import ResultWriter
 from joins.machine.compiling import announcing
@@ -33,7 +33,7 @@ from joins.machine.imports import import_meanwhile
 from netsim.cost import operator_profiles
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel
-from netsim.outcome import Outcome, Progress, Recovered
+from netsim.outcome import Outcome, Recovered
 from netsim.recovering_kernel import RecoveringFaultyKernel
 from netsim.trace import Trace, pack_row, trace_names
 from scenarios.config import RecoveryConfig, build_network
@@ -277,7 +277,7 @@ def run_live(
         )
         run = prepare_live(plan, graph, processes, homes, destination)
         clock.lap("start")
-        measured = run.run(_reporting_counts(on_run))
+        measured = run.run(_reporting_live(on_run))
         clock.lap("run")
         _write_down(run, graph, directory, destination)
         clock.lap("write")
@@ -326,7 +326,7 @@ def _run_recovering(
             interval_ns=recovery.interval,
             collect=take,
         )
-        measured = run.run(_reporting_counts(on_run))
+        measured = run.run(_reporting_live(on_run))
         clock.lap("run")
         trace.close()
     clock.lap("write")
@@ -366,13 +366,12 @@ def _live_system(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Liv
     )
 
 
-def _reporting_counts(on_run: OnRun | None) -> Callable[[Count], None]:
-    def on_count(count: Count) -> None:
+def _reporting_live(on_run: OnRun | None) -> Callable[[Progress], None]:
+    def on_progress(at: Progress) -> None:
         if on_run:
-            at = Progress(virtual_ns=count.now_ns, tuples=count.tuples, messages=count.messages)
-            on_run(at, count.now_ns / 1e9)
+            on_run(at, at.now_ns / 1e9)
 
-    return on_count
+    return on_progress
 
 
 def _write_down(run: LiveRun, graph: ActorGraph, directory: Path, destination: Destination) -> None:

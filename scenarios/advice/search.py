@@ -20,8 +20,8 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from actors.protocol import Progress
 from actors.source import NS_PER_S
-from netsim.outcome import Progress
 from scenarios.advice.candidates import GOALS, Candidate, best_of_topologies
 from scenarios.config import RunConfig
 from scenarios.measures import ENDS, record
@@ -262,7 +262,7 @@ class Search:
         def watch(at: Progress, _: float) -> None:
             if self.is_over:
                 raise _OverError
-            if best is not None and at.virtual_ns > _HOPELESS * best:
+            if best is not None and at.now_ns > _HOPELESS * best:
                 raise _HopelessError(f"it takes more than {_HOPELESS} times as long as the best")
 
         keeps_up = None

@@ -16,7 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from netsim import outcome
+from actors import protocol
 from scenarios.observer import Line, Observer
 from scenarios.plan import Plan
 from scenarios.terminal.printing import console
@@ -123,12 +123,12 @@ class ProgressLine(Line):
             self._print_plain(f"{stage} ...")
         self._stage = stage
 
-    def on_run(self, at: outcome.Progress, seconds: float) -> None:
+    def on_run(self, at: protocol.Progress, seconds: float) -> None:
         """Show how far a run is, how fast, and how long it will take."""
         speed = at.tuples / seconds if seconds else 0
         left = (self._total - at.tuples) / speed if speed else 0
         state = (
-            f"{at.tuples:,} of {self._total:,} tuples, {at.virtual_ns / 1e9:.3f} s of the run, "
+            f"{at.tuples:,} of {self._total:,} tuples, {at.now_ns / 1e9:.3f} s of the run, "
             f"{speed:,.0f} tuples/s, {left:.0f} s left"
         )
         self._bar.update(self._task, completed=at.tuples, state=state)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from netsim.outcome import Progress
+from actors.protocol import Progress
 from netsim.trace import COLUMNS
 from scenarios.formatting import format_duration
 from scenarios.observer import Line
@@ -57,7 +57,7 @@ class Watch(Line):
         self.queue = dict.fromkeys(pes, 0.0)
         self._seen = dict.fromkeys(pes, 0)
         self._total = total
-        self._at = Progress(virtual_ns=0, tuples=0, messages=0)
+        self._at = Progress(now_ns=0, tuples=0, messages=0)
         self.live: Live | None = None
 
     @property
@@ -93,7 +93,7 @@ class Watch(Line):
         more = len(self.load) - len(shown)
         table = Table(
             title=f"{self._at.tuples:,} of {self._total:,} tuples, "
-            f"{format_duration(self._at.virtual_ns)} of the run",
+            f"{format_duration(self._at.now_ns)} of the run",
             caption=f"and {more} more with less load" if more else None,
             title_justify="left",
         )

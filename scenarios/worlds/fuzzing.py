@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from actors.hosting.watching import WatchingHost
+from actors.protocol import Progress
 from actors.whole_files import write_text
 from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
-from netsim.outcome import EndlessRunError, Outcome, Progress
+from netsim.outcome import EndlessRunError, Outcome
 from scenarios.run import Report, execute
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.shrinking import TRIES_MAX, shrink
@@ -139,7 +140,7 @@ def _limit() -> Callable[[Progress, float], None]:
 
     def report(at: Progress, _: float) -> None:
         if next(reports) > _REPORTS_MAX:
-            raise EndlessRunError(f"the run has not ended after {at.virtual_ns / 1e9:g} virtual s")
+            raise EndlessRunError(f"the run has not ended after {at.now_ns / 1e9:g} virtual s")
 
     return report
 

@@ -10,11 +10,10 @@ import os
 import signal
 import sys
 
-from actors.hosting.live.post import Count
 from actors.hosting.live.run import LiveRun, LiveSystem
 from actors.hosting.ray_cluster import ray, ray_cluster
 from actors.hosting.ray_processes import RayProcesses
-from actors.protocol import TIMER, ActorSpec
+from actors.protocol import TIMER, ActorSpec, Progress
 from tests.actors.meshes import labels
 from tests.toys import Recorder, Sender, Worker
 
@@ -24,7 +23,7 @@ def whereabouts() -> tuple[str, int]:
     return str(ray.get_runtime_context().get_node_id()), os.getpid()
 
 
-def on_count(count: Count) -> None:
+def on_progress(at: Progress) -> None:
     print("running", flush=True)
 
 
@@ -47,7 +46,7 @@ def main() -> None:
         print("pids", *pids, flush=True)
         system = LiveSystem(specs=specs, wiring=wiring, seed=1, homes=homes, room=4, codes=codes)
         run = LiveRun(started, system)
-        run.run(on_count)
+        run.run(on_progress)
         results = [entry for entry in run.entries() if isinstance(entry, list)]
     print("results", sum(map(len, results)), flush=True)
 

@@ -18,9 +18,9 @@ import pytest
 
 import joinsim as js
 from actors.hosting import saved_run
+from actors.protocol import Progress
 from joinsim import _scenario
 from joinsim._joining import of_query
-from netsim.outcome import Progress
 from scenarios.observer import Line, Observer
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, write_prepared
 from tests.end_to_end.stopping import command, started_at

@@ -14,9 +14,9 @@ import pytest
 
 from actors.hosting.saved_run import SavedRun
 from actors.hosting.saving import SavingHost
-from actors.protocol import Reply
+from actors.protocol import Progress, Reply
 from joins.errors import JoinsimError
-from netsim.outcome import EndlessRunError, Progress
+from netsim.outcome import EndlessRunError
 from scenarios import run as running
 from scenarios.run import Report, execute
 from scenarios.worlds.drawing import draw_world, with_recovery

@@ -198,16 +198,6 @@ class Bundle:
     since_ns: int = 0
 
 
-@storable
-@dataclass(slots=True)
-class Count:
-    """How far a process is, or all: when; tuples sources have sent; messages that were taken."""
-
-    now_ns: int
-    tuples: int
-    messages: int
-
-
 Alike = tuple[str, int, int]
 """What calls of an operation have in common: name, and powers of 2 of tuples and size."""
 

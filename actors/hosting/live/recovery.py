@@ -29,11 +29,12 @@ from typing import Any
 import numpy as np
 
 from actors.hosting.live.endings import Seat
-from actors.hosting.live.post import Bundle, Clock, Count, Entry, Measured, Recorder, moment_ns
+from actors.hosting.live.post import Bundle, Clock, Entry, Measured, Recorder, moment_ns
 from actors.hosting.live.run import LiveShard, LiveSystem, Tally, from_driver
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes, RayUnavailableError
 from actors.hosting.saved_run import pause_after
+from actors.protocol import Progress
 from actors.result_epochs import ResultEpochs
 from actors.state import from_bytes, to_bytes
 from joins.state import storable
@@ -171,7 +172,7 @@ def serve(mesh: Mesh, system: LiveSystem) -> None:
 
     The driver is sent a None when the actors are built, and sends when the run began and a `Share`
     to begin from, or None; then, now and then, the number of a snapshot to be taken. It is sent
-    `Written`, `Share` and `Count`, and `Measured` when every actor here has ended.
+    `Written`, `Share` and `Progress`, and `Measured` when every actor here has ended.
     """
     seats = system.seats(mesh.member)
     mesh.send(mesh.driver, None)
@@ -242,14 +243,14 @@ class RecoveringRun:
         self._began_ns: int | None = None
         self._taking = _Taking(0)
 
-    def run(self, on_count: Callable[[Count], None]) -> Measured:
+    def run(self, on_progress: Callable[[Progress], None]) -> Measured:
         """As `LiveRun.run`; then everything has been collected.
 
         Raise :exc:`RayUnavailableError` when processes are lost again and again.
         """
         while True:
             try:
-                measured = self._attempt(on_count)
+                measured = self._attempt(on_progress)
             except self._lost as lost:
                 self.losses += 1
                 self._since_last += 1
@@ -264,7 +265,7 @@ class RecoveringRun:
                 self._results.commit(None, Clock(self._began_ns).now())
                 return measured
 
-    def _attempt(self, on_count: Callable[[Count], None]) -> Measured:
+    def _attempt(self, on_progress: Callable[[Progress], None]) -> Measured:
         """Run from the last snapshot until every actor has ended; return what was measured."""
         processes = self._start()
         processes.serve(serve, self._system)
@@ -275,7 +276,7 @@ class RecoveringRun:
             processes.send(process, [self._began_ns, self._last.get(process)])
         clock = Clock(self._began_ns)
         self._taking = _Taking(due_ns=clock.now() + self._interval_ns)
-        tally = Tally(processes.count, on_count)
+        tally = Tally(processes.count, on_progress)
         while tally.running:
             # One that has ended takes no part in another snapshot.
             all_run = len(tally.running) == processes.count

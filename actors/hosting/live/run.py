@@ -26,7 +26,6 @@ from actors.hosting.live.post import (
     Bundle,
     Channel,
     Clock,
-    Count,
     Entry,
     Journal,
     Measured,
@@ -38,11 +37,11 @@ from actors.hosting.live.post import (
 from actors.hosting.mesh import Mesh
 from actors.hosting.process_host import peak_bytes
 from actors.hosting.processes import Processes
-from actors.protocol import FEEDBACK, START, TIMER, ActorSpec, Sent, Wiring
+from actors.protocol import FEEDBACK, START, TIMER, ActorSpec, Progress, Sent, Wiring
 from joins.state import array_bytes
 
 _NS_PER_S = 1_000_000_000
-_COUNT_NS = _NS_PER_S // 2
+_REPORT_NS = _NS_PER_S // 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +125,7 @@ class LiveShard:
         self._endings = Endings(mesh.member, components, seats, self._outlets, self._post)
         self._turns: deque[Seat] = deque()
         self._timers: list[tuple[int, int, Parcel]] = []
-        self._timers_set = self._counted_ns = 0
+        self._timers_set = self._reported_ns = 0
         self._measured = Measured()
 
     def begin(self) -> None:
@@ -145,7 +144,7 @@ class LiveShard:
             if self._turns:
                 self._serve(self._turns.popleft())
             self._post.send_due()
-            self._send_count()
+            self._report()
         self._post.send_all()
         measured = self._measured
         if self._part is not None:
@@ -312,12 +311,13 @@ class LiveShard:
             )
         )
 
-    def _send_count(self) -> None:
+    def _report(self) -> None:
         now = self._clock.now()
-        if now - self._counted_ns >= _COUNT_NS:
-            self._counted_ns = now
+        if now - self._reported_ns >= _REPORT_NS:
+            self._reported_ns = now
             measured = self._measured
-            self._mesh.send(self._mesh.driver, Count(now, measured.tuples, measured.received))
+            at = Progress(now, measured.tuples, measured.received)
+            self._mesh.send(self._mesh.driver, at)
 
 
 class LiveRun:
@@ -345,16 +345,16 @@ class LiveRun:
         while waiting:
             waiting.discard(self._next()[0])
 
-    def run(self, on_count: Callable[[Count], None]) -> Measured:
+    def run(self, on_progress: Callable[[Progress], None]) -> Measured:
         """Start the sources, wait until every actor has ended, and return what was measured.
 
-        *on_count* is called now and then with how far all of them are. Raise :exc:`ActorError`
+        *on_progress* is called now and then with how far all of them are. Raise :exc:`ActorError`
         when an actor raised, and what *processes* raise when one of them is gone.
         """
         began_ns = moment_ns()
         for process in range(self._processes.count):
             self._processes.send(process, began_ns)
-        tally = Tally(self._processes.count, on_count)
+        tally = Tally(self._processes.count, on_progress)
         while tally.running:
             tally.add(*self._next())
         return tally.measured
@@ -383,7 +383,7 @@ class Tally:
     ----------
     processes
         How many they are.
-    on_count
+    on_progress
         Called with how far all of them are, at each report.
 
     Attributes
@@ -394,25 +394,25 @@ class Tally:
         Of those that have.
     """
 
-    def __init__(self, processes: int, on_count: Callable[[Count], None]) -> None:
+    def __init__(self, processes: int, on_progress: Callable[[Progress], None]) -> None:
         self.running = set(range(processes))
         self.measured = Measured()
-        self._counts: dict[int, Count] = {}
-        self._on_count = on_count
+        self._reports: dict[int, Progress] = {}
+        self._on_progress = on_progress
 
-    def add(self, process: int, news: Count | Measured) -> None:
+    def add(self, process: int, news: Progress | Measured) -> None:
         """Take the next report of a *process*, or its last."""
         if isinstance(news, Measured):
             self.running.discard(process)
             self.measured.add(news)
-            news = Count(news.ended_ns, news.tuples, news.received)
-        self._counts[process] = news
-        counts = self._counts.values()
-        self._on_count(
-            Count(
-                max(count.now_ns for count in counts),
-                sum(count.tuples for count in counts),
-                sum(count.messages for count in counts),
+            news = Progress(news.ended_ns, news.tuples, news.received)
+        self._reports[process] = news
+        reports = self._reports.values()
+        self._on_progress(
+            Progress(
+                max(report.now_ns for report in reports),
+                sum(report.tuples for report in reports),
+                sum(report.messages for report in reports),
             )
         )
 
@@ -420,8 +420,8 @@ class Tally:
 def serve(mesh: Mesh, system: LiveSystem, destination: Destination | None) -> None:
     """Run the actors whose home this member of *mesh* is, then hand out what they wrote down.
 
-    The driver is sent a None when the actors are built, and sends when the run began; it is sent a
-    `Count` now and then and `Measured` at the end, and then asks for the journal entry by entry,
+    The driver is sent a None when the actors are built, and sends when the run began; it is sent
+    `Progress` now and then and `Measured` at the end, and then asks for the journal entry by entry,
     and for files that it does not see; None is behind the last.
     """
     seats = system.seats(mesh.member)
