@@ -25,8 +25,7 @@ from actors.source import Source
 from netsim.connection import Acknowledgement, Receiving, Sending
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel
-from netsim.outcome import EndlessRunError
-from scenarios.worlds.fuzzing import try_world, world_number
+from scenarios.worlds.fuzzing import EndlessRunError, try_world, world_number
 from tests.properties.test_recovery import MUTANTS as RECOVERY
 from tests.scenarios.verdict.broken import Break, wrapped
 from tests.scenarios.verdict.test_mutants import MUTANTS, RUNS

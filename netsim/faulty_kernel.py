@@ -25,7 +25,7 @@ from zlib import crc32
 import networkx as nx
 import numpy as np
 
-from actors.protocol import FEEDBACK, ActorError, Host, Progress, Reply, Wiring
+from actors.protocol import FEEDBACK, ActorError, Host, Reply, Wiring
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import ActorFaults, Faults, LinkFaults, LinkState
 from netsim.kernel import Channel, Kernel, Letter, Node, Site
@@ -198,14 +198,8 @@ class FaultyKernel(Kernel):
             connection.receiving = Receiving()
             connection.alarm_ns = None
 
-    def run(
-        self,
-        *,
-        progress: Callable[[Progress], None] | None = None,
-        until_ns: int | None = None,
-    ) -> Outcome:
-        """As `Kernel.run`; the outcome has also what went wrong."""
-        outcome = super().run(progress=progress, until_ns=until_ns)
+    def _outcome(self) -> Outcome:
+        outcome = super()._outcome()
         return replace(
             outcome,
             in_flight=outcome.in_flight - self._lost + self._doubled,

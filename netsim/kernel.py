@@ -34,7 +34,7 @@ from actors.protocol import FEEDBACK, NO_SPAN, START, TIMER, Host, Progress, Rep
 from joins.work import NO_WORK
 from netsim.cost import CostProfile
 from netsim.network import NetworkError, link_between
-from netsim.outcome import EndlessRunError, Outcome
+from netsim.outcome import Outcome
 from netsim.trace import Trace, pack_row, trace_names
 
 INBOX_MESSAGES = 16
@@ -307,29 +307,22 @@ class Kernel:
         }
         self._timer_code = self._port_code[TIMER]
 
-    def run(
-        self,
-        *,
-        progress: Callable[[Progress], None] | None = None,
-        until_ns: int | None = None,
-    ) -> Outcome:
+    def run(self, *, progress: Callable[[Progress], None] | None = None) -> Outcome:
         """Start the sources and run until nothing is left to happen.
 
-        Raise :exc:`EndlessRunError` when something is still to happen after *until_ns*, and
-        whatever the host raises.
+        *progress* is called now and then, and at the end. Raise whatever it or the host raises.
         """
         self._begin()
         while self._clock.advance(_EVENTS_BETWEEN_REPORTS):
             self._trace.flush_if_full()
             if progress:
                 progress(self._progress())
-            if until_ns is not None and self._clock.now > until_ns:
-                raise EndlessRunError(
-                    f"the run has not ended after {until_ns / 1e9:g} virtual seconds"
-                )
         self._fetch()
         if progress:
             progress(self._progress())
+        return self._outcome()
+
+    def _outcome(self) -> Outcome:
         return Outcome(
             virtual_ns=self._end_ns,
             tuples=self._tuples,

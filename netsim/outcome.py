@@ -6,10 +6,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 
-class EndlessRunError(Exception):
-    """A run that went past its limit of virtual time."""
-
-
 @dataclass(kw_only=True)
 class Injected:
     """What went wrong in a run because of its faults, and what the transport did about it.

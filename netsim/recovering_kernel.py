@@ -40,7 +40,6 @@ from actors.protocol import (
     START,
     TIMER,
     ActorError,
-    Progress,
     Reply,
     RestartingHost,
     Sent,
@@ -218,14 +217,9 @@ class RecoveringKernel(Kernel):
             more = node.site.cores - len(node.profiles)
             node.profiles += node.profiles[-1:] * more
 
-    def run(
-        self,
-        *,
-        progress: Callable[[Progress], None] | None = None,
-        until_ns: int | None = None,
-    ) -> Outcome:
-        """As `Kernel.run`; results that are left at the end are committed there."""
-        outcome = super().run(progress=progress, until_ns=until_ns)
+    def _outcome(self) -> Outcome:
+        """Commit the results that are left, and return how the run ended."""
+        outcome = super()._outcome()
         self._results.commit(None, outcome.virtual_ns)
         names = ("crashes", "restarts", "snapshots", "snapshot_bytes")
         counts = {name: self._tally[name] for name in names}

@@ -21,7 +21,7 @@ from actors.protocol import Progress
 from actors.whole_files import write_text
 from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
-from netsim.outcome import EndlessRunError, Outcome
+from netsim.outcome import Outcome
 from scenarios.run import Report, execute
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.shrinking import TRIES_MAX, shrink
@@ -37,6 +37,10 @@ _EXACT_OF_TEN = 8
 promise less."""
 
 _WORLDS_OF_A_TASK = 8
+
+
+class EndlessRunError(Exception):
+    """A run that goes on and on."""
 
 
 @dataclass(frozen=True, kw_only=True)

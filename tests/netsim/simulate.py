@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.hosting.inline import InlineHost
-from actors.protocol import ActorSpec, Host, Wiring
+from actors.protocol import ActorSpec, Host, Progress, Wiring
 from netsim.cost import CostProfile
 from netsim.faults import Fault, Faults
 from netsim.faulty_kernel import FaultyKernel, Transport
@@ -45,6 +45,10 @@ def link(latency_ns: int, bandwidth_bps: int = 8_000_000_000, **latency: Any) ->
     return Link(latency=Latency(mean_ns=latency_ns, **latency), bandwidth_bps=bandwidth_bps)
 
 
+class TooLongError(Exception):
+    """A run that went past its limit of virtual time."""
+
+
 @dataclass(frozen=True)
 class Simulated:
     outcome: Outcome
@@ -73,7 +77,7 @@ def simulate(
     """Run *specs*, each on a site of its own and 1 µs apart unless said otherwise.
 
     With *faults*, even with none, the kernel is the one that has them. What is emitted goes to
-    *collect* too; *more* is the kernel's.
+    *collect* too; *more* is the kernel's. Raise :exc:`TooLongError` past *until_ns*.
     """
     placement = placement or {name: name for name in specs}
     network = network or full_mesh(dict.fromkeys(placement.values()), link(1_000))
@@ -102,5 +106,10 @@ def simulate(
         inbox_messages=inbox_messages,
         **more,
     )
-    outcome = kernel.run(until_ns=until_ns)
+
+    def limit(at: Progress) -> None:
+        if until_ns is not None and at.now_ns > until_ns:
+            raise TooLongError
+
+    outcome = kernel.run(progress=limit)
     return Simulated(outcome, emitted, pq.read_table(path), host)

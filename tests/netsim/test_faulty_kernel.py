@@ -20,8 +20,7 @@ from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving,
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
 from netsim.kernel import Letter
 from netsim.network import full_mesh
-from netsim.outcome import EndlessRunError
-from tests.netsim.simulate import MESSAGE_NS, Simulated, link, simulate
+from tests.netsim.simulate import MESSAGE_NS, Simulated, TooLongError, link, simulate
 from tests.toys import Parcel, Recorder, Sender, Worker
 
 MS = 1_000_000
@@ -386,7 +385,7 @@ def test_a_broken_transport_is_noticed_for_what_it_does(
     def findings() -> set[str]:
         try:
             run = lone(path, row, count=40, until_ns=100_000 * MS)
-        except EndlessRunError:
+        except TooLongError:
             return {"stuck"}
         numbers = [number for _, number, *_ in run.emitted]
         assert run.outcome.injected is not None

@@ -16,10 +16,10 @@ from actors.hosting.saved_run import SavedRun
 from actors.hosting.saving import SavingHost
 from actors.protocol import Progress, Reply
 from joins.errors import JoinsimError
-from netsim.outcome import EndlessRunError
 from scenarios import run as running
 from scenarios.run import Report, execute
 from scenarios.worlds.drawing import draw_world, with_recovery
+from scenarios.worlds.fuzzing import EndlessRunError
 from scenarios.worlds.world import World
 from tests.actors.meshes import use_threads
 from topologies import TOPOLOGIES
