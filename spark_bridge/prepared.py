@@ -5,9 +5,9 @@ in that folder; ``codes-<field>.parquet`` (``code``, ``value``) for a join field
 the segments have the codes; ``rejected/part-*.parquet`` if rows were rejected; ``stream.json``.
 
 A segment has the columns ``id`` (int64, the tuple's position in the stream), ``ts`` (int64, event
-time in ns, ascending), ``key`` (int64) if there is one, ``_arrival`` and ``_place`` (int64) where
-the order of arrival is recorded, and the source's own columns, among them the join fields: each is
-int64 or finite float64 (see `join_dtype`), without nulls.
+time in ns, ascending), ``_arrival`` and ``_place`` (int64) where the order of arrival is recorded,
+and the source's own columns, among them the join fields: each is int64 or finite float64 (see
+`join_dtype`), without nulls.
 
 A stream is built in a hidden folder next to its place and then renamed, so that it appears whole or
 not at all. A lock per stream, which the system releases when its owner dies, distinguishes a folder

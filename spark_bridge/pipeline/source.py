@@ -27,29 +27,7 @@ from spark_bridge.pipeline.expressions import Expression, check_expression
 ROWS = "rows"
 """As an arrival: the order of the rows in the files."""
 
-TIME_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-"""Units a numeric event time may be in, and their length in nanoseconds."""
-
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-_SYNONYMS = {
-    "int8": "tinyint",
-    "int16": "smallint",
-    "int32": "int",
-    "integer": "int",
-    "int64": "bigint",
-    "long": "bigint",
-    "float32": "float",
-    "float64": "double",
-    "str": "string",
-    "bool": "boolean",
-}
-_TYPES = re.compile(
-    r"tinyint|smallint|int|bigint|float|double|decimal\(\d{1,2},\d{1,2}\)|string|boolean|date|timestamp"
-)
-_TYPES_ALLOWED = (
-    "tinyint, smallint, int, bigint (or int8 to int64), float, double (or float32, float64), "
-    "decimal(p,s), string, boolean, date, timestamp"
-)
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -70,29 +48,19 @@ class StreamSource:
         CSV or Parquet files (or folders of them), in source order.
     time
         Event time: a column's name or an expression (see `expressions`) giving a timestamp, a date,
-        a day-time interval (``date_time - date_trunc('year', date_time)``) or a number. By default
-        the column ``ts``, or else the first column of timestamps.
+        a day-time interval (``date_time - date_trunc('year', date_time)``) or a number of
+        nanoseconds. By default the column ``ts``, or else the first column of timestamps.
     arrival
         The order in which tuples arrive: a column of times, or ``rows``, the order of the rows, in
         which a tuple arrives when it happens, or with the one before it. None: that of event time.
-    time_unit
-        Unit of a numeric event time: ``ns`` (default), ``us``, ``ms`` or ``s``.
     fields
         Join fields: a row is rejected if one of them is not a valid number, or text.
     where
         Condition on the source's columns, an expression; rows where it is false are not part of
         the stream.
-    key
-        Column or expression for the join key. Integers remain as they are; of text, the
-        key is its 64-bit hash (xxHash64).
     rows
         Length of the stream at most: the first tuples in event-time order. Rejected rows are
         nevertheless those of the whole source.
-    schema
-        Declared types of some or all columns, by the names of Spark SQL or numpy; the others are
-        inferred in CSV and unchanged in Parquet.
-    delimiter
-        One character between the columns of a CSV file; by default a comma, or a tab in ``.tsv``.
     codes
         Join fields that may be text, because they are only compared with ``=`` and ``!=``, to the
         name of their dictionary. Fields of one dictionary, in one stream or in several that are
@@ -105,13 +73,9 @@ class StreamSource:
     paths: Sequence[str | Path]
     time: str | None = None
     arrival: str | None = None
-    time_unit: str = "ns"
     fields: Sequence[str] = ()
     where: str | None = None
-    key: str | None = None
     rows: int | None = None
-    schema: Mapping[str, str] = field(default_factory=dict)
-    delimiter: str | None = None
     codes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -126,40 +90,16 @@ class StreamSource:
             )
         if not self.paths:
             raise DataError(f"stream {self.name!r}: no file is named; give one or more")
-        if self.time_unit not in TIME_UNITS_NS:
-            raise DataError(
-                f"stream {self.name!r}: time_unit {self.time_unit!r} is not one of "
-                f"{', '.join(TIME_UNITS_NS)}"
-            )
         if self.rows is not None and self.rows < 1:
             raise DataError(f"stream {self.name!r}: rows is {self.rows}; it must be 1 or more")
-        if self.delimiter is None:
-            tabs = str(self.paths[0]).lower().endswith((".tsv", ".tsv.gz"))
-            object.__setattr__(self, "delimiter", "\t" if tabs else ",")
-        if len(self.separator) != 1:
-            raise DataError(
-                f"stream {self.name!r}: delimiter {self.delimiter!r} is not one character"
-            )
         twice = sorted({name for name in self.fields if list(self.fields).count(name) > 1})
         if twice:
             raise DataError(f"stream {self.name!r}: join field {twice[0]!r} is named twice")
-        object.__setattr__(self, "schema", {c: self._type(c, t) for c, t in self.schema.items()})
-
-    def _type(self, column: str, name: str) -> str:
-        plain = re.sub(r"\s", "", name).lower()
-        plain = _SYNONYMS.get(plain, plain)
-        if not _TYPES.fullmatch(plain):
-            raise DataError(
-                f"stream {self.name!r}, column {column!r}: {name!r} is not a type that can be "
-                f"declared; allowed are {_TYPES_ALLOWED}"
-            )
-        return plain
 
     @property
     def separator(self) -> str:
-        """The character between columns."""
-        assert self.delimiter is not None
-        return self.delimiter
+        """The character between the columns of a CSV file."""
+        return "\t" if str(self.paths[0]).lower().endswith((".tsv", ".tsv.gz")) else ","
 
     @property
     def files(self) -> str:
@@ -171,7 +111,10 @@ class StreamSource:
         """Return everything but the files, as plain data: it goes into the fingerprint."""
         left_out = {"name", "paths"} if self.codes else {"name", "paths", "codes"}
         left_out |= set() if self.arrival else {"arrival"}
-        return {name: value for name, value in asdict(self).items() if name not in left_out}
+        options = {name: value for name, value in asdict(self).items() if name not in left_out}
+        # Nobody sets these, but fingerprints have them: without, all streams would be made anew.
+        options |= {"time_unit": "ns", "key": None, "schema": {}, "delimiter": self.separator}
+        return options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,7 +298,8 @@ def _header(path: Path, delimiter: str) -> list[str]:
     other = next((sign for sign in ";\t|" if sign in text), None)
     if len(cells) == 1 and other is not None:
         raise DataError(
-            f"{path} has one column when cut at {delimiter!r}; its delimiter may be {other!r}"
+            f"{path} has one column, and {other!r} in its name: columns are to be separated by "
+            "commas, or by tabs in a .tsv file"
         )
     if all(re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?", cell) for cell in cells):
         raise DataError(
@@ -379,8 +323,9 @@ def _check_names(path: Path, names: list[str]) -> None:
 class Layout:
     """Which source column has which name in the prepared stream.
 
-    There, ``id``, ``ts`` and ``key`` are the tuple's position, time and key; a source's own columns
-    of those names are renamed. Upper and lower case count as equal, because SQL ignores case.
+    There, ``id`` and ``ts`` are the tuple's position and time; a source's own columns of those
+    names are renamed, and one named ``key`` unless it is a join field. Upper and lower case count
+    as equal, because SQL ignores case.
 
     Attributes
     ----------
@@ -389,7 +334,7 @@ class Layout:
     fields
         Join field (by its name in the prepared stream) to the source column behind it.
     expressions
-        The checked expressions among the source's ``time``, ``where`` and ``key``; one that names a
+        The checked expressions among the source's ``time`` and ``where``; a time that names a
         column is none.
     notes
         Remarks on renamed columns.
@@ -404,23 +349,18 @@ class Layout:
 def lay_out(source: StreamSource, columns: list[str]) -> Layout:
     """Name the columns of the prepared stream, and find its join fields among *columns*.
 
-    Raise :exc:`DataError` for a join field or a declared column that the source does not have, and
-    for an expression that is not allowed.
+    Raise :exc:`DataError` for a join field or an arrival that the source does not have, and for an
+    expression that is not allowed.
     """
-    for name in source.schema:
-        _require(source, name, columns, "declared column")
     if source.arrival is not None and source.arrival != ROWS:
         _require(source, source.arrival, columns, "arrival")
     time = source.time or "ts"
     names, notes = {}, []
     for column in columns:
         low = column.lower()
-        replaced = (low == "ts" and column == time) or (low == "key" and column == source.key)
-        own_key = low == "key" and (column in source.fields or source.key == column)
-        if replaced:
-            if column == time:
-                notes.append(f"column {column} is the event time: ts holds it in nanoseconds")
-        elif low in ("id", "ts") or (low == "key" and not own_key):
+        if low == "ts" and column == time:
+            notes.append(f"column {column} is the event time: ts holds it in nanoseconds")
+        elif low in ("id", "ts") or (low == "key" and column not in source.fields):
             names[column] = _free(f"source_{column}", columns)
             notes.append(f"the source's own column {column} is named {names[column]}")
         else:
@@ -446,7 +386,7 @@ def lay_out(source: StreamSource, columns: list[str]) -> Layout:
 
 def _expressions(source: StreamSource, columns: list[str]) -> dict[str, Expression]:
     """Return the declared expressions, checked."""
-    words = {"time": "the time expression", "where": "the condition", "key": "the key expression"}
+    words = {"time": "the time expression", "where": "the condition"}
     return {
         name: check_expression(text, f"stream {source.name!r}: {what}")
         for name, what in words.items()

@@ -30,7 +30,7 @@ from spark_bridge.pipeline.typed_rows import (
     quoted,
     typed_rows,
 )
-from spark_bridge.pipeline.validation import ARRIVES, FIELD, KEY, KINDS, REASON, TS, validate
+from spark_bridge.pipeline.validation import ARRIVES, FIELD, KINDS, REASON, TS, validate
 from spark_bridge.pipeline.values import filled, text_nanos
 from spark_bridge.prepared import (
     REJECTED,
@@ -275,8 +275,6 @@ def _columns(source: StreamSource, layout: Layout) -> list[Column]:
     columns = [sf.col(TS).alias("ts")]
     if source.arrival is not None:
         columns += [sf.col(ARRIVES).alias(ARRIVAL), numbering.source_place().alias(PLACE)]
-    if source.key is not None:
-        columns.append(sf.col(KEY).alias("key"))
     for column, name in layout.names.items():
         is_field = column in by_source
         value = quoted(FIELD + by_source[column]) if is_field else quoted(column)

@@ -2,7 +2,7 @@
 
 Every row has its file's number and its 1-based data row in that file (blank lines are no rows). A
 quoted line break inside a CSV field is not understood: records are lines, so that several tasks can
-read one file. CSV columns are text at first; their types are declared or inferred from all values.
+read one file. CSV columns are text at first; their types are inferred from all values.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def quoted(name: str) -> Column:
 
 
 def typed_rows(spark: SparkSession, task: Task, folder: Path) -> Typed:
-    """Read the files of *task*; a column's type is declared, or the file's own, or inferred.
+    """Read the files of *task*; a column's type is the file's own, or inferred.
 
     A join field is text only where the source allows it codes; *folder* (existing, empty) receives
     links to the files.
@@ -136,8 +136,7 @@ def typed_rows(spark: SparkSession, task: Task, folder: Path) -> Typed:
     timed |= {source.arrival} if source.arrival in names else set()
     joined = {column: field in source.codes for field, column in layout.fields.items()}
     if files[0].format == "csv":
-        undeclared = [name for name in names if name not in source.schema]
-        blocks = _block_counts(raw, _counters(undeclared))
+        blocks = _block_counts(raw, _counters(names))
         rows = sum(block["rows"] for block in blocks)
         wanted, time, notes = _csv_types(source, names, joined, timed, blocks)
         raw = _number_rows(raw, blocks)
@@ -279,12 +278,11 @@ def _csv_types(
     *joined* are the columns behind the join fields, and whether they may be text; *timed* those
     that event time is computed from.
     """
-    counts = _counts([name for name in names if name not in source.schema], blocks)
+    counts = _counts(names, blocks)
     mostly = {name: infer(count, strict=False) for name, count in counts.items()}
-    mostly |= source.schema
     moments = [name for name in names if mostly[name] in MOMENTS]
     time, notes = _time_column(source, names, moments)
-    wanted = dict(source.schema) | {
+    wanted = {
         # A requested column has the type of most of its values; the rest are rejected.
         name: mostly[name]
         if name in joined or name in timed or name == time
@@ -292,8 +290,7 @@ def _csv_types(
         for name, count in counts.items()
     }
     for name, codable in joined.items():
-        filled = name in source.schema or counts[name]["filled"] > 0
-        if wanted[name] == "string" and not (codable and filled):
+        if wanted[name] == "string" and not (codable and counts[name]["filled"]):
             # Mostly no numbers, but it must be one: its values are rejected one by one.
             wanted[name] = "double"
     return wanted, time, notes
@@ -302,16 +299,12 @@ def _csv_types(
 def _parquet_types(
     raw: DataFrame, source: StreamSource, names: list[str], joined: Mapping[str, bool]
 ) -> tuple[dict[str, str], str | None, list[str]]:
-    own = dict(raw.dtypes) | dict(source.schema)
+    own = dict(raw.dtypes)
     moments = [name for name in names if own[name] in MOMENTS]
     time, notes = _time_column(source, names, moments)
-    wanted = dict(source.schema)
     texts = [name for name in joined if own[name] == "string"]
-    undeclared = [name for name in texts if joined[name] and name not in source.schema]
-    numbers = _mostly_numbers(raw, undeclared)
-    for name in texts:
-        if name in numbers or not joined[name]:
-            wanted[name] = "double"
+    numbers = _mostly_numbers(raw, [name for name in texts if joined[name]])
+    wanted = {name: "double" for name in texts if name in numbers or not joined[name]}
     if time is not None and own[time] == "string":
         wanted[time] = "timestamp"
     return wanted, time, notes

@@ -1,7 +1,7 @@
 """Which rows belong to the stream, and what is wrong with those that cannot.
 
-A row is rejected when it is malformed, or has no valid event time, join field or key. Nothing else
-is a reason: duplicates, disorder and odd values in other columns remain in the data.
+A row is rejected when it is malformed, or has no valid event time or join field. Nothing else is a
+reason: duplicates, disorder and odd values in other columns remain in the data.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from spark_bridge.pipeline.values import (
 )
 from spark_bridge.sql.statement import sql_name
 
-TS, KEY, REASON, KINDS = (f"__joinsim_{name}" for name in ("ts", "key", "reason", "kinds"))
-"""Hidden columns: event time in ns, key, what is wrong, and the same without values."""
+TS, REASON, KINDS = (f"__joinsim_{name}" for name in ("ts", "reason", "kinds"))
+"""Hidden columns: event time in ns, what is wrong, and the same without values."""
 
 ARRIVES = "__joinsim_arrives"
 """Hidden column: when a tuple arrives, ns."""
@@ -65,16 +65,16 @@ class ValidatedRows:
 
 
 def validate(task: Task, typed: Typed) -> ValidatedRows:
-    """Compute time, key and join fields, and what is wrong with each row.
+    """Compute time and join fields, and what is wrong with each row.
 
     Raise :exc:`DataError` for an expression that is not valid, and for a column that cannot be an
-    event time, a join field or a key.
+    event time or a join field.
     """
     source, layout, notes = task.source, task.layout, list(typed.notes)
     time_name = typed.time if typed.time is not None else "time"
     checked = {TS: (time_name, _event_time(task, typed))}
     if typed.types.get(time_name) in (*INTEGERS, *FLOATS):
-        notes.append(f"event time {time_name} is a number, taken in {source.time_unit} (time_unit)")
+        notes.append(f"event time {time_name} is a number, taken as nanoseconds")
     dtypes = {name: "int64" for name in source.fields if name == "ts"}
     for name, column in layout.fields.items():
         field, dtypes[name], note = _join_field(source, typed, name, column)
@@ -82,10 +82,6 @@ def validate(task: Task, typed: Typed) -> ValidatedRows:
         notes += note
     if source.arrival is not None and source.arrival != ROWS:
         checked[ARRIVES] = (source.arrival, _arrival(source, typed, source.arrival))
-    if source.key is not None:
-        key, note = _key(task, typed)
-        checked[KEY] = ("key", key)
-        notes += note
     frame = _with_reasons(_selected(task, typed.frame), checked)
     in_order = {name: dtypes[name] for name in source.fields}
     return ValidatedRows(frame=frame, dtypes=in_order, notes=notes)
@@ -133,23 +129,18 @@ def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _evaluated(task: Task, typed: Typed, what: str) -> tuple[str, str]:
-    """Return the SQL of the ``time`` or ``key`` expression, and its Spark type."""
-    sql, text = f"({task.layout.expressions[what].sql})", getattr(task.source, what)
-    with errors_about(f"stream {task.source.name!r}: the {what} expression {text!r}", _INVALID):
-        return sql, typed.frame.select(sf.expr(sql)).dtypes[0][1]
-
-
 def _event_time(task: Task, typed: Typed) -> Checked:
     source = task.source
     if typed.time is not None:
         kind = typed.types[typed.time]
-        checked = _column_nanoseconds(typed, typed.time, source.time_unit)
+        checked = _column_nanoseconds(typed, typed.time)
         what = f"column {typed.time!r}"
     else:
-        value, kind = _evaluated(task, typed, "time")
-        checked = nanoseconds(value, kind, source.time_unit)
         what = f"expression {source.time!r}"
+        value = f"({task.layout.expressions['time'].sql})"
+        with errors_about(f"stream {source.name!r}: the time {what}", _INVALID):
+            kind = typed.frame.select(sf.expr(value)).dtypes[0][1]
+        checked = nanoseconds(value, kind)
         if checked is not None:
             # The expression may be costly: it is evaluated again only where its result is null.
             null = Problem(when=f"{VALUE} is null and {value} is null", why="null")
@@ -164,7 +155,7 @@ def _event_time(task: Task, typed: Typed) -> Checked:
 
 
 def _arrival(source: StreamSource, typed: Typed, column: str) -> Checked:
-    checked = _column_nanoseconds(typed, column, source.time_unit)
+    checked = _column_nanoseconds(typed, column)
     if checked is None:
         raise DataError(
             f"stream {source.name!r}: the arrival {column!r} is of type {typed.types[column]}; a "
@@ -173,13 +164,13 @@ def _arrival(source: StreamSource, typed: Typed, column: str) -> Checked:
     return checked
 
 
-def _column_nanoseconds(typed: Typed, column: str, unit: str) -> Checked | None:
+def _column_nanoseconds(typed: Typed, column: str) -> Checked | None:
     """Return a *column* as int64 nanoseconds, None where it cannot be a time.
 
     Digits below the microsecond, which Spark's timestamps drop, come from the raw value.
     """
     value, kind = sql_name(column), typed.types[column]
-    checked = nanoseconds(value, kind, unit)
+    checked = nanoseconds(value, kind)
     if checked is None:
         return None
     if NANOS + column in typed.frame.columns and column not in typed.texts:
@@ -198,7 +189,7 @@ def _join_field(
     """Return the field, its dtype, and notes."""
     kind, value = typed.types[column], sql_name(column)
     if kind in MOMENTS:
-        moment = _column_nanoseconds(typed, column, "ns")
+        moment = _column_nanoseconds(typed, column)
         assert moment is not None
         return moment, "int64", [f"join field {name}: {kind} as int64 nanoseconds"]
     if kind == "string":
@@ -211,32 +202,6 @@ def _join_field(
         )
     checked, dtype = as_number
     return checked.after(_missing(typed, column)), dtype, []
-
-
-def _key(task: Task, typed: Typed) -> tuple[Checked, list[str]]:
-    source = task.source
-    if "key" in task.layout.expressions:
-        value, kind = _evaluated(task, typed, "key")
-        missing = is_null(value)
-    else:
-        assert source.key is not None
-        value, kind = sql_name(source.key), typed.types[source.key]
-        missing = _missing(typed, source.key)
-    if kind == "string":
-        note = f"key {source.key}: text as its 64-bit hash (xxHash64)"
-        return Checked(value=f"xxhash64({value})", problems=missing), [note]
-    if kind in MOMENTS:
-        moment = nanoseconds(value, kind, "ns")
-        assert moment is not None
-        return moment.after(missing), []
-    as_number = number(value, kind)
-    if as_number is None or as_number[1] != "int64":
-        raise DataError(
-            f"stream {source.name!r}: the key {source.key!r} is of type {kind}; an integer, text, "
-            "a timestamp, a date or a boolean is needed"
-        )
-    checked = as_number[0].after(missing)
-    return Checked(value=f"cast({checked.value} as bigint)", problems=checked.problems), []
 
 
 def _missing(typed: Typed, column: str) -> list[Problem]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from spark_bridge.pipeline.source import TIME_UNITS_NS
 from spark_bridge.prepared import join_dtype
 
 _INTEGER = "^[+-]?[0-9]+$"
@@ -18,10 +17,8 @@ _PLAIN_INTEGER = "^(0|-?[1-9][0-9]*)$"  # nothing is lost when such a text becom
 _NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 _INFINITE = "^[+-]?inf(inity)?$"
 _STAMP = "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T].*)?$"
-_WIDE = "decimal(38,18)"  # covers every int64, and enough of a fraction to see that there is one
 _EPOCH = "timestamp'1970-01-01 00:00:00'"
 _DAY_TIME = ("interval day", "interval hour", "interval minute", "interval second")
-_UNIT_DIGITS = {"ns": 0, "us": 3, "ms": 6, "s": 9}
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 FLOATS = ("float", "double")
@@ -113,30 +110,21 @@ def infer(counts: dict[str, int], *, strict: bool) -> str:
 
 
 def as_type(text: str, kind: str) -> str:
-    """Return SQL for *text* as a value of Spark type *kind*, null where it is none."""
+    """Return SQL for *text* as a value of a *kind* that is inferred, null where it is none."""
     if kind == "string":
         return text
     value = filled(text)
-    if kind in INTEGERS:
-        # 3.0 and 1e3 are integers too, but most are plainly written and need no decimals.
-        wide = f"try_cast({value} as {_WIDE})"
-        integer = f"if({wide} = floor({wide}), try_cast({wide} as {kind}), null)"
-        return f"coalesce(try_cast({value} as {kind}), {integer})"
-    if kind == "boolean":
-        return f"try_cast({value} as boolean)"
-    valid = f"{value} rlike '{_NUMBER}'"
-    if kind in FLOATS:
-        valid = _is_number(value)
-    if kind in MOMENTS:
-        valid = f"{value} rlike '{_STAMP}'"
+    if kind in ("bigint", "boolean"):
+        return f"try_cast({value} as {kind})"
+    valid = _is_number(value) if kind == "double" else f"{value} rlike '{_STAMP}'"
     return f"if({valid}, try_cast({value} as {kind}), null)"
 
 
 def text_problems(text: str, kind: str) -> list[Problem]:
-    """Return what can be wrong with *text* as a value of *kind*."""
+    """Return what can be wrong with *text* as a value of a *kind* that is inferred."""
     value, typed = filled(text), as_type(text, kind)
     problems = is_null(value)
-    if kind in MOMENTS:
+    if kind == "timestamp":
         return [*problems, Problem(when=f"{typed} is null", why="not a timestamp", shown=value)]
     if kind == "boolean":
         return [*problems, Problem(when=f"{typed} is null", why="not a boolean", shown=value)]
@@ -147,10 +135,7 @@ def text_problems(text: str, kind: str) -> list[Problem]:
         Problem(when=f"lower({value}) rlike '{_INFINITE}'", why="infinite"),
         Problem(when=f"not {value} rlike '{_NUMBER}'", why="not a number", shown=value),
     ]
-    if kind in INTEGERS:
-        wide = f"try_cast({value} as {_WIDE})"
-        problems.append(Problem(when=f"{wide} <> floor({wide})", why="not an integer", shown=value))
-    too_large = f"abs({typed}) = double('infinity')" if kind in FLOATS else f"{typed} is null"
+    too_large = f"abs({typed}) = double('infinity')" if kind == "double" else f"{typed} is null"
     return [*problems, Problem(when=too_large, why=f"overflows {kind}", shown=value)]
 
 
@@ -176,11 +161,11 @@ def number(value: str, kind: str) -> tuple[Checked, str] | None:
     return Checked(value=f"try_cast({value} as bigint)", problems=[overflow]), dtype
 
 
-def nanoseconds(value: str, kind: str, unit: str) -> Checked | None:
+def nanoseconds(value: str, kind: str) -> Checked | None:
     """Return *value* of Spark type *kind* as int64 nanoseconds, None for types that are no time.
 
-    Timestamps and dates count from 1970 in UTC, intervals from zero; numbers are in *unit*, and
-    fractions of a nanosecond are rounded. Overflow is null.
+    Timestamps and dates count from 1970 in UTC, intervals from zero; numbers are nanoseconds, and
+    fractions of one are rounded. Overflow is null.
     """
     if kind.startswith(_DAY_TIME):
         value, kind = f"({_EPOCH} + {value})", "timestamp"
@@ -188,18 +173,13 @@ def nanoseconds(value: str, kind: str, unit: str) -> Checked | None:
         ns = f"try_multiply(unix_micros(cast({value} as timestamp)), 1000L)"
         outside = Problem(when=f"{VALUE} is null", why="outside of the years 1677 to 2262")
         return Checked(value=ns, problems=[outside])
-    factor = TIME_UNITS_NS[unit]
-    overflow = Problem(
-        when=f"{VALUE} is null", why=f"overflows int64 nanoseconds (time_unit {unit})"
-    )
     if kind in INTEGERS:
-        ns = f"try_multiply(cast({value} as bigint), {factor}L)"
-        return Checked(value=ns, problems=[overflow])
+        return Checked(value=f"cast({value} as bigint)")
     if kind not in FLOATS and not kind.startswith("decimal"):
         return None
-    # Decimals keep 1609459200.123 s exact, which a product of doubles does not.
-    scaled = f"try_cast({value} as decimal(27,{_UNIT_DIGITS[unit]}))"
-    ns = f"try_cast({scaled} * cast({factor} as decimal(10,0)) as bigint)"
+    # A decimal between them rounds, where a cast to an integer cuts.
+    ns = f"try_cast(try_cast({value} as decimal(27,0)) as bigint)"
+    overflow = Problem(when=f"{VALUE} is null", why="overflows int64 nanoseconds")
     return Checked(value=ns, problems=[*_float_problems(value, kind), overflow])
 
 

@@ -19,7 +19,7 @@ from tests.spark_bridge.helpers import prepare_one, write_parquet
 HOLE = "reflect('java.lang.System', 'setProperty', 'joinsim.hole', 'open') is null"
 
 
-@pytest.mark.parametrize("option", ["where", "time", "key"])
+@pytest.mark.parametrize("option", ["where", "time"])
 def test_an_expression_cannot_reach_java(spark: Any, tmp_path: Path, option: str) -> None:
     file = write_parquet(tmp_path / "a.parquet", {"ts": [1, 2], "v": [1, 2]})
     said: dict[str, Any] = {"paths": [file], "fields": ["v"], option: HOLE}
