@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.result_files import part_files
+from actors.result_files import id_columns, part_files
+from joins.hashing import mix_rows
 from joins.tuple_sums import Sums, TupleSums
 
 
@@ -74,41 +75,6 @@ def _least_to_come(file: pq.ParquetFile, name: str) -> list[int]:
     return least
 
 
-class PairReader:
-    """Reads the pairs of a probing stream by ascending, disjoint ranges of its tuples.
-
-    The first of *columns* is the probing tuple's id.
-    """
-
-    def __init__(self, path: Path, columns: list[str], *, stream: int) -> None:
-        self._columns, self._stream = columns, stream
-        self._groups = RowGroups(path, ["probe_stream", *columns], columns[:1])
-        self._waiting: list[pa.Table] = []
-
-    def take(self, stop: int) -> list[np.ndarray]:
-        """Return the columns of the rows below *stop* that have not been returned."""
-        while (group := self._groups.take(stop)) is not None:
-            group = group.filter(pa.compute.equal(group["probe_stream"], self._stream))
-            self._waiting.append(group.select(self._columns))
-        taken, left = [], []
-        for group in self._waiting:
-            ids = group[0].to_numpy()
-            least, most = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
-            if most < stop:
-                taken.append(group)
-            elif least >= stop:
-                left.append(group)
-            else:
-                below = ids < stop
-                taken.append(group.filter(pa.array(below)))
-                left.append(group.filter(pa.array(~below)))
-        self._waiting = left
-        return [
-            np.concatenate([np.empty(0, np.int64)] * (not taken) + [t[i].to_numpy() for t in taken])
-            for i in range(len(self._columns))
-        ]
-
-
 class Summaries:
     """What a run reported of the tuples of a probing stream, taken by ascending ranges.
 
@@ -144,6 +110,77 @@ class Summaries:
     def _read(self, stop: int | None) -> None:
         while (group := self._groups.take(stop)) is not None:
             self.sums.add(*(column.to_numpy() for column in group.columns))
+
+
+class ListedPairs:
+    """The pairs that a run listed, added up per probing tuple, taken by ascending ranges.
+
+    What a run reported of a tuple (its count and fingerprint) and what it listed are two files.
+    Here the listed ids are hashed anew, so that the oracle's sums can be compared with both of
+    them. Each row is read once.
+
+    Parameters
+    ----------
+    path
+        The file of pairs.
+    streams
+        Names, in the order of the query.
+    probing
+        Per stream how many of its tuples may have pairs, the first ones.
+    strays_max
+        How many stray pairs to remember.
+
+    Attributes
+    ----------
+    rows
+        Pairs in the file.
+    stray_rows
+        Of those read so far, the ones whose probing tuple does not exist.
+    strays
+        The first of them: the stream, the probing tuple's id, its matches' ids.
+    """
+
+    def __init__(
+        self, path: Path, streams: Sequence[str], probing: Sequence[int], *, strays_max: int
+    ) -> None:
+        self._columns = [id_columns(streams, stream) for stream in range(len(streams))]
+        read = ["probe_stream", *dict.fromkeys(name for names in self._columns for name in names)]
+        self._groups = RowGroups(path, read, [names[0] for names in self._columns])
+        self._sums = [TupleSums(tuples) for tuples in probing]
+        self._strays_max = strays_max
+        self.rows = self._groups.rows
+        self.stray_rows = 0
+        self.strays: list[tuple[int, ...]] = []
+
+    def take(self, stream: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return count and fingerprint of the tuples of *stream* from the last *stop* to this."""
+        while (group := self._groups.take(stop, stream)) is not None:
+            self._add(group)
+        sums = self._sums[stream].take(stop)
+        return sums.pairs, sums.fingerprint
+
+    def finish(self) -> None:
+        """Read what is left, and close the file: it should be of no tuple at all."""
+        while (group := self._groups.take(None)) is not None:
+            self._add(group)
+        self._groups.close()
+
+    def _add(self, group: pa.Table) -> None:
+        columns = {name: group[name].to_numpy() for name in group.column_names}
+        stream = columns.pop("probe_stream")
+        stray = np.ones(len(stream), np.bool_)
+        for place, (names, sums) in enumerate(zip(self._columns, self._sums, strict=True)):
+            mine = stream == place
+            if not mine.any():
+                continue
+            probe_id, *others = (columns[name] for name in names)
+            sums.add_pairs(probe_id, mix_rows(others), mine, stray)
+        rows = np.flatnonzero(stray)
+        self.stray_rows += len(rows)
+        for row in rows[: self._strays_max - len(self.strays)].tolist():
+            known = 0 <= stream[row] < len(self._columns)
+            names = self._columns[stream[row] if known else 0]
+            self.strays.append((int(stream[row]), *(int(columns[name][row]) for name in names)))
 
 
 _STEPS_PER_DOUBLING = 256

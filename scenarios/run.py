@@ -499,17 +499,7 @@ def _judged(
     clock: WallClock,
 ) -> Report:
     verdict, latencies = judge(
-        query=plan.query,
-        text=plan.config.query,
-        bound={name: str(value) for name, value in plan.config.bind.items()},
-        files=plan.files,
-        feeding=plan.feeding,
-        directory=directory,
-        outcome=simulated.outcome,
-        claims_exact=plan.topology.claims_exact(plan.parameters),
-        listed=plan.config.pairs,
-        pairs_directory=lambda: _with_pairs(plan, directory),
-        ahead=ahead,
+        plan, directory, simulated.outcome, lambda: _with_pairs(plan, directory), ahead
     )
     approximation = plan.topology.approximation(plan.query, plan.parameters)
     figures = None

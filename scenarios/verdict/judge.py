@@ -2,87 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 
-from actors.feed import StreamData
-from actors.source import Feeding
-from joins.queries.query import JoinQuery
+import numpy as np
+
 from netsim.outcome import Outcome, Recovered
+from scenarios.plan import Plan
 from scenarios.results import Histogram
 from scenarios.verdict.expectation import Expectation
 from scenarios.verdict.lateness import check_lateness
-from scenarios.verdict.oracle_check import Comparison, compare
+from scenarios.verdict.oracle_check import Comparison, arrival_numbers, compare
 from scenarios.verdict.trace_checks import arrivals_of, check_conservation, check_fifo
-from scenarios.verdict.verdict import OFFENDERS_NAMED, Check, Offender, PairCounts, Verdict
+from scenarios.verdict.verdict import Check, PairCounts, Verdict
 
 
 def judge(
-    *,
-    query: JoinQuery,
-    text: str,
-    bound: Mapping[str, str],
-    files: tuple[StreamData, ...],
-    feeding: Feeding,
+    plan: Plan,
     directory: Path,
     outcome: Outcome,
-    claims_exact: bool,
-    listed: bool,
     pairs_directory: Callable[[], Path],
-    ahead: Expectation | None = None,
+    ahead: Expectation | None,
 ) -> tuple[Verdict, Histogram]:
     """Return the verdict on the run in *directory*, and the latencies of its tuples in ns.
 
-    *query* is what was run, *text* what a person wrote, with the names that are *bound* to values.
     A topology that claims exactness fails when a pair differs; one that does not is measured.
-    *listed* is whether the run wrote its pairs; *pairs_directory* is called when pairs are needed
-    that it did not write. *ahead* is what the oracle has begun to work out.
+    *pairs_directory* is called when pairs are needed that the run did not write. *ahead* is what
+    the oracle has begun to work out.
     """
     # Here, as `scenarios.run` imports it while the run goes on.
     from scenarios.verdict.second_reading import check_reading
 
     trace = directory / "trace.parquet"
-    lateness = check_lateness(files, feeding, directory)
+    lateness = check_lateness(plan.files, plan.feeding, directory)
     recovered = outcome.recovered
     weaker = bool(recovered and recovered.crashes and recovered.guarantee != "exactly_once")
-    found = compare(
-        query,
-        files,
-        directory,
-        pairs_directory,
-        listed=listed,
-        late=lateness.late,
-        disorder=feeding.disorder,
-        examples=OFFENDERS_NAMED,
-        again=weaker,
-        ahead=ahead,
-    )
+    claims_exact = plan.topology.claims_exact(plan.parameters)
+    found = compare(plan, directory, pairs_directory, late=lateness.late, again=weaker, ahead=ahead)
+    numbers = arrival_numbers(found.offenders, plan.files, plan.feeding.disorder)
+    offenders = [
+        replace(one, arrivals_ms=arrivals_of(numbers[one.probe_stream, one.probe_id], trace))
+        for one in found.offenders
+    ]
+    offenders += [one for one in found.strays if 0 <= one.probe_stream < len(plan.files)]
     verdict = Verdict(
         claims_exact=claims_exact and not weaker,
         **{count.name: getattr(found, count.name) for count in fields(PairCounts)},
         late=lateness.claimed,
-        offenders=[
-            Offender(
-                kind=kind,
-                probe_stream=stream,
-                probe_id=probe_id,
-                match_id=matches if len(matches) > 1 else matches[0],
-                arrivals_ms=arrivals_of(seq, trace) if seq >= 0 else {},
-            )
-            for kind, stream, probe_id, matches, seq in found.examples
-            if 0 <= stream < len(files)
-        ],
+        offenders=offenders,
     )
+    bound = {name: str(value) for name, value in plan.config.bind.items()}
     verdict.checks = [
-        check_reading(text, bound, query),
+        check_reading(plan.config.query, bound, plan.query),
         _oracle(verdict),
         _rows(found),
         _pairs(found),
         _window_bounds(verdict),
         check_conservation(outcome, trace),
         check_fifo(trace),
-        lateness.check(query, feeding, answered=found.answered_late, exact=verdict.claims_exact),
+        lateness.check(
+            plan.query,
+            plan.feeding,
+            answered=found.answered_late,
+            exact=verdict.claims_exact,
+        ),
         Check(name="figures", passed=None, detail="latencies are not computed a second time"),
     ]
     if recovered:
@@ -124,11 +108,11 @@ def _rows(found: Comparison) -> Check:
             f"{found.stray_rows:,} rows are of no tuple that may have pairs, and claim "
             f"{found.invented:,}"
         )
-        named = [e for e in found.examples if e[4] < 0]
-        if named:
-            _, stream, probe_id, matches, _ = named[0]
-            listed = ", ".join(map(str, matches))
-            detail += f": the first, tuple {probe_id} of stream {stream} with {listed}"
+        if found.strays:
+            first = found.strays[0]
+            matches = ", ".join(map(str, np.atleast_1d(first.match_id)))
+            detail += f": the first, tuple {first.probe_id} of stream {first.probe_stream}"
+            detail += f" with {matches}"
     return Check(name="rows", passed=not found.stray_rows, detail=detail)
 
 

@@ -13,6 +13,8 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from actors.disorder import Disorder, Recorded, open_feed
 from actors.feed import StreamData
@@ -20,10 +22,10 @@ from actors.result_files import id_columns, pairs_path, summary_path
 from joins.batch import Batch
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
-from scenarios.results import Histogram, PairReader, Summaries
+from scenarios.plan import Plan
+from scenarios.results import Histogram, ListedPairs, Summaries
 from scenarios.verdict.expectation import CHUNK_ROWS, Expectation, expected_sums
-from scenarios.verdict.listed_pairs import ListedPairs, StrayPair
-from scenarios.verdict.verdict import PairCounts
+from scenarios.verdict.verdict import OFFENDERS_NAMED, Offender, PairCounts
 
 
 @dataclass(kw_only=True)
@@ -38,9 +40,10 @@ class Comparison(PairCounts):
         Whether the run listed its pairs.
     answered_late
         Tuples that were dropped as late, and answered.
-    examples
-        The first differing pairs: kind, probing stream, probe id, the matches' ids, and the probing
-        tuple's arrival number, -1 if there is no such tuple.
+    offenders
+        The first differing pairs of probing tuples that exist, without arrivals.
+    strays
+        The first listed pairs of no such tuple; with the offenders, `OFFENDERS_NAMED` at most.
     latencies
         Of every tuple, in nanoseconds.
     """
@@ -48,80 +51,67 @@ class Comparison(PairCounts):
     stray_rows: int = 0
     listed: bool = False
     answered_late: int = 0
-    examples: list[tuple[str, int, int, tuple[int, ...], int]] = field(default_factory=list)
+    offenders: list[Offender] = field(default_factory=list)
+    strays: list[Offender] = field(default_factory=list)
     latencies: Histogram = field(default_factory=Histogram)
 
 
 def compare(
-    query: JoinQuery,
-    files: tuple[StreamData, ...],
+    plan: Plan,
     directory: Path,
     pairs_directory: Callable[[], Path],
     *,
-    listed: bool,
-    late: tuple[np.ndarray, ...] = (),
-    disorder: Disorder | Recorded | None = None,
-    examples: int,
-    again: bool = False,
-    ahead: Expectation | None = None,
+    late: tuple[np.ndarray, ...],
+    again: bool,
+    ahead: Expectation | None,
 ) -> Comparison:
     """Compare the results in *directory* with the oracle's.
 
     Parameters
     ----------
-    query, files
-        What was run, over which streams.
+    plan
+        What was run.
     directory
-        Where the run's per-probe counts are.
+        Where the run's per-probe counts are, and its pairs where it listed them.
     pairs_directory
         Called only when something differs: returns where the same run's pairs are, replaying it if
         they were not kept.
-    listed
-        Whether the run listed its pairs, in *directory* too.
     late
         Per stream the tuples that the run dropped as late; no pair of theirs is expected.
-    disorder
-        How the streams arrived.
-    examples
-        How many differing pairs to remember.
     again
         Whether tuples may come again, after a crash: one that is late then may have been joined
         before, so its pairs are neither expected nor spurious.
     ahead
         What the oracle has worked out already, of use where no tuple was late.
     """
-    comparison = Comparison(listed=listed)
-    late = late if query.interval or disorder else ()
+    comparison = Comparison(listed=plan.config.pairs)
+    late = late if plan.query.interval or plan.feeding.disorder else ()
     if ahead is None or any(map(len, late)):
-        sums = expected_sums(query, files, late)
+        sums = expected_sums(plan.query, plan.files, late)
     else:
         sums = ahead.sums()
-    differing, strays = _compare_sums(query, files, directory, late, comparison, examples, sums)
+    differing, strays = _compare_sums(plan, directory, late, comparison, sums)
     comparison.differing_tuples = sum(len(ids) for ids in differing)
     if comparison.differing_tuples:
-        pairs = _compare_pairs(
-            query, files, pairs_directory(), late, differing, comparison, examples, again=again
-        )
-        comparison.examples = _with_arrival_numbers(pairs, files, disorder)
+        _compare_pairs(plan, pairs_directory(), late, differing, comparison, again=again)
     comparison.wrong += comparison.invented
-    comparison.examples += [
-        ("wrong", stray.stream, stray.probe_id, stray.match_ids, -1)
-        for stray in strays[: examples - len(comparison.examples)]
+    comparison.strays = [
+        _offender("wrong", *stray)
+        for stray in strays[: OFFENDERS_NAMED - len(comparison.offenders)]
     ]
     return comparison
 
 
 def _compare_sums(
-    query: JoinQuery,
-    files: tuple[StreamData, ...],
+    plan: Plan,
     directory: Path,
     late: tuple[np.ndarray, ...],
     comparison: Comparison,
-    examples: int,
     sums: Iterable[Matches],
-) -> tuple[list[np.ndarray], list[StrayPair]]:
+) -> tuple[list[np.ndarray], list[tuple[int, ...]]]:
     """Return per stream the tuples whose sums are not as expected, and pairs of no tuple at all."""
-    probing = [file.tuples for file in files]
+    query = plan.query
+    probing = [file.tuples for file in plan.files]
     if query.interval:
         probing[1 - query.reach.base] = 0
     readers = [
@@ -129,9 +119,11 @@ def _compare_sums(
     ]
     listed = None
     if comparison.listed:
-        listed = ListedPairs(pairs_path(directory), query.streams, probing, examples=examples)
+        listed = ListedPairs(
+            pairs_path(directory), query.streams, probing, strays_max=OFFENDERS_NAMED
+        )
     reported = 0
-    differing: list[list[np.ndarray]] = [[] for _ in files]
+    differing: list[list[np.ndarray]] = [[] for _ in probing]
     for expected in sums:
         if not len(expected):
             continue
@@ -166,34 +158,24 @@ def _compare_sums(
 
 
 def _compare_pairs(
-    query: JoinQuery,
-    files: tuple[StreamData, ...],
+    plan: Plan,
     directory: Path,
     late: tuple[np.ndarray, ...],
     differing: list[np.ndarray],
     comparison: Comparison,
-    examples: int,
     *,
     again: bool,
-) -> list[tuple[str, int, int, tuple[int, ...]]]:
-    """Count the pairs that differ by kind, and return the first *examples*."""
-    found: list[tuple[str, int, int, tuple[int, ...]]] = []
-    names = query.streams
-    readers = [
-        PairReader(pairs_path(directory), id_columns(names, stream), stream=stream)
-        for stream in range(len(files))
-    ]
+) -> None:
+    """Count the pairs that differ by kind, and name the first."""
+    query, files, offenders = plan.query, plan.files, comparison.offenders
     for expected, allowed in _expected_and_allowed(query, files, late, again=again):
-        if not len(expected):
-            continue
         stream = expected.stream
-        produced = readers[stream].take(int(expected.probe_id[-1]) + 1)
         suspects = np.intersect1d(differing[stream], expected.probe_id)
         if not len(suspects):
             continue
         want = _matches_of(expected, suspects)
         may = want if allowed is expected else _matches_of(allowed, suspects)
-        have = _pairs_of(*produced, suspects=suspects)
+        have = _read_pairs(directory, query, stream, suspects)
         have, times = np.unique(have, axis=0, return_counts=True)
         kinds = {
             "missing": _without(want, have),
@@ -204,28 +186,32 @@ def _compare_pairs(
         kinds["expired"], kinds["wrong"] = spurious[holds], spurious[~holds]
         for kind, pairs in kinds.items():
             setattr(comparison, kind, getattr(comparison, kind) + len(pairs))
-            for newest, *matches in pairs[: examples - len(found)].tolist():
-                found.append((kind, stream, newest, tuple(matches)))
-    return found
+            named = pairs[: OFFENDERS_NAMED - len(offenders)].tolist()
+            offenders += [_offender(kind, stream, *ids) for ids in named]
 
 
-def _with_arrival_numbers(
-    pairs: list[tuple[str, int, int, tuple[int, ...]]],
+def _offender(kind: str, stream: int, probe_id: int, *matches: int) -> Offender:
+    match_id = matches if len(matches) > 1 else matches[0]
+    return Offender(
+        kind=kind, probe_stream=stream, probe_id=probe_id, match_id=match_id, arrivals_ms={}
+    )
+
+
+def arrival_numbers(
+    offenders: Iterable[Offender],
     files: tuple[StreamData, ...],
     disorder: Disorder | Recorded | None,
-) -> list[tuple[str, int, int, tuple[int, ...], int]]:
-    """Return *pairs*, each with the arrival number of its probing tuple."""
-    wanted = {(stream, probe_id) for _, stream, probe_id, _ in pairs}
+) -> dict[tuple[int, int], int]:
+    """Return the arrival number of each probing tuple of *offenders*, by its stream and id."""
+    wanted = {(one.probe_stream, one.probe_id) for one in offenders}
     numbers: dict[tuple[int, int], int] = {}
     feed = open_feed(files, disorder)
-    while (chunk := feed.take(CHUNK_ROWS)) is not None:
+    while len(numbers) < len(wanted) and (chunk := feed.take(CHUNK_ROWS)) is not None:
         for stream, probe_id in wanted - numbers.keys():
             place = np.flatnonzero(chunk.parts[stream].id == probe_id)
             if len(place):
                 numbers[stream, probe_id] = int(chunk.seq[stream][place[0]])
-        if len(numbers) == len(wanted):
-            break
-    return [(*pair, numbers[pair[1], pair[2]]) for pair in pairs]
+    return numbers
 
 
 def _expected_and_allowed(
@@ -240,6 +226,16 @@ def _expected_and_allowed(
     if again and any(map(len, late)):
         return zip(expected, expected_sums(query, files, enumerate_ids=True), strict=True)
     return ((matches, matches) for matches in expected)
+
+
+def _read_pairs(directory: Path, query: JoinQuery, stream: int, suspects: np.ndarray) -> np.ndarray:
+    """Return the listed results of *suspects*, which ascend, as rows (probe id, match ids)."""
+    names = id_columns(query.streams, stream)
+    of_stream = pc.field("probe_stream") == stream
+    between = (pc.field(names[0]) >= suspects[0]) & (pc.field(names[0]) <= suspects[-1])
+    # Row groups without such ids are not read: the statistics of the file show which.
+    pairs = pq.read_table(pairs_path(directory), columns=names, filters=of_stream & between)
+    return _pairs_of(*(pairs[name].to_numpy() for name in names), suspects=suspects)
 
 
 def _matches_of(matches: Matches, suspects: np.ndarray) -> np.ndarray:
