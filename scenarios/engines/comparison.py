@@ -9,11 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from actors.feed import Feed
 from actors.whole_files import write_text
-from joins.arrivals import Arrivals
 from joins.errors import OutputError
-from joins.oracle.expected import expected
 from scenarios.engines.engine import Engine, Measured
 from scenarios.engines.processes import within
 from scenarios.engines.streams import with_own_streams
@@ -21,10 +18,10 @@ from scenarios.plan import Plan
 from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError
+from scenarios.verdict.expectation import expected_sums
 from spark_bridge.errors import DataError, EngineFailed
 from spark_bridge.totals import Totals
 
-_CHUNK_ROWS = 65_536
 _STREAMS = "streams"
 IN_THE_CLOCK = (
     "Wall time is from the prepared files to results that are counted, or on disk where pairs are "
@@ -198,15 +195,5 @@ def _run(engine: Engine, plan: Plan, folder: Path, limit_s: float | None) -> Mea
 
 def oracle_totals(plan: Plan) -> tuple[int, Totals]:
     """Return how many tuples there are, and the totals of the oracle."""
-    rows, totals, feed = 0, Totals(), Feed(plan.files)
-
-    def chunks() -> Any:
-        nonlocal rows
-        arrivals: Arrivals | None
-        while (arrivals := feed.take(_CHUNK_ROWS)) is not None:
-            rows += len(arrivals)
-            yield arrivals
-
-    for matches in expected(plan.query, [file.schema for file in plan.files], chunks()):
-        totals += Totals.of(matches)
-    return rows, totals
+    totals = sum((Totals.of(one) for one in expected_sums(plan.query, plan.files)), Totals())
+    return sum(file.tuples for file in plan.files), totals
