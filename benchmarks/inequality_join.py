@@ -33,7 +33,7 @@ from joins.machine.memory import keep_freed_memory
 from joins.queries.parser import parse_query
 from scenarios.engines import statements
 from scenarios.engines.engine import Measured
-from scenarios.engines.processes import alone
+from scenarios.engines.processes import run_alone
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 from spark_bridge.totals import Totals as Found
 
@@ -138,7 +138,7 @@ def _alone(
     threads: int,
     listing: bool,
 ) -> tuple[float, float, Totals]:
-    return alone(partial(peer, listing=listing), work, threads)[0]
+    return run_alone(partial(peer, listing=listing), work, threads)[0]
 
 
 def _measured(name: str, run: Run, wanted: Totals) -> Measured:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from multiprocessing import get_context, resource_tracker
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from actors.hosting.descendants import ending_with
 from joins.threads import usable_cores
 from scenarios.many_runs import Result, run_one_of_many
 from scenarios.measures import Parts, record
 from scenarios.plan import Prepare, make_plan
+from scenarios.process_pool import process_pool
 from scenarios.run import Report, execute
 from scenarios.run_directory import POINTS, write_json
 from scenarios.scenario_files import ConfigError, change
@@ -151,7 +148,7 @@ def _side_by_side(runs: dict[int, _PointRun], processes: int) -> Iterator[tuple[
     if processes == 1:
         yield from ((number, one.run()) for number, one in runs.items())
         return
-    with _pool(processes) as pool:
+    with process_pool(processes) as pool:
         futures: dict[Future[Result], int] = {
             pool.submit(one.run): number for number, one in runs.items()
         }
@@ -164,22 +161,6 @@ def _side_by_side(runs: dict[int, _PointRun], processes: int) -> Iterator[tuple[
                 "calls joinsim.sweep does so when it is imported; put the call under "
                 "if __name__ == '__main__', or set processes=1"
             ) from None
-
-
-@contextmanager
-def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
-    resource_tracker.ensure_running()  # multiprocessing's, for all such processes
-    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
-
-    def stop() -> None:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-    def start() -> None:
-        for future in [pool.submit(os.getpid) for _ in range(processes)]:
-            future.result()
-
-    with ending_with(stop, start=start):
-        yield pool
 
 
 def _find_sustainable(one: _PointRun) -> Result:

@@ -12,7 +12,7 @@ from typing import Any
 from actors.whole_files import write_text
 from joins.errors import OutputError
 from scenarios.engines.engine import Engine, Measured
-from scenarios.engines.processes import within
+from scenarios.engines.processes import limit_time
 from scenarios.engines.streams import with_own_streams
 from scenarios.plan import Plan
 from scenarios.run_directory import POINTS, write_json
@@ -186,7 +186,7 @@ def compare_engines(
 def _run(engine: Engine, plan: Plan, folder: Path, limit_s: float | None) -> Measured:
     folder.mkdir()
     try:
-        with within(limit_s):
+        with limit_time(limit_s):
             return engine.run(plan, folder)
     finally:
         if not plan.config.pairs:

@@ -23,7 +23,7 @@ from joins.hashing import mix
 from joins.queries.query import JoinQuery
 from scenarios.engines import statements
 from scenarios.engines.engine import Measured, PairEngine
-from scenarios.engines.processes import alone, peak_bytes
+from scenarios.engines.processes import peak_bytes, run_alone
 from scenarios.engines.streams import pair_totals
 from scenarios.plan import Plan
 from spark_bridge.errors import EngineFailed
@@ -60,7 +60,7 @@ class EmbeddedEngine(PairEngine):
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Count the pairs, or write them where the plan asks for them."""
         out = directory / "found.parquet" if plan.config.pairs else None
-        return alone(self.join, plan.query, plan.stored_files, out)[0]
+        return run_alone(self.join, plan.query, plan.stored_files, out)[0]
 
     def join(
         self,

@@ -17,7 +17,7 @@ from actors.protocol import ActorError
 from actors.result_files import pairs_path, part_files, summary_path
 from joins.machine.memory import keep_freed_memory
 from scenarios.engines.engine import Engine, Measured
-from scenarios.engines.processes import alone
+from scenarios.engines.processes import run_alone
 from scenarios.plan import Plan
 from scenarios.run import execute
 from scenarios.run_json import latency_ms
@@ -34,7 +34,7 @@ class Inline(Engine):
 
     def run(self, plan: Plan, directory: Path) -> Measured:
         """Run the plan's topology in a process of its own."""
-        measured, peak_bytes = alone(_run, plan, directory, {"backend": "inline"})
+        measured, peak_bytes = run_alone(_run, plan, directory, {"backend": "inline"})
         # Its latencies are those of the simulated clock, and nothing leaves the process.
         return replace(measured, memory_bytes=peak_bytes, latency_ms=None, shuffled_bytes=None)
 
@@ -50,7 +50,7 @@ class Ray(Engine):
 
         It runs in a process of its own: one that is interrupted while it starts Ray may crash.
         """
-        return alone(_run, plan, directory, {"backend": "ray", "clock": "live"})[0]
+        return run_alone(_run, plan, directory, {"backend": "ray", "clock": "live"})[0]
 
 
 def _run(plan: Plan, directory: Path, settings: dict[str, Any]) -> Measured:

@@ -5,30 +5,22 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context, resource_tracker
 from pathlib import Path
 from typing import TypeVar
 
-from actors.hosting.descendants import ending_with
+from scenarios.process_pool import process_pool
 from spark_bridge.errors import EngineFailed
 
 T = TypeVar("T")
 
 
-def alone(work: Callable[..., T], *arguments: object) -> tuple[T, int]:
+def run_alone(work: Callable[..., T], *arguments: object) -> tuple[T, int]:
     """Run *work* in a process of its own; return its result and the process's peak memory, bytes.
 
     An interrupt ends that process and all that it has started.
     """
-    resource_tracker.ensure_running()  # multiprocessing's, for all such processes
-    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-
-    def stop() -> None:
-        pool.shutdown(wait=False)  # it would wait for the work to end
-
-    with ending_with(stop, start=lambda: pool.submit(int).result()):
+    with process_pool(1) as pool:
         return pool.submit(_with_peak_bytes, work, arguments).result()
 
 
@@ -49,7 +41,7 @@ def peak_bytes(process: int) -> int:
 
 
 @contextmanager
-def within(seconds: float | None) -> Iterator[None]:
+def limit_time(seconds: float | None) -> Iterator[None]:
     """Interrupt the body of the ``with`` after *seconds* of wall time; None is no limit.
 
     The interrupt is that of Ctrl-C, on which every engine ends its processes. It works in the main

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +20,7 @@ from actors.whole_files import write_text
 from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
 from netsim.outcome import Outcome
+from scenarios.process_pool import process_pool
 from scenarios.run import Report, execute
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.shrinking import TRIES_MAX, shrink
@@ -300,13 +299,8 @@ def _mapped(processes: int) -> Iterator[Callable[..., Iterator[Trial]]]:
     if processes == 1:
         yield map
         return
-    # Not forked: threads of Arrow would be missing in the copies.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        try:
-            yield partial(pool.map, chunksize=_WORLDS_OF_A_TASK)
-        finally:
-            pool.shutdown(cancel_futures=True)
+    with process_pool(processes) as pool:
+        yield partial(pool.map, chunksize=_WORLDS_OF_A_TASK)
 
 
 def kind_of_query(text: str) -> str:

@@ -15,7 +15,7 @@ import pytest
 from scenarios.engines import registry
 from scenarios.engines.engine import Measured
 from scenarios.engines.flink_engine import PYTHON_VARIABLE
-from scenarios.engines.processes import alone
+from scenarios.engines.processes import run_alone
 from scenarios.engines.registry import ENGINES
 from spark_bridge.errors import EngineFailed
 from spark_bridge.totals import Totals
@@ -48,7 +48,7 @@ class Endless(Broken):
     """An engine whose process does not end."""
 
     def run(self, plan: object, directory: Path) -> Measured:
-        alone(time.sleep, 1000)
+        run_alone(time.sleep, 1000)
         raise AssertionError("it ended")
 
 
