@@ -31,7 +31,7 @@ from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges
 from joins.machine.memory import keep_freed_memory
 from joins.queries.parser import parse_query
-from scenarios.engines import statements
+from scenarios.engines.embedded_engines import duckdb_join, polars_join
 from scenarios.engines.engine import Measured
 from scenarios.engines.processes import run_alone
 from spark_bridge.sql.statement import ProbeSide, probe_sides
@@ -76,7 +76,7 @@ def duckdb_run(work: InequalityWork, threads: int, *, listing: bool) -> tuple[fl
     started_s = time.perf_counter()
     for place, table in enumerate(_tables(work)):
         connection.register(f"s{place}", table)
-    join = statements.duckdb_join(_side(), _SCHEMAS, windowed=False)
+    join = duckdb_join(_side(), _SCHEMAS, windowed=False)
     if not listing:
         ((count,),) = connection.execute(f"SELECT count(*) {join}").fetchall()
         ended_s = time.perf_counter()
@@ -97,7 +97,7 @@ def polars_run(work: InequalityWork, threads: int, *, listing: bool) -> tuple[fl
 
     started_s = time.perf_counter()
     frames = [pl.LazyFrame(pl.from_arrow(table)) for table in _tables(work)]
-    joined = statements.polars_join(_side(), frames, _SCHEMAS, windowed=False)
+    joined = polars_join(_side(), frames, _SCHEMAS, windowed=False)
     if not listing:
         count = joined.select(pl.len()).collect(engine="streaming").item()
         ended_s = time.perf_counter()

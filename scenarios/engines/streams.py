@@ -1,8 +1,15 @@
-"""The streams of a comparison, written once so that every engine reads the same files."""
+"""The streams of a comparison, written once so that every engine reads the same files.
+
+Engines that are no part of joinsim, in SQL or Polars' expressions, state the joins that
+`spark_bridge.sql.statement` makes of a query. To all of them a stream is a table of ``id``, ``ts``
+in nanoseconds, and its join fields ``f0``, ``f1`` and so on. (Spark's own statement is
+`spark_bridge.sql.oracle`.)
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.feed import StreamData, StreamFile
-from joins.batch import Batch
+from joins.batch import Batch, Schema
 from scenarios.plan import Plan
+from spark_bridge.sql.statement import ProbeSide, predicate_sql
 from spark_bridge.totals import Totals
 
 SEGMENTS = 4
@@ -25,9 +33,44 @@ def with_own_streams(plan: Plan, folder: Path) -> Plan:
     return replace(plan, files=files)
 
 
-def whole(file: StreamData) -> Batch:
+def read_whole(file: StreamData) -> Batch:
     """Return a whole stream."""
     return Batch.concat([Batch.empty(file.schema), *file.batches()])
+
+
+def segments(file: StreamFile) -> list[Path]:
+    """Return the files of a prepared stream, in order."""
+    return sorted(file.directory.glob("*.parquet"))
+
+
+def column(schema: Schema, field: str) -> str:
+    """Return what a *field* of a stream is called in all statements."""
+    return f"f{list(schema.fields).index(field)}"
+
+
+def columns(schema: Schema) -> dict[str, str]:
+    """Return the columns of a prepared stream that are read: name in the file to name here."""
+    return {"id": "id", "ts": "ts"} | {field: column(schema, field) for field in schema.fields}
+
+
+def predicates(
+    side: ProbeSide, schemas: Sequence[Schema], *, nan_is_greatest: bool = True
+) -> list[str]:
+    """Return the predicates of *side* in SQL, between a table ``p`` that probes and one ``m``."""
+    return [
+        predicate_sql(
+            condition,
+            f"p.{column(schemas[side.probing], condition.probe_field)}",
+            f"m.{column(schemas[side.stored], condition.stored_field)}",
+            nan_is_greatest=nan_is_greatest,
+        )
+        for condition in side.conditions
+    ]
+
+
+def quote(text: str) -> str:
+    """Return *text* as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def pair_totals(pairs: pa.Table) -> Totals:
@@ -59,8 +102,8 @@ def _write_segment(rows: pa.Table, path: Path) -> None:
 
 
 def _copy(file: StreamData, folder: Path) -> StreamFile:
-    tuples = whole(file)
-    columns = {"id": tuples.id, "ts": tuples.ts, **tuples.fields}
-    rows = pa.table({name: pa.array(np.asarray(values)) for name, values in columns.items()})
+    tuples = read_whole(file)
+    by_name = {"id": tuples.id, "ts": tuples.ts, **tuples.fields}
+    rows = pa.table({name: pa.array(np.asarray(values)) for name, values in by_name.items()})
     write_segments(rows, folder, max(1, -(-len(rows) // SEGMENTS)))
     return StreamFile(schema=file.schema, directory=folder.resolve())

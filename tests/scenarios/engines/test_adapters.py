@@ -49,7 +49,7 @@ def test_without_its_window_a_join_compares_all_tuples(
     )
     rng = np.random.default_rng(5)
     files = tuple(stream(rng).write(name, tmp_path / name, 1000) for name in query.streams)
-    stored, probing = (streams.whole(file) for file in files)
+    stored, probing = (streams.read_whole(file) for file in files)
     match, probe = np.nonzero(
         (stored.fields["x"][:, None] < probing.fields["x"])
         & (stored.fields["y"][:, None] > probing.fields["y"])
