@@ -150,7 +150,7 @@ def calibrate(
     else:
         comment = "Measured by `joinsim calibrate`. Picoseconds."
         if live:
-            fitted = fit.fit(watched.operators, watched.carried, operators.base.structures)
+            fitted = fit.fit(watched.operators, watched.carried, operators.base)
             operators = replace(fitted, machine=operators.machine)
             comment = (
                 f"Measured by `joinsim calibrate`, with {watched.runs} live runs of {2 * rows:,} "

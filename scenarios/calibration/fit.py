@@ -28,9 +28,7 @@ from netsim.cost import (
     CostProfile,
     OperatorCost,
     Transport,
-    load_profile,
 )
-from netsim.structures import StructureCost
 from scenarios.calibration.live_runs import Carried
 from scenarios.calibration.structures import least_squares
 
@@ -68,7 +66,7 @@ class Calibrated:
 def fit(
     observed: Mapping[str, Mapping[str, Sequence[Served]]],
     carried: Sequence[Carried],
-    structures: Mapping[str, StructureCost],
+    base: CostProfile,
 ) -> Calibrated:
     """Return the costs nearest to what runs took.
 
@@ -78,8 +76,8 @@ def fit(
         System to operator to its part in each run.
     carried
         What processes of the runs passed on.
-    structures
-        What steps cost.
+    base
+        What it keeps: the prices of units and structures, and the machine's memory.
 
     Raises
     ------
@@ -92,12 +90,7 @@ def fit(
         np.array([run.counts for run in carried]), np.array([run.seconds for run in carried])
     )
     base = replace(
-        load_profile(),
-        name="calibrated",
-        message_ps=local_ps + more_ps,
-        row_ps=0,
-        byte_ps=byte_ps,
-        structures=structures,
+        base, name="calibrated", message_ps=local_ps + more_ps, row_ps=0, byte_ps=byte_ps
     )
     operators = {
         system: {role: fit_operator(base, runs) for role, runs in roles.items()}

@@ -10,6 +10,7 @@ from actors.hosting.live.post import Served
 from actors.protocol import Reply
 from joins.work import Step, Work
 from netsim.cost import COSTS, OperatorCost, load_profile, operator_profiles
+from netsim.memory import Memory
 from netsim.structures import StructureCost
 from scenarios.calibration.fit import (
     Calibrated,
@@ -32,6 +33,14 @@ PROBE = StructureCost(
     call_ps=4_000_000,
     row_ps=900,
     unit_ps=(500, 1, 2, 3, 4, 700, 6),
+)
+MEMORY = Memory(
+    cores=2,
+    sizes=(1 << 15, 1 << 30),
+    wait_ps=(1_500, 90_000),
+    read_ps=(500, 20_000),
+    apart_percents=(100, 130),
+    same_percents=(100, 120),
 )
 
 
@@ -72,7 +81,8 @@ def carried(rng: np.random.Generator) -> Carried:
 def calibrated(rng: np.random.Generator) -> Calibrated:
     runs = {"joiner": [observed(rng, JOINER) for _ in range(6)]}
     runs["source"] = [observed(rng, SOURCE) for _ in range(6)]
-    return fit({"split_join": runs}, [carried(rng) for _ in range(12)], {"hash.probe": PROBE})
+    base = replace(load_profile(), structures={"hash.probe": PROBE}, memory=MEMORY)
+    return fit({"split_join": runs}, [carried(rng) for _ in range(12)], base)
 
 
 def test_costs_are_found_again_from_what_runs_took() -> None:
@@ -95,9 +105,13 @@ def test_units_keep_the_prices_of_the_default_profile() -> None:
     assert (found.comparison_ps, found.insert_ps) == (default.comparison_ps, default.insert_ps)
 
 
+def test_the_machines_memory_is_kept() -> None:
+    assert calibrated(np.random.default_rng(4)).base.memory == MEMORY
+
+
 def test_without_runs_there_is_no_profile() -> None:
     with pytest.raises(ValueError, match="there are none"):
-        fit({}, [], {})
+        fit({}, [], load_profile())
 
 
 def test_where_an_operator_works_the_same_in_every_message_its_factor_stays_near_one() -> None:
@@ -131,6 +145,7 @@ def test_a_profile_is_read_back_as_written(tmp_path: Path) -> None:
     cost = written.operators["split_join"]["joiner"]
     assert joiner.work_ns(Work(moves=10**6)) == base.move_ps * 10 * cost.work_percent
     assert base.structures == {"hash.probe": PROBE}
+    assert base.memory == MEMORY
     step = Step("hash.probe", 32, 4_096)
     assert joiner.steps_ns([(step, Work(matches=9))], Work()) == (
         (4_000_000 + 32 * 900 + 9 * 700) * cost.work_percent // 100 // 1000
