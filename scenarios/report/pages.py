@@ -50,7 +50,7 @@ def write_page(result: Any, directory: Path, replay: str) -> Path:
 
 @singledispatch
 def picture_of(result: Any) -> Picture:
-    """Return the picture of a run, a study or a comparison, for a file of its own.
+    """Return the picture of a run, a study, a comparison or advice, for a file of its own.
 
     Raise :exc:`ConfigError` where it has none.
     """
@@ -77,6 +77,17 @@ def _(comparison: Comparison) -> Picture:
 @picture_of.register
 def _(comparison: EngineComparison) -> Picture:
     return engines_picture(comparison)
+
+
+@picture_of.register
+def _(advice: Advice) -> Picture:
+    return comparison_picture(
+        {
+            one.label: Result(config=advice.config, record=one.saturated[0])
+            for one in advice.shown
+            if one.saturated and "verdict" in one.saturated[0]
+        }
+    )
 
 
 @write_page.register
@@ -195,11 +206,6 @@ def write_comparison_page(comparison: Comparison, directory: Path, replay: str) 
 @write_page.register
 def write_advice_page(advice: Advice, directory: Path, replay: str) -> Path:
     """Write ``advice.html`` into *directory*."""
-    results = {
-        one.label: Result(config=advice.config, record=one.saturated[0])
-        for one in advice.shown
-        if one.saturated and "verdict" in one.saturated[0]
-    }
     return fill_page(
         directory / "advice.html",
         "advice.html",
@@ -208,7 +214,7 @@ def write_advice_page(advice: Advice, directory: Path, replay: str) -> Path:
         query=" ".join(advice.config.query.split()),
         why=advice.why,
         data=str(advice.statistics),
-        pictures={"comparison": comparison_picture(results)},
+        pictures={"comparison": picture_of(advice)},
         table=advice_table(advice),
         note=advice.note,
         changes=changes_table(advice),

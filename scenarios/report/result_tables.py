@@ -149,10 +149,11 @@ def measured_table(advice: Advice) -> Table:
 
 
 def left_out_table(advice: Advice) -> Table:
-    """Return what an advice did not look at: for want of time, or because it cannot be run."""
+    """Return what an advice did not look at: for want of time, or because it failed or cannot run."""
     notes = engine_notes(advice.engines).rows if advice.engines else []
     rows = [
         *(("no time", what) for what in advice.spent.left_out),
+        *(("failed", what) for what in advice.spent.failed),
         *notes,
         *((", ".join(who), why) for why, who in by_reason(advice.refused).items()),
     ]

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import joinsim as js
+from scenarios.advice.search import Spent
+from scenarios.report.pages import picture_of
+from scenarios.report.result_tables import left_out_table
 from scenarios.scenario_files import ConfigError, build
 
 QUERY = (
@@ -94,6 +99,24 @@ def test_the_files_reproduce_it(advice: js.Advice) -> None:
     assert advice.best.topology in page
     assert "What would change it" in page
     assert "throughput, tuples/s" in page  # the unit of what would change it
+
+
+def test_its_picture_has_the_systems_of_its_page(advice: js.Advice, tmp_path: Path) -> None:
+    drawn = picture_of(advice.result).data["system"]
+    assert drawn[0] == advice.result.winner.label
+    assert set(drawn) <= {row["label"] for row in advice.table.to_pylist()}
+    page = (advice.directory / "advice.html").read_text()
+    assert all(label in page for label in drawn)
+    assert advice.figure(tmp_path / "advice.svg").stat().st_size > 0
+
+
+def test_a_candidate_that_failed_is_listed_with_the_reason(advice: js.Advice) -> None:
+    spent = Spent(left_out=["round 3 of 3: 1 of 4 candidates"], failed=["kp_oij: out of memory"])
+    rows = left_out_table(replace(advice.result, spent=spent)).rows
+    assert list(rows)[:2] == [
+        ("no time", "round 3 of 3: 1 of 4 candidates"),
+        ("failed", "kp_oij: out of memory"),
+    ]
 
 
 def test_times_in_the_reason_have_a_unit_of_their_size(advice: js.Advice) -> None:
