@@ -132,7 +132,8 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
 def look_up(values: Mapping[str, Any], name: str) -> float | None:
     """Return a number of a record by its dotted *name*; None where the run has no such number.
 
-    Raise :exc:`KeyError` naming the part that there is not, and what there is.
+    Raise :exc:`KeyError` naming the part that there is not, and what there is; or where it is no
+    number.
     """
     found: Any = values
     for part in name.split("."):
@@ -140,8 +141,10 @@ def look_up(values: Mapping[str, Any], name: str) -> float | None:
             there = ", ".join(found) if isinstance(found, Mapping) else "no more"
             raise KeyError(f"measure {name}: there is no {part!r}; there is {there}")
         found = found[part]
-    if isinstance(found, (Mapping, str)):
-        raise KeyError(f"measure {name}: is no number; there is {', '.join(found)}")
+    if isinstance(found, Mapping):
+        raise KeyError(f"measure {name}: it is no number; there is {', '.join(found)}")
+    if isinstance(found, (str, list)):
+        raise KeyError(f"measure {name}: it is no number")
     return None if found is None else float(found)
 
 

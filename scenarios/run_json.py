@@ -17,6 +17,8 @@ from scenarios.run_directory import write_json
 from scenarios.verdict.approximation import Approximated
 
 _PERCENTILES = (50, 75, 95, 99)
+WORDS = ("scenario", "topology", "query", "streams", "backend", "clock", "digest")
+"""Keys of `summary` that have no number, and none within them."""
 _LIBRARIES = ("joinsim", "numpy", "numba", "pyarrow", "pyspark", "ray", "simpy")
 
 

@@ -14,6 +14,7 @@ from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine_record import describe_machine
 from scenarios.plan import make_parameters, topology_of
+from scenarios.run_json import WORDS
 from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.kinds import Kind, kind_of
 from scenarios.study.section import Axis, Panel, StudySection, Variant
@@ -257,6 +258,7 @@ def build_study(
                     continue
                 first = _configure(base, panel, variant, axis, place)
                 label = ", ".join(part for part in (panel.name, name, x) if part)
+                _check_measure(base.name, first, measures[-1])
                 kind = kind_of(first, measures[-1])
                 kinds.add(kind)
                 times = max(section.repeat, turns if kind == "measured" else 1)
@@ -293,6 +295,12 @@ def build_study(
         turns=turns,
         changed=changed,
     )
+
+
+def _check_measure(name: str, config: RunConfig, measure: str) -> None:
+    """Refuse, before anything runs, what is no number in any run's record."""
+    if config.survey is None and measure.split(".")[0] in WORDS:
+        raise ConfigError(f"{name}: measure {measure}: it is no number")
 
 
 def _check_claims(name: str, section: StudySection, charts: Sequence[Chart]) -> None:

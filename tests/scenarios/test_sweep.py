@@ -97,6 +97,12 @@ def points(folder: Path) -> dict[str, int]:
     return {p.parent.name: p.stat().st_mtime_ns for p in folder.glob("points/*/point.json")}
 
 
+@pytest.mark.parametrize("measure", ["streams", "query", "streams.rows"])
+def test_what_is_no_number_is_refused_before_anything_runs(measure: str) -> None:
+    with pytest.raises(ConfigError, match=f"measure {measure}: it is no number"):
+        sweep_study(config(), [], measures=[measure])
+
+
 def test_a_point_that_ran_is_not_run_again(tmp_path: Path) -> None:
     how: dict[str, Any] = {"topology": "split_join", "processes": 1, "out": tmp_path}
     first = js.sweep(QUERY, DATA, over={"pes": [1, 2]}, **how)

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from scenarios.measures import look_up, merge_times_ms, record
+from scenarios.run_json import WORDS
 from tests.scenarios.toy_run import toy_config, toy_report
 
 
@@ -108,14 +109,25 @@ def test_transmission_is_the_share_of_time_that_messages_are_under_way(tmp_path:
 
 
 def test_a_measure_there_is_not_is_named_with_those_there_are() -> None:
-    values = {"latency_ms": {"p50": 1.0, "p95": None}, "query": "SELECT"}
+    values = {
+        "latency_ms": {"p50": 1.0, "p95": None},
+        "query": "SELECT",
+        "streams": [{"name": "A"}],
+    }
     assert look_up(values, "latency_ms.p50") == 1.0
     assert look_up(values, "latency_ms.p95") is None
     with pytest.raises(KeyError, match="there is no 'p99'; there is p50, p95"):
         look_up(values, "latency_ms.p99")
-    for no_number in ("latency_ms", "query"):
-        with pytest.raises(KeyError, match="is no number"):
-            look_up(values, no_number)
+    with pytest.raises(KeyError, match="measure latency_ms: it is no number; there is p50, p95"):
+        look_up(values, "latency_ms")
+    for words in ("query", "streams"):
+        with pytest.raises(KeyError, match=f"measure {words}: it is no number'"):
+            look_up(values, words)
+
+
+def test_the_keys_without_a_number_are_known(tmp_path: Path) -> None:
+    found = record(toy_report(tmp_path, [range(30)]))
+    assert {key for key, value in found.items() if isinstance(value, (str, list))} == set(WORDS)
 
 
 def test_a_merge_lasts_from_the_message_that_fills_the_epoch_to_the_last_array_taken() -> None:
