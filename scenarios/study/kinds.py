@@ -32,10 +32,13 @@ _TIMES = (
     "latency_ms",
     "result_ms",
     "pace_tps",
+    "pace_max_tps",
     "busy_seconds",
     "merge_ms",
+    "execution.seconds",
 )
-"""Measures that are times, or per time: of a live run they are this machine's."""
+"""Measures that are times, or per time, all of a table or one of its keys: of a live run they are
+this machine's."""
 _ESTIMATES = ("capacity_tps",)
 """Measures that are computed from what a run spent, as if something else had been run."""
 
@@ -57,6 +60,5 @@ def kind_of(config: RunConfig, measure: str) -> Kind:
         return config.survey.kind_of(measure)
     if first in _ESTIMATES:
         return "derived"
-    return (
-        "measured" if first in (_TIMES if config.clock == "live" else _REAL_TIMES) else "simulated"
-    )
+    times = _TIMES if config.clock == "live" else _REAL_TIMES
+    return "measured" if first in times or measure in times else "simulated"

@@ -95,6 +95,10 @@ def test_a_curve_knows_where_its_values_come_from(tmp_path: Path) -> None:
         ("virtual", "state_bytes.total", "simulated"),
         ("live", "throughput_tps", "measured"),
         ("live", "latency_ms.p99", "measured"),
+        ("live", "pace_tps.3", "measured"),
+        ("live", "pace_max_tps", "measured"),
+        ("live", "execution.seconds", "measured"),
+        ("live", "execution.bytes", "simulated"),
         ("live", "network.bytes", "simulated"),
     ],
 )
