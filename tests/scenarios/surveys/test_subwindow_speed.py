@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -52,6 +54,20 @@ def test_a_structure_that_loses_tuples_fails_the_survey(monkeypatch: pytest.Monk
     assert not take().passed
     assert not take(selectivity=16).passed
     subwindow_speed._filled.cache_clear()
+
+
+def test_one_subwindow_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: weakref.WeakSet[Any] = weakref.WeakSet()
+    make = subwindow_speed._make
+
+    def make_next(survey: SubwindowSpeedSurvey) -> Any:
+        gc.collect()
+        assert not made
+        made.add(full := make(survey))
+        return full
+
+    monkeypatch.setattr(subwindow_speed, "_make", make_next)
+    assert take(passes=3).passed
 
 
 def test_more_partitions_than_tuples_are_refused() -> None:
