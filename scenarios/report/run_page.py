@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.formatting import VERDICT_WORDS, format_count
+from scenarios.report.load import NEAR
 from scenarios.report.page import fill_page
 from scenarios.report.result_tables import checks_table, offenders_table
 from scenarios.report.run_pictures import MESSAGES_MAX, run_pictures
@@ -34,6 +35,7 @@ def write_report(report: Report, path: Path, replay: str) -> None:
         offenders=offenders_table(report) if report.verdict.offenders else None,
         remarks=[*report.plan.notes, *report.plan.warnings, *report.plan.assumptions],
         figures=figures,
+        near_saturation=NEAR,
         messages_max=MESSAGES_MAX,
         streams=_streams_table(run["streams"]),
         settings=settings_tables(report),

@@ -19,6 +19,7 @@ from netsim.trace import COLUMNS
 from scenarios.formatting import format_duration
 from scenarios.observer import Line
 from scenarios.plan import Plan
+from scenarios.report.load import NEAR
 
 PES_SHOWN = 30
 """As many as a small terminal has lines for; those with the highest load."""
@@ -104,6 +105,6 @@ class Watch(Line):
         table.add_column("behind the sources, tuples", justify="right")
         for name in shown:
             load = min(1.0, self.load[name])
-            bar = Bar(1, 0, load, color="red" if load > 0.8 else "green")
+            bar = Bar(1, 0, load, color="red" if load > NEAR else "green")
             table.add_row(name, f"{load:.0%}", bar, f"{self.queue[name]:.1f}", f"{behind[name]:,}")
         return table
