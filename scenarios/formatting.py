@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from difflib import get_close_matches
 from math import isfinite, isnan
+from typing import Any
 
+from pydantic import BaseModel, TypeAdapter
 from quantiphy import Quantity
 
 VERDICT_WORDS: dict[bool | None, str] = {True: "PASS", False: "FAIL", None: "UNKNOWN"}
@@ -51,6 +54,22 @@ def format_many(count: int, thing: str) -> str:
 def format_bit_rate(bps: int) -> str:
     """Return a bandwidth to three digits, with a unit of its size."""
     return Quantity(bps, "b/s").render(prec=2)
+
+
+_QUANTITIES = {"duration": format_duration, "bandwidth": format_bit_rate}
+"""How a quantity is written, by the format that its JSON schema names."""
+
+
+def written_values(section: Any) -> dict[str, Any]:
+    """Return the values of a section of a configuration, quantities with their units."""
+    properties = TypeAdapter(type(section)).json_schema().get("properties", {})
+    values = dict(section) if isinstance(section, BaseModel) else asdict(section)
+    for name, value in values.items():
+        schema = properties.get(name, {})
+        kinds = {one.get("format") for one in (schema, *schema.get("anyOf", ()))}
+        if value is not None and kinds & set(_QUANTITIES):
+            values[name] = _QUANTITIES[kinds.intersection(_QUANTITIES).pop()](value)
+    return values
 
 
 def format_ms(ms: float | None) -> str:

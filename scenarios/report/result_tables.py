@@ -149,7 +149,7 @@ def measured_table(advice: Advice) -> Table:
 
 
 def left_out_table(advice: Advice) -> Table:
-    """Return what an advice did not look at: for want of time, or because it failed or cannot run."""
+    """Return what an advice has no figures of: no time was left, it failed, or it cannot run."""
     notes = engine_notes(advice.engines).rows if advice.engines else []
     rows = [
         *(("no time", what) for what in advice.spent.left_out),

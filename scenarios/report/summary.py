@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -19,6 +18,7 @@ from scenarios.formatting import (
     format_count,
     format_duration,
     format_ms,
+    written_values,
 )
 from scenarios.report.load import measure_load
 from scenarios.report.table import Table
@@ -116,43 +116,43 @@ def summary_html(report: Report) -> str:
     )
 
 
-_UNITS: dict[str, Callable[[int], str]] = {
-    "latency": format_duration,
-    "jitter": format_duration,
-    "bandwidth": format_bit_rate,
-    "linger": format_duration,
-    "disorder": format_duration,
-    "watermark_lag": format_duration,
-}
-"""Settings that are quantities: how they are written."""
+_RUN = (
+    "seed", "backend", "processes", "silence", "encrypt", "sink", "measured", "pairs", "rows"
+)  # fmt: skip
+"""Keys of a run that are in no section of their own."""
 
 
 def settings_tables(report: Report) -> list[Table]:
     """Return everything that was set for a run, by title."""
     config = report.plan.config
-    run = {"seed": config.seed, "backend": config.backend, "processes": config.processes}
-    feeding = config.feeding.model_dump()
+    whole = written_values(config)
+    feeding = written_values(config.feeding)
     if config.feeding.rate_tps is None:
         feeding["rate_tps"] = "as fast as the system takes them"
     titles: dict[str, dict[str, Any]] = {
-        "Run": run | {"pairs": config.pairs, "rows": config.rows or "all"} | config.bind,
-        "Parameters": asdict(report.plan.parameters),
+        "Run": {key: whole[key] for key in _RUN} | {"rows": config.rows or "all"} | config.bind,
+        "Parameters": written_values(report.plan.parameters),
         "Feeding": feeding,
     }
+    if config.recovery:
+        titles["Recovery"] = written_values(config.recovery)
     if config.clock == "virtual":
         profile = load_profile(config.profile)
         costs = [(name, getattr(profile, name)) for name in ("name", *COSTS)]
         titles["Network"] = _network(config.network)
         if config.faults:
             titles["Faults"] = {
-                f"{place}. {fault.kind}": _fault(fault) for place, fault in enumerate(config.faults)
+                f"{place}. {fault.kind}": _fault(fault)
+                for place, fault in enumerate(config.faults, 1)
             }
         titles["Cost profile"] = {k: f"{v:,} ps" if isinstance(v, int) else v for k, v in costs}
     else:  # of the network only the inboxes are not the machine's own
         titles["Network"] = {"inbox_messages": config.network.inbox_messages}
     titles["Versions"] = versions()
     return [
-        Table(title=title, columns=(), rows=[(key, _setting(key, v)) for key, v in values.items()])
+        Table(
+            title=title, columns=(), rows=[(key, _setting(value)) for key, value in values.items()]
+        )
         for title, values in titles.items()
     ]
 
@@ -160,32 +160,30 @@ def settings_tables(report: Report) -> list[Table]:
 def _network(network: NetworkConfig) -> dict[str, Any]:
     link = PRESETS[network.preset]
     mean, rate = format_duration(link.latency.mean_ns), format_bit_rate(link.bandwidth_bps)
-    values = network.model_dump(exclude={"links"})
+    values = written_values(network)
+    del values["links"]
     values["preset"] = f"{network.preset} ({link.latency.kind} {mean}, {rate})"
     for one in network.links:
         differs = one.model_dump(exclude={"a", "b"}, exclude_none=True)
-        values[f"{one.a} - {one.b}"] = ", ".join(
-            f"{k} {_setting(k, v)}" for k, v in differs.items()
-        )
+        values[f"{one.a} - {one.b}"] = _listed(one, differs)
     return values
 
 
 def _fault(fault: FaultConfig) -> str:
     """Return what is set of a fault beside its kind."""
-    values = fault.model_dump(exclude={"kind"}, exclude_defaults=True)
-    times = ("start", "end", "every", "delay", "offset")
-    written = [
-        f"{key} {format_duration(value) if key in times else _setting(key, value)}"
-        for key, value in values.items()
-    ]
-    return ", ".join(written) or "all the time"
+    names = fault.model_dump(exclude={"kind"}, exclude_defaults=True)
+    return _listed(fault, names) or "all the time"
 
 
-def _setting(name: str, value: Any) -> str:
+def _listed(section: Any, names: Iterable[str]) -> str:
+    """Return some values of a section of a configuration in one line."""
+    values = written_values(section)
+    return ", ".join(f"{name} {_setting(values[name])}" for name in names)
+
+
+def _setting(value: Any) -> str:
     if value is None:
         return "by default"
-    if name in _UNITS:
-        return _UNITS[name](value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value)

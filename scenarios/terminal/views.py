@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
 from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
@@ -18,10 +17,9 @@ from scenarios.config import RunConfig
 from scenarios.formatting import (
     VERDICT_WORDS,
     by_reason,
-    format_bit_rate,
-    format_duration,
     format_many,
     format_value,
+    written_values,
 )
 from scenarios.plan import Plan
 from scenarios.report.result_tables import (
@@ -68,10 +66,6 @@ if TYPE_CHECKING:
     from scenarios.system_comparison import Comparison
 
 
-_UNITS = {"duration": format_duration, "bandwidth": format_bit_rate}
-"""How a quantity is written, by the format that its JSON schema names."""
-
-
 def _profile(config: RunConfig) -> str:
     """Return the cost profile's name, and that it is of another machine where it is."""
     if config.profile != "default":
@@ -98,9 +92,9 @@ def show_plan(out: Console, plan: Plan) -> None:
     print_wrapped(out, "  " + " ".join(str(plan.query).split()), "dim")
     show_streams(out, plan.streams, config)
     for title, values in (
-        ("parameters", _written(plan.parameters)),
-        ("feeding", _written(config.feeding)),
-        ("network", _written(config.network) if config.clock == "virtual" else {}),
+        ("parameters", written_values(plan.parameters)),
+        ("feeding", written_values(config.feeding)),
+        ("network", written_values(config.network) if config.clock == "virtual" else {}),
         ("versions", versions()),
     ):
         listed = keep_together(f"{k}={v}" for k, v in values.items() if v not in (None, ()))
@@ -112,18 +106,6 @@ def show_plan(out: Console, plan: Plan) -> None:
         print_wrapped(out, f"  {assumption}", "dim")
     for warning in plan.warnings:
         print_wrapped(out, f"  warning: {warning}", "yellow")
-
-
-def _written(section: Any) -> dict[str, Any]:
-    """Return the values of a section of a configuration, quantities with their units."""
-    properties = TypeAdapter(type(section)).json_schema().get("properties", {})
-    values = dict(vars(section))
-    for name, value in values.items():
-        schema = properties.get(name, {})
-        kinds = {one.get("format") for one in (schema, *schema.get("anyOf", ()))}
-        if value is not None and kinds & set(_UNITS):
-            values[name] = _UNITS[kinds.intersection(_UNITS).pop()](value)
-    return values
 
 
 def show_streams(out: Console, streams: Sequence[PreparedStream], config: RunConfig) -> None:

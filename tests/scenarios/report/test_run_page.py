@@ -33,6 +33,7 @@ from tests.scenarios.toy_run import (
     toy_config,
     toy_report,
 )
+from topologies.semijoin import SemijoinParameters
 
 REPLAY = "joinsim run toy --seed 1 --set 'bind.W=<10 & more>'"
 SECTIONS = [
@@ -177,6 +178,26 @@ def test_of_a_live_run_no_simulated_network_or_cost_is_shown(good: Report) -> No
     assert "Cost profile" not in tables
     assert tables["Network"] == [("inbox_messages", "16")]
     assert {("linger", "5 ms"), ("disorder", "5 ms"), ("bounded", "yes")} <= set(tables["Feeding"])
+
+
+def test_quantities_have_their_units_and_nothing_that_was_set_is_left_out(good: Report) -> None:
+    config = toy_config(
+        recovery={"interval": "50 ms", "storage": "1 Gbps"},
+        silence="90 s",
+        encrypt=True,
+        network={"links": [{"a": "router", "b": "joiner.0", "latency": "3 ms"}]},
+        faults=[{"kind": "delay", "delay": "5 ms", "end": "2 s"}, {"kind": "slow", "factor": 2}],
+    )
+    parameters = SemijoinParameters()
+    plan = replace(good.plan, config=config, parameters=parameters)
+    listed = settings_tables(replace(good, plan=plan))
+    tables = {one.title: {str(key): value for key, value in one.rows} for one in listed}
+    assert tables["Parameters"]["tau"] == "100 ms"
+    assert tables["Recovery"]["interval"] == "50 ms"
+    assert tables["Recovery"]["storage"] == "1 Gb/s"
+    assert (tables["Run"]["silence"], tables["Run"]["encrypt"]) == ("90 s", "yes")
+    assert tables["Network"]["router - joiner.0"] == "latency 3 ms"
+    assert tables["Faults"] == {"1. delay": "end 2 s, delay 5 ms", "2. slow": "factor 2.0"}
 
 
 def test_notes_on_parameters_are_shown(
