@@ -13,7 +13,8 @@ from scenarios.calibration import fit
 from scenarios.calibration.fidelity import Prediction, predict
 from scenarios.calibration.live_runs import Watched, calibration_plans, watch
 from scenarios.calibration.memory import measure_memory
-from scenarios.calibration.structures import calibrate_structures, machine
+from scenarios.calibration.structure_work import measure_all
+from scenarios.calibration.structures import fit_structures, machine
 from scenarios.many_runs import Preparation
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import read_profile
@@ -131,7 +132,7 @@ def calibrate(
         if passes:
             note = observer.note
             note("structures, operation by operation: minutes")
-            costs = calibrate_structures(default.unit_ps, passes=passes, note=note)
+            costs = fit_structures(measure_all(passes=passes, note=note), default.unit_ps)
             note("memory")
             default = replace(default, name="calibrated", structures=costs, memory=measure_memory())
         operators = fit.Calibrated(base=default, machine=machine())

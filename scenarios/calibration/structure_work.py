@@ -119,8 +119,6 @@ class Sample:
 
     Attributes
     ----------
-    structure
-        Its name.
     step
         The operation, with its tuples and the structure's size.
     variant
@@ -137,7 +135,6 @@ class Sample:
         Of all of them together; processor time.
     """
 
-    structure: str
     step: Step
     variant: str = ""
     matches: int
@@ -189,7 +186,6 @@ def measure(
             # fifteen times as long; all later ones in a run are given what earlier ones left.
             some = some[1:] if rare and len(some) > 1 else some
             sample = Sample(
-                structure=workload.structure,
                 step=step,
                 variant=workload.variant,
                 matches=matches,

@@ -11,13 +11,13 @@ from __future__ import annotations
 import datetime
 import platform
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from joins.work import COUNTERS, ELAPSED_NS
 from netsim.structures import StructureCost
-from scenarios.calibration.structure_work import Sample, measure_all
+from scenarios.calibration.structure_work import Sample
 from scenarios.machine_record import describe_machine
 
 PART_OF_CALL = {"interval_join.shared": "interval_join.join"}
@@ -42,31 +42,11 @@ def machine() -> dict[str, str | int]:
     }
 
 
-def calibrate_structures(
-    base_ps: Sequence[int],
-    *,
-    passes: int = 2,
-    note: Callable[[str], None] = lambda line: None,
-) -> dict[str, StructureCost]:
-    """Measure every operation of every structure on this machine; return prices by their names.
-
-    Parameters
-    ----------
-    base_ps
-        Prices of units, in the order of `joins.work.COUNTERS`, where measurements do not tell.
-    passes
-        How often each is measured; the least time counts.
-    note
-        Called with what is measured next.
-    """
-    samples = measure_all(passes=passes, note=note)
-    return fit_structures(samples, base_ps)
-
-
 def fit_structures(samples: Sequence[Sample], base_ps: Sequence[int]) -> dict[str, StructureCost]:
     """Return the prices nearest to what *samples* took, by the names of their steps.
 
-    `PART_OF_CALL` has prices of its own, without one for a call.
+    *base_ps* are prices of units, in the order of `joins.work.COUNTERS`, where the samples do not
+    separate them. `PART_OF_CALL` has prices of its own, without one for a call.
     """
     by_name: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
@@ -77,12 +57,6 @@ def fit_structures(samples: Sequence[Sample], base_ps: Sequence[int]) -> dict[st
         parts = [sample for sample in by_name[whole] if sample.step.rows == longest]
         costs[name] = fit_structure(parts, base_ps, calls=False)
     return costs
-
-
-def off_by(samples: Sequence[Sample], costs: Mapping[str, StructureCost]) -> np.ndarray:
-    """Return by what factor virtual time differs from processor time, sample by sample."""
-    priced = [costs[s.step.name].work_ps(s.step, s.work, s.calls) / _PS_PER_S for s in samples]
-    return np.asarray(priced) / [sample.seconds for sample in samples]
 
 
 def fit_structure(

@@ -268,7 +268,7 @@ def _lines(
     variants: Sequence[str],
 ) -> list[Spec]:
     """Return lines with markers; *values* and *heights* are lines by points."""
-    _, stretches = find_coinciding(heights)
+    stretches = find_coinciding(heights)
     points = values.shape[1]
     drawn = []
     for line in range(len(values)):
@@ -342,7 +342,7 @@ class Turns(NamedTuple):
     Attributes
     ----------
     together
-        Lines that coincide with it there, itself among them; 0 where it has no point.
+        Lines that coincide with it there, itself among them; 0 where one of its points is missing.
     place
         Which of these it is, from 0.
     """
@@ -351,15 +351,17 @@ class Turns(NamedTuple):
     place: np.ndarray
 
 
-def find_coinciding(heights: np.ndarray) -> tuple[Turns, Turns]:
-    """Return the turns that lines take at their points, and on the stretches between two of them.
+def find_coinciding(heights: np.ndarray) -> Turns:
+    """Return the turns that lines take on the stretches between two points.
 
     *heights*, lines by points, are shares of the panel's height; NaN where a line has no point.
     Lines coincide on a stretch if they do at both of its ends.
     """
     group = np.stack([_groups(column) for column in heights.T], axis=1)
     same = group[:, np.newaxis] == group  # NaN is like nothing, not even itself
-    return _turns(same), _turns(same[..., :-1] & same[..., 1:])
+    same = same[..., :-1] & same[..., 1:]
+    earlier = np.tri(len(same), k=-1, dtype=bool)[..., np.newaxis]
+    return Turns(together=same.sum(axis=1), place=(same & earlier).sum(axis=1))
 
 
 def _groups(heights: np.ndarray) -> np.ndarray:
@@ -371,8 +373,3 @@ def _groups(heights: np.ndarray) -> np.ndarray:
             lowest = heights[line]
         groups[line] = lowest
     return groups
-
-
-def _turns(same: np.ndarray) -> Turns:
-    earlier = np.tri(len(same), k=-1, dtype=bool)[..., np.newaxis]
-    return Turns(together=same.sum(axis=1), place=(same & earlier).sum(axis=1))

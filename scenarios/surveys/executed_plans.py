@@ -62,11 +62,6 @@ class Executed:
         """Mean execution time of a second of arrivals."""
         return float(np.mean([cost.seconds for cost in self.costs]))
 
-    @property
-    def nbytes(self) -> float:
-        """Mean bytes shipped in a second of arrivals."""
-        return float(np.mean([cost.nbytes for cost in self.costs]))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Executor:

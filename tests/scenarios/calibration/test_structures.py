@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from joins.work import Step, Work
 from netsim.cost import load_profile
 from netsim.structures import StructureCost
 from scenarios.calibration.structure_work import Sample, Workload, measure, workloads
-from scenarios.calibration.structures import fit_structure, fit_structures, off_by
+from scenarios.calibration.structures import fit_structure, fit_structures
 
 BASE_PS = load_profile().unit_ps
 TRUE = StructureCost(
@@ -42,7 +43,6 @@ def sample(rng: np.random.Generator, size: int, rows: int, cost: StructureCost =
 
 def sample_of(step: Step, work: Work, seconds: float, *, calls: int) -> Sample:
     return Sample(
-        structure="hash",
         step=step,
         matches=0,
         nbytes=32 * step.size,
@@ -50,6 +50,12 @@ def sample_of(step: Step, work: Work, seconds: float, *, calls: int) -> Sample:
         work=work,
         seconds=seconds,
     )
+
+
+def off_by(samples: Sequence[Sample], costs: Mapping[str, StructureCost]) -> np.ndarray:
+    """Return by what factor virtual time differs from processor time, sample by sample."""
+    priced = [costs[s.step.name].work_ps(s.step, s.work, s.calls) / 1e12 for s in samples]
+    return np.asarray(priced) / [sample.seconds for sample in samples]
 
 
 def test_prices_are_found_again_from_what_calls_took() -> None:

@@ -64,8 +64,9 @@ def test_what_is_executed_ships_what_simple_joins_ship() -> None:
     )
     plan = uniform_plan(statistics.names, statistics.graph, OneWayJoin.SP_D)
     executed = executor(statistics).execute(plan)
-    assert [cost.nbytes for cost in executed.costs] == [2 * (20 * 250 + 10 * 32)] * 2
-    transmitted_s = 20 * 0.025 + 8 * executed.nbytes / 1_024_000
+    nbytes = 2 * (20 * 250 + 10 * 32)
+    assert [cost.nbytes for cost in executed.costs] == [nbytes] * 2
+    transmitted_s = 20 * 0.025 + 8 * nbytes / 1_024_000
     assert executed.seconds == pytest.approx(transmitted_s, rel=0.005)
 
 
