@@ -8,7 +8,7 @@ Beside the stable keys of `run_json.summary` a record has, per operator and per 
 ``kernel_tps``
     tuples per second of that time it could take: all of them over the seconds of its busiest PE
 ``state_bytes``
-    arrays that its PEs held at the end of the run (``total`` likewise)
+    arrays that its PEs had at the end of the run (``total`` likewise)
 ``busy_seconds``
     virtual time for which its PEs were at work (on the arrivals that the run measures, see
     `scenarios.config.RunConfig`; so ``capacity_tps`` too)
@@ -38,8 +38,8 @@ Of a run that measures some of its arrivals alone, ``throughput_tps`` is theirs:
 time from when all before them was done until they were. So warm-up does not count.
 
 There are also ``correctness``, the share of tuples whose pairs are exactly the expected ones,
-``merge_ms``, how long merges took, and ``window_lag``, by how many tuples the counts are behind
-that tell PO-Join PEs what has expired.
+``merge_ms``, how long merges took, and ``window_lag``, by how many tuples the counts lag from which
+PO-Join PEs learn what has expired.
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ class Pace:
 # says so. The paper's Figure 19 gives how many tuples lie between the counts of the first PE and of
 # the others: so many expired tuples can be found.
 
-_PES, _TUPLES, _TELLERS = "po_join", "router", ("permutation", "cache")
+_PES, _TUPLES, _REPORTING = "po_join", "router", ("permutation", "cache")
 
 
 def window_lag(trace: pa.Table, roles: Mapping[str, str]) -> float | None:
@@ -344,8 +344,8 @@ def window_lag(trace: pa.Table, roles: Mapping[str, str]) -> float | None:
     for pe in pes[1:]:
         rows = np.flatnonzero((receiver == pe) & (last >= 0))
         rows = rows[np.argsort(arrived_ns[rows], kind="stable")]
-        tells = np.isin(sent_by[rows], _TELLERS)
-        known = np.maximum.accumulate(np.where(tells, last[rows], -1))
+        reports = np.isin(sent_by[rows], _REPORTING)
+        known = np.maximum.accumulate(np.where(reports, last[rows], -1))
         counted = (sent_by[rows] == _TUPLES) & (known >= 0)
         # A count may come from a PE that is ahead of this one in the stream: behind by nothing.
         lags.append(np.maximum(last[rows][counted] - known[counted], 0))

@@ -19,6 +19,7 @@ import numpy as np
 
 from actors.hosting.live.post import Served
 from actors.hosting.processes import label_processes
+from netsim.trace import COLUMNS
 from scenarios import scenario_files
 from scenarios.many_runs import Preparation
 from scenarios.plan import Plan, make_plan
@@ -41,8 +42,7 @@ _LOADS = ((500, 1_000, 4_000), (4_000, 1_000, 4_000), (2_000, 2_500, 10_000))
 _REPEATS = 3
 """How often the first plan of a system and query is run: where a machine has neighbours its speed
 changes within minutes, and what is predicted from one run should not depend on its luck."""
-_SENDER, _RECEIVER, _NBYTES = 0, 1, 4
-"""Columns of a live trace, see `actors.hosting.live.run`."""
+_SENDER, _RECEIVER, _NBYTES = (COLUMNS.index(name) for name in ("sender", "receiver", "nbytes"))
 
 
 def calibration_plans(

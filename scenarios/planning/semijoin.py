@@ -12,6 +12,7 @@ from actors.source import NS_PER_S
 from joins.queries.query import JoinQuery
 from joins.semijoins.one_way_join import OneWayJoin
 from scenarios.config import build_network
+from scenarios.formatting import NO_VALUE
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal, measured_cost
 from scenarios.report.table import Table
@@ -182,7 +183,7 @@ def _changes(plan: Plan, chosen: JoinPlan) -> list[Table]:
 
 
 def _mean(values: list[float]) -> str:
-    return f"{fmean(values):,.4g}" if values else "-"
+    return f"{fmean(values):,.4g}" if values else NO_VALUE
 
 
 def _searches(costing: Costing, cost: PlanEstimate, query: JoinQuery) -> Table:

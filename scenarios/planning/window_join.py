@@ -19,6 +19,7 @@ from joins.window_join.cost_model import MODELLED, Prediction, predict, predict_
 from joins.window_join.registry import Making
 from joins.window_join.rows import RowMaker
 from scenarios.calibration.window_joins import time_join, tuples_to_time
+from scenarios.formatting import format_count
 from scenarios.measures import record
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal
@@ -171,7 +172,7 @@ def _on_this_machine(costs: _Costs, took_ns: Mapping[str, float]) -> tuple[Table
             title="ns a tuple, and processor time on this machine",
             columns=("index", "estimated", "measured"),
             rows=tuple(
-                (name, f"{one.tuple_ns:,.0f}", f"{took_ns[name]:,.0f}" if name in took_ns else "-")
+                (name, format_count(one.tuple_ns), format_count(took_ns.get(name)))
                 for name, one in costs.named.items()
             ),
         ),

@@ -196,7 +196,10 @@ def engines_table(comparison: EngineComparison) -> Table:
         ("cannot", comparison.refused),
         ("not run", comparison.waiting),
     ):
-        rows += [[name, comparison.versions.get(name, "–"), word, *["–"] * 10] for name in names]
+        rows += [
+            [name, comparison.versions.get(name, NO_VALUE), word, *[NO_VALUE] * 10]
+            for name in names
+        ]
     columns = (
         "engine", "version", "equal", "tuples/s", "steady", "wall s", "start s", "p50 ms", "p95 ms",
         "p99 ms", "shuffled", "memory", "pairs",

@@ -22,7 +22,7 @@ _PACKAGES = ("actors", "joins", "netsim", "scenarios", "spark_bridge", "topologi
 def digest_inputs(study: Study) -> str:
     """Return a digest of the runs' configurations, their data, our code and its libraries.
 
-    Where anything is measured, so is the machine: what another one measured is not taken over.
+    Where anything is measured, so is the machine: what another one measured is not reused.
     Claims and labels are no part of it: results are judged and drawn anew. Raise
     :exc:`ConfigError` where there is no data.
     """

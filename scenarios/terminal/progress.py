@@ -1,4 +1,4 @@
-"""Where a command writes, and how far it is: a live line on a terminal, else plain lines."""
+"""How far a command is: a live line on a terminal, else plain lines."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from joins.work import NO_WORK, Step
 from netsim.cost import COSTS, CostProfile, load_profile
 from scenarios.config import RunConfig
 from scenarios.formatting import (
+    NO_VALUE,
     VERDICT_WORDS,
     by_reason,
     format_many,
@@ -237,9 +238,9 @@ def show_findings(out: Console, findings: Findings, directory: Path, replay: str
     for finding in findings.claims:
         style = STYLES[VERDICT_WORDS[finding.holds]]
         where = f" [{finding.panel}]" if finding.panel else ""
-        said = f"{finding.claim.text} ({finding.claim.stated}){where}{mark_kind(finding.kind)}"
+        statement = f"{finding.claim.text} ({finding.claim.stated}){where}{mark_kind(finding.kind)}"
         word = f"{holds_word(finding):<14}"
-        print_wrapped(out, f"{said}: {finding.detail}", head=word, head_style=style)
+        print_wrapped(out, f"{statement}: {finding.detail}", head=word, head_style=style)
         if finding.why:
             print_wrapped(out, finding.why, "dim", head=" " * len(word))
     results = findings.results
@@ -277,8 +278,10 @@ def show_reproduction(
     for claim in reproduction.claims:
         if claim.holds is False:
             word = f"{HOLDS_WORDS[False]}  "
-            said = f"{claim.figure or claim.study}, {claim.text} ({claim.stated}): {claim.measured}"
-            print_wrapped(out, said, head=word, head_style=STYLES["FAIL"])
+            statement = (
+                f"{claim.figure or claim.study}, {claim.text} ({claim.stated}): {claim.measured}"
+            )
+            print_wrapped(out, statement, head=word, head_style=STYLES["FAIL"])
             print_wrapped(out, claim.why or "no reason is known", "dim", head=" " * len(word))
     for study in reproduction.studies:
         for mistake in study.mistakes:
@@ -304,7 +307,7 @@ def show_proposal(out: Console, proposal: Proposal) -> None:
 def _cost_row(cost: Cost) -> tuple[str, str, str, str]:
     name = f"{cost.name}, {cost.unit}"
     if not cost.measured:
-        return name, _five_digits(cost.estimated), "-", "-"
+        return name, _five_digits(cost.estimated), NO_VALUE, NO_VALUE
     ratio = f"{cost.estimated / cost.measured:.3f}"
     return name, _five_digits(cost.estimated), _five_digits(cost.measured), ratio
 
@@ -437,7 +440,7 @@ def show_predictions(out: Console, predictions: Sequence[Prediction]) -> None:
             f"{one.throughput_error:+.0%}",
             f"{format_value(one.predicted.ms)} ms",
             f"{format_value(one.measured.ms)} ms",
-            "-" if one.latency_error is None else f"{one.latency_error:+.0%}",
+            NO_VALUE if one.latency_error is None else f"{one.latency_error:+.0%}",
         )
         for one in predictions
     ]

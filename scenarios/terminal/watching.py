@@ -50,7 +50,7 @@ class Watch(Line):
     queue
         Messages that waited in each inbox, on average over that span.
     behind
-        Tuples that had left the sources and that no message a PE has served speaks of.
+        Tuples that had left the sources and that no message served by the PE covers.
     """
 
     def __init__(self, pes: Sequence[str], total: int) -> None:

@@ -217,7 +217,7 @@ ALONE = STUDY.replace(RUNS, "").replace(
 """The measured variant and nothing else."""
 
 
-def test_results_of_another_machine_are_not_taken_over(
+def test_results_of_another_machine_are_not_reused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = load(tmp_path, ALONE)
