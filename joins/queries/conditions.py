@@ -124,10 +124,12 @@ class Comparison:
                 high = np.full_like(right, most)
             elif 0 not in inside:
                 high = right - 1 if whole else np.nextafter(right, least)
-        if whole and 0 not in inside:
-            # Nothing is below the least integer or above the greatest: there 1 wraps round.
+        if 0 not in inside:
+            # Nothing is below the least value or above the greatest, where the ends wrap round
+            # (integers) or are the value itself (infinities).
             none = right == (least if -1 in inside else most)
-            low, high = np.where(none, 1, low), np.where(none, 0, high)
+            if none.any():
+                low, high = np.where(none, 1, low), np.where(none, 0, high)
         return low, high
 
     def holds(self, left: Any, right: Any, *, whole: bool) -> Any:
@@ -313,7 +315,8 @@ def _float_band(
 ) -> None:
     """Find the ends of ``fl(|x - v|) < width`` (or ``<=``) around each value v."""
     for i in range(len(values)):
-        if width == 0.0 and strict:  # a decimal above 0 that rounds to it
+        # A decimal above 0 that rounds to it; an infinity is near nothing, itself included.
+        if (width == 0.0 and strict) or not math.isfinite(values[i]):
             least[i], most[i] = 1.0, 0.0
         else:
             most[i] = _greatest_near(values[i], width, strict)
