@@ -29,6 +29,9 @@ from topologies.topology import STRICT, Job, P, Pes, Topology
 from topologies.window_join import Fanout, SplitJoin, add_stream_sources, connect_by_trees
 
 Turns = Annotated[int, Interval(ge=0, le=1000)]
+Round = Pes
+"""Messages between two looks at the load: in a rehearsal few, as PEs are, or it would end before
+the first look."""
 BatchRows = Annotated[int, Interval(ge=1, le=1_000_000)]
 Threshold = Annotated[float, Interval(ge=1, le=1000)]
 
@@ -291,8 +294,8 @@ class HpOijParameters(CollectedParameters, KeyedParameters):
 
     splitting: Pes | None = None
     heuristic: Literal["algorithm_1", "busiest_first"] = "algorithm_1"
-    calibration_turns: Pes = 4
-    recalibration_turns: Pes | None = None
+    calibration_turns: Round = 4
+    recalibration_turns: Round | None = None
     threshold: Threshold = 1.1
     max_splitting: Pes | None = None
 
@@ -362,7 +365,7 @@ class ScaleOijParameters(OijParameters):
     """
 
     contention: Turns = 5
-    schedule_messages: Pes | None = 8
+    schedule_messages: Round | None = 8
     threshold: Threshold = 1.1
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_type_hints
 
 import networkx as nx
 from annotated_types import Interval
@@ -25,13 +25,13 @@ from netsim.network import PRESETS, full_mesh
 from topologies.actor_graph import ActorGraph
 
 STRICT = ConfigDict(extra="forbid")
-"""For ``Parameters``: a key that means nothing is refused, not ignored."""
+"""For dataclasses of parameters: a key that means nothing is refused, not ignored."""
 
 SinkPlace = Literal["partitioned", "single"]
 """Where results go: they stay at the PEs that find them, or all meet in one sink."""
 
 Pes = Annotated[int, Interval(ge=1, le=10_000)]
-"""For ``Parameters``: a number of PEs, or of machines."""
+"""For parameters: a number of PEs, or of machines; in a rehearsal there are few."""
 _FEW_PES = 4
 
 
@@ -208,9 +208,9 @@ class Topology(ABC, Generic[P]):
         sizes that must fit the query's windows.
         """
         counts = {
-            one.name: min(count, _FEW_PES)
-            for one in fields(parameters)  # type: ignore[arg-type]
-            if str(one.type).startswith("Pes") and (count := getattr(parameters, one.name))
+            name: min(count, _FEW_PES)
+            for name, hint in get_type_hints(type(parameters), include_extras=True).items()
+            if Pes in (hint, *get_args(hint)) and (count := getattr(parameters, name))
         }
         return replace(parameters, **counts)  # type: ignore[type-var]
 

@@ -28,7 +28,7 @@ from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, P, Pes, Topology, TopologyError
 
 Fanout = Annotated[int, Interval(ge=2, le=1000)]
-"""For ``Parameters``: most branches of a node in the trees around PEs (`connect_by_trees`)."""
+"""For parameters: most branches of a node in the trees around PEs (`connect_by_trees`)."""
 
 _MOST_LINKS = 16
 """Every link of a chain is probed by every tuple: a window that slides tuple by tuple must not be

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
 from topologies import TOPOLOGIES, find_topology
 from topologies.parameters import describe
+from topologies.topology import Pes
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
@@ -64,3 +66,21 @@ def test_a_rehearsal_has_few_pes(name: str) -> None:
     many = topology.parameters_type(**dict.fromkeys(counts, 10_000))
     graph = topology.build(topology.example(), topology.in_miniature(many))
     assert len(graph) < 60
+
+
+@pytest.mark.parametrize("hints", [(Pes, Pes | None, int), ("Pes", "Pes | None", "int")])
+def test_a_rehearsal_of_a_users_system_has_few_pes(hints: tuple[Any, ...]) -> None:
+    """Whether or not its module has its annotations evaluated."""
+    annotations = dict(zip(("pes", "nodes", "rows"), hints, strict=True))
+    body = {"__module__": __name__, "__annotations__": annotations}
+    parameters: Any = dataclass(type("P", (), body))
+    small = find_topology("hash_join").in_miniature(parameters(10_000, 10_000, 10_000))
+    assert (small.pes, small.nodes, small.rows) == (4, 4, 10_000)
+
+
+def test_a_rehearsal_looks_at_the_load_of_its_few_messages() -> None:
+    """Else it would end before any key is split."""
+    for name, parameter in (("hp_oij", "calibration_turns"), ("scale_oij", "schedule_messages")):
+        topology = find_topology(name)
+        small = topology.in_miniature(topology.parameters_type(**{parameter: 1000}))
+        assert getattr(small, parameter) == 4
