@@ -3,6 +3,9 @@
 An epoch is the content of the mutable component between two merges; sealed, it becomes one
 immutable segment. Every message that moves a tuple from one to the other carries the epoch's
 number, so that no hand-over depends on what arrives first.
+
+PanJoin's batches are cut in the same way: there an epoch is a batch, and what ends it is a full
+buffer.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The base of every error that a person can mend, and those of data and of output."""
+"""The base of every error that the user can fix, and those of data and of output."""
 
 from __future__ import annotations
 
 
 class JoinsimError(Exception):
-    """Something that the user can mend; its message says what was wrong, where, what is allowed.
+    """An error that the user can fix; its message says what was wrong, where, what is allowed.
 
     Every package derives its own errors from it, so that a caller catches one class.
     """

@@ -31,7 +31,7 @@ class Joined(NamedTuple):
     matches
         A row per base tuple.
     row
-        int64, for each the row of the tuple, of several the earliest, that it was matched by.
+        int64, for each the row of the tuple that it was matched by; of several the earliest.
     work
         What it cost.
     """

@@ -28,7 +28,7 @@ from actors.hosting.saving import SavingHost
 from actors.protocol import Host, Progress, RestartingHost
 from actors.result_epochs import ResultEpochs
 from actors.result_files import ResultWriter
-from joins.machine.compiling import announcing
+from joins.machine.compiling import on_first_compile
 from joins.machine.imports import import_meanwhile
 from netsim.cost import operator_profiles
 from netsim.faulty_kernel import FaultyKernel
@@ -460,7 +460,7 @@ def execute(
     """
     clock = clock or WallClock()
     if rehearsal:
-        with announcing(on_compile):
+        with on_first_compile(on_compile):
             rehearse(*plan.rehearsal)
     clock.lap("compile")
     if not undisturbed:

@@ -68,9 +68,10 @@ def inlined(function: F) -> F:
 
 
 def part_of(function: F) -> F:
-    """Like `inlined`, for a function that returns part of an array.
+    """Like `inlined`, with machine code that Python may call too: integers wrap as in kernels.
 
-    A kernel may take such a part, not return it.
+    A function that returns part of an array must be such a one: kernels may take such a part, not
+    return it.
     """
     return _compiled(function, nogil=True, inline="always")
 
@@ -158,7 +159,7 @@ _waiting: list[Callable[[], None]] = []
 
 
 @contextmanager
-def announcing(say: Callable[[], None]) -> Iterator[None]:
+def on_first_compile(say: Callable[[], None]) -> Iterator[None]:
     """Call *say* before the first kernel is compiled in the ``with`` that is not stored yet."""
     _waiting[:] = [say]
     try:

@@ -19,7 +19,7 @@ _HUGE_PAGE = 2 << 20
 
 
 def keep_freed_memory() -> None:
-    """Let the memory of freed arrays serve the next ones.
+    """Keep the memory of freed arrays for the arrays to come.
 
     glibc returns arrays above some megabytes to the system when they are freed, and every page of
     the next one is then handed out anew and zeroed first: for a list of matches that takes longer

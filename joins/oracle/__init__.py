@@ -1,4 +1,4 @@
-"""The expected result of a query, by means that share no code with the joins."""
+"""The expected result of a query, by means that share no code with the indexes."""
 
 from joins.oracle.expected import expected
 

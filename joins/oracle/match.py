@@ -29,11 +29,11 @@ _CELLS_AT_ONCE = 1 << 24
 """Probes, and pairs, compared at once: together they bound the matrix of comparisons (a band needs
 some 20 bytes a pair), however long the window is."""
 _CANDIDATES_AT_ONCE = 1 << 21
-_GENEROUS = 1e-9
+_WIDENING = 1e-9
 """Share of the values by which a range of candidates is widened: more than any rounding moves its
 ends."""
-_WORTH_IT = 16
-"""Candidates are worth a search when they are fewer than one in so many pairs of the window."""
+_PAIRS_PER_CANDIDATE = 16
+"""Candidates are searched for when they are fewer than one in so many pairs of the window."""
 
 _COMPARE: dict[str, Callable[..., np.ndarray]] = {
     "<": np.less,
@@ -116,7 +116,8 @@ def match_ranges(
         yield Matches(stream=probing, probe_id=probes.id, count=count, fingerprint=fingerprint)
         return
     near = _near(query, probing, probes, stored)
-    if near is None or _WORTH_IT * int((near[2] - near[1]).sum()) > int((last - first).sum()):
+    pairs = int((last - first).sum())
+    if near is None or _PAIRS_PER_CANDIDATE * int((near[2] - near[1]).sum()) > pairs:
         parts = _compare_all(seen, mix(stored.id), check, enumerate_ids)
     else:
         parts = _compare_near(near, seen, mix(stored.id), check)
@@ -262,7 +263,7 @@ def _near(
     finite = np.isfinite(probed)
     middle = np.where(finite, probed, 0.0)
     width = float(operator.width) if isinstance(operator, Band) else 0.0
-    reach = width + _GENEROUS * (np.abs(middle) + width)
+    reach = width + _WIDENING * (np.abs(middle) + width)
     begin = np.searchsorted(values[order], np.where(finite, middle - reach, -np.inf), "left")
     end = np.searchsorted(values[order], np.where(finite, middle + reach, np.inf), "right")
     return order, begin, end

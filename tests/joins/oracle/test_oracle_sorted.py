@@ -50,7 +50,7 @@ def test_near_values_are_all_that_can_match(
     column = np.arange(len(stored))
     seen = (column >= first[:, np.newaxis]) & (column < last[:, np.newaxis])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(match, "_WORTH_IT", 0 if near else 1 << 60)
+        patch.setattr(match, "_PAIRS_PER_CANDIDATE", 0 if near else 1 << 60)
         (matches,) = match_ranges(query, 0, probes, stored, first, last, True)
     assert matches.count.tolist() == (everything & seen).sum(axis=1).tolist()
     assert matches.match_id is not None
