@@ -123,18 +123,13 @@ class Batch:
 
     @classmethod
     def from_arrow(cls, table: pa.Table | pa.RecordBatch, schema: Schema) -> Batch:
-        """Read a batch from Arrow columns ``id``, ``ts``, optionally ``key``, and the join fields.
+        """Read a batch from Arrow columns ``id``, ``ts`` and the join fields; its keys are 0.
 
-        A column that already has its dtype is not copied when it is one chunk without nulls.
-        Raise :exc:`KeyError` naming the stream and the column when one is missing.
+        `actors.feed` has checked that each column is there, of its type and without nulls. A column
+        that already has its dtype is not copied when it is one chunk.
         """
 
         def column(name: str, dtype: str) -> np.ndarray:
-            if name not in table.schema.names:
-                raise KeyError(
-                    f"stream {schema.stream!r} has no column {name!r}; it has "
-                    f"{', '.join(table.schema.names)}"
-                )
             values = table[name]
             if isinstance(values, pa.ChunkedArray):
                 # Combining a single chunk would copy it.
@@ -142,11 +137,10 @@ class Batch:
             return np.asarray(values.to_numpy(zero_copy_only=False), dtype)
 
         ids = column("id", "int64")
-        has_key = "key" in table.schema.names and "key" not in schema.fields
         return cls(
             id=ids,
             ts=column("ts", "int64"),
-            key=column("key", "int64") if has_key else np.zeros(len(ids), np.int64),
+            key=np.zeros(len(ids), np.int64),
             fields={name: column(name, dtype) for name, dtype in schema.fields.items()},
             width_bytes=schema.width_bytes,
         )
