@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler, With
 from pydantic_core import CoreSchema, core_schema
 from quantiphy import Quantity
 
-from joins.queries.windows import QUANTITY_MAX, WindowError, read_extent
+from joins.queries.windows import QUANTITY_MAX, ExtentError, read_extent
 
 _DAY_NS = 86_400_000_000_000
 
@@ -39,7 +39,7 @@ class Extent:
             return text
         try:
             _, size = read_extent(text)
-        except WindowError:
+        except ExtentError:
             size = 0
         if size < 1:
             words = "".join(f"{word!r}, " for word in self.words)
@@ -55,7 +55,7 @@ def _nanoseconds(value: object) -> object:
     if isinstance(value, str):
         try:
             kind, size = read_extent(value)
-        except WindowError:
+        except ExtentError:
             kind, size = "", 0
         if kind != "time":
             raise ValueError("must be a time such as '25 ms', '10 us' or '2 s'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from joins.queries.conditions import Field
-from joins.queries.windows import WindowError, read_extent
+from joins.queries.windows import ExtentError, read_extent
 from joins.state import storable
 
 TIME_FIELD = "ts"
@@ -14,10 +14,6 @@ TIME_FIELD = "ts"
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
 _FARTHEST = 2**62
 """A bound nearer than this (146 years) fits any arithmetic on event times."""
-
-
-class IntervalError(ValueError):
-    """An impossible interval; names the part and what is allowed."""
 
 
 @storable
@@ -35,18 +31,15 @@ class Bound:
     def ns(self) -> int:
         """Its distance from the base tuple's event time, in nanoseconds.
 
-        Raise :exc:`IntervalError` when it is no time, or too far.
+        Raise :exc:`ExtentError` when it is no time, or too far.
         """
         if not self.sign:
             return 0
-        try:
-            kind, distance = read_extent(self.extent)
-        except WindowError as error:
-            raise IntervalError(str(error)) from None
+        kind, distance = read_extent(self.extent)
         if kind != "time":
-            raise IntervalError(f"{self.extent!r} has no unit: write a time, as in '100 ms'")
+            raise ExtentError(f"{self.extent!r} has no unit: write a time, as in '100 ms'")
         if abs(distance) >= _FARTHEST:
-            raise IntervalError(f"{self.extent!r} is too far: a bound is less than 146 years")
+            raise ExtentError(f"{self.extent!r} is too far: a bound is less than 146 years")
         return -distance if self.sign == "-" else distance
 
 
@@ -97,10 +90,10 @@ class IntervalClause:
 
     @property
     def interval(self) -> Interval:
-        """The interval; raise :exc:`IntervalError` when no pair of tuples can satisfy it."""
+        """The interval; raise :exc:`ExtentError` when no pair of tuples can satisfy it."""
         lower_ns, upper_ns = self.lower.ns, self.upper.ns
         if lower_ns > upper_ns:
-            raise IntervalError("its first end is after its second: no tuple is between them")
+            raise ExtentError("its first end is after its second: no tuple is between them")
         return Interval(base=self.base.stream, lower_ns=lower_ns, upper_ns=upper_ns)
 
 

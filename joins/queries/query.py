@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from joins.batch import Schema
 from joins.errors import JoinsimError
 from joins.queries.conditions import Condition, Field, Operator
-from joins.queries.interval import TIME_FIELD, Interval, IntervalClause, IntervalError
-from joins.queries.windows import StreamWindows, Window, WindowClause, WindowError
+from joins.queries.interval import TIME_FIELD, Interval, IntervalClause
+from joins.queries.windows import ExtentError, StreamWindows, Window, WindowClause
 from joins.state import storable
 
 
@@ -150,7 +150,7 @@ class JoinQuery:
         for stream in self.streams:
             try:
                 windows.append(clauses[stream].window)
-            except WindowError as error:
+            except ExtentError as error:
                 raise QueryError(f"window {clauses[stream]}: {error}") from None
         return tuple(windows)
 
@@ -165,7 +165,7 @@ class JoinQuery:
             raise QueryError(f"a window join has no interval: {self.window}")
         try:
             return self.interval.interval
-        except IntervalError as error:
+        except ExtentError as error:
             raise QueryError(f"{self.interval}: {error}") from None
 
     @property

@@ -29,19 +29,19 @@ class _Time(Quantity):
 _Time.set_prefs(known_units="min minute minutes")
 
 
-class WindowError(ValueError):
-    """An impossible window; names the value and what is allowed."""
+class ExtentError(ValueError):
+    """An impossible window or interval; names the value and what is allowed."""
 
 
 def read_extent(text: str) -> tuple[str, int]:
     """Read a length or a slide: ``("count", tuples)`` or ``("time", nanoseconds)``.
 
-    Raise :exc:`WindowError` for a name without a value, and for what is neither.
+    Raise :exc:`ExtentError` for a name without a value, and for what is neither.
     """
     if _NUMBER.fullmatch(text):
         return "count", int(text)
     if _NAME.fullmatch(text):
-        raise WindowError(
+        raise ExtentError(
             f"{text!r} has no value: bind it to a number of tuples or a time, as in "
             f"--set bind.{text}=1000"
         )
@@ -52,7 +52,7 @@ def read_extent(text: str) -> tuple[str, int]:
         seconds = quantity if quantity.units == "s" else quantity.scale("s")
         return "time", round(float(seconds) * 1_000_000_000)
     except (ValueError, OverflowError, UnknownConversion, UnknownScaleFactor):
-        raise WindowError(
+        raise ExtentError(
             f"{text!r} is neither a number of tuples ('1000') nor a time "
             "('2 hours', '10 min', '25 ms')"
         ) from None
@@ -84,31 +84,31 @@ class Window:
     def __post_init__(self) -> None:
         unit = {"count": "tuples", "time": "ns"}.get(self.kind)
         if unit is None:
-            raise WindowError(f"window of kind {self.kind!r}: must be count or time")
+            raise ExtentError(f"window of kind {self.kind!r}: must be count or time")
         if self.length < 1 or self.slide < 1:
-            raise WindowError(
+            raise ExtentError(
                 f"window of length {self.length} {unit} and slide {self.slide} {unit}: both must "
                 "be at least 1"
             )
         if self.length >= _LENGTH_END:
-            raise WindowError(
+            raise ExtentError(
                 f"window of length {self.length} {unit}: it must be less than {_LENGTH_END}"
             )
         if self.slide > self.length:
-            raise WindowError(
+            raise ExtentError(
                 f"the slide of {self.slide} {unit} is longer than the window of {self.length} "
                 f"{unit}: it may be {self.length} {unit} at the most"
             )
         if self.length % self.slide:
             near = self.length // self.slide * self.slide
-            raise WindowError(
+            raise ExtentError(
                 f"the window of {self.length} {unit} is not a whole number of slides of "
                 f"{self.slide} {unit}: {near} or {near + self.slide} {unit} would be"
             )
         if self.semantics not in ("sliding", "precise"):
-            raise WindowError(f"window semantics {self.semantics!r}: must be sliding or precise")
+            raise ExtentError(f"window semantics {self.semantics!r}: must be sliding or precise")
         if self.semantics == "precise" and self.kind != "time":
-            raise WindowError("a precise window is a window of time; this one counts tuples")
+            raise ExtentError("a precise window is a window of time; this one counts tuples")
 
     def bound(self, at: np.ndarray) -> np.ndarray:
         """Return the least position (count) or event time (time) seen from *at*, int64.
@@ -161,12 +161,12 @@ class WindowClause:
     def window(self) -> Window:
         """The window.
 
-        Raise :exc:`WindowError` when a name is not bound, or the window is impossible.
+        Raise :exc:`ExtentError` when a name is not bound, or the window is impossible.
         """
         slide_kind, slide = read_extent(self.slide)
         length_kind, length = read_extent(self.length)
         if slide_kind != length_kind:
-            raise WindowError("slide and length must both count tuples or both be times")
+            raise ExtentError("slide and length must both count tuples or both be times")
         return Window(
             kind=length_kind,
             length=length,

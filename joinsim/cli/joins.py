@@ -284,13 +284,13 @@ def advise(
     ] = 3,
 ) -> int:
     """Find the topology that is best for a query and its data, and say why."""
-    from joins.queries.windows import WindowError, read_extent
+    from joins.queries.windows import ExtentError, read_extent
     from joinsim import ConfigError
     from scenarios.terminal.views import show_advice
 
     try:
         kind, size = read_extent(budget)
-    except WindowError:
+    except ExtentError:
         kind, size = "", 0
     if kind != "time":
         raise ConfigError(f"--budget {budget}: write it as 60s or '2 min'")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from joins.arrivals import Arrivals
 from joins.batch import Batch
-from joins.queries.windows import Window, WindowBounds, WindowError
+from joins.queries.windows import ExtentError, Window, WindowBounds
 
 Arrival = tuple[int, int]
 """Stream and event time."""
@@ -171,7 +171,7 @@ def test_memory_is_bounded_by_the_window(semantics: str, silent: int | None) -> 
 )
 def test_a_window_that_cannot_be_is_refused(given_window: dict[str, Any], says: str) -> None:
     """The error says what is allowed."""
-    with pytest.raises(WindowError, match=says):
+    with pytest.raises(ExtentError, match=says):
         Window(**given_window)
 
 
