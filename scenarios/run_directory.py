@@ -24,11 +24,14 @@ RESUME, SAVED = "resume.json", "saved"
 POINTS = "points"
 """Folder, in the directory of several runs, with a folder for each."""
 
+_MARKS = ("run.json", "trace.parquet", "compare.json", "study.json", "advice.json", POINTS)
+"""By these a directory is known to have a run in it."""
 _REPLACED = (
-    "run.json", "report.html", "results.parquet", "compare.json", "compare.html",
-    "study.json", "study.html", "failure.txt",
-    "trace.parquet", "probes-*.parquet", "late.parquet", "collectors.parquet", ".parts",
+    *_MARKS, "report.html", "compare.html", "study.html", "advice.html", "advice.toml",
+    "results.parquet", "joined.parquet", "probes-*.parquet", "late.parquet", "collectors.parquet",
+    "replay", ".parts", "failure-*.txt",
 )  # fmt: skip
+"""What a run, a study, a comparison or an advice writes, so that none of it stays from before."""
 _OF_ONE_THAT_SAVES = (RESUME, SAVED)
 
 
@@ -144,8 +147,7 @@ def _unfinished_text(resume_line: str | None) -> bytes:
 
 def _is_run(directory: Path) -> bool:
     """Whether *directory* holds a run, finished or broken off."""
-    marks = (UNFINISHED, "run.json", "trace.parquet", "compare.json", "study.json", POINTS)
-    return any((directory / mark).exists() for mark in marks)
+    return any((directory / mark).exists() for mark in (UNFINISHED, *_MARKS))
 
 
 def _clear(directory: Path, patterns: Iterable[str]) -> None:
@@ -154,8 +156,6 @@ def _clear(directory: Path, patterns: Iterable[str]) -> None:
         for path in directory.glob(pattern):
             remove(path)
     remove_unfinished(directory)
-    if (directory / POINTS).is_dir():
-        shutil.rmtree(directory / POINTS)
 
 
 def remove(path: Path) -> None:

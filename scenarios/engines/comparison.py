@@ -175,7 +175,7 @@ def compare_engines(
                 except OutputError:
                     raise
                 except Exception as error:  # a fault of one engine does not affect the others
-                    write_text(directory / f"{engine.name}.txt", traceback.format_exc())
+                    write_text(directory / f"failure-{engine.name}.txt", traceback.format_exc())
                     comparison.failed[engine.name] = f"{type(error).__name__}: {error}"
             comparison.waiting.remove(engine.name)
             yield comparison

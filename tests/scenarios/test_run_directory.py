@@ -3,11 +3,13 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import joinsim as js
 from joins.errors import OutputError
 from scenarios.run_directory import UNFINISHED, run_directory, write_json
 
@@ -60,3 +62,59 @@ def test_a_second_run_into_the_same_directory_is_refused_while_the_first_lasts(
         assert (out / UNFINISHED).exists()
     with run_directory("any", 1, out):
         pass
+
+
+QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+DATA = {"T": {"x": [(7 * i) % 20 for i in range(60)]}}
+STUDY = """
+query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+topology = "split_join"
+[[streams]]
+synthetic = { rows = 60, fields = { x = "uniform(0, 9)" } }
+[study]
+measure = "throughput_tps"
+label = "tuples/s"
+axis = { label = "PEs", keys = ["pes"], values = [1] }
+variants = { all = {} }
+"""
+
+
+def run(out: Path) -> None:
+    """Run with pairs; ``replay`` is where a run without them, and a wrong answer, has them."""
+    js.run(QUERY, DATA, topology="split_join", out=out)
+    assert (out / "joined.parquet").exists()
+    (out / "replay").mkdir()
+
+
+def compare(out: Path) -> None:
+    js.compare(QUERY, DATA, topologies=["split_join"], out=out)
+
+
+def compare_engines(out: Path) -> None:
+    scenario = js.Scenario(
+        {"query": QUERY, "streams": [{"table": "60 tuples"}], "topology": "split_join"},
+        streams=js.run(QUERY, DATA).finished.plan.streams,
+    )
+    scenario.compare_engines("duckdb", out=out)
+
+
+def run_study(out: Path) -> None:
+    file = out.with_suffix(".toml")
+    file.write_text(STUDY)
+    js.scenario(str(file)).run(out=out)
+
+
+def advise(out: Path) -> None:
+    js.advise(QUERY, DATA, topologies=["split_join"], engines="", seeds=1, machines=2, out=out)
+
+
+@pytest.mark.parametrize("write", [run, compare, compare_engines, run_study, advise])
+def test_all_that_is_written_is_gone_when_a_directory_is_used_again(
+    write: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where a study prepares its streams
+    out = tmp_path / "run"
+    write(out)
+    assert list(out.iterdir())
+    with run_directory("any", 0, out):
+        assert [path.name for path in out.iterdir()] == [UNFINISHED]
