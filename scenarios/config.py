@@ -99,7 +99,7 @@ class StreamConfig(Section):
     @model_validator(mode="after")
     def _one_origin(self) -> StreamConfig:
         if bool(self.files) + bool(self.synthetic) + bool(self.table) != 1:
-            raise ValueError("a stream needs either files or synthetic")
+            raise ValueError("a stream needs one of files, synthetic and table")
         return self
 
 

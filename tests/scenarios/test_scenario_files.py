@@ -108,3 +108,8 @@ def test_a_file_of_any_name_is_a_scenario(tmp_path: Path, name: str) -> None:
 def test_settings_that_contradict_each_other_are_refused_without_all_of_the_others() -> None:
     with pytest.raises(ConfigError, match=r"^settings: clock = 'live' is for actors in processes"):
         change(load("spo-q3", scale="smoke"), {"clock": "live"})
+
+
+def test_a_stream_comes_from_one_place() -> None:
+    with pytest.raises(ValueError, match="one of files, synthetic and table"):
+        StreamConfig(files=("x",), table="3 tuples")
