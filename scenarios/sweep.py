@@ -20,7 +20,7 @@ from scenarios.choice import AUTO, choose
 from scenarios.config import FeedingConfig, NetworkConfig, RunConfig
 from scenarios.plan import bound_query
 from scenarios.scenario_files import ConfigError, change
-from scenarios.study.section import StudySection
+from scenarios.study.section import REPEATS_MAX, StudySection
 from scenarios.study.study import Study, build_study
 from scenarios.synthetic import parse
 from topologies import find_topology
@@ -196,15 +196,20 @@ def sweep_study(
     ConfigError
         A range names something that there is not, or a value that is not allowed.
     """
+    keys = [one.key for one in ranges]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise ConfigError(f"--over {key}: it is given twice; put its values in one range")
+    for one in ranges:
+        if not one.values:
+            raise ConfigError(f"--over {one.key}: it has no values; give it one at least")
+    if not 1 <= seeds <= REPEATS_MAX:
+        raise ConfigError(f"seeds = {seeds}: 1 to {REPEATS_MAX} are allowed")
     if base.topology == AUTO:
         swept = next((one.values[0] for one in ranges if one.key == "topology"), None)
         query = bound_query(base.query, base.bind)
         name = swept or choose(query, Feeding(), base.parameters).name
         base = change(base, {"topology": name, "parameters": base.parameters})
-    keys = [one.key for one in ranges]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise ConfigError(f"--over {key}: it is given twice; put its values in one range")
     if search and {"rate_tps", "feeding.rate_tps"}.intersection(keys):
         raise ConfigError("--find sustainable searches for the rate: leave it out of --over")
     # A topology is a line of its own: it may call by another name what runs along x.

@@ -288,6 +288,11 @@ def advise(
     from joinsim import ConfigError
     from scenarios.terminal.views import show_advice
 
+    if options.figure is not None:
+        raise ConfigError(
+            f"--figure {options.figure}: an advice has none; draw a run of its winner, with "
+            f"joinsim run DIRECTORY/advice.toml --figure {options.figure}"
+        )
     try:
         kind, size = read_extent(budget)
     except ExtentError:
@@ -391,8 +396,11 @@ def plan(
     ] = True,
 ) -> int:
     """Explain how a system will go about a join, and what that should cost."""
+    from joinsim import ConfigError
     from scenarios.terminal.views import show_proposal, show_report
 
+    if options.figure is not None and not simulate:
+        raise ConfigError(f"--figure {options.figure}: it draws the run; leave out --no-simulate")
     chosen, terminal = open_scenario(options, scenario, {"topology": topology})
     proposal, finished = chosen.plan(simulate=simulate, out=options.out)
     if finished is not None:

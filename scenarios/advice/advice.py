@@ -35,6 +35,7 @@ from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.estimates import Estimate
 from spark_bridge.prepared import PreparedStream
+from topologies import find_topology
 
 PRICES = ("core_hour", "machine_hour", "gigabyte")
 """What can have a price; a gigabyte is of what crosses the network."""
@@ -325,13 +326,21 @@ def advise(
     ------
     ConfigError
         There is no such goal, price or engine, or nothing can evaluate the query.
+    TopologyError
+        There is no such topology.
     """
+    if not goals:
+        raise ConfigError(f"goal: name at least one of {', '.join(GOALS)}")
+    if seeds < 1:
+        raise ConfigError(f"seeds = {seeds}: at least 1 is needed")
     for kind, known, given in (("goal", GOALS, goals), ("price", PRICES, prices or {})):
         for name in given:
             if name not in known:
                 raise ConfigError(
                     f"{kind} {name}: {did_you_mean(name, known)}there are {', '.join(known)}"
                 )
+    for name in topologies:
+        find_topology(name)
     if engines:
         find_engines(engines)
     query = bound_query(config.query, config.bind)

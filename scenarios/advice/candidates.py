@@ -14,7 +14,7 @@ from scenarios.measures import ENDS, look_up
 from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.scenario_files import ConfigError, change
 from scenarios.sweep import PES
-from topologies import TOPOLOGIES, Topology, TopologyError
+from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
 
 
 class Goal(NamedTuple):
@@ -114,7 +114,7 @@ def candidates(
     refused: dict[str, str] = {}
     most = machines * config.network.cores
     for name in topologies or TOPOLOGIES:
-        topology = TOPOLOGIES[name]
+        topology = find_topology(name)
         if not topology.exact:
             refused[name] = "it does not claim to be exact"
             continue

@@ -11,7 +11,7 @@ from scenarios.formatting import format_value
 from topologies.quantities import Nanoseconds
 
 _LARGE = 100_000
-_REPEATS_MAX = 100
+REPEATS_MAX = 100
 """Synthetic streams have seeds of their own for so many (`scenarios.study.study`)."""
 
 Subject = Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
@@ -391,7 +391,7 @@ class StudySection(Section):
     measure: str
     label: str
     parts: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    repeat: Annotated[int, Field(ge=1, le=_REPEATS_MAX)] = 1
+    repeat: Annotated[int, Field(ge=1, le=REPEATS_MAX)] = 1
     paper: tuple[Paper, ...] = ()
     note: str = ""
     ran: PaperParameters | None = None

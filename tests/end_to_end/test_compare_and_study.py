@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
 QUERY = SELF_JOIN.format(window=WINDOW)
@@ -135,5 +137,24 @@ def test_an_advice_can_be_run(joinsim: Command, prepared: Path, tmp_path: Path) 
     run = joinsim("run", "out/advice.toml", "--out", "run", "--json")
     assert run.code == 0
     assert run.json["topology"] == said.json["candidates"][0]["topology"]
+    again = joinsim(*words, "--machines", "3", "--seeds", "1", "--out", "out", "--json")
+    assert again.code == 0, again.err
     wrong = joinsim(*words, "--budget", "soon")
     assert (wrong.code, "--budget soon" in wrong.err) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "mistake"),
+    [
+        (("--figure", "advice.pdf"), "--figure advice.pdf: an advice has none; draw a run"),
+        (("--goal", ""), "goal: name at least one of throughput, latency, bytes, memory"),
+        (("--topologies", "split_jion"), "'split_jion': did you mean 'split_join'?"),
+    ],
+)
+def test_an_advice_that_cannot_be_given_is_refused_at_once(
+    joinsim: Command, prepared: Path, options: tuple[str, str], mistake: str
+) -> None:
+    said = joinsim("advise", QUERY, "--data", prepared, *options)
+    assert (said.code, said.out) == (3, "")
+    assert mistake in said.err
+    assert "traceback" not in said.err

@@ -54,6 +54,13 @@ def test_a_plan_of_ones_own_is_costed(joinsim: Command, data: list[str]) -> None
     assert "exhaustive" in said.out
 
 
+def test_a_plan_that_is_not_run_has_no_figure(joinsim: Command, data: list[str]) -> None:
+    words = ["plan", "--query", QUERY, *data, *SETTINGS, "--no-simulate"]
+    said = joinsim(*words, "--figure", "plan.pdf")
+    assert (said.code, said.out) == (3, "")
+    assert "--figure plan.pdf: it draws the run; leave out --no-simulate" in said.err
+
+
 def test_a_tree_is_searched_for_and_explained(joinsim: Command, data: list[str]) -> None:
     said = joinsim(
         "plan", "--query", QUERY, *data, *SETTINGS, "--set", "plan=exhaustive-tree", "--json"

@@ -93,6 +93,19 @@ def test_what_cannot_be_swept_is_refused(over: list[str], find: str | None, mist
         js.sweep(QUERY, DATA, over=over, find=find, topology="split_join", processes=1)
 
 
+@pytest.mark.parametrize(
+    ("how", "mistake"),
+    [
+        ({"over": {"pes": []}}, "--over pes: it has no values"),
+        ({"over": {"pes": [1], "topology": []}}, "--over topology: it has no values"),
+        ({"over": {"pes": [1]}, "seeds": 0}, "seeds = 0: 1 to 100 are allowed"),
+    ],
+)
+def test_a_sweep_over_nothing_is_refused(how: dict[str, Any], mistake: str) -> None:
+    with pytest.raises(ConfigError, match=mistake):
+        js.sweep(QUERY, DATA, topology="split_join", processes=1, **how)
+
+
 def points(folder: Path) -> dict[str, int]:
     return {p.parent.name: p.stat().st_mtime_ns for p in folder.glob("points/*/point.json")}
 

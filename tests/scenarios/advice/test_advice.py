@@ -16,7 +16,7 @@ import joinsim as js
 from scenarios.advice.search import Spent
 from scenarios.report.pages import picture_of
 from scenarios.report.result_tables import left_out_table
-from scenarios.scenario_files import ConfigError, build
+from scenarios.scenario_files import build
 
 QUERY = (
     "SELECT * FROM A, B WHERE A.k = B.k AND B.ts "
@@ -131,11 +131,14 @@ def test_times_in_the_reason_have_a_unit_of_their_size(advice: js.Advice) -> Non
         ({"goal": "thruput"}, "goal thruput: did you mean 'throughput'"),
         ({"prices": {"hour": 1}}, "price hour: did you mean 'core_hour'"),
         ({"engines": "oracle"}, "no engine is called 'oracle'"),
+        ({"goal": []}, "goal: name at least one of throughput, latency, bytes, memory"),
+        ({"seeds": 0}, "seeds = 0: at least 1 is needed"),
+        ({"topologies": ["kp_ojj"]}, "'kp_ojj': did you mean 'kp_oij'"),
         ({"topologies": ["spo_join"]}, "nothing can evaluate the query on 8 machines"),
     ],
 )
 def test_what_cannot_be_advised_is_refused(
     data: dict[str, Any], how: dict[str, Any], mistake: str
 ) -> None:
-    with pytest.raises(ConfigError, match=mistake):
+    with pytest.raises(js.JoinsimError, match=mistake):
         js.advise(QUERY, data, **how)
