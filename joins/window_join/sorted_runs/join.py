@@ -257,7 +257,7 @@ def _split(stacks: Stacks, rows: Rows, scratch: Scratch) -> tuple[int, int]:
     for row in range(np.uint64(len(rows.side))):
         side = np.uint64(rows.side[row])
         number = last if side else first
-        base = stacks.base[probed_side(len(stacks.runs), int(side))]
+        base = stacks.base[probed_side(len(stacks.runs), rows.side[row])]
         start = min(max(rows.start[row] - base, 0), PLACES_MOST)
         stop = min(max(rows.stop[row] - base, start), PLACES_MOST)
         request = scratch.requests[side, number]

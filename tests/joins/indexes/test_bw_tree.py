@@ -54,15 +54,15 @@ def probe(tree, low, high, start=0, stop=EXTREME[1]):
 
     Each of them is one number, or an array of a number per probe.
     """
-    columns = [
+    lows, highs, starts, stops = (
         np.ascontiguousarray(column, np.int64)
         for column in np.broadcast_arrays(*map(np.atleast_1d, (low, high, start, stop)))
-    ]
-    return find_matches(
-        lambda row, output, counters: probe_all(tree.pages, *columns, row, output, counters),
-        len(columns[0]),
-        enumerate=True,
     )
+
+    def step(row, output, counters):
+        return probe_all(tree.pages, lows, highs, starts, stops, row, output, counters)
+
+    return find_matches(step, len(lows), enumerate=True)
 
 
 def listed(found):
