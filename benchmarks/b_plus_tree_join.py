@@ -24,8 +24,7 @@ import numpy as np
 from joins.hashing import mix
 from joins.window_join.b_plus import FANOUT, LEAF_ENTRIES, BPlusTreeJoin
 from joins.window_join.rows import Rows
-from scenarios.calibration.window_joins import band_join
-from scenarios.surveys.window_workload import expected_matches
+from scenarios.calibration.window_joins import band_join, expected_matches
 
 KEY_BITS = 30
 MATCHES_PER_TUPLE = 2

@@ -31,12 +31,9 @@ from joins.work import Step
 from netsim.cost import CostProfile, load_profile
 from scenarios.calibration.window_joins import (
     BATCH_ROWS,
-    MATCH_RATE,
-    band_join,
-    band_of,
+    WindowWorkload,
     time_join,
     tuples_to_time,
-    uniform_keys,
 )
 
 LEAST_BITS = 12
@@ -82,13 +79,14 @@ def time_indexes(windows: Sequence[int], profile: CostProfile, passes: int) -> l
 
 def _time_index(index: IndexName, window: int, profile: CostProfile) -> Point:
     tuples, making = tuples_to_time(index, window), Making(index=index)
-    rows = band_join(uniform_keys(2 * window + tuples), band_of(window), window)
+    workload = WindowWorkload(windows=(window, window))
+    rows = workload.rows(0, 2 * window + tuples)
     timed = time_join(making.make(self_join=False, unit_ps=None), rows, 2 * window)
     name = f"ibwj_{index}.join"
     cost, calls = profile.structures[name], max(1, tuples // BATCH_ROWS)
     counted_ps = cost.work_ps(Step(name, tuples // calls, window), timed.work, calls)
     prices = profile.units_of(name, window)
-    model = predict(making, window=window, match_rate=MATCH_RATE, unit_ps=prices)
+    model = predict(making, window=window, match_rate=workload.match_rate, unit_ps=prices)
     return Point(
         index=index,
         window=window,

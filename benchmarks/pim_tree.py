@@ -34,8 +34,7 @@ from joins.window_join.pim_tree import PimTreeWindows
 from joins.window_join.rows import Rows
 from joins.window_join.shared_join import ThreadsJoin
 from joins.window_join.sorted_runs.join import SortedRunsJoin
-from scenarios.calibration.window_joins import band_join
-from scenarios.surveys.window_workload import expected_matches
+from scenarios.calibration.window_joins import band_join, expected_matches
 
 PARTS = 8
 """Of the arrivals that replace both windows."""

@@ -34,9 +34,8 @@ from joins.interval_join import IntervalJoin
 from joins.queries.conditions import COMPARISONS, Condition
 from joins.queries.parser import parse_query
 from joins.window_join.registry import INDEXES, SHARED, Making
-from joins.window_join.rows import Rows
 from joins.work import ELAPSED_NS, NO_WORK, Step, Work
-from scenarios.calibration.window_joins import band_join, band_of, uniform_keys
+from scenarios.calibration.window_joins import WindowWorkload
 
 SIZES = tuple(1 << bits for bits in range(6, 23, 2))
 """Tuples that a structure has while it is measured."""
@@ -466,17 +465,15 @@ def _window_join(name: str, making: Making, variant: str = "") -> Workload:
     def fill(size: int) -> Filled:
         join = making.make(self_join=False, unit_ps=None)
 
-        def rows_of(first: int, count: int, band: int) -> Rows:
-            return band_join(uniform_keys(count, first), band, size, first)
-
+        workload = WindowWorkload(windows=(size, size))
         for first in range(0, 2 * size, _FILL_ROWS):
-            rows = rows_of(first, min(2 * size - first, _FILL_ROWS), 0)
+            rows = workload.rows(first, min(first + _FILL_ROWS, 2 * size))
             join.join(rows._replace(stop=np.zeros_like(rows.stop)))
         tuples = 2 * size
 
         def rounds(batch: int, matches: int) -> Sequence[Operation]:
             nonlocal tuples
-            rows = rows_of(tuples, batch, band_of(size) * matches // 2)
+            rows = replace(workload, match_rate=matches).rows(tuples, tuples + batch)
             tuples += batch
             return [("join", batch, partial(join.join, rows))]
 

@@ -20,7 +20,7 @@ from joins.window_join.registry import Making
 from joins.window_join.rows import Rows
 from joins.work import NO_WORK, Work
 from netsim.cost import CostProfile
-from scenarios.calibration.window_joins import band_join, band_of, uniform_keys
+from scenarios.calibration.window_joins import WindowWorkload
 from scenarios.surveys.drift_speed import BEFORE, DRIFTING, drifting_keys
 from scenarios.surveys.survey import (
     IndexStepsSurvey,
@@ -97,9 +97,9 @@ class _Steps:
 
     def run(self) -> bool:
         """Replace the window repeatedly, measure the last time, and return whether it is right."""
-        window, band = self._window, band_of(self._window)
-        index = self._index
-        keys = uniform_keys(_WINDOWS * window)
+        window, index = self._window, self._index
+        workload = WindowWorkload(windows=(window, window))
+        keys, band = workload.keys(0, _WINDOWS * window), int(workload.band)
         index.insert(keys[:window], np.arange(window))
         if not isinstance(index, BPlusTree):
             index.maintain(0)
@@ -180,7 +180,7 @@ def _spread(shares: list[np.ndarray]) -> dict[str, object]:
 def take_memory_traffic(survey: MemoryTrafficSurvey, seed: int, profile: CostProfile) -> Surveyed:
     """Join both windows' length of tuples, and compare the matches with one thread's."""
     window = 1 << survey.window_bits
-    rows = band_join(uniform_keys(4 * window), band_of(window), window)
+    rows = WindowWorkload(windows=(window, window)).rows(0, 4 * window)
     filling, measured = rows.part(0, 2 * window), rows.part(2 * window, None)
     shared, alone = (
         _join(survey, threads, profile, filling, measured) for threads in (survey.threads, 0)

@@ -8,17 +8,21 @@ replace both windows, so that whatever is merged, archived or rebuilt comes roun
 from __future__ import annotations
 
 import time
+from collections import deque
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import Making
+from joins.window_join.rows import Rows
 from joins.window_join.shared_join import THREAD_TASK_ROWS
 from joins.window_join.window_join import WindowJoin
+from scenarios.calibration.window_joins import Matches, WindowWorkload, timed_batches
 from scenarios.surveys.survey import Surveyed, WindowJoinSpeedSurvey, timed_record
-from scenarios.surveys.window_workload import WindowWorkload
 
-_FILL_BATCH = 65_536
+_MADE_ROWS = 65_536
+"""Arrivals that are made at once, in whole batches."""
 _LEAST_TUPLES = 1 << 18
 """Of a pass: fewer take too little time to measure."""
 _NESTED_LOOP_PAIRS = 2e9
@@ -31,10 +35,13 @@ _COMPILING = 1 << 6
 def take(survey: WindowJoinSpeedSurvey) -> Surveyed:
     """Fill the windows, replace them once, and time each pass; check the last tuples' matches."""
     keep_freed_memory()
-    workload = survey.workload
-    _Stream(survey, _small(workload)).advance(4 * _COMPILING, timed=False)  # the first ones compile
-    stream, tuples = _Stream(survey, workload), _pass_tuples(survey)
-    stream.fill()
+    workload, tuples = survey.workload, _pass_tuples(survey)
+    small = WindowWorkload(
+        windows=(_COMPILING, _COMPILING), self_join=workload.self_join, values=workload.values
+    )
+    _stream(survey, small).advance(4 * _COMPILING, timed=False)  # the first ones compile
+    stream = _stream(survey, workload)
+    stream.fill(workload.arrivals)
     stream.advance(min(tuples, workload.arrivals), timed=False)  # memory is not new after that
     passes = [stream.advance(tuples, timed=True) for _ in range(survey.passes)]
     record = timed_record(tuples, passes, threads=survey.threads) | {
@@ -45,10 +52,11 @@ def take(survey: WindowJoinSpeedSurvey) -> Surveyed:
     if survey.threads:
         at_once = survey.threads * (survey.task_rows or THREAD_TASK_ROWS)
         record["task_us"] = {"median": at_once * record["tuple_ns"]["median"] / 1e3}
+    expected = workload.expected(stream.at - _CHECKED, stream.at)
     return Surveyed(
         record=record,
         checked=f"the last {_CHECKED:,} tuples' matches are those that numpy finds",
-        passed=stream.is_right(),
+        passed=all(map(np.array_equal, stream.last_matches, expected)),
     )
 
 
@@ -60,65 +68,77 @@ def _pass_tuples(survey: WindowJoinSpeedSurvey) -> int:
     return tuples
 
 
-def _small(workload: WindowWorkload) -> WindowWorkload:
-    return WindowWorkload(
-        windows=(_COMPILING, _COMPILING), self_join=workload.self_join, values=workload.values
+def _stream(survey: WindowJoinSpeedSurvey, workload: WindowWorkload) -> Stream:
+    return Stream(
+        make_join(survey),
+        workload.rows,
+        batch_rows=survey.batch_rows,
+        threads=survey.threads,
+        remember=_CHECKED,
     )
 
 
-class _Stream:
+class Stream:
     """A join, and how far its streams have come.
 
     Attributes
     ----------
+    at
+        Arrivals until now.
     matches
         Of the tuples that were timed.
     """
 
-    def __init__(self, survey: WindowJoinSpeedSurvey, workload: WindowWorkload) -> None:
-        self.matches = 0
-        self._workload, self._batch_rows = workload, survey.batch_rows
-        self._join = make_join(survey)
-        self._clock = time.perf_counter if survey.threads else time.thread_time
-        self._at = 0
-        self._found = [np.empty(0, np.int64), np.empty(0, np.uint64)]
+    def __init__(
+        self,
+        join: WindowJoin,
+        rows: Callable[[int, int], Rows],
+        *,
+        batch_rows: int,
+        threads: int,
+        remember: int,
+    ) -> None:
+        """Begin with empty windows.
 
-    def fill(self) -> None:
-        """Fill the windows with tuples that see nothing: a nested loop would never end."""
-        while self._at < self._workload.arrivals:
-            end = min(self._at + _FILL_BATCH, self._workload.arrivals)
-            rows = self._workload.rows(self._at, end)
+        *rows* returns the arrivals from one on and before another. Of the last *remember* of an
+        `advance` the matches are stored. The clock is wall time where *threads* share the index.
+        """
+        self.at = self.matches = 0
+        self._join, self._rows, self._batch_rows = join, rows, batch_rows
+        self._made_rows = max(1, _MADE_ROWS // batch_rows) * batch_rows
+        self._clock = time.perf_counter if threads else time.thread_time
+        self._remember = remember
+        # Every batch is full but the last one of an `advance`, which has at least as many tuples.
+        self._found: deque[Matches] = deque(maxlen=remember // batch_rows + 2)
+
+    def fill(self, tuples: int) -> None:
+        """Fill the windows with *tuples* that see nothing: a nested loop would never end."""
+        for rows in self._next(tuples):
             self._join.join(rows._replace(stop=rows.start))
-            self._at = end
 
     def advance(self, tuples: int, *, timed: bool) -> float:
         """Join the next *tuples*, and return the seconds that it took."""
-        seconds, end = 0.0, self._at + tuples
-        while self._at < end:
-            until = min(self._at + _FILL_BATCH, end)
-            rows = self._workload.rows(self._at, until)
-            for begin in range(0, until - self._at, self._batch_rows):
-                batch = rows.part(begin, begin + self._batch_rows)
-                started = self._clock()
-                found = self._join.join(batch)
-                seconds += self._clock() - started
+        seconds = 0.0
+        for rows in self._next(tuples):
+            for found, took_s in timed_batches(self._join, rows, self._batch_rows, self._clock):
+                seconds += took_s
                 if timed:
                     self.matches += int(found.count.sum())
-                    self._remember(found.count, found.fingerprint)
-            self._at = until
+                    self._found.append((found.count, found.fingerprint))
         return seconds
 
-    def _remember(self, *found: np.ndarray) -> None:
-        """Store what the last tuples found."""
-        self._found = [
-            np.concatenate([before, new])[-_CHECKED:]
-            for before, new in zip(self._found, found, strict=True)
-        ]
+    @property
+    def last_matches(self) -> Matches:
+        """The matches of the last tuples that were timed, so many as are stored."""
+        count, fingerprint = map(np.concatenate, zip(*self._found, strict=True))
+        return count[-self._remember :], fingerprint[-self._remember :]
 
-    def is_right(self) -> bool:
-        """Return whether the last tuples have the matches that they must have."""
-        expected = self._workload.expected(self._at - len(self._found[0]), self._at)
-        return all(map(np.array_equal, self._found, expected))
+    def _next(self, tuples: int) -> Iterator[Rows]:
+        """Yield the next *tuples*, made some batches at a time."""
+        end = self.at + tuples
+        while self.at < end:
+            begin, self.at = self.at, min(self.at + self._made_rows, end)
+            yield self._rows(begin, self.at)
 
 
 def make_join(survey: WindowJoinSpeedSurvey) -> WindowJoin:

@@ -16,7 +16,7 @@ from joins.window_join.nested_loop import NestedLoopJoin
 from joins.window_join.rows import make_rows
 from joins.window_join.sorted_runs.join import SortedRunsJoin
 from joins.work import NO_WORK
-from scenarios.surveys.window_workload import expected_matches
+from scenarios.calibration.window_joins import expected_matches
 from tests.joins.window_join.ibwj_cases import arrivals, assert_join_is_exact, matches_of
 
 SMALL = {"run_width": 4, "tree_width": 4}

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from joins.indexes.columns import decode
+from joins.window_join.registry import Making
 from netsim.cost import load_profile
 from scenarios.surveys import drift_speed
 from scenarios.surveys.survey import DriftSpeedSurvey, Surveyed
 from scenarios.surveys.taking import take_survey
+from tests.scenarios.surveys.test_window_join_speed import Forgetful
 
 
 def take(**keys: Any) -> Surveyed:
@@ -29,20 +31,15 @@ def test_every_window_of_tuples_is_timed(threads: int, clock: str, shift: float)
 
 
 def test_a_wrong_join_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    join = drift_speed._join
-
-    def without_the_last(*arguments: Any) -> Any:
-        seconds, counts = join(*arguments)
-        counts[-1] += 1
-        return seconds, counts
-
-    monkeypatch.setattr(drift_speed, "_join", without_the_last)
+    right = Making.make
+    monkeypatch.setattr(Making, "make", lambda *args, **keys: Forgetful(right(*args, **keys)))
     assert not take().passed
 
 
 def test_values_drift_in_the_second_phase_alone() -> None:
     survey = DriftSpeedSurvey(window_bits=10, shift=100.0)
-    keys = [drift_speed._rows(survey, at, at + 1).key for at in (0, 3, 4, 9, 13, 14, 19)]
+    begins = [window << survey.window_bits for window in (0, 3, 4, 9, 13, 14, 19)]
+    keys = [drift_speed._rows(survey, at, at + (1 << survey.window_bits)).key for at in begins]
     means = [float(decode(key, "float64").mean()) for key in keys]
     assert means[:2] == pytest.approx([0, 0], abs=0.2)
     assert means[2:5] == pytest.approx([5, 55, 95], abs=0.2), "ten windows, evenly"
