@@ -10,8 +10,13 @@ from typing import Any
 
 from netsim.cost import COSTS, CostProfile, load_profile
 from scenarios.calibration import fit
-from scenarios.calibration.fidelity import Prediction, predict
-from scenarios.calibration.live_runs import Watched, calibration_plans, watch
+from scenarios.calibration.live_runs import (
+    Prediction,
+    Watched,
+    calibration_plans,
+    predict,
+    watch,
+)
 from scenarios.calibration.memory import measure_memory
 from scenarios.calibration.structure_work import measure_all
 from scenarios.calibration.structures import fit_structures, machine

@@ -57,8 +57,8 @@ from topologies.parameters import describe
 
 if TYPE_CHECKING:
     from scenarios.advice.advice import Advice
-    from scenarios.calibration.fidelity import Prediction
     from scenarios.calibration.fit import Calibrated
+    from scenarios.calibration.live_runs import Prediction
     from scenarios.engines.comparison import EngineComparison
     from scenarios.planning.planner import Cost, Proposal
     from scenarios.study.findings import Findings
