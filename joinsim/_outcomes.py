@@ -134,7 +134,7 @@ class Run:
 
     def report(self, path: str | Path) -> Path:
         """Write the run's report, one HTML page that works offline, to *path*; return it."""
-        from scenarios.report.run_page import write_report
+        from scenarios.report.page import write_report
 
         write_report(self.finished, Path(path), self.replay)
         return Path(path)
@@ -202,7 +202,7 @@ class _Several(Generic[Result]):
 
     def report(self, folder: str | Path) -> Path:
         """Write a page that works offline into *folder*; return its path."""
-        from scenarios.report.pages import write_page
+        from scenarios.report.result_pages import write_page
 
         return write_page(self.result, Path(folder), self.replay)
 
@@ -389,8 +389,8 @@ def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
 
 
 def _draw(result: Any, path: str | Path) -> Path:
-    from scenarios.report.pages import picture_of
     from scenarios.report.picture import write_figure
+    from scenarios.report.result_pages import picture_of
 
     write_figure(picture_of(result), Path(path))
     return Path(path)

@@ -521,7 +521,7 @@ class Scenario:
         line_of = None if every_ns is None else resume_line(plan)
         with self._directory(out, resume_line=line_of, resuming=resuming) as (folder, directory):
             if folder is None:
-                import_meanwhile("scenarios.report.run_page")
+                import_meanwhile("scenarios.report.page")
             self.observer.planned(plan)
             with ExitStack() as open_, self.observer.running(plan) as line:
                 disk = None
@@ -543,7 +543,7 @@ class Scenario:
                         from scenarios.joined import write_joined
 
                         write_joined(plan.query, plan.streams, directory)
-                    from scenarios.report.run_page import write_report
+                    from scenarios.report.page import write_report
 
                     write_report(report, directory / "report.html", replay)
             finally:  # without a report, what came out is no less worth

@@ -14,7 +14,7 @@ import pytest
 
 import joinsim as js
 from scenarios.advice.search import Spent
-from scenarios.report.pages import picture_of
+from scenarios.report.result_pages import picture_of
 from scenarios.report.result_tables import left_out_table
 from scenarios.scenario_files import build
 

@@ -17,10 +17,10 @@ from netsim.cost import load_profile
 from netsim.network import PRESETS
 from scenarios.config import FeedingConfig
 from scenarios.formatting import format_bytes, format_duration
-from scenarios.report import pages
+from scenarios.report import result_pages
 from scenarios.report.colours import COLOURS
+from scenarios.report.page import write_report
 from scenarios.report.run_analysis import first_messages
-from scenarios.report.run_page import write_report
 from scenarios.report.run_pictures import MESSAGES_MAX, run_pictures
 from scenarios.report.summary import describe_verdict, settings_tables
 from scenarios.run import Report
@@ -362,7 +362,7 @@ def test_the_verdict_is_described_in_words(verdict: Verdict, shown: str) -> None
 
 
 def test_every_table_scrolls_where_the_screen_is_narrow() -> None:
-    for template in (Path(pages.__file__).parent / "templates").glob("*.html"):
+    for template in (Path(result_pages.__file__).parent / "templates").glob("*.html"):
         for line in template.read_text().splitlines():
             if "| table }}" in line and "{{ one | table }}" not in line:  # settings wrap instead
                 assert line.startswith("{% call wide("), f"{template.name}: {line}"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.report.pages import picture_of
-from scenarios.report.run_page import write_report
+from scenarios.report.page import write_report
+from scenarios.report.result_pages import picture_of
 from scenarios.report.runs_page import RunRecord, write_runs_page
 from scenarios.run import Report
 from scenarios.run_json import write_run_json

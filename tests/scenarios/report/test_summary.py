@@ -73,8 +73,8 @@ def test_a_short_row_fills_its_table() -> None:
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("scenarios.report.pages", ["vl_convert", "scipy.optimize", "rich"]),
-        ("scenarios.report.run_page", ["vl_convert", "scipy.optimize", "rich"]),
+        ("scenarios.report.result_pages", ["vl_convert", "scipy.optimize", "rich"]),
+        ("scenarios.report.page", ["vl_convert", "scipy.optimize", "rich"]),
         ("scenarios.terminal.views", ["vl_convert", "scipy.optimize", "jinja2", "ray"]),
     ],
 )

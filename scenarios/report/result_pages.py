@@ -1,4 +1,4 @@
-"""The pages of studies, comparisons and reproductions."""
+"""The pages, and the pictures, of studies, comparisons, advice and reproductions."""
 
 from __future__ import annotations
 
