@@ -50,7 +50,7 @@ _DIFFERENT = 1.1
 _ALTERNATIVES = {
     "window indexes": tuple(WINDOW_INDEXES),
     "segments": tuple(SEGMENTS),
-    "subwindows": tuple(STRUCTURES),
+    "subwindows": STRUCTURES,
     "window joins": tuple(f"ibwj_{index}" for index in INDEXES),
 }
 _INVERSIONS = (

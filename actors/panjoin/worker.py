@@ -119,7 +119,7 @@ class WorkerSubwindows(Stateful):
         self,
         query: IndexedQuery,
         shapes: tuple[SubwindowShape, ...],
-        kinds: Collection[str] = tuple(STRUCTURES),
+        kinds: Collection[str] = STRUCTURES,
     ) -> None:
         self._query = query
         self._shapes = shapes
