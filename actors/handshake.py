@@ -27,12 +27,11 @@ from actors.window_join import charge_index, expire
 from joins.batch import Batch, Schema
 from joins.indexes.index import Index, ranges_for, stored_columns
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
-from joins.inversion import invert
-from joins.matches import ProbeResult
+from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window, WindowBounds
-from joins.state import Stateful, storable
+from joins.state import Stateful
 from joins.work import Work
 
 RIGHTWARD, LEFTWARD = 0, 1
@@ -112,20 +111,6 @@ class Driver(Actor):
             context.send(port, flow)
 
 
-@storable
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """Tuples of one stream that see at least one other each, and what they see: a row for each."""
-
-    seeing: Probes
-    result: ProbeResult
-
-    def of(self, stream: int, span: tuple[int, int]) -> Found:
-        """Return what tuples of *stream* see."""
-        matches = self.result.of(stream, self.seeing.batch.id)
-        return Found(matches, self.seeing.born_ns, span)
-
-
 class Segment(Stateful):
     """Tuples of one stream at a core, in the order of their positions, and an index over them.
 
@@ -169,28 +154,34 @@ class Segment(Stateful):
         return self.tuples.slice(self._place(first), self._place(stop))
 
     def meet(
-        self, arriving: Probes, context: Context, *, before: int = _END, pairs: bool
-    ) -> tuple[Sighting, Sighting]:
-        """Return what *arriving* tuples see here, and what here sees them.
+        self,
+        flow: Flow,
+        context: Context,
+        *,
+        streams: tuple[int, int],
+        before: int = _END,
+        pairs: bool,
+    ) -> list[Found]:
+        """Return what the arriving tuples of *flow* see here, and what here sees them.
 
         Of two tuples only the newer one can see the other, so that no pair is found both ways.
         Windows only move on: the tuples here that see a given one lie side by side.
 
         Parameters
         ----------
+        streams
+            The stream of the arriving tuples, and that of the tuples here.
         before
             Tuples here at positions from this on take no part.
         pairs
             Whether to list the matches.
         """
-        here = self.tuples.slice(0, self._place(before))
+        arriving, here = flow.part, self.tuples.slice(0, self._place(before))
         ids = here.batch.id
         begin, end = (int(ids[0]), int(ids[-1]) + 1) if len(here) else (0, 0)
         rows, seen = self._probe(
             arriving, np.maximum(arriving.start, begin), np.minimum(arriving.stop, end), pairs
         )
-        some = seen.count > 0
-        matching = replace(seen, count=seen.count[some], fingerprint=seen.fingerprint[some])
         ends = np.append(ids, end)
         seen_rows, seeing = self._probe(
             arriving,
@@ -198,12 +189,25 @@ class Segment(Stateful):
             ends[np.searchsorted(here.start, arriving.batch.id, "right")],
             True,
         )
-        older, inverted = invert(arriving.batch.id[seen_rows], seeing, enumerate=pairs)
-        seers = self.tuples.take(np.searchsorted(self.tuples.batch.id, older))
+        assert seeing.match_id is not None  # they were listed
+        # A row for each position that may see any: no more than a window has.
+        least = int(seeing.match_id.min(initial=end))
+        most = int(seeing.match_id.max(initial=least - 1))
+        inverted = Matches.of_pairs(
+            streams[1],
+            np.arange(least, most + 1),
+            seeing.match_id - least,
+            arriving.batch.id[seen_rows],
+            seeing.count,
+            enumerate=pairs,
+        )
         for probing, found in ((rows, seen), (seen_rows, seeing)):
             charge_index(context, self._name, "probe", found.work, len(probing), self._index)
         context.charge(Work(comparisons=2 * len(arriving) * len(here).bit_length()))
-        return Sighting(arriving.take(rows[some]), matching), Sighting(seers, inverted)
+        return [
+            _found(arriving, seen.of(streams[0], arriving.batch.id[rows]), flow.span),
+            _found(here, inverted, flow.span),
+        ]
 
     def _place(self, position: int) -> int:
         return int(np.searchsorted(self.tuples.batch.id, position))
@@ -216,6 +220,19 @@ class Segment(Stateful):
         columns = [arriving.batch.fields[c.probe_field][rows] for c in self._conditions]
         ranges = ranges_for(self._conditions, columns, start[rows], stop[rows])
         return rows, self._index.probe(ranges, enumerate=pairs)
+
+
+def _found(tuples: Probes, matches: Matches, span: tuple[int, int]) -> Found:
+    """Return the *matches* of those of *tuples* that have any."""
+    some = matches.count > 0
+    matches = replace(
+        matches,
+        probe_id=matches.probe_id[some],
+        count=matches.count[some],
+        fingerprint=matches.fingerprint[some],
+    )
+    probing = tuples.take(np.searchsorted(tuples.batch.id, matches.probe_id))
+    return Found(matches, probing.born_ns, span)
 
 
 class Core(Actor):
@@ -267,8 +284,8 @@ class Core(Actor):
             self._reached[way] = int(flow.part.batch.id[-1]) + 1
         found = []
         for segment, before in self._met_by(flow, context):
-            arriving, here = segment.meet(flow.part, context, before=before, pairs=self._pairs)
-            found += [arriving.of(streams[way], flow.span), here.of(streams[1 - way], flow.span)]
+            both = streams[way], streams[1 - way]
+            found += segment.meet(flow, context, streams=both, before=before, pairs=self._pairs)
         send_answers(found, context)
         leaving = self._settle(flow, context)
         if not self._is_end[way]:

@@ -13,7 +13,6 @@ from actors.results import Answers
 from actors.source import Fed
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
-from joins.event_time import matches_of_pairs
 from joins.indexes.index import stored_columns
 from joins.matches import Matches, ProbeResult
 from joins.queries.query import JoinQuery
@@ -78,7 +77,7 @@ class Residual(Stateful):
             probe = probing.fields[one.probe_field][row]
             holds &= one.holds(probe, kept[match_id - self._first[stored]])
         pairs = row[holds], match_id[holds]
-        checked = matches_of_pairs(found.stream, found.probe_id, *pairs, enumerate=True)
+        checked = Matches.of_pairs(found.stream, found.probe_id, *pairs, enumerate=True)
         compared = len(row) * len(conditions)
         return checked, Work(comparisons=compared, bytes_copied=compared * _PAIR_BYTES)
 

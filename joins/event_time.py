@@ -15,7 +15,6 @@ import numpy as np
 
 from joins.arrivals import Arrivals
 from joins.batch import Batch
-from joins.hashing import mix
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from joins.state import Stateful, storable
@@ -156,22 +155,7 @@ class EventTimePairs:
         first = np.full(len(probe_id), len(probes))
         np.minimum.at(first, place, row[seeing])
         return Paired(
-            matches_of_pairs(stream, probes.id, row[seen], ids[seen], enumerate),
-            matches_of_pairs(stored, probe_id, place, probes.id[row[seeing]], enumerate),
+            Matches.of_pairs(stream, probes.id, row[seen], ids[seen], enumerate=enumerate),
+            Matches.of_pairs(stored, probe_id, place, probes.id[row[seeing]], enumerate=enumerate),
             first,
         )
-
-
-def matches_of_pairs(
-    stream: int, probe_id: np.ndarray, row: np.ndarray, match_id: np.ndarray, enumerate: bool
-) -> Matches:
-    """Return the matches of probes of *stream*; a pair is a row of *probe_id* and a match id."""
-    fingerprint = np.zeros(len(probe_id), np.uint64)
-    np.add.at(fingerprint, row, mix(match_id))
-    return Matches(
-        stream=stream,
-        probe_id=probe_id,
-        count=np.bincount(row, minlength=len(probe_id)).astype(np.int64),
-        fingerprint=fingerprint,
-        match_id=match_id[np.argsort(row, kind="stable")] if enumerate else None,
-    )

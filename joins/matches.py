@@ -88,6 +88,38 @@ class Matches:
     fingerprint: np.ndarray
     match_id: np.ndarray | None = None
 
+    @classmethod
+    def of_pairs(
+        cls,
+        stream: int,
+        probe_id: np.ndarray,
+        row: np.ndarray,
+        match_id: np.ndarray,
+        repeats: np.ndarray | None = None,
+        *,
+        enumerate: bool,
+    ) -> Matches:
+        """Return the matches of probes of *stream*; a pair is a row of *probe_id* and a match id.
+
+        Pairs come in any order, the ids of a row in that order. With *repeats* each match id is
+        that of so many pairs in turn, whose rows *row* has one by one.
+        """
+        if repeats is None:
+            repeats = np.ones(len(match_id), np.int64)
+        count, fingerprint = np.zeros(len(probe_id), np.int64), np.zeros(len(probe_id), np.uint64)
+        _add_pairs(row, match_id, repeats, count, fingerprint)
+        listed = None
+        if enumerate:
+            listed = np.empty(len(row), np.int64)
+            _list_pairs(row, match_id, repeats, np.cumsum(count) - count, listed)
+        return cls(
+            stream=stream,
+            probe_id=probe_id,
+            count=count,
+            fingerprint=fingerprint,
+            match_id=listed,
+        )
+
     def __len__(self) -> int:
         return len(self.probe_id)
 
@@ -402,6 +434,40 @@ def _add_rows(
     for part, ids in zip(parts, listed, strict=True):
         _place_rows(ids, rows, part.count, cursor, ordered)
     return count, fingerprint, ordered
+
+
+@kernel
+def _add_pairs(
+    row: np.ndarray,
+    match_id: np.ndarray,
+    repeats: np.ndarray,
+    count: np.ndarray,
+    fingerprint: np.ndarray,
+) -> None:
+    at = 0
+    for i in range(len(match_id)):
+        mixed = splitmix64(match_id[i])
+        for _ in range(repeats[i]):
+            count[row[at]] += 1
+            fingerprint[row[at]] += mixed
+            at += 1
+
+
+@kernel
+def _list_pairs(
+    row: np.ndarray,
+    match_id: np.ndarray,
+    repeats: np.ndarray,
+    cursor: np.ndarray,
+    listed: np.ndarray,
+) -> None:
+    """Put the match of each pair where the cursor of its row is, and move the cursor past it."""
+    at = 0
+    for i in range(len(match_id)):
+        for _ in range(repeats[i]):
+            listed[cursor[row[at]]] = match_id[i]
+            cursor[row[at]] += 1
+            at += 1
 
 
 @kernel

@@ -66,6 +66,34 @@ def test_what_is_split_has_each_probes_own(rows: list[list[list[int]]]) -> None:
     assert [i for found in parts for i in found.probe_id.tolist()] == whole.probe_id.tolist()
 
 
+@pytest.mark.parametrize("enumerate", [True, False])
+@given(pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2**62))))
+def test_pairs_are_added_up_and_listed_by_row(
+    enumerate: bool, pairs: list[tuple[int, int]]
+) -> None:
+    """Within a row they stay in the order in which they came; rows may be without any."""
+    columns = np.array(pairs, np.int64).reshape(-1, 2).T
+    found = Matches.of_pairs(0, np.arange(5), *columns, enumerate=enumerate)
+    wanted = matches([[match for row, match in pairs if row == i] for i in range(5)])
+    assert found.count.tolist() == wanted.count.tolist()
+    assert found.fingerprint.tolist() == wanted.fingerprint.tolist()
+    assert (found.match_id is None) == (not enumerate)
+    if found.match_id is not None:
+        assert wanted.match_id is not None
+        assert found.match_id.tolist() == wanted.match_id.tolist()
+
+
+@given(rows=st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=5))
+def test_a_match_of_several_pairs_in_turn_is_that_of_each(rows: list[list[int]]) -> None:
+    """As when what each probe found becomes what found each match."""
+    probes, repeats = np.arange(90, 90 + len(rows)), np.array([len(row) for row in rows], np.int64)
+    row = np.array([one for row in rows for one in row], np.int64)
+    found = Matches.of_pairs(0, np.arange(5), row, probes, repeats, enumerate=True)
+    wanted = Matches.of_pairs(0, np.arange(5), row, np.repeat(probes, repeats), enumerate=True)
+    for one, other in zip(vars(found).values(), vars(wanted).values(), strict=True):
+        assert np.array_equal(one, other)
+
+
 def test_counted_matches_have_no_pairs() -> None:
     counted = Matches(
         stream=0, probe_id=np.arange(1), count=np.ones(1, int), fingerprint=np.ones(1, np.uint64)
