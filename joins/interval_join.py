@@ -16,7 +16,7 @@ from joins.batch import Batch, Schema
 from joins.indexes.columns import column, encode
 from joins.indexes.index import EncodedRanges
 from joins.indexes.interval import IntervalBuffer, Reach
-from joins.indexes.key_groups import KeyGroups, group_by_key
+from joins.indexes.key_groups import group_by_key
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from joins.state import Stateful
@@ -78,38 +78,20 @@ class IntervalJoin(Stateful):
         Stored tuples of the same keys that wait for none as new as *watermark* are dropped, and
         those of any key by *low_watermark*, which is no greater. With *enumerate* list match ids.
         """
-        groups = _groups(batch)
-        joined = self._probe(stream, batch, groups, enumerate)
-        if not own.all():
-            groups = groups.only(own)
-        stored = self._store(stream, batch, groups, watermark, low_watermark)
-        return joined._replace(work=joined.work + stored)
-
-    def probe(self, stream: int, batch: Batch, *, enumerate: bool = False) -> Joined:
-        """Return the partners of tuples of *stream* among the other stream's stored tuples."""
-        return self._probe(stream, batch, _groups(batch), enumerate)
-
-    def store(self, stream: int, batch: Batch, *, watermark: int, low_watermark: int) -> Work:
-        """Store tuples of *stream*; the watermarks are those of `join`."""
-        return self._store(stream, batch, _groups(batch), watermark, low_watermark)
-
-    def _probe(self, stream: int, batch: Batch, groups: KeyGroups, enumerate: bool) -> Joined:
+        columns = {"key": batch.key, "ts": batch.ts, "id": batch.id}
+        groups = group_by_key(*(column(values, np.int64, name) for name, values in columns.items()))
         base, stored = self._interval.base, self.buffers[1 - stream]
         find = stored.probe if stream == base else stored.probe_stored
         lower, upper = self._interval.offsets(stream)
         reach = Reach(lower, upper + 1)
-        ids, row, result = find(groups, reach, self._ranges(stream, batch), enumerate=enumerate)
-        return Joined(result.of(base, ids), row, result.work)
-
-    def _store(
-        self, stream: int, batch: Batch, groups: KeyGroups, watermark: int, low_watermark: int
-    ) -> Work:
-        return self.buffers[stream].insert(
-            groups,
+        ids, row, found = find(groups, reach, self._ranges(stream, batch), enumerate=enumerate)
+        inserted = self.buffers[stream].insert(
+            groups if own.all() else groups.only(own),
             self._codes(stream, batch),
             horizon=self._interval.horizon(stream, watermark),
             floor=self._interval.horizon(stream, low_watermark),
         )
+        return Joined(found.of(base, ids), row, found.work + inserted)
 
     def _ranges(self, stream: int, batch: Batch) -> EncodedRanges:
         conditions = self._conditions[stream]
@@ -130,11 +112,6 @@ class IntervalJoin(Stateful):
 
 
 _NOTHING = np.empty(0, np.int64)
-
-
-def _groups(batch: Batch) -> KeyGroups:
-    columns = {"key": batch.key, "ts": batch.ts, "id": batch.id}
-    return group_by_key(*(column(values, np.int64, name) for name, values in columns.items()))
 
 
 def join_keys(query: JoinQuery, schemas: Sequence[Schema], stream: int, batch: Batch) -> Batch:

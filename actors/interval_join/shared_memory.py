@@ -146,9 +146,15 @@ class SharedMemory(Actor):
         for number in np.unique(thread).tolist():
             rows = np.flatnonzero(thread == number)
             share = data.take(rows)
-            joined = self._join.probe(stream, share.batch, enumerate=self._pairs)
-            stored = self._join.store(stream, share.batch, watermark=low, low_watermark=low)
-            work = joined.work + stored + self._sharing(len(rows), int(others[rows].sum()))
+            joined = self._join.join(
+                stream,
+                share.batch,
+                np.ones(len(share), np.bool_),
+                watermark=low,
+                low_watermark=low,
+                enumerate=self._pairs,
+            )
+            work = joined.work + self._sharing(len(rows), int(others[rows].sum()))
             found = Found(joined.matches, share.born_ns[joined.row], share.span)
             part = ThreadShare(found, len(rows), len(self._join), work, share.span)
             context.send("threads", part, to=number)

@@ -181,8 +181,11 @@ def test_state_buffers_find_every_pair_once_in_any_order_of_arrival(
         stream = data.draw(st.sampled_from([s for s in (0, 1) if len(queues[s])]))
         size = data.draw(st.integers(1, 8))
         batch, queues[stream] = queues[stream].slice(0, size), queues[stream].slice(size, 99)
-        counted = join.probe(stream, batch)
-        joined = join.probe(stream, batch, enumerate=True)
+        every, ever = np.ones(len(batch), np.bool_), INT64.min
+        counted = join.join(stream, batch, ~every, watermark=ever, low_watermark=ever)
+        joined = join.join(
+            stream, batch, ~every, watermark=ever, low_watermark=ever, enumerate=True
+        )
         assert (counted.matches.fingerprint == joined.matches.fingerprint).all()
         assert counted.work == joined.work
         assert joined.work.matches == joined.matches.total
@@ -190,7 +193,7 @@ def test_state_buffers_find_every_pair_once_in_any_order_of_arrival(
             ids = [b for a, b in listed(joined.matches) if a == base]
             assert batch.id[row] == base or batch.id[row] in ids
         found += listed(joined.matches)
-        join.store(stream, batch, watermark=INT64.min, low_watermark=INT64.min)
+        join.join(stream, batch, every, watermark=ever, low_watermark=ever)
         state = join.snapshot()
         join = IntervalJoin(case.query, SCHEMAS)
         join.restore(state)
@@ -264,10 +267,11 @@ def test_a_hundred_thousand_tuples_a_stream_have_the_known_number_of_pairs() -> 
         for stream, part in enumerate(chunk.parts):
             batch = join_keys(query, schemas, stream, part)
             watermark = int(part.ts[0])
-            matches = join.probe(stream, batch).matches
+            every = np.ones(len(batch), np.bool_)
+            joined = join.join(stream, batch, every, watermark=watermark, low_watermark=watermark)
+            matches = joined.matches
             for name, total in sums.items():
                 np.add.at(total, matches.probe_id, getattr(matches, name))
-            join.store(stream, batch, watermark=watermark, low_watermark=watermark)
             most_bytes = max(most_bytes, sum(buffer.nbytes for buffer in join.buffers))
     for name, total in sums.items():
         assert (np.concatenate([getattr(part, name) for part in oracle]) == total).all()
