@@ -185,7 +185,7 @@ def _on_worlds(
     failing = next(((world, error) for world in worlds if (error := outcome(world))), None)
     if failing:
         world, error = failing
-        world, _ = shrink(world, lambda one: type(outcome(one)) is type(error), tries=_TRIES)
+        world = shrink(world, lambda one: type(outcome(one)) is type(error), tries=_TRIES)
         error = outcome(world) or error
         shown = Recording(world=world)
         raise AssertionError(f"{type(error).__name__}: {error}\nin the world\n{shown}") from error

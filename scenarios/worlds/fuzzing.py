@@ -23,7 +23,7 @@ from netsim.outcome import Outcome
 from scenarios.process_pool import process_pool
 from scenarios.run import Report, execute
 from scenarios.worlds.drawing import draw_world, with_recovery
-from scenarios.worlds.shrinking import TRIES_MAX, shrink
+from scenarios.worlds.shrinking import shrink
 from scenarios.worlds.world import Recording, World
 from topologies import TOPOLOGIES, find_topology
 
@@ -148,21 +148,21 @@ def _limit() -> Callable[[Progress, float], None]:
     return report
 
 
-def shrink_trial(trial: Trial, *, tries: int = TRIES_MAX, **how: Any) -> Trial:
-    """Return the smallest trial found that fails as *trial* does; *how* is that of `try_world`."""
+def shrink_trial(trial: Trial) -> Trial:
+    """Return the smallest trial found that fails as *trial* does."""
     smallest = trial
 
     def fails(world: World) -> bool:
         nonlocal smallest
         try:
-            again = try_world(world, **how)
+            again = try_world(world)
         except JoinsimError:  # no world
             return False
         if again.kind == trial.kind:
             smallest = again
         return again.kind == trial.kind
 
-    shrink(trial.world, fails, tries=tries)
+    shrink(trial.world, fails)
     return smallest
 
 

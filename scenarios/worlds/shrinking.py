@@ -17,22 +17,21 @@ _FEATURES = ("recovery", "network", "feeding", "parameters")
 _OPTIONAL = ("faults", *_FEATURES, "sink", "segment_rows")
 
 
-def shrink(
-    world: World, fails: Callable[[World], bool], *, tries: int = TRIES_MAX
-) -> tuple[World, int]:
-    """Return the smallest world found that *fails* as *world* does, and how many were tried.
+def shrink(world: World, fails: Callable[[World], bool], *, tries: int = TRIES_MAX) -> World:
+    """Return the smallest world found that *fails* as *world* does.
 
     Features are left out, predicates dropped, streams halved, and numbers made small, as long as
-    one of these still fails.
+    one of these still fails; at most *tries* worlds are tried.
     """
-    tried = 0
     smaller = _smaller(world)
-    while tried < tries and (candidate := next(smaller, None)) is not None:
-        tried += 1
+    for _ in range(tries):
+        candidate = next(smaller, None)
+        if candidate is None:
+            break
         if fails(candidate):
             world = candidate
             smaller = _smaller(world)
-    return world, tried
+    return world
 
 
 def _smaller(world: World) -> Iterator[World]:
