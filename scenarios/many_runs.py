@@ -1,4 +1,4 @@
-"""Several runs one after the other: data prepared once, and one that fails loses no other."""
+"""Several runs in turn on data that is prepared once; a failure does not affect the others."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def rehearsing_ahead(
     """Yield a function that has another process rehearse a run of *config* from now on.
 
     The end of the ``with`` waits for that process, after calling *on_wait*; where something has
-    failed here, it is killed. What fails there is of no account: the run itself will meet it again.
+    failed here, it is killed. What fails there is ignored: the run itself will meet it again.
     """
     begun: list[subprocess.Popen[bytes]] = []
 

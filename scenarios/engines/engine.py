@@ -1,4 +1,4 @@
-"""What an engine is to a comparison: whether it can evaluate a query, and what its run came to."""
+"""The interface of engines: whether one can evaluate a query, and what was measured of its run."""
 
 from __future__ import annotations
 
