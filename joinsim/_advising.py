@@ -95,7 +95,7 @@ def advise(
         scenario = of_query(what, streams, None, time=time, network=network)
     given = settings | ({} if rate_tps is None else {"feeding.rate_tps": rate_tps})
     return scenario.with_settings(given).advise(
-        goals=[goal] if isinstance(goal, str) else goal,
+        goal=goal,
         machines=machines,
         topologies=topologies,
         engines=engines,

@@ -10,6 +10,7 @@ from joins.queries.query import JoinQuery
 from joinsim._outcomes import Comparison, Run
 from joinsim._scenario import Scenario
 from scenarios.choice import AUTO
+from scenarios.config import RECORDED
 from scenarios.plan import bound_query
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import check_time
@@ -270,7 +271,9 @@ def of_query(
     *keys* are those of a configuration; None leaves one at its default.
     """
     bound = dict(bind or {})
-    prepared = prepare_data(bound_query(query, bound), streams, time, arrival)
+    parsed = bound_query(query, bound)
+    prepared = prepare_data(parsed, streams, time, arrival)
+    times, arrivals = _by_stream(parsed, "time", time), _by_stream(parsed, "arrival", arrival)
     if wall_clock:
         wall_clock.lap("prepare")
     system = None if topology in (None, AUTO) else find_topology(topology)
@@ -282,9 +285,10 @@ def of_query(
                 {
                     "name": stream.name,
                     "table": f"{stream.rows} tuples",
-                    "arrival": None if stream.delays is None else "recorded",
+                    "time": at,
+                    "arrival": arrives or (None if stream.delays is None else RECORDED),
                 }
-                for stream in prepared
+                for stream, at, arrives in zip(prepared, times, arrivals, strict=True)
             ],
             "topology": system.name if system else AUTO,
             "network": {"preset": network} if isinstance(network, str) else dict(network),

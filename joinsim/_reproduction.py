@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import traceback
 from collections.abc import Iterator
 from dataclasses import replace
@@ -67,8 +68,10 @@ def reproduce(
     """
     names = find_studies(paper)
     directory = Path(out) if out else RUNS / f"reproduce-{paper}" / scale
-    replay = f"joinsim reproduce {paper} --scale {scale}" + (f" --out {out}" if out else "")
-    replay += f" --repeat {repeat}" if repeat else ""
+    words = ["joinsim", "reproduce", paper, "--scale", scale]
+    words += ["--out", str(out)] if out else []
+    words += ["--repeat", str(repeat)] if repeat else []
+    replay = shlex.join(words)
     settings = {} if repeat is None else {"repeat": repeat}
     scenarios = [
         Scenario(name, scale=scale, settings=settings, observer=observer) for name in names
@@ -88,9 +91,7 @@ def _run_studies(scenarios: list[Scenario], directory: Path, fresh: bool) -> Ite
     """Run, or read, one study after the other; one that fails does not stop the others."""
     for scenario in scenarios:
         name, observer = str(scenario.source), scenario.observer
-        replay = f"joinsim run {name} --scale {scenario.scale} --seed {scenario.base.seed}"
-        if "repeat" in scenario.settings:
-            replay += f" --repeat {scenario.settings['repeat']}"
+        replay = scenario._replay()
         title, figure = scenario.base.title, scenario.base.figure or ""
         findings, failure = None, ""
         try:

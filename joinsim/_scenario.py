@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from joins.machine.imports import import_meanwhile
+from joins.queries.parser import parse_query
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
 from scenarios.choice import AUTO
 from scenarios.config import RunConfig, python_call
+from scenarios.formatting import format_setting
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import Plan, make_plan, name_others
 from scenarios.resuming import Interrupted, check_saves, resume_line, saving
@@ -37,10 +39,12 @@ if TYPE_CHECKING:
     from scenarios.plan import Prepare
     from scenarios.planning.planner import Planner, Proposal
     from scenarios.study.study import Point, Study
-    from scenarios.sweep import Range
 
 PLANNED = ("semijoin", "ibwj")
 """Topologies that plan; the first plans a query that comes without a topology."""
+
+_SHARED = RunConfig.model_fields.keys() - {"topology", "parameters"}
+"""Keys of what systems that are compared have in common."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,8 @@ class Scenario:
     settings
         What is changed of it: a key of the configuration, dotted inside a section
         (``network.preset``); any other key is a parameter of the topology.
+    number
+        Of a study, the one run that this is; see `point`.
     topology
         A topology of the caller's own, in place of a registered one.
     streams
@@ -84,6 +90,7 @@ class Scenario:
     _: KW_ONLY
     scale: str = "laptop"
     settings: Mapping[str, Any] = field(default_factory=dict)
+    number: int | None = None
     topology: Topology[Any] | None = None
     streams: tuple[PreparedStream, ...] | None = None
     observer: Observer = SILENT
@@ -98,9 +105,11 @@ class Scenario:
     @cached_property
     def base(self) -> RunConfig:
         """The configuration before `settings`; of a study, what its runs share."""
-        if isinstance(self.source, str):
-            return scenario_files.load(self.source, scale=self.scale)
-        return scenario_files.build(dict(self.source), where="query")
+        if not isinstance(self.source, str):
+            return scenario_files.build(dict(self.source), where="query")
+        if self.number is not None:
+            return _find_point(replace(self, number=None), self.number)
+        return scenario_files.load(self.source, scale=self.scale)
 
     @cached_property
     def config(self) -> RunConfig:
@@ -110,7 +119,7 @@ class Scenario:
     @property
     def _of_each_run(self) -> Mapping[str, Any]:
         """The settings without the one that is a study's own."""
-        if not self._is_study:
+        if not self._is_study and self.number is None:
             return self.settings
         from scenarios.study.study import REPEAT
 
@@ -118,16 +127,17 @@ class Scenario:
 
     @property
     def _is_named(self) -> bool:
-        """Whether a command can name it: a scenario of ours, or a file."""
         return isinstance(self.source, str)
 
     @property
     def _is_study(self) -> bool:
-        return isinstance(self.source, str) and scenario_files.is_study(self.source)
+        if self.number is not None or not isinstance(self.source, str):
+            return False
+        return scenario_files.is_study(self.source)
 
     @cached_property
     def study(self) -> Study | None:
-        """The study, where the scenario is one."""
+        """The study, where the scenario is one, and not one run of it."""
         if not self._is_study:
             return None
         from scenarios.study.study import load_study
@@ -200,27 +210,18 @@ class Scenario:
 
         Raise :exc:`ConfigError` where there is no such point, or where it is a survey.
         """
-        if self.study is None:
-            raise ConfigError(f"point {number}: {self.config.name} is one run; a study has points")
-        points = self.study.points
-        if not 1 <= number <= len(points):
-            raise ConfigError(f"point {number}: {self.config.name} has points 1 to {len(points)}")
-        config = points[number - 1].config
-        if config.survey:
-            raise ConfigError(f"point {number}: it is a survey, which is not run; run all points")
-        # What was set wins over what the study sets.
-        return replace(self, source=config.model_dump(), settings=self._of_each_run)
+        _find_point(self, number)
+        return replace(self, number=number)
 
     def compare(
         self,
         topologies: Sequence[str] = (),
         *,
         out: str | Path | None = None,
-        replay_alone: Callable[[RunConfig], str] | None = None,
     ) -> Comparison:
         """Run it on *topologies*, or on all that can evaluate it, and rank them.
 
-        *out* is as in `run`; *replay_alone* returns what repeats one of the systems.
+        *out* is as in `run`.
 
         Raises
         ------
@@ -230,7 +231,7 @@ class Scenario:
         from scenarios.many_runs import Preparation
         from scenarios.system_comparison import candidates, plan_all, run_all
 
-        chosen = candidates(self.base, topologies, self.settings)
+        chosen = candidates(self.base, topologies, self._of_each_run)
         with self.observer.preparing() as progress:
             plans, refused = plan_all(chosen, self._preparation or Preparation(progress))
         self.observer.compared(next(iter(plans.values())))
@@ -242,7 +243,7 @@ class Scenario:
                     refused,
                     directory,
                     on_point=line.on_point,
-                    replay=replay_alone or self._replay_alone,
+                    replay=self._replay_alone,
                 )
             finished = Comparison(compared, directory, replay, folder)
             finished.write()
@@ -250,7 +251,7 @@ class Scenario:
 
     def sweep(
         self,
-        over: Sequence[Range],
+        over: Mapping[str, Sequence[Any]] | Sequence[str],
         *,
         seeds: int = 1,
         measures: Sequence[str] = (),
@@ -267,14 +268,19 @@ class Scenario:
             A range names what there is not, or a point cannot be run; before any point runs.
         """
         from scenarios.many_runs import Preparation
-        from scenarios.sweep import sweep_study
+        from scenarios.sweep import Range, sweep_study
         from scenarios.sweep_runs import check_search, run_sweep
 
         if self._is_study:
             raise ConfigError(f"{self.source} is a study, which has ranges of its own; run it")
+        ranges = (
+            [Range(key=key, values=tuple(values)) for key, values in over.items()]
+            if isinstance(over, Mapping)
+            else [Range.read(text) for text in over]
+        )
         study = sweep_study(
             self.config,
-            over,
+            ranges,
             seeds=seeds,
             measures=measures,
             search=check_search(find),
@@ -284,7 +290,7 @@ class Scenario:
         if out is None and not self.keep:
             folder = TemporaryDirectory(prefix="joinsim-")
         directory = Path(folder.name if folder else out or RUNS / f"sweep-{self.config.name}")
-        replay = self.replay(self.config.seed) if self.replay else "joinsim.sweep(...)"
+        replay = self._replay("sweep", over=over, seeds=seeds, measures=measures, find=find)
         with shared_directory(directory, POINTS):
             (directory / POINTS).mkdir(exist_ok=True)
             self.observer.study(study)
@@ -308,7 +314,7 @@ class Scenario:
     def advise(
         self,
         *,
-        goals: Sequence[str] = ("throughput",),
+        goal: str | Sequence[str] = "throughput",
         machines: int = 8,
         topologies: Sequence[str] = (),
         engines: str = "duckdb,polars",
@@ -330,22 +336,20 @@ class Scenario:
 
         if self._is_study:
             raise ConfigError(f"{self.source} is a study of many runs: advice is for one query")
+        how: dict[str, Any] = {
+            "machines": machines,
+            "topologies": topologies,
+            "engines": engines,
+            "budget_s": budget_s,
+            "seeds": seeds,
+            "prices": prices,
+        }
         with self.observer.preparing() as progress:
             prepare = self._preparation or Preparation(progress)
             with self._directory(out, "advise-") as (folder, directory):
-                advised = advise(
-                    self.config,
-                    prepare,
-                    goals=goals,
-                    machines=machines,
-                    topologies=topologies,
-                    engines=engines,
-                    budget_s=budget_s,
-                    seeds=seeds,
-                    prices=prices,
-                    on_round=progress,
-                )
-                replay = self.replay(self.config.seed) if self.replay else "joinsim.advise(...)"
+                goals = [goal] if isinstance(goal, str) else goal
+                advised = advise(self.config, prepare, goals=goals, on_round=progress, **how)
+                replay = self._replay("advise", goal=goal, **how)
                 finished = Advice(advised, directory, replay, folder)
                 finished.write()
         return finished
@@ -381,7 +385,10 @@ class Scenario:
 
         chosen = find_engines(engines)
         plan = self.prepare()
-        replay = self._replay("compare", engines=engines) if self._is_named else self._replay()
+        replay = self._replay()  # of tables in memory: no function of ours compares engines on them
+        if self._has_command:
+            limit = None if limit_s is None else f"{limit_s:g}"
+            replay = self._replay("compare", engines=engines, limit=limit)
         finished: EngineComparison | None = None
         with self._directory(out, "engines-") as (folder, directory):
             try:
@@ -421,11 +428,12 @@ class Scenario:
         if config.topology == AUTO:
             return self.with_settings({"topology": PLANNED[0]}).plan(simulate=simulate, out=out)
         planner = _planner(config.topology)
-        plan = self.with_settings(planner.left_to_it(config.parameters)).prepare()
+        chosen = self.with_settings(planner.left_to_it(config.parameters))
+        plan = chosen.prepare()
         proposal = planner.propose(plan)
         if not simulate:
             return proposal, None
-        run = self._run(plan, out, WallClock())
+        run = chosen._run(plan, out, WallClock())
         return planner.measure(run.finished, proposal), run
 
     def prepare(
@@ -469,24 +477,74 @@ class Scenario:
 
     def _replay(self, function: str = "run", **more: Any) -> str:
         """Return the command, or the call, that repeats *function* of it; *more* is passed too."""
-        seed = self.config.seed
         if self.replay is not None:
-            return self.replay(seed)
-        if not self._is_named:
+            return self.replay(self.config.seed)
+        more = {key: value for key, value in more.items() if value is not None and value != ()}
+        in_memory = not self._is_named and any(stream.table for stream in self.config.streams)
+        if in_memory:
             return python_call(self.config, function, **more)
-        words = ["joinsim", function, str(self.source), "--scale", self.scale, "--seed", str(seed)]
-        if self.study and self.study.section.repeat > 1:
-            more["repeat"] = self.study.section.repeat
+        if function in ("run", "compare") and self._has_command:
+            return self._command(function, more)
+        return self._method_call(function, more)
+
+    @property
+    def _has_command(self) -> bool:
+        """Whether options can describe it: a scenario's name, a TOML file, a query over files."""
+        return self._is_named or all(
+            len(stream.files) == 1 and stream.name is None and stream.where is None
+            for stream in self.config.streams
+        )
+
+    def _command(self, function: str, more: Mapping[str, Any]) -> str:
+        words = ["joinsim", function]
+        if isinstance(self.source, str):
+            words += [self.source, "--scale", self.scale]
+            settings = dict(self.settings)
+        else:
+            words += _query_options(self.config)
+            other = {"query", "streams", "parameters", "scales"}
+            settings = self.config.model_dump(mode="json", exclude_defaults=True, exclude=other)
+            settings |= self.config.parameters
+        if self.number is None:
+            settings = {"seed": self.config.seed} | settings
+        else:
+            # Its number decides its seed, too; set, it could make two points of the study one.
+            words += ["--point", str(self.number)]
+        for key, value in settings.items():
+            own = key in ("seed", "repeat")
+            words += [f"--{key}", str(value)] if own else ["--set", format_setting(key, value)]
         for option, value in more.items():
-            words += [f"--{option}", ",".join(value) if isinstance(value, list) else str(value)]
+            words += [f"--{option}", ",".join(value) if isinstance(value, list) else value]
         return shlex.join(words)
+
+    def _method_call(self, function: str, more: Mapping[str, Any]) -> str:
+        if isinstance(self.source, str):
+            call = f"joinsim.scenario({self.source!r}, scale={self.scale!r})"
+        else:
+            call = f"joinsim.Scenario({dict(self.source)!r})"
+        if self.settings:
+            call += f".with_settings({dict(self.settings)!r})"
+        if self.number is not None:
+            call += f".point({self.number})"
+        return f"{call}.{function}({', '.join(f'{key}={value!r}' for key, value in more.items())})"
 
     def _replay_alone(self, config: RunConfig) -> str:
         """Return what repeats one of the compared systems, whose configuration is *config*."""
-        if not self._is_named:
-            return python_call(config)
-        alone = self.with_settings({"topology": config.topology, **config.parameters})
-        return alone._replay(topology=config.topology)
+        shared = {
+            key: value
+            for key, value in self.settings.items()
+            # And the setting by which a point has its number.
+            if key.split(".")[0] in _SHARED or key not in self._of_each_run
+        }
+        system = {"topology": config.topology, **config.parameters}
+        return replace(self, settings=shared | system, replay=None)._as_one_run()._replay()
+
+    def _as_one_run(self) -> Scenario:
+        """Return the scenario itself; of a study, what its runs share as a scenario."""
+        if not self._is_study:
+            return self
+        source = self.config.model_dump(mode="json", exclude_defaults=True, exclude={"scales"})
+        return replace(self, source=source, settings={})
 
     @contextmanager
     def _directory(
@@ -517,7 +575,7 @@ class Scenario:
 
         It is saved every *every_ns* of real time.
         """
-        replay = self._replay()
+        replay = self._as_one_run()._replay()
         line_of = None if every_ns is None else resume_line(plan)
         with self._directory(out, resume_line=line_of, resuming=resuming) as (folder, directory):
             if folder is None:
@@ -569,11 +627,32 @@ class Scenario:
         return finished
 
     def _replay_point(self, point: Point) -> str:
-        words = ["joinsim", "run", str(self.source), "--scale", self.scale]
-        words += ["--point", str(point.number), "--seed", str(point.config.seed)]
-        assert self.study is not None  # it has points
-        repeat = self.study.section.repeat
-        return " ".join([*words, *(["--repeat", str(repeat)] if repeat > 1 else [])])
+        return replace(self.point(point.number), replay=None)._replay()
+
+
+def _find_point(scenario: Scenario, number: int) -> RunConfig:
+    """Return the configuration of a study's point; raise as `Scenario.point` does."""
+    name, study = scenario.config.name, scenario.study
+    if study is None:
+        raise ConfigError(f"point {number}: {name} is one run; a study has points")
+    if not 1 <= number <= len(study.points):
+        raise ConfigError(f"point {number}: {name} has points 1 to {len(study.points)}")
+    config = study.points[number - 1].config
+    if config.survey:
+        raise ConfigError(f"point {number}: it is a survey, which is not run; run all points")
+    return config
+
+
+def _query_options(config: RunConfig) -> list[str]:
+    """Return the options of the command line that give a query and its files."""
+    words = ["--query", " ".join(config.query.split())]
+    for stream in config.streams:
+        words += ["--data", stream.files[0]]
+    names = parse_query(config.query).streams
+    for name, stream in zip(names, config.streams, strict=True):
+        words += ["--time", f"{name}={stream.time}"] if stream.time else []
+        words += ["--arrival", f"{name}={stream.arrival}"] if stream.arrival else []
+    return words
 
 
 def _planner(topology: str) -> Planner:

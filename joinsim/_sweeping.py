@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from joinsim._joining import of_query
 from joinsim._scenario import Scenario
-from scenarios.sweep import Range
 
 if TYPE_CHECKING:
     from joinsim._outcomes import StudyRun
@@ -83,13 +82,8 @@ def sweep(
         scenario = Scenario(what, scale=scale)
     else:
         scenario = of_query(what, streams, None, time=time)
-    ranges = (
-        [Range(key=key, values=tuple(values)) for key, values in over.items()]
-        if isinstance(over, Mapping)
-        else [Range.read(text) for text in over]
-    )
     return scenario.with_settings(settings).sweep(
-        ranges,
+        over,
         seeds=seeds,
         measures=measures,
         find=find,

@@ -442,6 +442,9 @@ def _check_sites(link: LinkConfig, network: nx.Graph) -> None:
         raise NetworkError(f"network.links: {link.a!r} to itself is not a link")
 
 
+RECORDED = "recorded"
+"""The order of arrival of a stream that was prepared with one."""
+
 _NOT_PASSED = {"name", "title", "figure", "query", "streams", "parameters", "pairs"}
 """Keys that are no parameters of ``joinsim.run``, or are passed otherwise."""
 
@@ -455,6 +458,10 @@ def python_call(config: RunConfig, function: str = "run", **more: Any) -> str:
     keys = config.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_PASSED)
     if function == "run" and not config.pairs:
         keys["pairs"] = False
+    for key in ("time", "arrival"):
+        columns = {stream.name: getattr(stream, key) for stream in config.streams}
+        given = {name: column for name, column in columns.items() if column not in (None, RECORDED)}
+        keys |= {key: given} if given else {}
     words = "".join(
         f", {key}={value!r}" for key, value in (keys | config.parameters | more).items()
     )

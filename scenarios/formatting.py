@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from difflib import get_close_matches
@@ -82,6 +83,23 @@ def format_ms(ms: float | None) -> str:
 def format_count(value: float | None, decimals: int = 0) -> str:
     """Return *value* with commas between thousands."""
     return NO_VALUE if value is None else f"{value:,.{decimals}f}"
+
+
+def format_toml(value: Any) -> str:
+    """Return *value* as it is written in TOML, on one line; keys without a value are left out."""
+    if isinstance(value, Mapping):
+        there = {json.dumps(str(key)): one for key, one in value.items() if one is not None}
+        return f"{{ {', '.join(f'{key} = {format_toml(one)}' for key, one in there.items())} }}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(format_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def format_setting(key: str, value: Any) -> str:
+    """Return ``KEY=VALUE`` as ``--set`` takes it."""
+    if value is None:
+        return f"{key}=none"
+    return f"{key}={value if isinstance(value, str) else format_toml(value)}"
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -20,7 +19,6 @@ from joinsim.cli.options import (
     Topologies,
     open_scenario,
     parse_settings,
-    replay_alone,
     scenario_of,
     split_names,
     with_options,
@@ -208,11 +206,7 @@ def compare(
         return _compare_engines(options, chosen, engines, split_names(topologies), limit, terminal)
     if limit is not None:
         raise ConfigError(f"--limit {limit:g}: it is for --engines")
-    finished = chosen.compare(
-        split_names(topologies),
-        out=options.out,
-        replay_alone=partial(replay_alone, options, what or options.query or ""),
-    )
+    finished = chosen.compare(split_names(topologies), out=options.out)
     show_comparison(terminal.out, finished.result, finished.directory, finished.replay)
     draw_figure(options.figure, finished, terminal)
     if options.json_output:
@@ -305,7 +299,7 @@ def advise(
         raise ConfigError(f"--price {' '.join(price or [])}: write it as core_hour=0.05") from None
     chosen, terminal = open_scenario(options, what, {"feeding.rate_tps": rate})
     advised = chosen.advise(
-        goals=split_names(goal),
+        goal=split_names(goal),
         machines=machines,
         topologies=split_names(topologies),
         engines=engines,
@@ -355,11 +349,9 @@ def sweep(
     ] = False,
 ) -> int:
     """Run one join over ranges of its parameters; what an earlier sweep ran is not run again."""
-    from scenarios.sweep import Range
-
     chosen, terminal = open_scenario(options, what, {"topology": topology})
     swept = chosen.sweep(
-        [Range.read(text) for text in over or []],
+        over or [],
         seeds=seeds,
         measures=split_names(measure),
         find=find,

@@ -194,7 +194,7 @@ def scenario_of(
     from joinsim._scenario import Scenario
 
     query = options.query
-    if name is not None and " " in name.strip():
+    if name is not None and " " in name.strip() and Path(name).suffix != ".toml":
         name, query = None, name
     if (name is None) == (query is None):
         raise ConfigError(
@@ -214,10 +214,11 @@ def scenario_of(
         wall_clock=CLOCK.get(),
     )
     given = _run_settings(options) | (settings or {})
-    changed = parse_settings(options.settings or [])
-    changed |= {key: value for key, value in given.items() if value is not None}
+    changed: dict[str, Any] = {}
     if data or options.time or options.arrival:
         changed["streams"] = _with_files(scenario.base, data, options)
+    changed |= parse_settings(options.settings or [])  # may be of one of these streams
+    changed |= {key: value for key, value in given.items() if value is not None}
     return scenario.with_settings(changed)
 
 
@@ -336,32 +337,10 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
 def replay_command(seed: int) -> str:
     """Return the command that repeats this one."""
     arguments = sys.argv[1:]
-    if "--seed" not in arguments:
+    named = {argument.split("=")[0] for argument in arguments}
+    if not named & {"--seed", "--point"}:  # a point has a seed of its own
         arguments = [*arguments, "--seed", str(seed)]
     return shlex.join(["joinsim", *arguments])
-
-
-def replay_alone(options: QueryOptions, what: str, config: RunConfig) -> str:
-    """Return the command that runs one of the compared systems alone."""
-    from scenarios.config import RunConfig as Config
-
-    words = ["joinsim", "run"]
-    words += ["--query", what] if " " in what.strip() else [what, "--scale", options.scale]
-    for path in options.data or []:
-        words += ["--data", str(path)]
-    for column in options.time or []:
-        words += ["--time", column]
-    for column in options.arrival or []:
-        words += ["--arrival", column]
-    words += ["--topology", config.topology, "--seed", str(config.seed)]
-    words += ["--rows", str(config.rows)] if config.rows else []
-    words += ["--backend", config.backend]
-    for setting in options.settings or []:
-        key = setting.partition("=")[0]
-        words += ["--set", setting] if "." in key or key in Config.model_fields else []
-    for key, value in config.parameters.items():
-        words += ["--set", f"{key}={value}"]
-    return shlex.join(words)
 
 
 def split_names(listed: str | None) -> list[str]:

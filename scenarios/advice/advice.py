@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ from scenarios.formatting import (
     did_you_mean,
     format_duration,
     format_rate,
+    format_toml,
     format_value,
     group_refusals,
 )
@@ -186,7 +186,7 @@ class Advice:
             mode="json", exclude_defaults=True, exclude={"title", "figure"}
         )
         dumped = {"name": self.config.name} | dumped  # its streams are prepared under that name
-        return "".join(f"{key} = {_toml(value)}\n" for key, value in dumped.items())
+        return "".join(f"{key} = {format_toml(value)}\n" for key, value in dumped.items())
 
     def reproduce(self, directory: Path) -> dict[str, str]:
         """Return the lines that run the winner: a command, Python, and inside Spark."""
@@ -251,15 +251,6 @@ def _as_json(value: Estimate | None) -> dict[str, Any] | None:
     if value is None:
         return None
     return {"mean": value.mean, "interval": value.interval, "seeds": len(value.samples)}
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        pairs = ", ".join(f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items())
-        return f"{{ {pairs} }}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(_toml(one) for one in value)}]"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _ratio(mine: Estimate, theirs: Estimate, *, highest: bool) -> str:

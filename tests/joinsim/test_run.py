@@ -308,3 +308,20 @@ def test_what_repeats_a_comparison_and_each_of_its_systems_is_its_whole_call(
         assert again.result.results[name].record["digest"] == record["digest"]
         alone = json.loads((compared.directory / POINTS / name / "run.json").read_text())
         assert repeat(alone["replay"], columns).digest == record["digest"]
+
+
+def test_what_repeats_a_run_names_its_times_and_orders_of_arrival() -> None:
+    rng = np.random.default_rng(5)
+    tables = {
+        name: {
+            "at": (at := rng.permutation(90)),
+            "seen": at + 5 + rng.integers(0, 5, 90),
+            "k": rng.integers(0, 3, 90),
+        }
+        for name in ("R", "S")
+    }
+    query = "SELECT * FROM R, S WHERE R.k = S.k AND S.ts BETWEEN R.ts AND R.ts + INTERVAL '3 ns'"
+    run = js.run(query, tables, time="at", arrival={"R": "seen"})
+    again = repeat(run.replay, tables)
+    assert again.digest == run.digest != js.run(query, tables, time="at").digest
+    assert pairs_of(again) == pairs_of(run) != pairs_of(js.run(query, tables))
