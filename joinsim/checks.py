@@ -315,17 +315,9 @@ class ShippingHost(InlineHost):
 class RestoringHost(ShippingHost):
     """Replaces every actor by a new one, restored from its snapshot's bytes, at each message."""
 
-    def __init__(
-        self, specs: Mapping[str, ActorSpec], wiring: Wiring, seed: int, **options: Any
-    ) -> None:
-        super().__init__(specs, wiring, seed, **options)
-        self._specs = specs
-
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
     ) -> Reply:
         """Restore the actor, and let it receive the message."""
-        saved = state.to_bytes(self.cells[actor].actor.snapshot())
-        self.cells[actor].actor = self._specs[actor].build()
-        self.cells[actor].actor.restore(state.from_bytes(saved))
+        self.restore(actor, self.snapshot(actor))
         return super().submit(ticket, actor, sender, port, handle, now)
