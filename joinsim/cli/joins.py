@@ -282,11 +282,6 @@ def advise(
     from joinsim import ConfigError
     from scenarios.terminal.views import show_advice
 
-    if options.figure is not None:
-        raise ConfigError(
-            f"--figure {options.figure}: an advice has none; draw a run of its winner, with "
-            f"joinsim run DIRECTORY/advice.toml --figure {options.figure}"
-        )
     try:
         kind, size = read_extent(budget)
     except ExtentError:
@@ -309,6 +304,7 @@ def advise(
         out=options.out,
     )
     show_advice(terminal.out, advised.result, advised.directory, advised.replay)
+    draw_figure(options.figure, advised, terminal)
     if options.json_output:
         print_json(advised.summary)
     return EXIT_PASS
