@@ -148,19 +148,19 @@ def _side_by_side(runs: dict[int, _PointRun], processes: int) -> Iterator[tuple[
     if processes == 1:
         yield from ((number, one.run()) for number, one in runs.items())
         return
-    with process_pool(processes) as pool:
-        futures: dict[Future[Result], int] = {
-            pool.submit(one.run): number for number, one in runs.items()
-        }
-        try:
+    try:
+        with process_pool(processes) as pool:
+            futures: dict[Future[Result], int] = {
+                pool.submit(one.run): number for number, one in runs.items()
+            }
             for future in as_completed(futures):
                 yield futures[future], future.result()
-        except BrokenProcessPool:
-            raise ConfigError(
-                "a process of the sweep has died: it had too little memory, or the script that "
-                "calls joinsim.sweep does so when it is imported; put the call under "
-                "if __name__ == '__main__', or set processes=1"
-            ) from None
+    except BrokenProcessPool:
+        raise ConfigError(
+            "a process of the sweep has died: it had too little memory, or the script that "
+            "calls joinsim.sweep does so when it is imported; put the call under "
+            "if __name__ == '__main__', or set processes=1"
+        ) from None
 
 
 def _find_sustainable(one: _PointRun) -> Result:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +149,16 @@ def test_processes_change_nothing(tmp_path: Path) -> None:
     assert [one["digest"] for one in alone["points"]] == [one["digest"] for one in beside["points"]]
     written = json.loads((tmp_path / "2" / "study.json").read_text())
     assert written["charts"] == json.loads(json.dumps(alone["charts"]))
+
+
+def test_a_script_that_sweeps_when_it_is_imported_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import joinsim as js\n"
+        f"js.sweep({QUERY!r}, {{'T': {{'x': list(range(50))}}}}, over={{'pes': [1, 2]}}, "
+        f"topology='split_join', processes=2, out={str(tmp_path / 'out')!r})\n"
+    )
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert ended.returncode != 0
+    last = ended.stderr.strip().splitlines()[-1]
+    assert "put the call under if __name__ == '__main__'" in last
