@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.measure import Result, report
-from joinsim._joining import of_query
+from joinsim._calls import of_query
 from scenarios.advice.candidates import GOALS, candidates
 from scenarios.advice.search import Search
 from scenarios.streams import find_file

@@ -31,11 +31,10 @@ if TYPE_CHECKING:
     from joins.errors import JoinsimError, OutputError
     from joins.queries.query import QueryError
     from joinsim import checks
-    from joinsim._advising import advise
     from joinsim._calibration import Calibration, calibrate
+    from joinsim._calls import advise, compare, plan, resume, run, sweep
     from joinsim._catalog import TopologyInfo, scenario, scenarios, show, topologies
     from joinsim._fuzzing import Replayed, fuzz, replay
-    from joinsim._joining import compare, plan, run
     from joinsim._outcomes import (
         Advice,
         Comparison,
@@ -46,10 +45,8 @@ if TYPE_CHECKING:
         report,
     )
     from joinsim._reproduction import reproduce
-    from joinsim._resuming import resume
     from joinsim._scenario import Scenario
     from joinsim._streams import prepare, synthetic
-    from joinsim._sweeping import sweep
     from netsim.network import NetworkError
     from scenarios.scenario_files import ConfigError
     from scenarios.trace_difference import Difference, diff
@@ -58,7 +55,6 @@ if TYPE_CHECKING:
     from topologies.topology import Topology, TopologyError
 
 _HOMES = {
-    "joinsim._advising": ("advise",),
     "joins.errors": ("JoinsimError", "OutputError"),
     "joins.queries.query": ("QueryError",),
     "actors.hosting.processes": ("RayUnavailableError",),
@@ -81,12 +77,10 @@ _HOMES = {
     ),
     "joinsim._fuzzing": ("Replayed", "fuzz", "replay"),
     "joinsim._reproduction": ("reproduce",),
-    "joinsim._resuming": ("resume",),
-    "joinsim._joining": ("compare", "plan", "run"),
+    "joinsim._calls": ("advise", "compare", "plan", "resume", "run", "sweep"),
     "joinsim._scenario": ("Scenario",),
     "joinsim._calibration": ("Calibration", "calibrate"),
     "joinsim._streams": ("prepare", "synthetic"),
-    "joinsim._sweeping": ("sweep",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

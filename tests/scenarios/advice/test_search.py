@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import joinsim as js
-from joinsim._joining import of_query
+from joinsim._calls import of_query
 from scenarios.advice.candidates import GOALS, Candidate, candidates
 from scenarios.advice.search import Search, _HopelessError, _OverError
 

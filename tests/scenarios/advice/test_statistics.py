@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from joins.queries.parser import parse_query
-from joinsim._joining import of_query
+from joinsim._calls import of_query
 from scenarios.advice.statistics import data_statistics, with_hot_key
 
 QUERY = (

@@ -1,4 +1,4 @@
-"""Joining a caller's own data: `run`, `compare` and `plan` of a query over tables."""
+"""The public calls that join: over a scenario, or over a query and a caller's own data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from joinsim._outcomes import Comparison, Run
 from joinsim._scenario import Scenario
 from scenarios.choice import AUTO
 from scenarios.config import RECORDED
+from scenarios.observer import SILENT, Observer
 from scenarios.plan import bound_query
+from scenarios.resuming import read_interrupted
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import check_time
 from scenarios.tables import prepare_tables
@@ -21,6 +23,7 @@ from topologies import TOPOLOGIES, Topology, find_topology
 from topologies.topology import SinkPlace
 
 if TYPE_CHECKING:
+    from joinsim._outcomes import Advice, StudyRun
     from scenarios.planning.planner import Proposal
 
 
@@ -213,6 +216,173 @@ def compare(
     return scenario.with_settings(parameters).compare(topologies, out=out)
 
 
+def sweep(
+    what: str,
+    streams: Mapping[str, Any] | None = None,
+    *,
+    over: Mapping[str, Sequence[Any]] | Sequence[str],
+    seeds: int = 1,
+    measures: Sequence[str] = (),
+    find: str | None = None,
+    scale: str = "laptop",
+    time: str | Mapping[str, str] | None = None,
+    processes: int | None = None,
+    fresh: bool = False,
+    out: str | Path | None = None,
+    **settings: Any,
+) -> StudyRun:
+    """Run a join with every combination of some parameters' values.
+
+    Parameters
+    ----------
+    what, streams
+        A scenario's name or a TOML file; or a query and its data, as for `run`.
+    over
+        Parameters to their values, or ranges as on the command line
+        (``"rate_tps=1000..100000:log:5"``). A parameter is a key as for ``--set``, or its last part
+        in the sections ``feeding`` and ``network``; ``pes``, ``window`` (the query's placeholder
+        W), ``skew`` (of synthetic fields) or ``topology``. The first runs along x, the second from
+        line to line, others from panel to panel.
+    seeds
+        With how many seeds each point runs, for 95 % intervals.
+    measures
+        Dotted names, see `scenarios.measures`; by default throughput, latency and bytes.
+    find
+        ``"sustainable"``: find at each point the highest rate at which queues do not grow, see
+        `scenarios.sustainable`.
+    scale
+        Of a scenario.
+    time
+        As for `run`.
+    processes
+        How many points run at once; by default one for each core. In a script, call it under
+        ``if __name__ == "__main__"`` where it is more than one.
+    fresh
+        Whether to run points again whose results are in *out*, of the same configuration, data and
+        version.
+    out
+        Folder for what it writes; by default a temporary one.
+    settings
+        What all points share: keys as for ``--set``; keys of sections as mappings.
+
+    Raises
+    ------
+    JoinsimError
+        A range or a key is wrong, or a point cannot be run; before any point runs.
+
+    Examples
+    --------
+    >>> import numpy as np, joinsim as js
+    >>> swept = js.sweep(
+    ...     "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')",
+    ...     {"T": {"x": np.arange(100) % 7}},
+    ...     over={"pes": [1, 2], "topology": ["split_join", "scale_join"]}, processes=1,
+    ... )
+    >>> swept.points.num_rows
+    4
+    """
+    scenario = _make_scenario(what, streams, scale, time=time)
+    return scenario.with_settings(settings).sweep(
+        over,
+        seeds=seeds,
+        measures=measures,
+        find=find,
+        processes=processes,
+        fresh=fresh,
+        out=out,
+    )
+
+
+def advise(
+    what: str,
+    streams: Mapping[str, Any] | None = None,
+    *,
+    goal: str | Sequence[str] = "throughput",
+    rate_tps: int | None = None,
+    machines: int = 8,
+    network: str | Mapping[str, Any] = "rack",
+    topologies: Sequence[str] = (),
+    engines: str = "duckdb,polars",
+    budget_s: float = 60.0,
+    seeds: int = 3,
+    prices: Mapping[str, float] | None = None,
+    scale: str = "laptop",
+    time: str | Mapping[str, str] | None = None,
+    out: str | Path | None = None,
+    **settings: Any,
+) -> Advice:
+    """Find the topology, and its parameters, that is best for a query and its data.
+
+    Every exact topology that can evaluate the query is simulated, with each structure that it
+    offers and with PEs in powers of two; bad ones stop early (`scenarios.advice.search`). Then real
+    engines evaluate the query on this machine.
+
+    Parameters
+    ----------
+    what, streams
+        A query and its data, as for `run`; or a scenario's name or a TOML file.
+    goal
+        ``throughput``, ``latency``, ``bytes`` or ``memory``; of several the first ranks, and
+        the best trade-offs are marked.
+    rate_tps
+        The caller's own rate, of all streams together; by default that of the event times. Latency,
+        bytes and memory are measured at this rate.
+    machines
+        At most so many do the join's work; sources and sinks are not counted.
+    network
+        As for `run`, of a query; ``{"cores": 4}`` gives each machine so many.
+    topologies
+        The systems to look at; by default all.
+    engines
+        Real engines, with commas between, that run in what time is left: ``duckdb``, ``polars``,
+        ``native-spark`` and others (see `Scenario.compare_engines`), or ``all``; empty for none.
+    budget_s
+        Seconds of real time that all may take. They decide how many candidates run; one does in
+        any case.
+    seeds
+        With how many the best run, for 95 % intervals.
+    prices
+        ``core_hour``, ``machine_hour``, ``gigabyte`` (that crosses the network), in one currency.
+    scale
+        Of a scenario.
+    time
+        As for `run`.
+    out
+        Folder for what it writes; by default a temporary one.
+    settings
+        What all candidates share: keys as for ``--set``.
+
+    Raises
+    ------
+    JoinsimError
+        There is no such goal, price or engine, or nothing can evaluate the query on so few
+        machines.
+
+    Examples
+    --------
+    >>> import numpy as np, joinsim as js
+    >>> advice = js.advise(
+    ...     "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')",
+    ...     {"T": {"x": np.arange(100) % 7}},
+    ...     topologies=["nested_loop", "split_join"], machines=3, seeds=1, engines="",
+    ... )
+    >>> advice.best.topology in ("nested_loop", "split_join")
+    True
+    """
+    scenario = _make_scenario(what, streams, scale, time=time, network=network)
+    given = settings | ({} if rate_tps is None else {"feeding.rate_tps": rate_tps})
+    return scenario.with_settings(given).advise(
+        goal=goal,
+        machines=machines,
+        topologies=topologies,
+        engines=engines,
+        budget_s=budget_s,
+        seeds=seeds,
+        prices=prices,
+        out=out,
+    )
+
+
 def plan(
     query: str,
     streams: Mapping[str, Any],
@@ -254,6 +424,82 @@ def plan(
     return scenario.plan(simulate=simulate)[0]
 
 
+def resume(
+    directory: str | Path,
+    streams: Mapping[str, Any] | None = None,
+    *,
+    topology: type[Topology[Any]] | Topology[Any] | None = None,
+    time: str | Mapping[str, str] | None = None,
+    arrival: str | Mapping[str, str] | None = None,
+    address: str | None = None,
+    observer: Observer = SILENT,
+    wall_clock: WallClock | None = None,
+) -> Run:
+    """Go on with a run that was interrupted, from what it saved to the result it would have had.
+
+    Parameters
+    ----------
+    directory
+        Of the run, which was started with ``save_every=``; what it reads and how it runs is
+        written down there.
+    streams, time, arrival
+        As they were passed to `run`, where streams were tables in memory.
+    topology
+        As it was passed to `run`, where it was of your own.
+    address
+        A running Ray cluster, as for `run`.
+    observer
+        Shows progress; by default nothing is shown.
+    wall_clock
+        Measures the run's wall time from here on; by default from the call.
+
+    Raises
+    ------
+    ConfigError
+        There is no such run, it has finished, another version began it, or its data changed.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> try:
+    ...     run = js.resume("runs/interrupted")
+    ... except js.ConfigError as error:
+    ...     print(error)
+    runs/interrupted: there is no such directory
+    """
+    interrupted = read_interrupted(Path(directory))
+    config = interrupted.configuration
+    if topology is None and config.get("topology") not in TOPOLOGIES:
+        raise ConfigError(
+            f"{directory}: {config.get('topology')} is a topology of your own: pass it as topology="
+        )
+    if streams is None:
+        prepared = interrupted.load_streams()
+    else:
+        query = bound_query(config["query"], config["bind"])
+        prepared = _prepare_data(query, streams, time, arrival)
+    interrupted.check_streams(prepared)
+    scenario = Scenario(
+        config,
+        topology=None if topology is None else find_topology(topology),
+        streams=prepared,
+        observer=observer,
+        keep=True,
+        replay=lambda seed: interrupted.replay,
+        wall_clock=wall_clock,
+    )
+    return scenario.resume(interrupted, address=address)
+
+
+def _make_scenario(
+    what: str, streams: Mapping[str, Any] | None, scale: str, **how: Any
+) -> Scenario:
+    """Return the scenario called *what*; with *streams*, that of the query *what* over them."""
+    if streams is None:
+        return Scenario(what, scale=scale)
+    return of_query(what, streams, None, **how)
+
+
 def of_query(
     query: str,
     streams: Mapping[str, Any],
@@ -272,7 +518,7 @@ def of_query(
     """
     bound = dict(bind or {})
     parsed = bound_query(query, bound)
-    prepared = prepare_data(parsed, streams, time, arrival)
+    prepared = _prepare_data(parsed, streams, time, arrival)
     times, arrivals = _by_stream(parsed, "time", time), _by_stream(parsed, "arrival", arrival)
     if wall_clock:
         wall_clock.lap("prepare")
@@ -300,7 +546,7 @@ def of_query(
     )
 
 
-def prepare_data(
+def _prepare_data(
     query: JoinQuery,
     streams: Mapping[str, Any],
     time: str | Mapping[str, str] | None,
@@ -320,13 +566,13 @@ def prepare_data(
             )
         )
     times = _by_stream(query, "time", time)
-    ready = [_ready(streams[name]) for name in query.streams]
-    for place, stream in enumerate(ready):
+    prepared = [_load_if_prepared(streams[name]) for name in query.streams]
+    for place, stream in enumerate(prepared):
         if stream is not None:
             check_time(query, place, stream)
-    if all(stream is not None for stream in ready):
-        return tuple(stream for stream in ready if stream is not None)
-    data = [stream or streams[name] for stream, name in zip(ready, query.streams, strict=True)]
+    if all(stream is not None for stream in prepared):
+        return tuple(stream for stream in prepared if stream is not None)
+    data = [stream or streams[name] for stream, name in zip(prepared, query.streams, strict=True)]
     return prepare_tables(query, data, times, _by_stream(query, "arrival", arrival))
 
 
@@ -344,7 +590,7 @@ def _by_stream(
     return [columns.get(name) for name in query.streams]
 
 
-def _ready(stream: Any) -> PreparedStream | None:
+def _load_if_prepared(stream: Any) -> PreparedStream | None:
     """Return a stream that is prepared already; None for any other data."""
     if isinstance(stream, PreparedStream):
         return stream
