@@ -99,8 +99,8 @@ def calibrate(
     rows, processes
         Tuples of each stream, and Ray processes of the live runs.
     passes
-        How often each structure is measured; the least time counts. With 0 none is: they cost what
-        they do in the default profile.
+        How often each structure is measured; the least time counts. With 0 no structure is
+        measured: each costs what it does in the default profile.
     observer
         Shows what is being done; by default nothing is shown.
 

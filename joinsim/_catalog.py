@@ -1,4 +1,4 @@
-"""What there is: scenarios, and topologies with their parameters."""
+"""Lists the scenarios, and the topologies with their parameters."""
 
 from __future__ import annotations
 

@@ -604,7 +604,7 @@ class Scenario:
                     from scenarios.report.page import write_report
 
                     write_report(report, directory / "report.html", replay)
-            finally:  # without a report, what came out is no less worth
+            finally:  # run.json is written even if the report fails
                 clock.lap("report")
                 clock.stop()
                 write_run_json(report, replay)

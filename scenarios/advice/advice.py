@@ -144,12 +144,14 @@ class Advice:
         """Why the winner wins, with the numbers that decide."""
         one, goal = self.winner, self.goals[0]
         mine = estimate(one, goal)
-        first, *others = [f"{one.label} is best by {goal}: {written(mine)} {GOALS[goal].unit}"]
+        first, *others = [
+            f"{one.label} is best by {goal}: {format_estimate(mine)} {GOALS[goal].unit}"
+        ]
         for other in self.shown[1:]:
             theirs = estimate(other, goal)
             if other.topology != one.topology and mine and theirs:
                 first += f", {_ratio(mine, theirs, highest=GOALS[goal].highest)} {other.label}"
-                first += f" ({written(theirs)})"
+                first += f" ({format_estimate(theirs)})"
                 others = [*_hottest(one), *_hottest(other)]
                 break
         if self.rate_tps is not None and one.fed and one.keeps_up is not None:
@@ -242,7 +244,7 @@ def estimate(one: Candidate, goal: str) -> Estimate | None:
     return Estimate(tuple(values)) if values else None
 
 
-def written(value: Estimate | None) -> str:
+def format_estimate(value: Estimate | None) -> str:
     """Return an estimate as text, with its interval where seeds matter."""
     return NO_VALUE if value is None else str(value).removesuffix(" =")
 

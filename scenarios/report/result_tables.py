@@ -91,7 +91,7 @@ def comparison_table(comparison: Comparison) -> Table:
 
 def advice_table(advice: Advice) -> Table:
     """Return the candidates that an advice shows, the best first, and over how many tuples."""
-    from scenarios.advice.advice import estimate, written
+    from scenarios.advice.advice import estimate, format_estimate
     from scenarios.advice.candidates import GOALS
 
     several, priced = len(advice.goals) > 1, bool(advice.prices)
@@ -99,7 +99,7 @@ def advice_table(advice: Advice) -> Table:
     for one in advice.shown:
         keeps = NO_VALUE if one.keeps_up is None else "yes" if one.keeps_up else "no"
         row: list[str | Cell] = [one.label, keeps, format_count(one.rows)]
-        row += [written(estimate(one, goal)) for goal in GOALS]
+        row += [format_estimate(estimate(one, goal)) for goal in GOALS]
         row += [str(one.machines), str(one.cores), str(one.pes)]
         row += [format_value(advice.price(one))] * priced
         row += ["yes" if one.label in advice.front else "no"] * several
