@@ -37,7 +37,7 @@ def rehearsing(
     ----------
     first_parcel
         Returns a parcel with the first tuples of all streams; it is called in another thread. What
-        it or the rehearsal raises is of no account: the query itself will meet it again.
+        it or the rehearsal raises is ignored: the query itself will meet it again.
     """
 
     def rehearse() -> None:

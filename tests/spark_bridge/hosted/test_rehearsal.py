@@ -1,4 +1,4 @@
-"""Workers rehearse a query before it runs, and whatever goes wrong there is of no account."""
+"""Workers rehearse a query before it runs, and what goes wrong there is ignored."""
 
 from __future__ import annotations
 
