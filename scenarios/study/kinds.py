@@ -34,11 +34,15 @@ _TIMES = (
     "pace_tps",
     "pace_max_tps",
     "busy_seconds",
+    "transmission",
+    "balance",
     "merge_ms",
+    "collectors.delay_ms",
+    "collectors.longest_ms",
     "execution.seconds",
 )
-"""Measures that are times, or per time, all of a table or one of its keys: of a live run they are
-this machine's."""
+"""Measures that are times, per time or times over times, all of a table or one of its keys: of a
+live run they are this machine's."""
 _ESTIMATES = ("capacity_tps",)
 """Measures that are computed from what a run spent, as if something else had been run."""
 
