@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from difflib import get_close_matches
+from functools import cache
 from math import isfinite, isnan
 from typing import Any
 
@@ -61,16 +62,25 @@ _QUANTITIES = {"duration": format_duration, "bandwidth": format_bit_rate}
 """How a quantity is written, by the format that its JSON schema names."""
 
 
-def written_values(section: Any) -> dict[str, Any]:
+def format_values(section: Any) -> dict[str, Any]:
     """Return the values of a section of a configuration, quantities with their units."""
-    properties = TypeAdapter(type(section)).json_schema().get("properties", {})
     values = dict(section) if isinstance(section, BaseModel) else asdict(section)
-    for name, value in values.items():
-        schema = properties.get(name, {})
-        kinds = {one.get("format") for one in (schema, *schema.get("anyOf", ()))}
-        if value is not None and kinds & set(_QUANTITIES):
-            values[name] = _QUANTITIES[kinds.intersection(_QUANTITIES).pop()](value)
+    hashable: Any = type(section)
+    for name, kind in _quantities_of(hashable).items():
+        if values[name] is not None:
+            values[name] = _QUANTITIES[kind](values[name])
     return values
+
+
+@cache
+def _quantities_of(section: type) -> Mapping[str, str]:
+    """Return name to kind of the quantities in a section; making a schema takes milliseconds."""
+    kinds = {}
+    for name, schema in TypeAdapter(section).json_schema().get("properties", {}).items():
+        for one in (schema, *schema.get("anyOf", ())):
+            if one.get("format") in _QUANTITIES:
+                kinds[name] = one["format"]
+    return kinds
 
 
 def format_ms(ms: float | None) -> str:

@@ -18,7 +18,7 @@ from scenarios.formatting import (
     format_count,
     format_duration,
     format_ms,
-    written_values,
+    format_values,
 )
 from scenarios.report.load import measure_load
 from scenarios.report.table import Table
@@ -125,17 +125,19 @@ _RUN = (
 def settings_tables(report: Report) -> list[Table]:
     """Return everything that was set for a run, by title."""
     config = report.plan.config
-    whole = written_values(config)
-    feeding = written_values(config.feeding)
+    # Of the whole configuration only the silence is a quantity; its schema takes long to make.
+    run = {key: getattr(config, key) for key in _RUN}
+    run |= {"silence": format_duration(config.silence), "rows": config.rows or "all"}
+    feeding = format_values(config.feeding)
     if config.feeding.rate_tps is None:
         feeding["rate_tps"] = "as fast as the system takes them"
     titles: dict[str, dict[str, Any]] = {
-        "Run": {key: whole[key] for key in _RUN} | {"rows": config.rows or "all"} | config.bind,
-        "Parameters": written_values(report.plan.parameters),
+        "Run": run | config.bind,
+        "Parameters": format_values(report.plan.parameters),
         "Feeding": feeding,
     }
     if config.recovery:
-        titles["Recovery"] = written_values(config.recovery)
+        titles["Recovery"] = format_values(config.recovery)
     if config.clock == "virtual":
         profile = load_profile(config.profile)
         costs = [(name, getattr(profile, name)) for name in ("name", *COSTS)]
@@ -160,7 +162,7 @@ def settings_tables(report: Report) -> list[Table]:
 def _network(network: NetworkConfig) -> dict[str, Any]:
     link = PRESETS[network.preset]
     mean, rate = format_duration(link.latency.mean_ns), format_bit_rate(link.bandwidth_bps)
-    values = written_values(network)
+    values = format_values(network)
     del values["links"]
     values["preset"] = f"{network.preset} ({link.latency.kind} {mean}, {rate})"
     for one in network.links:
@@ -177,7 +179,7 @@ def _fault(fault: FaultConfig) -> str:
 
 def _listed(section: Any, names: Iterable[str]) -> str:
     """Return some values of a section of a configuration in one line."""
-    values = written_values(section)
+    values = format_values(section)
     return ", ".join(f"{name} {_setting(values[name])}" for name in names)
 
 

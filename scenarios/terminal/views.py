@@ -20,7 +20,7 @@ from scenarios.formatting import (
     by_reason,
     format_many,
     format_value,
-    written_values,
+    format_values,
 )
 from scenarios.plan import Plan
 from scenarios.report.result_tables import (
@@ -93,9 +93,9 @@ def show_plan(out: Console, plan: Plan) -> None:
     print_wrapped(out, "  " + " ".join(str(plan.query).split()), "dim")
     show_streams(out, plan.streams, config)
     for title, values in (
-        ("parameters", written_values(plan.parameters)),
-        ("feeding", written_values(config.feeding)),
-        ("network", written_values(config.network) if config.clock == "virtual" else {}),
+        ("parameters", format_values(plan.parameters)),
+        ("feeding", format_values(config.feeding)),
+        ("network", format_values(config.network) if config.clock == "virtual" else {}),
         ("versions", versions()),
     ):
         listed = keep_together(f"{k}={v}" for k, v in values.items() if v not in (None, ()))
