@@ -33,7 +33,7 @@ from joins.machine.memory import keep_freed_memory
 from joins.queries.parser import parse_query
 from scenarios.engines.embedded_engines import duckdb_join, polars_join
 from scenarios.engines.engine import Measured
-from scenarios.engines.processes import run_alone
+from scenarios.process_pool import run_alone
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 from spark_bridge.totals import Totals as Found
 

@@ -99,10 +99,21 @@ class Matches:
         *,
         enumerate: bool,
     ) -> Matches:
-        """Return the matches of probes of *stream*; a pair is a row of *probe_id* and a match id.
+        """Return the matches of the probes that pairs are of; the ids of a row keep their order.
 
-        Pairs come in any order, the ids of a row in that order. With *repeats* each match id is
-        that of so many pairs in turn, whose rows *row* has one by one.
+        Parameters
+        ----------
+        stream, probe_id
+            As of the matches.
+        row
+            int64, for each pair, in any order, the row of its probe in *probe_id*.
+        match_id
+            int64, for each pair the match.
+        repeats
+            int64, where one match after the other has several pairs: how many each of *match_id*
+            has. None: one.
+        enumerate
+            Whether to list the match ids.
         """
         if repeats is None:
             repeats = np.ones(len(match_id), np.int64)

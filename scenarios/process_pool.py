@@ -1,14 +1,18 @@
-"""A pool of processes that end with this one, whatever ends it."""
+"""Processes that work is given to, and that end with this one, whatever ends it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context, resource_tracker
+from pathlib import Path
+from typing import TypeVar
 
 from actors.hosting.descendants import ending_with
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -31,3 +35,28 @@ def process_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
     with ending_with(stop, start=start):
         yield pool
+
+
+def run_alone(work: Callable[..., T], *arguments: object) -> tuple[T, int]:
+    """Run *work* in a process of its own; return its result and the process's peak memory, bytes.
+
+    An interrupt ends that process and all that it has started.
+    """
+    with process_pool(1) as pool:
+        return pool.submit(_with_peak_bytes, work, arguments).result()
+
+
+def _with_peak_bytes(work: Callable[..., T], arguments: tuple[object, ...]) -> tuple[T, int]:
+    return work(*arguments), peak_bytes(os.getpid())
+
+
+def peak_bytes(process: int) -> int:
+    """Return the peak resident bytes of *process* and its living descendants, added up."""
+    folder = Path("/proc") / str(process)
+    try:
+        status = (folder / "status").read_text()
+        children = [list_.read_text() for list_ in folder.glob("task/*/children")]
+    except OSError:  # it ended meanwhile
+        return 0
+    peak = next((line for line in status.splitlines() if line.startswith("VmHWM")), "VmHWM: 0")
+    return int(peak.split()[1]) * 1024 + sum(peak_bytes(int(c)) for c in " ".join(children).split())

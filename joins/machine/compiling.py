@@ -70,8 +70,7 @@ def inlined(function: F) -> F:
 def part_of(function: F) -> F:
     """Like `inlined`, with machine code that Python may call too: integers wrap as in kernels.
 
-    A function that returns part of an array must be such a one: kernels may take such a part, not
-    return it.
+    What returns part of an array has to be inlined: kernels may take such a part, not return it.
     """
     return _compiled(function, nogil=True, inline="always")
 

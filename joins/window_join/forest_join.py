@@ -1,7 +1,7 @@
 """The window join of one thread over any forest (PIM-Tree, sections 2.2 and 3).
 
 B-chain, IB-chain, IM-Tree and PIM-Tree differ in which trees are live, and in what is done when the
-active one is full. The join finds where the next tuples will search, and asks for those cache lines
+active one is full. The join finds where the next tuples will search, and fetches those cache lines
 ahead of time; so does the join that shares a forest (`joins.window_join.pim_tree`).
 
 A window larger than the cache waits for memory at every step down a tree. But the immutable tree
@@ -11,9 +11,9 @@ looked up in this way is final. In a mutable tree, which every tuple changes, a 
 remains the right one until a node is split, and every lookup learns whether one was. So the join
 remains tuple by tuple, whatever the block.
 
-Memory delivers a line in some nanoseconds however early it is asked for. So a search of an
+Memory delivers a line in some nanoseconds however early its fetch begins. So a search of an
 immutable tree goes from one line to the next, all tuples of the block taking each step before any
-takes the next one; and of a mutable leaf's positions only those are asked for that will be read or
+takes the next one; and of a mutable leaf's positions only those are fetched that will be read or
 moved.
 """
 
@@ -53,7 +53,7 @@ from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, pro
 from joins.work import COMPARISONS, Work
 
 BLOCK = 16
-"""Tuples whose cache lines are asked for together: enough to keep memory busy, few enough that the
+"""Tuples whose cache lines are fetched together: enough to keep memory busy, few enough that the
 lines are still there when their turn comes."""
 
 READ, WRITTEN, WRITTEN_LEAF, PLACES = 0, 1, 2, 4

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,6 @@ from typing import Any
 from actors.whole_files import write_text
 from joins.errors import OutputError
 from scenarios.engines.engine import Engine, Measured
-from scenarios.engines.processes import limit_time
 from scenarios.engines.streams import with_own_streams
 from scenarios.plan import Plan
 from scenarios.run_directory import POINTS, write_json
@@ -186,11 +187,43 @@ def compare_engines(
 def _run(engine: Engine, plan: Plan, folder: Path, limit_s: float | None) -> Measured:
     folder.mkdir()
     try:
-        with limit_time(limit_s):
+        with _limit_time(limit_s):
             return engine.run(plan, folder)
     finally:
         if not plan.config.pairs:
             shutil.rmtree(folder)
+
+
+@contextmanager
+def _limit_time(seconds: float | None) -> Iterator[None]:
+    """Interrupt the body of the ``with`` after *seconds* of wall time; None is no limit.
+
+    The interrupt is that of Ctrl-C, on which every engine ends its processes. It works in the main
+    thread only.
+
+    Raise :exc:`EngineFailed` in place of whatever the interrupted engine raised.
+    """
+    if seconds is None:
+        yield
+        return
+    over = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal over
+        over = True
+        raise KeyboardInterrupt  # Ray and Spark lose other exceptions
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except (KeyboardInterrupt, Exception) as error:
+        if not over:
+            raise
+        raise EngineFailed(f"stopped: it had not ended after {seconds:.3g} s") from error
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def oracle_totals(plan: Plan) -> tuple[int, Totals]:

@@ -27,9 +27,9 @@ from joins.queries.conditions import Band, Condition
 from joins.queries.query import JoinQuery
 from scenarios.engines import streams
 from scenarios.engines.engine import Measured, PairEngine
-from scenarios.engines.processes import peak_bytes, run_alone
 from scenarios.engines.streams import pair_totals
 from scenarios.plan import Plan
+from scenarios.process_pool import peak_bytes, run_alone
 from spark_bridge.errors import EngineFailed
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 from spark_bridge.totals import Totals

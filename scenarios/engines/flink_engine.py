@@ -30,8 +30,8 @@ from joins.hashing import mix
 from joins.queries.query import JoinQuery
 from scenarios.engines import flink_job, streams
 from scenarios.engines.engine import Measured, PairEngine
-from scenarios.engines.processes import peak_bytes
 from scenarios.plan import Plan
+from scenarios.process_pool import peak_bytes
 from scenarios.streams import REPOSITORY
 from spark_bridge.errors import EngineFailed
 from spark_bridge.session import find_java

@@ -17,8 +17,8 @@ from actors.protocol import ActorError
 from actors.result_files import pairs_path, part_files, summary_path
 from joins.machine.memory import keep_freed_memory
 from scenarios.engines.engine import Engine, Measured
-from scenarios.engines.processes import run_alone
 from scenarios.plan import Plan
+from scenarios.process_pool import run_alone
 from scenarios.run import execute
 from scenarios.run_json import latency_ms
 from spark_bridge.errors import EngineFailed

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.engines.engine import Engine, Measured, PairEngine
-from scenarios.engines.processes import peak_bytes
 from scenarios.engines.streams import SEGMENTS
 from scenarios.plan import Plan
+from scenarios.process_pool import peak_bytes
 from spark_bridge.errors import SparkFailed
 from spark_bridge.session import SessionOptions, spark_session
 from topologies.semijoin import with_tuple_bytes

@@ -15,8 +15,8 @@ import pytest
 from scenarios.engines import registry
 from scenarios.engines.engine import Measured
 from scenarios.engines.flink_engine import PYTHON_VARIABLE
-from scenarios.engines.processes import run_alone
 from scenarios.engines.registry import ENGINES
+from scenarios.process_pool import run_alone
 from spark_bridge.errors import EngineFailed
 from spark_bridge.totals import Totals
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command

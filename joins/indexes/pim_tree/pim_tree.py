@@ -38,8 +38,8 @@ class PimTree(ForestIndex):
         m, in (0, 1]: a merge is due when the mutable component holds m times the window. The window
         is what has not expired, so that windows of time, which grow and shrink, need no length.
     insertion_depth
-        D_I, from 0, which makes it an IM-Tree. One that is deeper than the tree stands for the
-        deepest inner level.
+        D_I, from 0, which makes it an IM-Tree. If the tree is less deep, its deepest inner level
+        is taken.
     """
 
     state: ClassVar[tuple[str, ...]] = ()

@@ -10,7 +10,7 @@ import pytest
 from spark_bridge.errors import DataError
 from spark_bridge.hosted.host import claim_checkpoint
 
-TOLD: dict[str, Any] = {
+DESCRIPTION: dict[str, Any] = {
     "query": "Q",
     "actors": {"a": ["A", {"replicas": 2}], "b": ["B", {"batch": "x" * 300, "pairs": True}]},
     "partitions": 2,
@@ -18,9 +18,9 @@ TOLD: dict[str, Any] = {
 
 
 def test_the_same_query_goes_on(tmp_path: Path) -> None:
-    claim_checkpoint(tmp_path / "checkpoint", TOLD)
+    claim_checkpoint(tmp_path / "checkpoint", DESCRIPTION)
     before = (tmp_path / "checkpoint" / "joinsim.json").read_text()
-    claim_checkpoint(tmp_path / "checkpoint", TOLD)
+    claim_checkpoint(tmp_path / "checkpoint", DESCRIPTION)
     assert (tmp_path / "checkpoint" / "joinsim.json").read_text() == before
 
 
@@ -29,26 +29,29 @@ def test_the_same_query_goes_on(tmp_path: Path) -> None:
     [
         ({"query": "R"}, "its query is Q, here it is R;"),
         (
-            {"actors": TOLD["actors"] | {"b": ["B", {"batch": "x" * 300, "pairs": False}]}},
+            {"actors": DESCRIPTION["actors"] | {"b": ["B", {"batch": "x" * 300, "pairs": False}]}},
             "its actors.b.1.pairs is true, here it is false;",
         ),
         (
             {"actors": {"a": ["A", {"replicas": 2}]}},
             r'its actors.b is \["B", .*\.\.\., here it is null;',
         ),
-        ({"actors": {"a": ["A"], "b": TOLD["actors"]["b"]}}, "its actors.a.1 is .*, here it is nu"),
+        (
+            {"actors": {"a": ["A"], "b": DESCRIPTION["actors"]["b"]}},
+            "its actors.a.1 is .*, here it is nu",
+        ),
     ],
 )
 def test_of_another_query_the_difference_is_named(
     tmp_path: Path, changed: dict[str, object], message: str
 ) -> None:
-    claim_checkpoint(tmp_path / "checkpoint", TOLD)
+    claim_checkpoint(tmp_path / "checkpoint", DESCRIPTION)
     with pytest.raises(DataError, match=message):
-        claim_checkpoint(tmp_path / "checkpoint", TOLD | changed)
+        claim_checkpoint(tmp_path / "checkpoint", DESCRIPTION | changed)
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(DataError, match="is no checkpoint of joinsim's"):
-        claim_checkpoint(tmp_path, TOLD)
+        claim_checkpoint(tmp_path, DESCRIPTION)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
