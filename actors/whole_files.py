@@ -84,7 +84,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 def remove_unfinished(folder: Path) -> None:
     """Delete what killed writers left in *folder*; call it while none is writing."""
     for path in folder.glob(".*.[0-9]*"):
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def force_to_disk(folder: Path) -> None:
@@ -119,7 +119,7 @@ class WholeTable:
         try:
             with writing(path):
                 self._writer = ParquetWriter(self._unfinished, schema, **options)
-        except OutputError:
+        except BaseException:
             _remove(self._unfinished)
             raise
         self._open = True

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
@@ -69,6 +69,8 @@ def run_directory(
         try:
             yield directory
         except BaseException as error:
+            with suppress(OSError):  # Ctrl-C may come just after one was made
+                remove_unfinished(directory)
             if resume_line:
                 error.add_note(f"go on with: {resume_line(directory)}")
             raise

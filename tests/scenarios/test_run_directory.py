@@ -41,9 +41,11 @@ def test_a_run_says_that_it_has_not_finished_until_it_has(tmp_path: Path) -> Non
 def test_an_interrupted_run_says_so_and_is_run_again_at_the_same_place(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with suppress(KeyboardInterrupt), run_directory("any", 0, out):
-        (out / ".trace.parquet.123").touch()  # as a killed process leaves it
+        (out / ".trace.parquet.122").touch()  # by a writer that was not in any block yet
         raise KeyboardInterrupt
+    assert [path.name for path in out.iterdir()] == [UNFINISHED]
     assert "it was interrupted" in (out / UNFINISHED).read_text()
+    (out / ".trace.parquet.123").touch()  # as a killed process leaves it
     with run_directory("any", 0, out):
         assert [path.name for path in out.iterdir()] == [UNFINISHED]
     assert not list(out.iterdir())
