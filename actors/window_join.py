@@ -337,5 +337,6 @@ def expire(context: Context, name: str, index: Index, horizon: int) -> None:
     """Drop positions below the *horizon* from an *index*, and charge it if any were there."""
     before = len(index)
     work = index.expire(horizon)
-    if len(index) < before or work != NO_WORK:
-        charge_index(context, name, "expire", work, before - len(index), index)
+    left = len(index)
+    if left < before or work != NO_WORK:
+        context.charge(work, Step(f"{name}.expire", before - left, left))
