@@ -32,7 +32,7 @@ from typing import Any
 from benchmarks.measure import Result
 from scenarios.config import RunConfig
 from scenarios.engines.comparison import oracle_totals
-from scenarios.engines.engine import Engine, Measured
+from scenarios.engines.engine import Engine, EngineResult
 from scenarios.engines.streams import with_own_streams
 from scenarios.plan import Plan, make_plan
 from scenarios.scenario_files import change
@@ -115,8 +115,8 @@ def cannot_run(engine: Engine, plan: Plan) -> str | None:
     return engine.cannot(plan)
 
 
-def _run_of(engine: Engine, plan: Plan, folder: Path, wanted: Totals) -> Callable[[], Measured]:
-    def run() -> Measured:
+def _run_of(engine: Engine, plan: Plan, folder: Path, wanted: Totals) -> Callable[[], EngineResult]:
+    def run() -> EngineResult:
         folder.mkdir()
         try:
             measured = engine.run(plan, folder)
@@ -131,7 +131,7 @@ def _run_of(engine: Engine, plan: Plan, folder: Path, wanted: Totals) -> Callabl
 
 def take_turns(
     title: str,
-    runs: Mapping[str, Callable[[], Measured]],
+    runs: Mapping[str, Callable[[], EngineResult]],
     *,
     turns: int,
     count: int,

@@ -32,7 +32,7 @@ from joins.indexes.index import Ranges
 from joins.machine.memory import keep_freed_memory
 from joins.queries.parser import parse_query
 from scenarios.engines.embedded_engines import duckdb_join, polars_join
-from scenarios.engines.engine import Measured
+from scenarios.engines.engine import EngineResult
 from scenarios.process_pool import run_alone
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 from spark_bridge.totals import Totals as Found
@@ -113,7 +113,7 @@ def contest(
 ) -> list[Result]:
     """Return probes a second of all, and ours over theirs at equal threads."""
     wanted = NumpyScan(work).count()
-    runs: dict[str, Callable[[], Measured]] = {}
+    runs: dict[str, Callable[[], EngineResult]] = {}
     over: list[tuple[str, str, float | None]] = []
     for threads in _THREADS:
         suffix = f", {threads} thread{'s' if threads > 1 else ''}"
@@ -141,11 +141,13 @@ def _alone(
     return run_alone(partial(peer, listing=listing), work, threads)[0]
 
 
-def _measured(name: str, run: Run, wanted: Totals) -> Measured:
+def _measured(name: str, run: Run, wanted: Totals) -> EngineResult:
     start_seconds, seconds, totals = run()
     if totals != wanted:
         raise SystemExit(f"{name} found {totals}, numpy {wanted}")
-    return Measured(totals=Found(totals.pairs), start_seconds=start_seconds, wall_seconds=seconds)
+    return EngineResult(
+        totals=Found(totals.pairs), start_seconds=start_seconds, wall_seconds=seconds
+    )
 
 
 def _side() -> ProbeSide:

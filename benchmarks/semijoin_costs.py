@@ -32,7 +32,7 @@ from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from netsim.kernel import Kernel
 from netsim.network import Latency, Link, full_mesh
 from netsim.trace import Trace, trace_names
-from scenarios.planning.planner import Measured, measured_costs
+from scenarios.planning.planner import MeasuredPlan, measured_costs
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
 from topologies.semijoins.costing import estimate_plan
 from topologies.semijoins.random_queries import FIELD_BYTES, QueryValues
@@ -167,7 +167,7 @@ def _write(
     return StreamFile(schema=Schema(stream=name, fields={"x": "int64"}), directory=directory)
 
 
-def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[Measured, Measured]:
+def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[MeasuredPlan, MeasuredPlan]:
     """Return what the join from A to B should take, and took."""
     parameters = SemijoinParameters(
         plan=f"A: B {join}; B: A SP-D",
@@ -199,8 +199,8 @@ def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[Measured, 
     (both,) = measured_costs(path, graph, network, {"site"}, steady_ns)
     steady_s = setting.seconds - _BEFORE_S
     return (
-        Measured(nbytes=there.nbytes, seconds=there.seconds),
-        Measured(
+        MeasuredPlan(nbytes=there.nbytes, seconds=there.seconds),
+        MeasuredPlan(
             nbytes=both.nbytes / steady_s - back.nbytes,
             seconds=both.seconds / steady_s - back.seconds,
         ),

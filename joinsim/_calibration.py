@@ -11,7 +11,7 @@ from typing import Any
 from netsim.cost import COSTS, CostProfile, load_profile
 from scenarios.calibration import fit
 from scenarios.calibration.live_runs import (
-    Prediction,
+    LivePrediction,
     Watched,
     calibration_plans,
     predict,
@@ -44,7 +44,7 @@ class Calibration:
     profile: CostProfile
     path: Path
     operators: fit.Calibrated | None
-    predictions: tuple[Prediction, ...]
+    predictions: tuple[LivePrediction, ...]
 
     @property
     def exact(self) -> bool:

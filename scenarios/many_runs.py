@@ -30,7 +30,7 @@ BULKY = ("trace.parquet", "results.parquet", "probes-*.parquet", "replay/*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class RunResult:
     """One run of several.
 
     Attributes
@@ -93,7 +93,7 @@ def run_one_of_many(
     parts: Parts | None = None,
     keep: bool,
     kernel_clock: Clock = time.perf_counter,
-) -> Result:
+) -> RunResult:
     """Run *plan* into *directory* and return what came out, also when it fails.
 
     *kernel_clock* is as for `scenarios.run.execute`. Without *keep* only ``run.json`` stays, and of
@@ -104,7 +104,7 @@ def run_one_of_many(
         # Studies compare the times of actors: nothing else is to run beside them.
         report = execute(plan, directory, kernel_clock=kernel_clock, undisturbed=True)
         write_run_json(report, replay)
-        result = Result(
+        result = RunResult(
             config=plan.config,
             record=record(report, parts),
             passed=report.verdict.passed,
@@ -115,7 +115,7 @@ def run_one_of_many(
     except Exception as error:  # one system's fault must not lose the others
         write_text(directory / "failure.txt", traceback.format_exc())
         print(f"failed: {error}; see {directory / 'failure.txt'}", file=sys.stderr)
-        result = Result(config=plan.config, failure=f"{type(error).__name__}: {error}")
+        result = RunResult(config=plan.config, failure=f"{type(error).__name__}: {error}")
     if not keep:
         for pattern in BULKY:
             for path in directory.glob(pattern):

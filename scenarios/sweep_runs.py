@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from joins.threads import usable_cores
-from scenarios.many_runs import Result, run_one_of_many
+from scenarios.many_runs import RunResult, run_one_of_many
 from scenarios.measures import Parts, record
 from scenarios.plan import Prepare, make_plan
 from scenarios.process_pool import process_pool
@@ -43,7 +43,7 @@ class _PointRun:
     search: bool
     replay: str
 
-    def run(self) -> Result:
+    def run(self) -> RunResult:
         """Run it, or search for its sustainable rate; what came out is stored in its folder."""
         if self.search:
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -58,13 +58,13 @@ class _PointRun:
             write_json(self.directory / _STORED, stored)
         return result
 
-    def stored(self) -> Result | None:
+    def stored(self) -> RunResult | None:
         """Return what an earlier run of the same came to; None where there was none."""
         try:
             written = json.loads((self.directory / _STORED).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        return Result(config=self.point.config, **written)
+        return RunResult(config=self.point.config, **written)
 
 
 def check_search(find: str | None) -> bool:
@@ -143,14 +143,14 @@ def run_sweep(
     )
 
 
-def _side_by_side(runs: dict[int, _PointRun], processes: int) -> Iterator[tuple[int, Result]]:
+def _side_by_side(runs: dict[int, _PointRun], processes: int) -> Iterator[tuple[int, RunResult]]:
     """Run all of *runs* and return each with its number as it is done."""
     if processes == 1:
         yield from ((number, one.run()) for number, one in runs.items())
         return
     try:
         with process_pool(processes) as pool:
-            futures: dict[Future[Result], int] = {
+            futures: dict[Future[RunResult], int] = {
                 pool.submit(one.run): number for number, one in runs.items()
             }
             for future in as_completed(futures):
@@ -163,7 +163,7 @@ def _side_by_side(runs: dict[int, _PointRun], processes: int) -> Iterator[tuple[
         ) from None
 
 
-def _find_sustainable(one: _PointRun) -> Result:
+def _find_sustainable(one: _PointRun) -> RunResult:
     """Return what the run at the highest rate came to that the system sustains."""
     best: dict[str, Any] = {}
     rates: dict[int, bool] = {}
@@ -185,14 +185,14 @@ def _find_sustainable(one: _PointRun) -> Result:
         guess_tps = saturated_tps(free)
     rate = highest_sustained(sustains, guess_tps)
     if not best:
-        return Result(config=one.point.config, failure="not even 1 tuple a second is sustained")
+        return RunResult(config=one.point.config, failure="not even 1 tuple a second is sustained")
     found = {
         SUSTAINABLE: rate,
         "saturated_tps": guess_tps,
         "rates": {str(k): rates[k] for k in rates},
     }
     verdict = best["report"]
-    return Result(
+    return RunResult(
         config=one.point.config,
         record=best["record"] | found,
         passed=verdict.passed,

@@ -10,7 +10,7 @@ from typing import Any
 
 from scenarios.config import RunConfig
 from scenarios.formatting import group_refusals
-from scenarios.many_runs import Result, one_ray_for, run_one_of_many
+from scenarios.many_runs import RunResult, one_ray_for, run_one_of_many
 from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
@@ -95,7 +95,7 @@ class Comparison:
     """
 
     base: RunConfig
-    results: dict[str, Result]
+    results: dict[str, RunResult]
     refused: dict[str, str]
     streams: list[dict[str, Any]]
 

@@ -3,9 +3,9 @@
 Two parts. The equations: every function returns the terms of one by name, in the units of its
 times; `total` adds them up, and equation 1 is that sum. Equation 4 is about another system, whose
 cores have a tree each. They are those of a join of two streams with equal windows; the symbols
-are in `Load` and `TreeTimes`. A height is counted in inner levels, log to the base of the fan-out
-of the entries, as in the paper: a fraction of a level counts as such, but where nodes are filled up
-from the leaves, so that one entry too many makes another root.
+are in `JoinLoad` and `TreeTimes`. A height is counted in inner levels, log to the base of the
+fan-out of the entries, as in the paper: a fraction of a level counts as such, but where nodes are
+filled up from the leaves, so that one entry too many makes another root.
 
 Predictions: times per node follow from what the kernels do at a node and what a unit of work takes
 that index, in windows of that size: there the levels of memory show.
@@ -33,7 +33,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load:
+class JoinLoad:
     """What is joined.
 
     Attributes
@@ -76,12 +76,12 @@ def total(terms: Terms) -> float:
     return sum(terms.values())
 
 
-def nested_loop(load: Load) -> Terms:
+def nested_loop(load: JoinLoad) -> Terms:
     """Without an index the whole window is compared."""
     return {"scan": load.window * load.compare_ns}
 
 
-def b_plus_tree(load: Load, tree: TreeTimes) -> Terms:
+def b_plus_tree(load: JoinLoad, tree: TreeTimes) -> Terms:
     """Equation 2: three operations in a tree of the whole window, and a scan of the matches."""
     height = tree.height(load.window)
     return {
@@ -92,7 +92,7 @@ def b_plus_tree(load: Load, tree: TreeTimes) -> Terms:
     }
 
 
-def chained_index(load: Load, active: TreeTimes, archived: TreeTimes, length: int) -> Terms:
+def chained_index(load: JoinLoad, active: TreeTimes, archived: TreeTimes, length: int) -> Terms:
     """Equation 3: all *length* trees are searched, one is inserted into, none is deleted from.
 
     The active tree is taken to be as high as an archived one. With L trees each holds w / (L - 1);
@@ -110,7 +110,11 @@ def chained_index(load: Load, active: TreeTimes, archived: TreeTimes, length: in
 
 
 def im_tree(
-    load: Load, mutable: TreeTimes, immutable: TreeTimes, merge_ratio: float, merge_entry_ns: float
+    load: JoinLoad,
+    mutable: TreeTimes,
+    immutable: TreeTimes,
+    merge_ratio: float,
+    merge_entry_ns: float,
 ) -> Terms:
     """Equation 5: two trees are searched, the mutable one is inserted into, merging is shared out.
 
@@ -130,7 +134,7 @@ def im_tree(
 
 
 def pim_tree(
-    load: Load,
+    load: JoinLoad,
     mutable: TreeTimes,
     immutable: TreeTimes,
     merge_ratio: float,
@@ -197,7 +201,7 @@ CHAIN_LENGTHS = (2, 3, 4, 8)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction:
+class CostPrediction:
     """What a window join should cost a tuple, ns by the terms of its equation."""
 
     making: Making
@@ -211,7 +215,7 @@ class Prediction:
 
 def predict(
     making: Making, *, window: float, match_rate: float, unit_ps: Sequence[int]
-) -> Prediction:
+) -> CostPrediction:
     """Return what the join should cost a tuple on one core, without concurrency control.
 
     Parameters
@@ -232,7 +236,9 @@ def predict(
         )
     unit_ns = {name: ps / 1000 for name, ps in zip(COUNTERS, unit_ps, strict=True)}
     compare_ns = unit_ns["comparisons"]
-    load = Load(window=window, match_rate=match_rate, compare_ns=compare_ns + unit_ns["matches"])
+    load = JoinLoad(
+        window=window, match_rate=match_rate, compare_ns=compare_ns + unit_ns["matches"]
+    )
     immutable = TreeTimes(fanout=WIDTH, search_ns=WIDTH * compare_ns, full=True)
     entry_ns = compare_ns + unit_ns["moves"] + _ENTRY_BYTES * unit_ns["bytes_copied"]
     m = making.merge_ratio
@@ -257,7 +263,7 @@ def predict(
         _, subindexes = subindexes_at(making.insertion_depth, window, immutable)
         inserted = mutable(m * window / 2 / subindexes)
         terms = pim_tree(load, inserted, immutable, m, entry_ns, making.insertion_depth)
-    return Prediction(making=making, terms=terms)
+    return CostPrediction(making=making, terms=terms)
 
 
 def _updated(width: int, entries: float, unit_ns: dict[str, float], *, deletes: bool) -> TreeTimes:
@@ -306,12 +312,12 @@ def _latch_free(entries: float, unit_ns: dict[str, float]) -> TreeTimes:
 
 def predict_all(
     *, window: float, match_rate: float, unit_ps: Callable[[IndexName], Sequence[int]]
-) -> list[Prediction]:
+) -> list[CostPrediction]:
     """Return a prediction for each index at its best parameters, the cheapest first.
 
     *unit_ps* are the prices of units, by index.
     """
-    best: dict[str, Prediction] = {}
+    best: dict[str, CostPrediction] = {}
     for making in _makings():
         prices = unit_ps(making.index)
         prediction = predict(making, window=window, match_rate=match_rate, unit_ps=prices)

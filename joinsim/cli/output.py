@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scenarios.wall_clock import WallClock
 
 if TYPE_CHECKING:
-    from scenarios.many_runs import Result
+    from scenarios.many_runs import RunResult
     from scenarios.terminal.progress import Terminal
 
 EXIT_PASS, EXIT_FAIL, EXIT_UNKNOWN, EXIT_STOPPED = range(4)
@@ -35,7 +35,7 @@ def exit_code(passed: bool | None) -> int:
     return EXIT_PASS if passed else EXIT_FAIL
 
 
-def worst_exit_code(results: Iterable[Result]) -> int:
+def worst_exit_code(results: Iterable[RunResult]) -> int:
     """Return the worst of several runs' exit codes; unknown when there is none."""
     codes = (EXIT_STOPPED if one.failure else exit_code(one.passed) for one in results)
     return max(codes, key=_FROM_BEST.index, default=EXIT_UNKNOWN)

@@ -29,7 +29,7 @@ from netsim.cost import (
     OperatorCost,
     Transport,
 )
-from scenarios.calibration.live_runs import Carried
+from scenarios.calibration.live_runs import CarriedMessages
 from scenarios.calibration.structures import least_squares
 
 _PS_PER_S = 1e12
@@ -65,7 +65,7 @@ class Calibrated:
 
 def fit(
     observed: Mapping[str, Mapping[str, Sequence[Served]]],
-    carried: Sequence[Carried],
+    carried: Sequence[CarriedMessages],
     base: CostProfile,
 ) -> Calibrated:
     """Return the costs nearest to what runs took.

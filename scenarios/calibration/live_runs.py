@@ -86,7 +86,7 @@ def _stream(seed: int, rows: int, start: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Carried:
+class CarriedMessages:
     """The messages that one process of a live run passed on.
 
     Attributes
@@ -116,7 +116,9 @@ class Carried:
         return np.array([served, *received, self.sent, self.sent_bytes], np.float64)
 
 
-def _carried_by(process: int, seconds: float, trace: np.ndarray, homes_: np.ndarray) -> Carried:
+def _carried_by(
+    process: int, seconds: float, trace: np.ndarray, homes_: np.ndarray
+) -> CarriedMessages:
     """Return what *process* passed on, which took it *seconds*.
 
     *trace* has the messages and timers of the whole run, a row each; *homes_* an actor's process,
@@ -124,7 +126,7 @@ def _carried_by(process: int, seconds: float, trace: np.ndarray, homes_: np.ndar
     """
     sends, receives = homes_[trace[:, _SENDER]] == process, homes_[trace[:, _RECEIVER]] == process
     nbytes = trace[:, _NBYTES]
-    return Carried(
+    return CarriedMessages(
         seconds=seconds,
         local=int((sends & receives).sum()),
         received=int((receives & ~sends).sum()),
@@ -134,7 +136,7 @@ def _carried_by(process: int, seconds: float, trace: np.ndarray, homes_: np.ndar
     )
 
 
-def observe(plan: Plan, processes: RayProcesses) -> tuple[dict[str, Served], list[Carried]]:
+def observe(plan: Plan, processes: RayProcesses) -> tuple[dict[str, Served], list[CarriedMessages]]:
     """Run *plan* live in *processes*, which serve nothing else meanwhile; discard its results.
 
     Returns
@@ -209,7 +211,7 @@ class Watched:
 
     runs: int = 0
     operators: dict[str, dict[str, list[Served]]] = field(default_factory=dict)
-    carried: list[Carried] = field(default_factory=list)
+    carried: list[CarriedMessages] = field(default_factory=list)
     live: list[tuple[Plan, Speed]] = field(default_factory=list)
 
     def _observe(self, plan: Plan, processes: RayProcesses) -> None:
@@ -281,7 +283,7 @@ def run_changed(plan: Plan, settings: dict[str, Any]) -> Report:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction:
+class LivePrediction:
     """One system on one query, predicted and measured."""
 
     topology: str
@@ -321,7 +323,7 @@ class Prediction:
         }
 
 
-def predict(plan: Plan, live: Speed, *, profile: Path, processes: int) -> Prediction:
+def predict(plan: Plan, live: Speed, *, profile: Path, processes: int) -> LivePrediction:
     """Run *plan* in virtual time, with the costs of *profile*, to compare with *live* runs.
 
     Its sites are the processes of those, each with a core.
@@ -333,7 +335,7 @@ def predict(plan: Plan, live: Speed, *, profile: Path, processes: int) -> Predic
         "network": plan.config.network.model_copy(update={"sites": "processes"}),
         "processes": processes,
     }
-    return Prediction(
+    return LivePrediction(
         topology=plan.topology.name,
         query=plan.config.name.removeprefix("calibrate-"),
         predicted=Speed.of([run_changed(plan, settings)]),

@@ -13,7 +13,7 @@ from typing import Any
 
 from actors.whole_files import write_text
 from joins.errors import OutputError
-from scenarios.engines.engine import Engine, Measured
+from scenarios.engines.engine import Engine, EngineResult
 from scenarios.engines.streams import with_own_streams
 from scenarios.plan import Plan
 from scenarios.run_directory import POINTS, write_json
@@ -59,7 +59,7 @@ class EngineComparison:
     rows: int
     expected: Totals
     waiting: list[str]
-    measured: dict[str, Measured] = field(default_factory=dict)
+    measured: dict[str, EngineResult] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class EngineComparison:
     def _produced(self) -> bool:
         return any(one.totals.pairs for one in self.measured.values())
 
-    def add(self, engine: str, measured: Measured) -> None:
+    def add(self, engine: str, measured: EngineResult) -> None:
         """Add an engine's measurement, in the order of wall time."""
         every = self.measured | {engine: measured}
         self.measured = dict(sorted(every.items(), key=lambda item: item[1].wall_seconds))
@@ -184,7 +184,7 @@ def compare_engines(
         shutil.rmtree(folder / _STREAMS if plan.config.pairs else folder)
 
 
-def _run(engine: Engine, plan: Plan, folder: Path, limit_s: float | None) -> Measured:
+def _run(engine: Engine, plan: Plan, folder: Path, limit_s: float | None) -> EngineResult:
     folder.mkdir()
     try:
         with _limit_time(limit_s):

@@ -26,7 +26,7 @@ from joins.hashing import mix
 from joins.queries.conditions import Band, Condition
 from joins.queries.query import JoinQuery
 from scenarios.engines import streams
-from scenarios.engines.engine import Measured, PairEngine
+from scenarios.engines.engine import EngineResult, PairEngine
 from scenarios.engines.streams import pair_totals
 from scenarios.plan import Plan
 from scenarios.process_pool import peak_bytes, run_alone
@@ -65,7 +65,7 @@ class EmbeddedEngine(PairEngine):
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads
 
-    def run(self, plan: Plan, directory: Path) -> Measured:
+    def run(self, plan: Plan, directory: Path) -> EngineResult:
         """Count the pairs, or write them where the plan asks for them."""
         out = directory / "found.parquet" if plan.config.pairs else None
         return run_alone(self.join, plan.query, plan.stored_files, out)[0]
@@ -78,7 +78,7 @@ class EmbeddedEngine(PairEngine):
         *,
         sides: Sequence[int] | None = None,
         windowed: bool = True,
-    ) -> Measured:
+    ) -> EngineResult:
         """Evaluate *query* over *files*, in this process.
 
         Parameters
@@ -110,7 +110,7 @@ class EmbeddedEngine(PairEngine):
             totals = sum((Totals.of_counts(*one) for one in columns), Totals())
             if totals.pairs != counted:
                 raise EngineFailed(f"it counted {counted:,} pairs, and then {totals.pairs:,}")
-        return Measured(
+        return EngineResult(
             totals=totals,
             start_seconds=started_s - began_s,
             wall_seconds=ended_s - started_s,

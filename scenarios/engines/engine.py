@@ -14,7 +14,7 @@ from spark_bridge.totals import Totals
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class EngineResult:
     """What one run on an engine came to.
 
     Attributes
@@ -78,7 +78,7 @@ class Engine(ABC):
         return None
 
     @abstractmethod
-    def run(self, plan: Plan, directory: Path) -> Measured:
+    def run(self, plan: Plan, directory: Path) -> EngineResult:
         """Evaluate *plan*; what is written goes into *directory*.
 
         Raise :exc:`EngineFailed` with the engine's own message.

@@ -29,7 +29,7 @@ from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.queries.query import JoinQuery
 from scenarios.engines import flink_job, streams
-from scenarios.engines.engine import Measured, PairEngine
+from scenarios.engines.engine import EngineResult, PairEngine
 from scenarios.plan import Plan
 from scenarios.process_pool import peak_bytes
 from scenarios.streams import REPOSITORY
@@ -64,7 +64,7 @@ class Flink(PairEngine):
         """Return PyFlink's version, which is not installed in this Python."""
         return _version(_python())
 
-    def run(self, plan: Plan, directory: Path) -> Measured:
+    def run(self, plan: Plan, directory: Path) -> EngineResult:
         """Count all pairs, or write them where the plan asks for them.
 
         Writing the streams as Flink reads them is not timed.
@@ -74,7 +74,7 @@ class Flink(PairEngine):
 
 def join(
     query: JoinQuery, files: Sequence[StreamFile], directory: Path, *, pairs: bool
-) -> Measured:
+) -> EngineResult:
     """Evaluate *query* on Flink.
 
     Raise :exc:`EngineFailed` with Flink's last words, or with the reason why there is no Java.
@@ -96,7 +96,7 @@ def join(
         counted = sum(count for (count,) in answer["counted"])
         if counted != totals.pairs:
             raise EngineFailed(f"it counted {counted:,} pairs, and then {totals.pairs:,}")
-    return Measured(
+    return EngineResult(
         totals=totals,
         start_seconds=answer["start_seconds"],
         wall_seconds=answer["seconds"],

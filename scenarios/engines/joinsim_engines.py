@@ -16,7 +16,7 @@ from actors.hosting.processes import RayUnavailableError
 from actors.protocol import ActorError
 from actors.result_files import pairs_path, part_files, summary_path
 from joins.machine.memory import keep_freed_memory
-from scenarios.engines.engine import Engine, Measured
+from scenarios.engines.engine import Engine, EngineResult
 from scenarios.plan import Plan
 from scenarios.process_pool import run_alone
 from scenarios.run import execute
@@ -32,7 +32,7 @@ class Inline(Engine):
     package = "joinsim"
     install = "it is part of joinsim"
 
-    def run(self, plan: Plan, directory: Path) -> Measured:
+    def run(self, plan: Plan, directory: Path) -> EngineResult:
         """Run the plan's topology in a process of its own."""
         measured, peak_bytes = run_alone(_run, plan, directory, {"backend": "inline"})
         # Its latencies are those of the simulated clock, and nothing leaves the process.
@@ -45,7 +45,7 @@ class Ray(Engine):
     name = package = "ray"
     install = "pip install 'joinsim[ray]'"
 
-    def run(self, plan: Plan, directory: Path) -> Measured:
+    def run(self, plan: Plan, directory: Path) -> EngineResult:
         """Run the plan's topology live.
 
         It runs in a process of its own: one that is interrupted while it starts Ray may crash.
@@ -53,7 +53,7 @@ class Ray(Engine):
         return run_alone(_run, plan, directory, {"backend": "ray", "clock": "live"})[0]
 
 
-def _run(plan: Plan, directory: Path, settings: dict[str, Any]) -> Measured:
+def _run(plan: Plan, directory: Path, settings: dict[str, Any]) -> EngineResult:
     keep_freed_memory()  # as every command does
     plan = replace(plan, config=plan.config.model_copy(update=settings))
     try:
@@ -61,7 +61,7 @@ def _run(plan: Plan, directory: Path, settings: dict[str, Any]) -> Measured:
     except (ActorError, RayUnavailableError) as error:
         raise EngineFailed(str(error)) from error
     parts = report.clock.parts
-    return Measured(
+    return EngineResult(
         totals=_totals(plan, directory),
         start_seconds=parts["compile"] + parts["start"],
         wall_seconds=parts["run"] + parts["write"],

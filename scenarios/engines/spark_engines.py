@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.engines.engine import Engine, Measured, PairEngine
+from scenarios.engines.engine import Engine, EngineResult, PairEngine
 from scenarios.engines.streams import SEGMENTS
 from scenarios.plan import Plan
 from scenarios.process_pool import peak_bytes
@@ -50,7 +50,7 @@ class SparkHosted(PairEngine):
         """Refuse to write results of more than two streams, which it can only count."""
         return super().cannot(plan) if plan.config.pairs else None
 
-    def run(self, plan: Plan, directory: Path) -> Measured:
+    def run(self, plan: Plan, directory: Path) -> EngineResult:
         """Run the plan's topology over a log of its arrivals; writing the log is timed too."""
         from spark_bridge.hosted.host import run_hosted, write_arrivals
         from spark_bridge.hosted.stage import HostedQuery
@@ -102,7 +102,7 @@ class SparkNative(PairEngine):
     def __init__(self, *, warm: bool = False) -> None:
         self._warm = warm
 
-    def run(self, plan: Plan, directory: Path) -> Measured:
+    def run(self, plan: Plan, directory: Path) -> EngineResult:
         """Run the query as a stream; if Spark refuses, in batch, with Spark's reason as a note."""
         from spark_bridge.sql.native import run_batch, run_streaming
 
@@ -138,7 +138,7 @@ class SparkShipping(Engine):
         keys = join_keys(plan.query, [file.schema for file in plan.files])
         return keys if isinstance(keys, str) else None
 
-    def run(self, plan: Plan, directory: Path) -> Measured:
+    def run(self, plan: Plan, directory: Path) -> EngineResult:
         """Join the whole streams; pairs are counted."""
         from spark_bridge.sql.semijoin_batch import run_shipping
 
@@ -158,7 +158,7 @@ def _measured(
     *,
     warm: bool = False,
     quick_start: bool = False,
-) -> Measured:
+) -> EngineResult:
     """Start Spark for *work* in a *directory*; it returns its run and a note on it.
 
     In a session that is to be *warm* it is done once before, as part of the start.
@@ -173,7 +173,7 @@ def _measured(
         from spark_bridge.runs import process_id
 
         run, note = work(spark, directory)
-        return Measured(
+        return EngineResult(
             totals=run.totals,
             start_seconds=start_seconds,
             wall_seconds=run.wall_seconds,

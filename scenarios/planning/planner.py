@@ -83,7 +83,7 @@ _COLUMNS = ["sender", "receiver", "nbytes", "sent_ns", "started_ns", "done_ns"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredPlan:
     """What went between sites, bytes, and the total execution time, seconds.
 
     The execution time is that of all processing and all transmissions, added up as if nothing
@@ -97,7 +97,7 @@ class Measured:
 
 def measured_cost(
     trace_path: Path, graph: ActorGraph, network: nx.Graph, roles: Collection[str]
-) -> Measured:
+) -> MeasuredPlan:
     """Return what the actors of *roles* did, and sent to each other over *network*."""
     everything = np.array([0, np.iinfo(np.int64).max])
     (measured,) = measured_costs(trace_path, graph, network, roles, everything)
@@ -110,7 +110,7 @@ def measured_costs(
     network: nx.Graph,
     roles: Collection[str],
     edges_ns: np.ndarray,
-) -> list[Measured]:
+) -> list[MeasuredPlan]:
     """Return what the actors of *roles* did, and sent to each other over *network*, by time.
 
     *edges_ns* are virtual times, int64, ascending: between each two of them goes what is due to
@@ -144,7 +144,9 @@ def measured_costs(
         transmissions_s = latency_s[pair[mine]].sum() + (sent[mine] * byte_s[pair[mine]]).sum()
         processing_s = float(served_ns[span[served] == number].sum()) / NS_PER_S
         measured.append(
-            Measured(nbytes=float(sent[mine].sum()), seconds=float(transmissions_s) + processing_s)
+            MeasuredPlan(
+                nbytes=float(sent[mine].sum()), seconds=float(transmissions_s) + processing_s
+            )
         )
     return measured
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from actors.disorder import open_feed
-from joins.window_join.cost_model import MODELLED, Prediction, predict, predict_all
+from joins.window_join.cost_model import MODELLED, CostPrediction, predict, predict_all
 from joins.window_join.registry import Making
 from joins.window_join.rows import RowMaker
 from scenarios.calibration.window_joins import time_join, tuples_to_time
@@ -88,11 +88,11 @@ class _Costs:
 
     window: float
     match_rate: float
-    own: Prediction
-    ranked: list[Prediction]
+    own: CostPrediction
+    ranked: list[CostPrediction]
 
     @property
-    def named(self) -> dict[str, Prediction]:
+    def named(self) -> dict[str, CostPrediction]:
         """The rows of a table."""
         return {_OWN: self.own} | {one.making.index: one for one in self.ranked}
 

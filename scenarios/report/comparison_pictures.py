@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scenarios.engines.comparison import EngineComparison
-from scenarios.many_runs import Result
+from scenarios.many_runs import RunResult
 from scenarios.measures import look_up
 from scenarios.report.picture import Picture, Spec, colour_of, number_axis, row_axis, short, tooltip
 
@@ -26,7 +26,7 @@ _LINE = 12
 """Pixels between two lines of a name."""
 
 
-def comparison_picture(results: Mapping[str, Result]) -> Picture:
+def comparison_picture(results: Mapping[str, RunResult]) -> Picture:
     """Return a picture of the systems that ran, in the order given."""
     ran = {label: result for label, result in results.items() if result.record}
     exact, excused, wrong = _EXACTNESS
@@ -40,7 +40,7 @@ def comparison_picture(results: Mapping[str, Result]) -> Picture:
     return _bars("system", list(ran), words, columns, _EXACTNESS)
 
 
-def _value(result: Result, name: str) -> float | None:
+def _value(result: RunResult, name: str) -> float | None:
     try:
         return look_up(result.record, name)
     except KeyError:  # actors in other processes are not timed

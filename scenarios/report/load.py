@@ -24,7 +24,7 @@ _COLUMNS = ["sender", "receiver", "rows", "first", "last", "started_ns", "done_n
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load:
+class RunLoad:
     """How a run at a rate was loaded.
 
     Attributes
@@ -70,7 +70,7 @@ class Load:
         return about
 
 
-def measure_load(report: Report) -> Load | None:
+def measure_load(report: Report) -> RunLoad | None:
     """Return how *report*'s run was loaded; None where it is live or was fed without a rate."""
     config, outcome = report.plan.config, report.outcome
     rate_tps = config.feeding.rate_tps
@@ -95,7 +95,7 @@ def measure_load(report: Report) -> Load | None:
     working = {name: ns for name, ns in busy_ns.items() if name not in sources}
     busiest = max(working, key=working.__getitem__)
     median_ns = report.latencies.percentile(50)
-    return Load(
+    return RunLoad(
         rate_tps=rate_tps,
         throughput_tps=outcome.tuples * NS_PER_S / outcome.virtual_ns,
         batching_ms=waited_ns / max(1, tuples) / 1e6,

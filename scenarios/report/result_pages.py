@@ -10,7 +10,7 @@ from actors.whole_files import write_text
 from scenarios.advice.advice import Advice
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS, by_reason
-from scenarios.many_runs import Result
+from scenarios.many_runs import RunResult
 from scenarios.report.comparison_pictures import comparison_picture, engines_picture
 from scenarios.report.page import fill_page
 from scenarios.report.picture import Picture
@@ -83,7 +83,7 @@ def _(comparison: EngineComparison) -> Picture:
 def _(advice: Advice) -> Picture:
     return comparison_picture(
         {
-            one.label: Result(config=advice.config, record=one.saturated[0])
+            one.label: RunResult(config=advice.config, record=one.saturated[0])
             for one in advice.shown
             if one.saturated and "verdict" in one.saturated[0]
         }

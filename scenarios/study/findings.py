@@ -14,7 +14,7 @@ from netsim.cost import load_profile
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine_record import describe_machine, free_memory_bytes
-from scenarios.many_runs import Preparation, Result, one_ray_for, run_one_of_many
+from scenarios.many_runs import Preparation, RunResult, one_ray_for, run_one_of_many
 from scenarios.measures import look_up
 from scenarios.plan import Plan, make_plan
 from scenarios.run_directory import POINTS, write_json
@@ -49,7 +49,7 @@ class Findings:
     """
 
     study: Study
-    results: Mapping[int, Result]
+    results: Mapping[int, RunResult]
     inputs: str = ""
     date: str = ""
 
@@ -73,7 +73,7 @@ class Findings:
         for point, record in zip(study.points, written["points"], strict=True):
             del record["number"], record["label"]
             judged = {key: record.pop(key) for key in ("claims_exact", "passed", "failure")}
-            results[point.number] = Result(config=point.config, record=record, **judged)
+            results[point.number] = RunResult(config=point.config, record=record, **judged)
         return cls(study=study, results=results, inputs=inputs, date=written["date"])
 
     def curves(self, chart: Chart) -> dict[str, Estimates]:
@@ -343,13 +343,13 @@ def run_points(
     return Findings(study=study, results=results, inputs=inputs, date=date)
 
 
-def _survey_result(config: RunConfig) -> Result:
+def _survey_result(config: RunConfig) -> RunResult:
     from scenarios.surveys.taking import take_survey  # loads all indexes, which runs need not
 
     assert config.survey is not None  # what has no plan
     surveyed = take_survey(config.survey, seed=config.seed, profile=load_profile(config.profile))
     record = surveyed.record | {"checked": surveyed.checked}
-    return Result(config=config, record=record, passed=surveyed.passed, claims_exact=False)
+    return RunResult(config=config, record=record, passed=surveyed.passed, claims_exact=False)
 
 
 def check_measures(study: Study, point: Point, record: dict[str, object]) -> None:

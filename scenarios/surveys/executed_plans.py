@@ -31,7 +31,7 @@ from netsim.cost import CostProfile
 from netsim.kernel import Kernel
 from netsim.network import Latency, Link, full_mesh
 from netsim.trace import Trace, trace_names
-from scenarios.planning.planner import Measured, measured_costs
+from scenarios.planning.planner import MeasuredPlan, measured_costs
 from topologies.semijoin import Semijoin, SemijoinParameters
 from topologies.semijoins.plans import JoinPlan
 from topologies.semijoins.statistics import JoinStatistics
@@ -54,7 +54,7 @@ class Executed:
         all uint64, a row per tuple that has any.
     """
 
-    costs: tuple[Measured, ...]
+    costs: tuple[MeasuredPlan, ...]
     found: np.ndarray
 
     @property

@@ -58,7 +58,7 @@ from topologies.parameters import describe
 if TYPE_CHECKING:
     from scenarios.advice.advice import Advice
     from scenarios.calibration.fit import Calibrated
-    from scenarios.calibration.live_runs import Prediction
+    from scenarios.calibration.live_runs import LivePrediction
     from scenarios.engines.comparison import EngineComparison
     from scenarios.planning.planner import Cost, Proposal
     from scenarios.study.findings import Findings
@@ -428,7 +428,7 @@ def show_structures(out: Console, profile: CostProfile) -> None:
     )
 
 
-def show_predictions(out: Console, predictions: Sequence[Prediction]) -> None:
+def show_predictions(out: Console, predictions: Sequence[LivePrediction]) -> None:
     """Print predicted beside measured, a line per system and query, and the errors' medians."""
     rows = [
         (

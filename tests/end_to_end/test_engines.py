@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from scenarios.engines import registry
-from scenarios.engines.engine import Measured
+from scenarios.engines.engine import EngineResult
 from scenarios.engines.flink_engine import PYTHON_VARIABLE
 from scenarios.engines.registry import ENGINES
 from scenarios.process_pool import run_alone
@@ -38,16 +38,16 @@ class Broken:
     def cannot(self, plan: object) -> str | None:
         return None
 
-    def run(self, plan: object, directory: Path) -> Measured:
+    def run(self, plan: object, directory: Path) -> EngineResult:
         if isinstance(self.outcome, BaseException):
             raise self.outcome
-        return Measured(totals=self.outcome, start_seconds=0.5, wall_seconds=1.0)
+        return EngineResult(totals=self.outcome, start_seconds=0.5, wall_seconds=1.0)
 
 
 class Endless(Broken):
     """An engine whose process does not end."""
 
-    def run(self, plan: object, directory: Path) -> Measured:
+    def run(self, plan: object, directory: Path) -> EngineResult:
         run_alone(time.sleep, 1000)
         raise AssertionError("it ended")
 

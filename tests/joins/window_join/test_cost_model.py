@@ -13,7 +13,7 @@ from joins.indexes.pim_tree.css_tree import build_inner, nodes_at
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.window_join.cost_model import (
     MODELLED,
-    Load,
+    JoinLoad,
     TreeTimes,
     b_plus_tree,
     chained_index,
@@ -30,7 +30,7 @@ from joins.window_join.registry import IndexName, Making
 from joins.work import new_counters
 from netsim.cost import load_profile
 
-LOAD = Load(window=2**20, match_rate=2, compare_ns=1.5)
+LOAD = JoinLoad(window=2**20, match_rate=2, compare_ns=1.5)
 TREE = TreeTimes(fanout=32, search_ns=20, insert_ns=40, delete_ns=50)
 CSS = TreeTimes(fanout=32, search_ns=10, full=True)
 
@@ -81,7 +81,7 @@ def test_a_full_tree_is_the_one_that_is_built(entries, depth):
 
 
 loads = st.builds(
-    Load,
+    JoinLoad,
     window=st.floats(64, 2**26),
     match_rate=st.floats(0, 1000),
     compare_ns=st.floats(0.1, 10),

@@ -20,7 +20,7 @@ from scenarios.calibration.fit import (
     misfit,
     write_profile,
 )
-from scenarios.calibration.live_runs import Carried
+from scenarios.calibration.live_runs import CarriedMessages
 
 LOCAL_PS, MESSAGE_PS, BYTE_PS = 30_000_000, 130_000_000, 400
 SENT_PS, SENT_BYTE_PS = 90_000_000, 200
@@ -63,12 +63,12 @@ def observed(rng: np.random.Generator, cost: OperatorCost) -> Served:
     return run
 
 
-def carried(rng: np.random.Generator) -> Carried:
+def carried(rng: np.random.Generator) -> CarriedMessages:
     local, received, sent = rng.integers(50, 900, 3).tolist()
     received_bytes, sent_bytes = rng.integers(10**5, 10**8, 2).tolist()
     took = local * LOCAL_PS + received * MESSAGE_PS + received_bytes * BYTE_PS
     took += sent * SENT_PS + sent_bytes * SENT_BYTE_PS
-    return Carried(
+    return CarriedMessages(
         seconds=took / 1e12,
         local=local,
         received=received,

@@ -16,11 +16,11 @@ from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from scenarios.engines import embedded_engines, streams
 from scenarios.engines.embedded_engines import DuckDB, Polars
-from scenarios.engines.engine import Measured
+from scenarios.engines.engine import EngineResult
 from spark_bridge.totals import Totals
 from tests.spark_bridge.sql.test_sql_oracle import QUERIES, stream
 
-Join = Callable[[JoinQuery, Sequence[StreamFile], Path | None], Measured]
+Join = Callable[[JoinQuery, Sequence[StreamFile], Path | None], EngineResult]
 
 
 @pytest.mark.parametrize("join", [DuckDB().join, Polars().join], ids=["duckdb", "polars"])

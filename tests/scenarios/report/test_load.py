@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import joinsim as js
-from scenarios.report.load import Load, measure_load
+from scenarios.report.load import RunLoad, measure_load
 
 QUERY = "SELECT * FROM A, B WHERE A.x = B.x WINDOW AS (SLIDE INTERVAL '1' ON '20')"
 ROWS = 400
 
 
-def load_of(**feeding: int) -> Load | None:
+def load_of(**feeding: int) -> RunLoad | None:
     streams = {name: {"x": np.arange(ROWS) % 7} for name in ("A", "B")}
     run = js.run(QUERY, streams, topology="hash_join", pes=2, feeding=feeding, pairs=False)
     return measure_load(run.finished)

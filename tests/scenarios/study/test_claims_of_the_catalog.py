@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from scenarios import scenario_files
-from scenarios.many_runs import Result
+from scenarios.many_runs import RunResult
 from scenarios.study.findings import Findings
 from scenarios.study.section import Claim
 from scenarios.study.study import Chart, Study, load_study
@@ -86,7 +86,7 @@ class Judged:
                 for numbers, measure in zip(curve.points, curve.measures, strict=True):
                     if point.number in numbers and point.number != failed:
                         _put(record, measure, made.get((numbers[0], measure)))
-            results[point.number] = Result(config=point.config, record=record)
+            results[point.number] = RunResult(config=point.config, record=record)
         (finding,) = Findings(study=self.study, results=results).claims
         return finding.holds
 

@@ -12,7 +12,7 @@ import pytest
 from actors.hosting.inline import Clock
 from scenarios import scenario_files
 from scenarios.config import RunConfig
-from scenarios.many_runs import Preparation, Result
+from scenarios.many_runs import Preparation, RunResult
 from scenarios.report.result_tables import chart_table, claims_table
 from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.scenario_files import ConfigError
@@ -61,7 +61,7 @@ def load(tmp_path: Path, text: str = STUDY) -> Study:
 def made(study: Study) -> Findings:
     """Return findings of records that are made up: a point's number times 100 for all measures."""
     results = {
-        point.number: Result(
+        point.number: RunResult(
             config=point.config,
             record={
                 "throughput_tps": 100.0 * point.number,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scenarios import scenario_files
-from scenarios.many_runs import Result
+from scenarios.many_runs import RunResult
 from scenarios.plan import make_parameters
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
@@ -101,7 +101,7 @@ def test_values_per_watt_are_the_measured_ones_over_the_watts(tmp_path: Path) ->
     text = STUDY.replace('"plain" = {}', '"plain" = { measure = "throughput_tps", per = 7.5 }')
     study = load(tmp_path, BASE + text)
     record = {"throughput_tps": 30.0, "latency_ms": {}}
-    results = {one.number: Result(config=one.config, record=record) for one in study.points}
+    results = {one.number: RunResult(config=one.config, record=record) for one in study.points}
     chart = replace(study.charts[0], curves=study.charts[0].curves[:2])
     plain, same = Findings(study=study, results=results).curves(chart).values()
     assert [one and one.mean for one in plain] == [4.0, 4.0, 4.0]
@@ -130,7 +130,7 @@ rises = true
         """Judge the claim where the point of each number took so long."""
         record = {"throughput_tps": 30.0}
         results = {
-            number: Result(config=study.base, record=record | {"wall_seconds": taken})
+            number: RunResult(config=study.base, record=record | {"wall_seconds": taken})
             for number, taken in enumerate(seconds, 1)
         }
         findings = Findings(study=study, results=results)
