@@ -12,7 +12,7 @@ from scenarios.observer import SILENT, Observer
 from scenarios.run_directory import RUNS
 from scenarios.scenario_files import ConfigError
 from scenarios.worlds import fuzzing
-from scenarios.worlds.fuzzing import Fuzzed, Trial, try_world
+from scenarios.worlds.fuzzing import Fuzzed, WorldTrial, try_world
 from scenarios.worlds.world import Recording, read_recording
 
 _FOLDER = "fuzz"
@@ -99,7 +99,7 @@ class Replayed:
     """
 
     recording: Recording
-    trial: Trial
+    trial: WorldTrial
 
     @property
     def same(self) -> bool | None:

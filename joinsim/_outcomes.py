@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from actors.result_files import late_path, pairs_path, summary_path
 from scenarios.formatting import VERDICT_WORDS
-from scenarios.joined import Joined
+from scenarios.joined import JoinedColumns
 from scenarios.report.result_tables import reproduction_table
 from scenarios.report.summary import summary_html, summary_text
 from scenarios.run import Report
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # by name below, in what the classes are generic in
     from scenarios.config import RunConfig
     from scenarios.study.findings import Findings  # noqa: F401
     from scenarios.study.reproduction import Reproduction as _Reproduction  # noqa: F401
-    from scenarios.system_comparison import Comparison as _Compared  # noqa: F401
+    from scenarios.system_comparison import SystemComparison  # noqa: F401
 
 
 class Run:
@@ -105,7 +105,7 @@ class Run:
         """
         if not pairs_path(self.directory).exists():
             raise ConfigError("this run counted its pairs: run it with pairs=True to join them")
-        joined = Joined(self.finished.plan.query, self.finished.plan.streams, self.directory)
+        joined = JoinedColumns(self.finished.plan.query, self.finished.plan.streams, self.directory)
         return pa.concat_tables([joined.schema.empty_table(), *joined])
 
     @property
@@ -284,7 +284,7 @@ class Reproduction(_Several["_Reproduction"]):
         return f"<p>{text}</p>\n{reproduction_table(self.result.claims).html()}"
 
 
-class Comparison(_Several["_Compared"]):
+class Comparison(_Several["SystemComparison"]):
     """One query on several systems, fastest first.
 
     Its folder has ``compare.json``; see `_Several` for its attributes.

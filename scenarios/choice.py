@@ -56,7 +56,7 @@ RULES: tuple[tuple[str, Callable[[JoinQuery], bool], str], ...] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class SystemChoice:
     """The system chosen for a query, and why, as a clause about the query."""
 
     topology: Topology[Any]
@@ -71,7 +71,7 @@ class Choice:
         return f"no topology was named: {self.topology.name} is taken, because {self.why}"
 
 
-def choose(query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]) -> Choice:
+def choose(query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]) -> SystemChoice:
     """Return the system for *query*: of those that have *parameters*, the first that can.
 
     Raise :exc:`ConfigError` for parameters that no system has, and :exc:`TopologyError` with the
@@ -93,7 +93,7 @@ def choose(query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]) ->
             continue
         refused = refusal(topology, query, feeding)
         if refused is None:
-            return Choice(topology=topology, why=why)
+            return SystemChoice(topology=topology, why=why)
         refusals[name] = refused
     if not refusals:
         raise ConfigError(

@@ -72,7 +72,7 @@ def select(query: JoinQuery, streams: Sequence[PreparedStream]) -> list[Selected
     return list({one.name: one for one in chosen}.values())
 
 
-class Joined:
+class JoinedColumns:
     """The selected columns of the pairs listed in a directory, some thousand pairs at a time.
 
     Attributes
@@ -109,7 +109,7 @@ class Joined:
 
 def write_joined(query: JoinQuery, streams: Sequence[PreparedStream], directory: Path) -> None:
     """Write ``joined.parquet`` beside the pairs in *directory*."""
-    joined = Joined(query, streams, directory)
+    joined = JoinedColumns(query, streams, directory)
     with WholeTable(joined_path(directory), joined.schema, compression="zstd") as file:
         for table in joined:
             file.write(table)

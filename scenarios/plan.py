@@ -20,7 +20,7 @@ from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from netsim.cost import CostProfile, load_profile
 from netsim.faults import Faults
-from scenarios.choice import AUTO, Choice, choose, others
+from scenarios.choice import AUTO, SystemChoice, choose, others
 from scenarios.config import RunConfig, build_network, check_links
 from scenarios.faults_config import check_names, fault_rows
 from scenarios.joined import select
@@ -65,7 +65,7 @@ class Plan:
     files: tuple[StreamData, ...]
     address: str | None = None
     warnings: tuple[str, ...] = ()
-    choice: Choice | None = None
+    choice: SystemChoice | None = None
 
     def job(self, *, pairs: bool) -> Job:
         """Return what the topology is to be built for."""

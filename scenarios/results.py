@@ -188,7 +188,7 @@ _EDGES = np.concatenate([[0], 2 ** (np.arange(1, 63 * _STEPS_PER_DOUBLING) / _ST
 """Each bin is 0.27 % wider than the one before: no percentile is further off than that."""
 
 
-class Histogram:
+class LatencyHistogram:
     """Counts non-negative integers (nanoseconds, say) in bins that widen with the value."""
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ from netsim.trace import Trace, pack_row, trace_names
 from scenarios.config import RecoveryConfig, build_network
 from scenarios.plan import Plan
 from scenarios.rehearsal import rehearse
-from scenarios.results import Histogram
+from scenarios.results import LatencyHistogram
 from scenarios.verdict import Verdict, judge
 from scenarios.verdict.approximation import Approximated, approximated
 from scenarios.verdict.expectation import WORTH_A_THREAD, Expectation
@@ -427,7 +427,7 @@ class Report(Simulated):
     plan: Plan
     directory: Path
     verdict: Verdict
-    latencies: Histogram
+    latencies: LatencyHistogram
     clock: WallClock
     approximated: Approximated | None = None
 

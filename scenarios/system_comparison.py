@@ -79,7 +79,7 @@ def candidates(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class SystemComparison:
     """What was compared, best first.
 
     Attributes
@@ -167,7 +167,7 @@ def run_all(
     *,
     on_point: Callable[[int, str], None],
     replay: Callable[[RunConfig], str],
-) -> Comparison:
+) -> SystemComparison:
     """Run every plan into a folder of its own below *directory*."""
     results = {}
     with one_ray_for(plans.values()):
@@ -177,7 +177,7 @@ def run_all(
             results[label] = run_one_of_many(plan, folder, replay=replay(plan.config), keep=True)
     first = next(iter(plans.values()))
     ranked = sorted(results.items(), key=lambda item: -item[1].record.get("throughput_tps", -1))
-    return Comparison(
+    return SystemComparison(
         base=first.config,
         results=dict(ranked),
         refused=refused,

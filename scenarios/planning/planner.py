@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from actors.source import NS_PER_S
 from netsim.network import link_between
 from scenarios.plan import Plan
-from scenarios.report.table import Table
+from scenarios.report.table import TextTable
 from scenarios.run import Report
 from topologies.actor_graph import ActorGraph
 
@@ -46,7 +46,7 @@ class Proposal:
     """
 
     plan: tuple[str, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[TextTable, ...]
     costs: tuple[Cost, ...]
 
     def as_json(self) -> dict[str, Any]:

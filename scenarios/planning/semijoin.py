@@ -15,7 +15,7 @@ from scenarios.config import build_network
 from scenarios.formatting import NO_VALUE
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal, measured_cost
-from scenarios.report.table import Table
+from scenarios.report.table import TextTable
 from scenarios.run import Report
 from topologies.semijoin import Semijoin, plan_of, replanning_of, with_tuple_bytes
 from topologies.semijoins.costing import Costing, PlanEstimate, estimate_plan
@@ -87,9 +87,9 @@ def _arrivals_s(plan: Plan) -> float:
     return max(*spans_ns, 1.0) / NS_PER_S
 
 
-def _streams(statistics: JoinStatistics) -> Table:
+def _streams(statistics: JoinStatistics) -> TextTable:
     distinct = [attribute.distinct for attribute in statistics.attributes]
-    return Table(
+    return TextTable(
         title="streams, as measured",
         columns=("stream", "tuples/s", "window (tuples)", "tuple (bytes)", "distinct values"),
         rows=tuple(
@@ -105,7 +105,7 @@ def _streams(statistics: JoinStatistics) -> Table:
     )
 
 
-def _joins(names: Sequence[str], cost: PlanEstimate, algorithms: Sequence[OneWayJoin]) -> Table:
+def _joins(names: Sequence[str], cost: PlanEstimate, algorithms: Sequence[OneWayJoin]) -> TextTable:
     """Return the one-way joins with what each algorithm would take there, ms a second."""
     linear = isinstance(cost.plan, LinearPlan)
 
@@ -131,7 +131,7 @@ def _joins(names: Sequence[str], cost: PlanEstimate, algorithms: Sequence[OneWay
         if linear
         else "one-way joins of the tree, from the bottom up"
     )
-    return Table(
+    return TextTable(
         title=f"{what}; time by algorithm in ms a second",
         columns=(
             "head" if linear else "new tuples of",
@@ -146,7 +146,7 @@ def _joins(names: Sequence[str], cost: PlanEstimate, algorithms: Sequence[OneWay
     )
 
 
-def _changes(plan: Plan, chosen: JoinPlan) -> list[Table]:
+def _changes(plan: Plan, chosen: JoinPlan) -> list[TextTable]:
     """Return which plan is in force when, where sites change it while the streams drift."""
     parameters = plan.parameters
     job = with_tuple_bytes(plan.job(pairs=False), parameters.tuple_bytes)
@@ -172,7 +172,7 @@ def _changes(plan: Plan, chosen: JoinPlan) -> list[Table]:
             )
         )
     return [
-        Table(
+        TextTable(
             title=f"plans in force, looked at anew every {parameters.replan_every} intervals",
             columns=(
                 "from (s)", "to (s)", "plan", "bytes/s", "s a second", "greedy then, s a second",
@@ -186,7 +186,7 @@ def _mean(values: list[float]) -> str:
     return f"{fmean(values):,.4g}" if values else NO_VALUE
 
 
-def _searches(costing: Costing, cost: PlanEstimate, query: JoinQuery) -> Table:
+def _searches(costing: Costing, cost: PlanEstimate, query: JoinQuery) -> TextTable:
     """Return what the searches find; trees where the query's windows are of time."""
     searches = ["greedy"]
     if all(window.kind == "time" for window in query.windows):
@@ -197,7 +197,7 @@ def _searches(costing: Costing, cost: PlanEstimate, query: JoinQuery) -> Table:
         ("this plan", cost),
         *((name, estimate_plan(costing.statistics, SEARCHES[name](costing))) for name in searches),
     ]
-    return Table(
+    return TextTable(
         title="this plan beside what the searches find",
         columns=("plan", "bytes/s", "s a second"),
         rows=tuple((name, f"{c.nbytes:,.0f}", f"{c.seconds:,.4g}") for name, c in rows),

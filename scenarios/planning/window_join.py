@@ -23,7 +23,7 @@ from scenarios.formatting import format_count
 from scenarios.measures import record
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal
-from scenarios.report.table import Table
+from scenarios.report.table import TextTable
 from scenarios.run import Report
 from topologies import TopologyError
 from topologies.ibwj import making_of
@@ -146,9 +146,9 @@ def _settings(making: Making) -> list[str]:
     return settings
 
 
-def _alternatives(costs: _Costs) -> Table:
+def _alternatives(costs: _Costs) -> TextTable:
     parts = ("search", "scan", "delete", "merge", "insert")
-    return Table(
+    return TextTable(
         title="every index at its best, ns a tuple by the terms of its equation",
         columns=("index", "settings", *parts, "together"),
         rows=tuple(
@@ -163,12 +163,12 @@ def _alternatives(costs: _Costs) -> Table:
     )
 
 
-def _on_this_machine(costs: _Costs, took_ns: Mapping[str, float]) -> tuple[Table, ...]:
+def _on_this_machine(costs: _Costs, took_ns: Mapping[str, float]) -> tuple[TextTable, ...]:
     """Return what tuples took this machine beside the estimate; nothing where none were timed."""
     if not took_ns:
         return ()
     return (
-        Table(
+        TextTable(
             title="ns a tuple, and processor time on this machine",
             columns=("index", "estimated", "measured"),
             rows=tuple(

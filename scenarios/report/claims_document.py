@@ -10,18 +10,18 @@ from typing import Any
 
 from scenarios.formatting import format_value
 from scenarios.report.result_tables import reproduction_table
-from scenarios.report.table import Table
+from scenarios.report.table import TextTable
 from scenarios.run_directory import UNFINISHED
 from scenarios.scenario_files import ConfigError
 from scenarios.study.reproduction import PAPERS, Reported
-from scenarios.study.statements import Counts
+from scenarios.study.statements import ClaimCounts
 
 RECORD = "reproduce.json"
 
 _OUT = re.compile(r" --out ('[^']*'|\S+)")
 """Where a command wrote to: a directory of another machine is of no use to a reader."""
 
-_COUNTS = tuple(field.replace("_", " ") for field in Counts._fields)
+_COUNTS = tuple(field.replace("_", " ") for field in ClaimCounts._fields)
 
 
 def read_reproductions(directories: Sequence[Path]) -> list[dict[str, Any]]:
@@ -85,15 +85,17 @@ def _made(record: Mapping[str, Any]) -> str:
     )
 
 
-def _counts_table(records: Sequence[Mapping[str, Any]], key: str, columns: Sequence[str]) -> Table:
+def _counts_table(
+    records: Sequence[Mapping[str, Any]], key: str, columns: Sequence[str]
+) -> TextTable:
     """Return a line of counts for each paper, and their sums."""
     rows = [(record["paper"], record["scale"], *record[key].values()) for record in records]
     totals = [sum(column) for column in zip(*(row[2:] for row in rows), strict=True)]
     cells = [[str(cell) for cell in row] for row in [*rows, ("all", "", *totals)]]
-    return Table(columns=("paper", "scale", *columns), rows=cells, text_columns=2)
+    return TextTable(columns=("paper", "scale", *columns), rows=cells, text_columns=2)
 
 
-def _untested_table(record: Mapping[str, Any]) -> Table:
+def _untested_table(record: Mapping[str, Any]) -> TextTable:
     """Return the statements of a paper that no claim was judged of, with the reasons."""
     rows = [
         (
@@ -105,4 +107,6 @@ def _untested_table(record: Mapping[str, Any]) -> Table:
         for statement in record["statements"]
         if statement["outcome"] == "not comparable"
     ]
-    return Table(columns=("figure or section", "statement", "in the paper", "reason"), rows=rows)
+    return TextTable(
+        columns=("figure or section", "statement", "in the paper", "reason"), rows=rows
+    )

@@ -20,7 +20,7 @@ from scenarios.report.picture import pictures_json, vega_script
 from scenarios.report.result_tables import checks_table, offenders_table
 from scenarios.report.run_pictures import MESSAGES_MAX, run_pictures
 from scenarios.report.summary import describe_verdict, settings_tables
-from scenarios.report.table import Table
+from scenarios.report.table import TextTable
 from scenarios.run import Report
 from scenarios.run_json import summary
 
@@ -80,10 +80,10 @@ def write_report(report: Report, path: Path, replay: str) -> None:
     report.clock.lap("report")
 
 
-def _streams_table(streams: Sequence[Mapping[str, Any]]) -> Table:
+def _streams_table(streams: Sequence[Mapping[str, Any]]) -> TextTable:
     rows = [
         (one["name"], one["path"], format_count(one["rows"]), format_count(one["rejected"]))
         for one in streams
     ]
     columns = ("stream", "prepared at", "tuples read", "rows rejected")
-    return Table(columns=columns, rows=rows, text_columns=2)
+    return TextTable(columns=columns, rows=rows, text_columns=2)

@@ -29,13 +29,13 @@ from scenarios.report.result_tables import (
 )
 from scenarios.report.run_pictures import run_pictures
 from scenarios.report.study_picture import kinds_key, study_picture
-from scenarios.report.table import Table
+from scenarios.report.table import TextTable
 from scenarios.run import Report
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import Reproduced, Reproduction, count_claims
 from scenarios.study.statements import count_statements
-from scenarios.system_comparison import Comparison
+from scenarios.system_comparison import SystemComparison
 from topologies.assumptions import ASSUMPTIONS, Assumption
 
 
@@ -70,7 +70,7 @@ def _(findings: Findings) -> Picture:
 
 
 @picture_of.register
-def _(comparison: Comparison) -> Picture:
+def _(comparison: SystemComparison) -> Picture:
     return comparison_picture(comparison.results)
 
 
@@ -136,7 +136,7 @@ def write_reproduction_page(reproduction: Reproduction, directory: Path, replay:
         stated,
     ]
     write_text(directory / "reproduction.md", "\n\n".join(parts) + "\n")
-    studies: list[tuple[Reproduced, Any, Picture | None, Table | None]] = []
+    studies: list[tuple[Reproduced, Any, Picture | None, TextTable | None]] = []
     for study in reproduction.studies:
         picture, claims = None, None
         if study.findings is not None:
@@ -170,7 +170,7 @@ def _figures_by_assumption(reproduction: Reproduction) -> dict[Assumption, list[
 
 
 @write_page.register
-def write_comparison_page(comparison: Comparison, directory: Path, replay: str) -> Path:
+def write_comparison_page(comparison: SystemComparison, directory: Path, replay: str) -> Path:
     """Write ``compare.html`` of systems into *directory*."""
     base = comparison.base
     streams = [
@@ -194,7 +194,7 @@ def write_comparison_page(comparison: Comparison, directory: Path, replay: str) 
         caption="Fastest first. Throughput and latency are virtual time, from counted work and one "
         "cost profile; kernel time is measured on this machine.",
         table=comparison_table(comparison),
-        notes=Table(
+        notes=TextTable(
             title="Systems that cannot evaluate this query",
             columns=(),
             rows=[(", ".join(names), why) for why, names in by_reason(comparison.refused).items()],
@@ -242,6 +242,6 @@ def write_engines_page(comparison: EngineComparison, directory: Path, replay: st
         pictures={"comparison": engines_picture(comparison)},
         caption=f"Fastest first. {IN_THE_CLOCK}",
         table=engines_table(comparison),
-        notes=Table(title="Notes on engines", columns=(), rows=notes.rows),
+        notes=TextTable(title="Notes on engines", columns=(), rows=notes.rows),
         replay=replay,
     )

@@ -14,7 +14,7 @@ from scenarios.formatting import (
     format_ms,
     format_value,
 )
-from scenarios.report.table import Cell, Table
+from scenarios.report.table import TableCell, TextTable
 
 if TYPE_CHECKING:
     from scenarios.advice.advice import Advice
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scenarios.study.kinds import Kind
     from scenarios.study.reproduction import Reported
     from scenarios.study.study import Chart
-    from scenarios.system_comparison import Comparison
+    from scenarios.system_comparison import SystemComparison
     from scenarios.verdict import Verdict
 
 HOLDS_WORDS: dict[bool | None, str] = {True: "holds", False: "does not hold", None: "unknown"}
@@ -36,18 +36,18 @@ UNDECIDED = "undecided"
 _PERCENTILES = ("p50", "p95", "p99")
 
 
-def verdict_cell(passed: bool | None) -> Cell:
+def verdict_cell(passed: bool | None) -> TableCell:
     """Return the word for a verdict, in its colour."""
-    return Cell(VERDICT_WORDS[passed], VERDICT_WORDS[passed])
+    return TableCell(VERDICT_WORDS[passed], VERDICT_WORDS[passed])
 
 
-def checks_table(verdict: Verdict) -> Table:
+def checks_table(verdict: Verdict) -> TextTable:
     """Return what each check of a run came to."""
     rows = [(check.name, verdict_cell(check.passed), check.detail) for check in verdict.checks]
-    return Table(columns=("check", "", "finding"), rows=rows)
+    return TextTable(columns=("check", "", "finding"), rows=rows)
 
 
-def offenders_table(report: Report) -> Table:
+def offenders_table(report: Report) -> TextTable:
     """Return some of the pairs that are wrong, and when their tuples reached each PE."""
     streams = report.plan.query.streams
     rows = []
@@ -57,22 +57,22 @@ def offenders_table(report: Report) -> Table:
         pair = (str(one.probe_id), str(one.match_id))
         rows.append([one.kind, streams[one.probe_stream], *pair, reached])
     columns = ("kind", "stream", "tuple", "match", "reached (ms)")
-    return Table(columns=columns, rows=rows)
+    return TextTable(columns=columns, rows=rows)
 
 
-def comparison_table(comparison: Comparison) -> Table:
+def comparison_table(comparison: SystemComparison) -> TextTable:
     """Return the figures of each system, the fastest first."""
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     for label, result in comparison.results.items():
         if result.failure:
-            rows.append([label, Cell(f"failed: {result.failure}", "FAIL")])
+            rows.append([label, TableCell(f"failed: {result.failure}", "FAIL")])
             continue
         run = result.record
         exact = _exactness(run["verdict"], claims=result.claims_exact)
         rows.append(
             [
                 label,
-                Cell(exact, VERDICT_WORDS[result.passed]),
+                TableCell(exact, VERDICT_WORDS[result.passed]),
                 format_count(run["throughput_tps"]),
                 *(format_ms(run["latency_ms"][p]) for p in _PERCENTILES),
                 format_count(run["network"]["messages"]),
@@ -86,19 +86,19 @@ def comparison_table(comparison: Comparison) -> Table:
         "system", "exact", "tuples/s", "p50 ms", "p95 ms", "p99 ms", "messages", "network",
         "state", "kernel s", "pairs",
     )  # fmt: skip
-    return Table(columns=columns, rows=rows, text_columns=2)
+    return TextTable(columns=columns, rows=rows, text_columns=2)
 
 
-def advice_table(advice: Advice) -> Table:
+def advice_table(advice: Advice) -> TextTable:
     """Return the candidates that an advice shows, the best first, and over how many tuples."""
     from scenarios.advice.advice import estimate, format_estimate
     from scenarios.advice.candidates import GOALS
 
     several, priced = len(advice.goals) > 1, bool(advice.prices)
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     for one in advice.shown:
         keeps = NO_VALUE if one.keeps_up is None else "yes" if one.keeps_up else "no"
-        row: list[str | Cell] = [one.label, keeps, format_count(one.rows)]
+        row: list[str | TableCell] = [one.label, keeps, format_count(one.rows)]
         row += [format_estimate(estimate(one, goal)) for goal in GOALS]
         row += [str(one.machines), str(one.cores), str(one.pes)]
         row += [format_value(advice.price(one))] * priced
@@ -107,10 +107,10 @@ def advice_table(advice: Advice) -> Table:
     columns = ["system", "keeps up", "tuples", "tuples/s", "p95 ms", "B a tuple", "state B"]
     columns += ["machines", "cores", "PEs"]
     columns += ["price of 10^9 tuples"] * priced + ["best trade-off"] * several
-    return Table(columns=tuple(columns), rows=rows, text_columns=2)
+    return TextTable(columns=tuple(columns), rows=rows, text_columns=2)
 
 
-def changes_table(advice: Advice) -> Table:
+def changes_table(advice: Advice) -> TextTable:
     """Return what each system would come to with a change, and which would be best."""
     from scenarios.advice.candidates import GOALS
 
@@ -125,16 +125,16 @@ def changes_table(advice: Advice) -> Table:
         for one in advice.changes
     ]
     columns = ("change", "by", "best", *labels)
-    return Table(title="What would change it", columns=columns, rows=rows, text_columns=3)
+    return TextTable(title="What would change it", columns=columns, rows=rows, text_columns=3)
 
 
-def measured_table(advice: Advice) -> Table:
+def measured_table(advice: Advice) -> TextTable:
     """Return what real engines did with the query; without rows where none ran."""
     ran = advice.engines
-    rows: list[list[str | Cell]] = [
+    rows: list[list[str | TableCell]] = [
         [
             name,
-            Cell("equal" if ran.equals(name) else "DIFFERS", VERDICT_WORDS[ran.equals(name)]),
+            TableCell("equal" if ran.equals(name) else "DIFFERS", VERDICT_WORDS[ran.equals(name)]),
             format_count(ran.throughput_tps(name)),
             format_count(one.wall_seconds, 2),
             format_count(one.start_seconds, 2),
@@ -145,10 +145,10 @@ def measured_table(advice: Advice) -> Table:
     ]
     title = "Real engines, measured on this machine, not in virtual time"
     columns = ("engine", "pairs", "tuples/s", "wall s", "start s", "memory")
-    return Table(title=title, columns=columns, rows=rows, text_columns=2)
+    return TextTable(title=title, columns=columns, rows=rows, text_columns=2)
 
 
-def left_out_table(advice: Advice) -> Table:
+def left_out_table(advice: Advice) -> TextTable:
     """Return what an advice has no figures of: no time was left, it failed, or it cannot run."""
     notes = engine_notes(advice.engines).rows if advice.engines else []
     rows = [
@@ -157,7 +157,7 @@ def left_out_table(advice: Advice) -> Table:
         *notes,
         *((", ".join(who), why) for why, who in by_reason(advice.refused).items()),
     ]
-    return Table(title="Left out", columns=(), rows=rows)
+    return TextTable(title="Left out", columns=(), rows=rows)
 
 
 def _exactness(verdict: dict[str, Any], *, claims: bool) -> str:
@@ -171,16 +171,16 @@ def _exactness(verdict: dict[str, Any], *, claims: bool) -> str:
     return errors if claims else f"{errors} (no claim)"
 
 
-def engines_table(comparison: EngineComparison) -> Table:
+def engines_table(comparison: EngineComparison) -> TextTable:
     """Return the figures of each engine, the fastest first, and those that have none."""
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     for name, one in comparison.measured.items():
         equal = comparison.equals(name)
         rows.append(
             [
                 name,
                 comparison.versions[name],
-                Cell("equal" if equal else "DIFFERS", VERDICT_WORDS[equal]),
+                TableCell("equal" if equal else "DIFFERS", VERDICT_WORDS[equal]),
                 format_count(comparison.throughput_tps(name)),
                 format_count(one.steady_tps),
                 format_count(one.wall_seconds, 2),
@@ -192,7 +192,7 @@ def engines_table(comparison: EngineComparison) -> Table:
             ]
         )
     for word, names in (
-        (Cell("failed", "FAIL"), comparison.failed),
+        (TableCell("failed", "FAIL"), comparison.failed),
         ("cannot", comparison.refused),
         ("not run", comparison.waiting),
     ):
@@ -204,18 +204,18 @@ def engines_table(comparison: EngineComparison) -> Table:
         "engine", "version", "equal", "tuples/s", "steady", "wall s", "start s", "p50 ms", "p95 ms",
         "p99 ms", "shuffled", "memory", "pairs",
     )  # fmt: skip
-    return Table(columns=columns, rows=rows, text_columns=3)
+    return TextTable(columns=columns, rows=rows, text_columns=3)
 
 
-def engine_notes(comparison: EngineComparison) -> Table:
+def engine_notes(comparison: EngineComparison) -> TextTable:
     """Return what a reader should know of each engine: notes, and why some have no figures."""
-    rows: list[list[str | Cell]] = [
+    rows: list[list[str | TableCell]] = [
         [name, one.note] for name, one in comparison.measured.items() if one.note
     ]
     rows += [[name, f"cannot: {why}"] for name, why in comparison.refused.items()]
-    rows += [[name, Cell(f"failed: {why}", "FAIL")] for name, why in comparison.failed.items()]
+    rows += [[name, TableCell(f"failed: {why}", "FAIL")] for name, why in comparison.failed.items()]
     rows += [[name, "not run: the comparison was stopped before"] for name in comparison.waiting]
-    return Table(columns=(), rows=rows)
+    return TextTable(columns=(), rows=rows)
 
 
 def mark_kind(kind: Kind) -> str:
@@ -223,7 +223,7 @@ def mark_kind(kind: Kind) -> str:
     return "" if kind == "simulated" else f" [{kind}]"
 
 
-def chart_table(findings: Findings, chart: Chart) -> Table:
+def chart_table(findings: Findings, chart: Chart) -> TextTable:
     """Return a study's chart: a row per x, a column per variant and per figure of the paper."""
     values = {
         name + mark_kind(chart.curve(name).kind): [
@@ -240,24 +240,24 @@ def chart_table(findings: Findings, chart: Chart) -> Table:
     names = [chart.axis.name(place) for place in chart.axis.places]
     title = ", ".join(part for part in (chart.panel.name, chart.label) if part)
     rows = list(zip(names, *values.values(), strict=True))
-    return Table(title=title, columns=(chart.axis.label, *values), rows=rows, text_columns=1)
+    return TextTable(title=title, columns=(chart.axis.label, *values), rows=rows, text_columns=1)
 
 
-def claims_table(findings: Findings) -> Table:
+def claims_table(findings: Findings) -> TextTable:
     """Return each claim of the paper, whether it holds, and the numbers it is judged by."""
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     for finding in findings.claims:
         claim = finding.claim
         where = f" ({finding.panel})" if finding.panel else ""
         rows.append(
             [
-                Cell(holds_word(finding), VERDICT_WORDS[finding.holds]),
+                TableCell(holds_word(finding), VERDICT_WORDS[finding.holds]),
                 claim.text + where + mark_kind(finding.kind),
                 claim.stated,
-                Cell(f"{' / '.join(claim.of)}: {finding.detail}", note=finding.why),
+                TableCell(f"{' / '.join(claim.of)}: {finding.detail}", note=finding.why),
             ]
         )
-    return Table(columns=("", "claim", "which says", "here"), rows=rows)
+    return TextTable(columns=("", "claim", "which says", "here"), rows=rows)
 
 
 def holds_word(judged: Finding | Reported, unknown: str = HOLDS_WORDS[None]) -> str:
@@ -267,7 +267,7 @@ def holds_word(judged: Finding | Reported, unknown: str = HOLDS_WORDS[None]) -> 
     return unknown if judged.holds is None else HOLDS_WORDS[judged.holds]
 
 
-def reproduction_table(claims: Sequence[Reported], here: str = "measured") -> Table:
+def reproduction_table(claims: Sequence[Reported], here: str = "measured") -> TextTable:
     """Return each claim of a paper, its number, what was measured *here*, and what came of it."""
     rows = [
         (
@@ -275,36 +275,36 @@ def reproduction_table(claims: Sequence[Reported], here: str = "measured") -> Ta
             claim.text + (f" ({claim.panel})" if claim.panel else "") + mark_kind(claim.kind),
             claim.stated,
             claim.measured,
-            Cell(holds_word(claim, "not comparable"), VERDICT_WORDS[claim.holds]),
+            TableCell(holds_word(claim, "not comparable"), VERDICT_WORDS[claim.holds]),
             claim.why,
         )
         for claim in claims
     ]
     columns = ("figure", "claim", "in the paper", here, "", "reason")
-    return Table(columns=columns, rows=rows)
+    return TextTable(columns=columns, rows=rows)
 
 
-def points_table(findings: Findings) -> Table:
+def points_table(findings: Findings) -> TextTable:
     """Return what each run of a study came to."""
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | TableCell]] = []
     for point in findings.study.points:
         result = findings.results[point.number]
         name = [f"{point.number}", point.label]
         record, mark = result.record, VERDICT_WORDS[result.passed]
         if result.failure:
-            rows.append([*name, Cell(f"failed: {result.failure}", "FAIL")])
+            rows.append([*name, TableCell(f"failed: {result.failure}", "FAIL")])
         elif "verdict" not in record:
-            rows.append([*name, Cell(mark, mark), record["checked"]])
+            rows.append([*name, TableCell(mark, mark), record["checked"]])
         else:
             exact = "exact" if record["verdict"]["exact"] else "not exact"
             rows.append(
                 [
                     *name,
-                    Cell(exact + ("" if result.claims_exact else " (no claim)"), mark),
+                    TableCell(exact + ("" if result.claims_exact else " (no claim)"), mark),
                     format_count(record["verdict"]["produced"]),
                     format_count(record["throughput_tps"]),
                     format_count(record["wall_seconds"], 2),
                 ]
             )
     columns = ("point", "run", "verdict", "pairs", "tuples/s (virtual)", "wall s")
-    return Table(columns=columns, rows=rows, text_columns=3)
+    return TextTable(columns=columns, rows=rows, text_columns=3)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from actors.feed import Feed, StreamData
 from actors.result_files import summary_path
 from actors.source import NS_PER_S
-from scenarios.results import Histogram, Summaries
+from scenarios.results import LatencyHistogram, Summaries
 
 BINS_MAX = 60
 """Time bins over a run: as many as can be distinguished across the width of a page."""
@@ -220,7 +220,7 @@ class ResultFigures:
         Per bin, tuples answered and matches found for them.
     """
 
-    latencies: tuple[Histogram, ...]
+    latencies: tuple[LatencyHistogram, ...]
     answered: np.ndarray
     matches: np.ndarray
 
@@ -237,7 +237,7 @@ def analyse_results(directory: Path, bins: TimeBins, born: Sequence[np.ndarray])
     stream without a file of results counts as one without reports.
     """
     figures = ResultFigures(
-        latencies=tuple(Histogram() for _ in range(bins.count)),
+        latencies=tuple(LatencyHistogram() for _ in range(bins.count)),
         answered=np.zeros(bins.count, np.int64),
         matches=np.zeros(bins.count, np.int64),
     )

@@ -20,7 +20,7 @@ from scenarios.report.run_pictures import (
     stages_picture,
     time_picture,
 )
-from scenarios.report.table import Table
+from scenarios.report.table import TextTable
 from scenarios.run import Report
 from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
@@ -109,7 +109,7 @@ def _merged(
     return {column: [values[i] for i in order] for column, values in merged.items()}
 
 
-def _numbers(runs: Sequence[RunRecord], names: Sequence[str]) -> Table:
+def _numbers(runs: Sequence[RunRecord], names: Sequence[str]) -> TextTable:
     """Return the main figures, a row each and a column per run."""
 
     def row(name: str, values: Sequence[Any], write: Any) -> tuple[str, ...]:
@@ -129,4 +129,4 @@ def _numbers(runs: Sequence[RunRecord], names: Sequence[str]) -> Table:
         row("network", [one["network"]["bytes"] for one in all_], format_bytes),
         row("peak memory, real", [one["memory_bytes"] for one in all_], format_bytes),
     ]
-    return Table(columns=("", *names), rows=rows, text_columns=1)
+    return TextTable(columns=("", *names), rows=rows, text_columns=1)

@@ -21,7 +21,7 @@ from scenarios.formatting import (
     format_values,
 )
 from scenarios.report.load import measure_load
-from scenarios.report.table import Table
+from scenarios.report.table import TextTable
 from scenarios.run import Report
 from scenarios.run_json import collectors, latency_ms, versions
 from scenarios.verdict import Verdict
@@ -112,7 +112,7 @@ def summary_html(report: Report) -> str:
         f"<p><b>{escape(config.name)}</b> on {escape(config.topology)}, seed {config.seed}, "
         f"{config.backend} backend, {config.clock} clock<br>"
         f"<b>{word}</b>: {escape(describe_verdict(verdict))}</p>\n"
-        f"{Table(columns=(), rows=summary_rows(report)).html()}"
+        f"{TextTable(columns=(), rows=summary_rows(report)).html()}"
     )
 
 
@@ -122,7 +122,7 @@ _RUN = (
 """Keys of a run that are in no section of their own."""
 
 
-def settings_tables(report: Report) -> list[Table]:
+def settings_tables(report: Report) -> list[TextTable]:
     """Return everything that was set for a run, by title."""
     config = report.plan.config
     # Of the whole configuration only the silence is a quantity; its schema takes long to make.
@@ -152,7 +152,7 @@ def settings_tables(report: Report) -> list[Table]:
         titles["Network"] = {"inbox_messages": config.network.inbox_messages}
     titles["Versions"] = versions()
     return [
-        Table(
+        TextTable(
             title=title, columns=(), rows=[(key, _setting(value)) for key, value in values.items()]
         )
         for title, values in titles.items()

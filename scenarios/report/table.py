@@ -8,7 +8,7 @@ from html import escape
 from typing import NamedTuple
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """Text whose colour shows how good it is: *mark* is one of `VERDICT_WORDS`, or empty.
 
     *note* goes on a line of its own below the row.
@@ -20,7 +20,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class TextTable:
     """Rows of text.
 
     Attributes
@@ -36,7 +36,7 @@ class Table:
     """
 
     columns: tuple[str, ...]
-    rows: Sequence[Sequence[str | Cell]]
+    rows: Sequence[Sequence[str | TableCell]]
     text_columns: int | None = None
     title: str = ""
 
@@ -51,20 +51,21 @@ class Table:
         """Return it as a Markdown table, without its title; notes are left out."""
         rules = ["---" if self.is_text(place) else "--:" for place in range(len(self.columns))]
         rows = [
-            [cell.text if isinstance(cell, Cell) else cell for cell in row] for row in self.rows
+            [cell.text if isinstance(cell, TableCell) else cell for cell in row]
+            for row in self.rows
         ]
         return "\n".join(map(_markdown_row, [self.columns, rules, *rows]))
 
-    def _html_rows(self, row: Sequence[str | Cell]) -> Iterable[str]:
+    def _html_rows(self, row: Sequence[str | TableCell]) -> Iterable[str]:
         yield f"<tr>{''.join(self._html_cells(row))}</tr>"
-        notes = " ".join(cell.note for cell in row if isinstance(cell, Cell) and cell.note)
+        notes = " ".join(cell.note for cell in row if isinstance(cell, TableCell) and cell.note)
         if notes:
             span = len(self.columns) - 1
             yield f'<tr class="note"><td></td><td colspan="{span}">{escape(notes)}</td></tr>'
 
-    def _html_cells(self, row: Sequence[str | Cell]) -> Iterable[str]:
+    def _html_cells(self, row: Sequence[str | TableCell]) -> Iterable[str]:
         for place, value in enumerate(row):
-            cell = value if isinstance(value, Cell) else Cell(value)
+            cell = value if isinstance(value, TableCell) else TableCell(value)
             tag = "th" if place == 0 else "td"
             spanned = len(self.columns) - place if place == len(row) - 1 else 1
             look = f' colspan="{spanned}"' if spanned > 1 else self._align(place)
@@ -72,7 +73,7 @@ class Table:
                 look = f' class="word {cell.mark}"' + (look if spanned > 1 else "")
             yield f"<{tag}{look}>{escape(cell.text)}</{tag}>"
 
-    def chosen(self, places: Sequence[int]) -> Table:
+    def chosen(self, places: Sequence[int]) -> TextTable:
         """Return the columns at *places*, from 0, as a table of its own."""
         return replace(
             self,

@@ -23,8 +23,8 @@ from scenarios.report.topology_layout import (
     HEADER,
     Box,
     Channel,
-    Layout,
     Point,
+    TopologyLayout,
     Wire,
     lay_out,
 )
@@ -165,7 +165,7 @@ def _points_per_byte(carried: Mapping[Wire, int]) -> float:
 class _Drawing:
     """All of a layout as SVG: frames, wires, boxes, a key of the ports, and notes."""
 
-    def __init__(self, layout: Layout, title: str, looks: _Looks) -> None:
+    def __init__(self, layout: TopologyLayout, title: str, looks: _Looks) -> None:
         self._layout, self._looks = layout, looks
         self._elements: list[str] = []
         notes = [

@@ -90,7 +90,7 @@ class Wire:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class TopologyLayout:
     """Everything there is to draw, and its corners.
 
     *collapsed* are the operators whose PEs share one box, *partitioned* those at whose PEs results
@@ -125,7 +125,7 @@ class _Slot:
         return self.y - self.height / 2
 
 
-def lay_out(graph: ActorGraph, *, boxes_max: int = BOXES_MAX) -> Layout:
+def lay_out(graph: ActorGraph, *, boxes_max: int = BOXES_MAX) -> TopologyLayout:
     """Return where everything goes; deterministic, for any graph with at least one actor."""
     role_of = graph.roles
     partitioned = dict.fromkeys(role_of[owner] for owner in graph.partitions.values())
@@ -139,7 +139,7 @@ def lay_out(graph: ActorGraph, *, boxes_max: int = BOXES_MAX) -> Layout:
     boxes, groups = _place_boxes(pes, collapsed, depth, columns)
     wires = _Wiring(bundles, depth, columns, boxes).wires()
     ys = [y for wire in wires for _, y, _ in wire.points]
-    return Layout(
+    return TopologyLayout(
         boxes=tuple(dict.fromkeys(boxes.values())),
         groups=tuple(groups),
         wires=tuple(wires),

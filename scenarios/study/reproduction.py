@@ -18,7 +18,7 @@ from scenarios.study.findings import Findings
 from scenarios.study.judging import Finding
 from scenarios.study.kinds import Kind
 from scenarios.study.statements import (
-    Counts,
+    ClaimCounts,
     Outcome,
     Statement,
     count_statements,
@@ -161,9 +161,9 @@ class Reported:
         return "undecided" if self.undecided else "not comparable"
 
 
-def count_claims(claims: Sequence[Reported]) -> Counts:
+def count_claims(claims: Sequence[Reported]) -> ClaimCounts:
     """Return how many of *claims* hold, fail, are undecided and cannot be compared."""
-    return Counts.of([claim.outcome for claim in claims])
+    return ClaimCounts.of([claim.outcome for claim in claims])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -184,7 +184,7 @@ class Paper(Section):
     panel: PanelNames = ()
 
 
-class Trial(Section):
+class ReasonTrial(Section):
     """What was run to find out why a claim does not hold, and where its result is valid.
 
     Attributes
@@ -291,7 +291,7 @@ class Claim(Section):
     paper: float | None = None
     slack: Annotated[float, Field(ge=0, lt=1)] = 0.02
     why: str = ""
-    tried: Trial | None = None
+    tried: ReasonTrial | None = None
 
     @model_validator(mode="after")
     def _one_statement(self) -> Claim:

@@ -69,7 +69,7 @@ class Statement:
     why: str
 
 
-class Counts(NamedTuple):
+class ClaimCounts(NamedTuple):
     """How many claims or statements were tested, and what came of them."""
 
     tested: int
@@ -80,7 +80,7 @@ class Counts(NamedTuple):
     not_comparable: int
 
     @classmethod
-    def of(cls, outcomes: Sequence[Outcome]) -> Counts:
+    def of(cls, outcomes: Sequence[Outcome]) -> ClaimCounts:
         """Return how often there is each of the *outcomes*."""
         unknown = outcomes.count("not comparable")
         return cls(
@@ -173,6 +173,6 @@ def _outcome(judged: Sequence[Finding]) -> tuple[Outcome, str]:
     return "not comparable", "; ".join(whys) or "it is judged at another scale"
 
 
-def count_statements(statements: Sequence[Statement]) -> Counts:
+def count_statements(statements: Sequence[Statement]) -> ClaimCounts:
     """Return how many of *statements* were tested, hold, fail, and cannot be compared."""
-    return Counts.of([one.outcome for one in statements])
+    return ClaimCounts.of([one.outcome for one in statements])

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from scenarios.formatting import format_count
-from scenarios.report.table import Table
+from scenarios.report.table import TextTable
 from scenarios.terminal.printing import print_table
 
 _WIDE = 140
@@ -37,7 +37,7 @@ def show_catalog(out: Console, listed: Mapping[str, Sequence[Mapping[str, Any]]]
             columns.insert(3, "topologies")
             for row, one in zip(rows, scenarios, strict=True):
                 row.insert(3, ", ".join(one["topologies"]))
-        table = Table(
+        table = TextTable(
             title=paper or "For engines",
             columns=tuple(columns),
             rows=rows,
@@ -52,4 +52,4 @@ def show_catalog(out: Console, listed: Mapping[str, Sequence[Mapping[str, Any]]]
     if systems:
         kept = len(columns) if wide else 3
         rows = [list(row[:kept]) for row in systems]
-        print_table(out, Table(title="Topologies", columns=tuple(columns[:kept]), rows=rows))
+        print_table(out, TextTable(title="Topologies", columns=tuple(columns[:kept]), rows=rows))

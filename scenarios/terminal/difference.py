@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from scenarios.report.table import Cell, Table
+from scenarios.report.table import TableCell, TextTable
 from scenarios.terminal.printing import print_table
 from scenarios.trace_difference import Difference
 
@@ -30,7 +30,7 @@ def show_difference(out: Console, difference: Difference) -> None:
         out.print(f"the first difference is in row {difference.row:,}: {what}")
 
 
-def _tables(difference: Difference) -> list[Table]:
+def _tables(difference: Difference) -> list[TextTable]:
     """Return the rows of either run; the one that differs is marked."""
     columns = ("row", *_SHOWN, *(f"{name.removesuffix('_ns')} (ms)" for name in _TIMES))
     tables = []
@@ -40,6 +40,6 @@ def _tables(difference: Difference) -> list[Table]:
             mark = "FAIL" if place == difference.row else ""
             times = [f"{row[name] / 1e6:.6f}" for name in _TIMES]
             cells = [f"{place:,}", *(str(row[name]) for name in _SHOWN), *times]
-            lines.append([Cell(cell, mark) for cell in cells])
-        tables.append(Table(columns=columns, rows=lines, title=str(run)))
+            lines.append([TableCell(cell, mark) for cell in cells])
+        tables.append(TextTable(columns=columns, rows=lines, title=str(run)))
     return tables

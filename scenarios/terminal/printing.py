@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.text import Text
 
-from scenarios.report.table import Cell, Table
+from scenarios.report.table import TableCell, TextTable
 
 STYLES = {"PASS": "bold green", "FAIL": "bold red", "UNKNOWN": "yellow"}
 _FILE_WIDTH = 160
@@ -60,7 +60,7 @@ def keep_together(items: Iterable[str]) -> str:
     return "  ".join(item.replace(" ", _NO_BREAK) for item in items)
 
 
-def print_table(out: Console, table: Table) -> None:
+def print_table(out: Console, table: TextTable) -> None:
     """Print *table* with its title.
 
     Where its columns do not fit side by side, they come in several tables, each with the first
@@ -77,7 +77,7 @@ def print_table(out: Console, table: Table) -> None:
         _print_blocks(out, table)
 
 
-def _drawn(table: Table) -> rich.Table:
+def _drawn(table: TextTable) -> rich.Table:
     if table.columns:
         shown = rich.Table(
             box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title=table.title or None, title_justify="left"
@@ -101,11 +101,11 @@ def _fits(out: Console, shown: rich.Table) -> bool:
     return Measurement.get(out, room, shown).minimum <= out.width
 
 
-def _parts(out: Console, table: Table) -> list[Table]:
+def _parts(out: Console, table: TextTable) -> list[TextTable]:
     """Return tables that fit, of the first column and some others each; none where one does not."""
     if any(len(row) < len(table.columns) for row in table.rows):
         return []  # a cell spans columns that would come apart
-    parts: list[Table] = []
+    parts: list[TextTable] = []
     start, count = 1, len(table.columns)
     while start < count:
         longer = (table.chosen([0, *range(start, end)]) for end in range(start + 1, count + 1))
@@ -117,7 +117,7 @@ def _parts(out: Console, table: Table) -> list[Table]:
     return parts
 
 
-def _print_blocks(out: Console, table: Table) -> None:
+def _print_blocks(out: Console, table: TextTable) -> None:
     if table.title:
         out.print(table.title)
     for row in table.rows:
@@ -128,8 +128,8 @@ def _print_blocks(out: Console, table: Table) -> None:
         out.print()
 
 
-def styled(cell: str | Cell) -> str | Text:
+def styled(cell: str | TableCell) -> str | Text:
     """Return a cell's text in the colour of its mark."""
-    if isinstance(cell, Cell):
+    if isinstance(cell, TableCell):
         return Text(cell.text, STYLES.get(cell.mark, ""))
     return Text(cell)

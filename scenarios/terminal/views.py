@@ -40,7 +40,7 @@ from scenarios.report.result_tables import (
     verdict_cell,
 )
 from scenarios.report.summary import summary_rows
-from scenarios.report.table import Table
+from scenarios.report.table import TextTable
 from scenarios.run import Report
 from scenarios.run_json import versions
 from scenarios.terminal.printing import (
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from scenarios.study.findings import Findings
     from scenarios.study.reproduction import Reproduction
     from scenarios.study.study import Study
-    from scenarios.system_comparison import Comparison
+    from scenarios.system_comparison import SystemComparison
 
 
 def _profile(config: RunConfig) -> str:
@@ -128,7 +128,7 @@ def show_streams(out: Console, streams: Sequence[PreparedStream], config: RunCon
 def show_report(out: Console, report: Report, replay: str) -> None:
     """Print what came out: figures, verdict, where things are, how to replay."""
     verdict, digest = report.verdict, report.outcome.digest
-    print_table(out, Table(columns=(), rows=summary_rows(report)))
+    print_table(out, TextTable(columns=(), rows=summary_rows(report)))
     print_table(out, checks_table(verdict))
     if verdict.offenders:
         print_table(out, offenders_table(report))
@@ -156,11 +156,13 @@ def show_backends(out: Console, reports: Sequence[Report], *, equal: bool) -> No
         for report in reports
     ]
     columns = ("backend", "verdict", "digest", "wall time")
-    print_table(out, Table(columns=columns, rows=rows, text_columns=3))
+    print_table(out, TextTable(columns=columns, rows=rows, text_columns=3))
     out.print(Text("digests equal", "bold green") if equal else Text("DIGESTS DIFFER", "bold red"))
 
 
-def show_comparison(out: Console, comparison: Comparison, directory: Path, replay: str) -> None:
+def show_comparison(
+    out: Console, comparison: SystemComparison, directory: Path, replay: str
+) -> None:
     """Print one table of all systems, fastest first, and what they cannot do."""
     print_table(out, comparison_table(comparison))
     print_wrapped(
@@ -274,7 +276,9 @@ def show_reproduction(
         "figure", "study", "claims tested", "hold", "fail with a reason", "fail without",
         "undecided", "not comparable",
     )  # fmt: skip
-    print_table(out, Table(title=reproduction.title, columns=columns, rows=rows, text_columns=2))
+    print_table(
+        out, TextTable(title=reproduction.title, columns=columns, rows=rows, text_columns=2)
+    )
     for claim in reproduction.claims:
         if claim.holds is False:
             word = f"{HOLDS_WORDS[False]}  "
@@ -300,7 +304,7 @@ def show_proposal(out: Console, proposal: Proposal) -> None:
         print_table(out, part)
     costs = ("", "estimated", "simulated", "estimate over simulation")
     print_table(
-        out, Table(columns=costs, rows=list(map(_cost_row, proposal.costs)), text_columns=1)
+        out, TextTable(columns=costs, rows=list(map(_cost_row, proposal.costs)), text_columns=1)
     )
 
 
@@ -340,7 +344,7 @@ def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> N
     rows = [(one.name, one.default, one.allowed, one.meaning) for one in describe(topology)]
     if rows:
         print_table(
-            out, Table(columns=("parameter", "by default", "allowed", "what it is"), rows=rows)
+            out, TextTable(columns=("parameter", "by default", "allowed", "what it is"), rows=rows)
         )
 
 
@@ -380,7 +384,8 @@ def show_profile(out: Console, profile: CostProfile, path: Path) -> None:
         unit = name.removesuffix("_ps").replace("_", " ")
         rows.append((unit, *(f"{cost:,.3g}" for cost in costs)))
     print_table(
-        out, Table(columns=("cost of one", "ns here", "ns by default"), rows=rows, text_columns=1)
+        out,
+        TextTable(columns=("cost of one", "ns here", "ns by default"), rows=rows, text_columns=1),
     )
     out.print(f"{path}: for --set profile={path}")
 
@@ -399,7 +404,7 @@ def show_operators(out: Console, measured: Calibrated) -> None:
         for role, cost in roles.items()
     ]
     columns = ("system", "operator", "us a message", "ns a tuple", "work %")
-    print_table(out, Table(columns=columns, rows=rows, text_columns=2))
+    print_table(out, TextTable(columns=columns, rows=rows, text_columns=2))
     out.print("work: of what it costs by structures and units")
     transport = measured.transport
     assert transport is not None
@@ -422,7 +427,7 @@ def show_structures(out: Console, profile: CostProfile) -> None:
             (name, f"{cost.sizes[0]:,}", *of_sizes[:2], f"{cost.sizes[-1]:,}", *of_sizes[2:])
         )
     columns = ("step", "size", "ns a call", "ns a tuple", "size", "ns a call", "ns a tuple")
-    print_table(out, Table(columns=columns, rows=rows, text_columns=1))
+    print_table(out, TextTable(columns=columns, rows=rows, text_columns=1))
     out.print(
         "a call of one tuple, and a tuple of a call of 1,025; the work they count comes on top"
     )
@@ -448,7 +453,7 @@ def show_predictions(out: Console, predictions: Sequence[LivePrediction]) -> Non
         "system", "query", "exact", "predicted/s", "measured/s", "error", "predicted p50",
         "measured p50", "error",
     )  # fmt: skip
-    print_table(out, Table(columns=columns, rows=rows, text_columns=3))
+    print_table(out, TextTable(columns=columns, rows=rows, text_columns=3))
     throughput = [abs(one.throughput_error) for one in predictions]
     latency = [abs(one.latency_error) for one in predictions if one.latency_error is not None]
     for name, errors in (("throughput", throughput), ("latency", latency)):

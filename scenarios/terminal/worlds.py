@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from scenarios.report.table import Cell, Table
+from scenarios.report.table import TableCell, TextTable
 from scenarios.terminal.printing import print_table
-from scenarios.worlds.fuzzing import Fuzzed, Trial
+from scenarios.worlds.fuzzing import Fuzzed, WorldTrial
 from scenarios.worlds.world import Recording
 
 
@@ -34,8 +34,10 @@ def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
     for trial, file in zip(fuzzed.failures, fuzzed.files, strict=True):
         _show_failure(out, trial, file)
     failed = len(fuzzed.failures)
-    word = Cell("FAIL", "FAIL") if failed else Cell("PASS", "PASS")
-    print_table(out, Table(columns=(), rows=[(word, f"{failed:,} of {fuzzed.worlds:,} failed")]))
+    word = TableCell("FAIL", "FAIL") if failed else TableCell("PASS", "PASS")
+    print_table(
+        out, TextTable(columns=(), rows=[(word, f"{failed:,} of {fuzzed.worlds:,} failed")])
+    )
 
 
 def _show_coverage(
@@ -45,22 +47,26 @@ def _show_coverage(
     rows = [
         (name, *(f"{counts[name, kind] or ''}" for kind in kinds)) for name in fuzzed.topologies
     ]
-    print_table(out, Table(columns=("topology", *kinds), rows=rows, text_columns=1, title=title))
+    print_table(
+        out, TextTable(columns=("topology", *kinds), rows=rows, text_columns=1, title=title)
+    )
 
 
-def show_replayed(out: Console, trial: Trial, recording: Recording, *, same: bool | None) -> None:
+def show_replayed(
+    out: Console, trial: WorldTrial, recording: Recording, *, same: bool | None
+) -> None:
     """Print what became of a world that was run again, beside what its file says."""
     digest = {True: "as recorded", False: "NOT as recorded", None: "none was recorded"}[same]
-    rows: list[tuple[str | Cell, str]] = [
+    rows: list[tuple[str | TableCell, str]] = [
         ("topology", trial.world.topology),
         ("tuples", f"{trial.world.tuples:,}"),
         ("recorded", recording.failure or "nothing was wrong"),
         ("now", trial.failure or "nothing is wrong"),
         ("digest", f"{trial.digest or 'none'}: {digest}"),
     ]
-    print_table(out, Table(columns=(), rows=rows))
+    print_table(out, TextTable(columns=(), rows=rows))
 
 
-def _show_failure(out: Console, trial: Trial, file: Path) -> None:
+def _show_failure(out: Console, trial: WorldTrial, file: Path) -> None:
     out.print(f"{trial.world.topology}: {trial.failure}", style="red")
     out.print(f"  made small: {trial.world.tuples} tuples; joinsim replay {file}")

@@ -1,6 +1,6 @@
 """The verdict on a run: named checks over its results and its trace."""
 
 from scenarios.verdict.judge import judge
-from scenarios.verdict.verdict import Check, Offender, Verdict
+from scenarios.verdict.verdict import CheckResult, Offender, Verdict
 
-__all__ = ["Check", "Offender", "Verdict", "judge"]
+__all__ = ["CheckResult", "Offender", "Verdict", "judge"]

@@ -15,7 +15,7 @@ from actors.result_files import summary_path
 from actors.source import NS_PER_S
 from joins.semijoins.value_sample import TupleSample
 from netsim.outcome import Outcome
-from scenarios.verdict.verdict import Check, Verdict
+from scenarios.verdict.verdict import CheckResult, Verdict
 from topologies.topology import Approximation
 
 
@@ -42,7 +42,7 @@ class Approximated:
     link_bytes_ps: float
     byte_budget: int | None
 
-    def checks(self, verdict: Verdict) -> list[Check]:
+    def checks(self, verdict: Verdict) -> list[CheckResult]:
         """Return that nothing is wrong but what is missing, and that links kept to the budget."""
         stated = (
             "nothing was found to state a recall from"
@@ -51,7 +51,7 @@ class Approximated:
         )
         true = "" if self.recall is None else f", {self.recall:.3f} true"
         found = [
-            Check(
+            CheckResult(
                 name="sample",
                 passed=not (verdict.spurious or verdict.duplicate) if verdict.tested else None,
                 detail=f"{stated}{true}; {verdict.spurious + verdict.duplicate:,} results too many",
@@ -61,7 +61,9 @@ class Approximated:
             sent = f"{self.link_bytes_ps:,.0f} of {self.byte_budget:,} bytes a second"
             within = self.link_bytes_ps <= self.byte_budget
             found.append(
-                Check(name="byte budget", passed=within, detail=f"busiest link {self.link}: {sent}")
+                CheckResult(
+                    name="byte budget", passed=within, detail=f"busiest link {self.link}: {sent}"
+                )
             )
         return found
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from netsim.outcome import Outcome, Recovered
 from scenarios.plan import Plan
-from scenarios.results import Histogram
+from scenarios.results import LatencyHistogram
 from scenarios.verdict.expectation import Expectation
 from scenarios.verdict.lateness import check_lateness
-from scenarios.verdict.oracle_check import Comparison, arrival_numbers, compare
+from scenarios.verdict.oracle_check import PairDifferences, arrival_numbers, compare
 from scenarios.verdict.trace_checks import arrivals_of, check_conservation, check_fifo
-from scenarios.verdict.verdict import Check, PairCounts, Verdict
+from scenarios.verdict.verdict import CheckResult, PairCounts, Verdict
 
 
 def judge(
@@ -24,7 +24,7 @@ def judge(
     outcome: Outcome,
     pairs_directory: Callable[[], Path],
     ahead: Expectation | None,
-) -> tuple[Verdict, Histogram]:
+) -> tuple[Verdict, LatencyHistogram]:
     """Return the verdict on the run in *directory*, and the latencies of its tuples in ns.
 
     A topology that claims exactness fails when a pair differs; one that does not is measured.
@@ -67,26 +67,26 @@ def judge(
             answered=found.answered_late,
             exact=verdict.claims_exact,
         ),
-        Check(name="figures", passed=None, detail="latencies are not computed a second time"),
+        CheckResult(name="figures", passed=None, detail="latencies are not computed a second time"),
     ]
     if recovered:
         verdict.checks.append(_recovery(verdict, recovered, claims_exact=claims_exact))
     return verdict, found.latencies
 
 
-def _oracle(verdict: Verdict) -> Check:
+def _oracle(verdict: Verdict) -> CheckResult:
     detail = (
         f"{verdict.expected:,} expected, {verdict.produced:,} produced: {verdict.missing:,} "
         f"missing, {verdict.duplicate:,} duplicate, {verdict.spurious:,} spurious"
     )
     if not verdict.tested:
-        return Check(name="oracle", passed=None, detail="no pair was expected, none produced")
+        return CheckResult(name="oracle", passed=None, detail="no pair was expected, none produced")
     if not verdict.claims_exact:
-        return Check(name="oracle", passed=None, detail=f"{detail} (no claim to exactness)")
-    return Check(name="oracle", passed=verdict.exact, detail=detail)
+        return CheckResult(name="oracle", passed=None, detail=f"{detail} (no claim to exactness)")
+    return CheckResult(name="oracle", passed=verdict.exact, detail=detail)
 
 
-def _recovery(verdict: Verdict, recovered: Recovered, *, claims_exact: bool) -> Check:
+def _recovery(verdict: Verdict, recovered: Recovered, *, claims_exact: bool) -> CheckResult:
     """Check what the guarantee promises of a system that claims exactness."""
     detail = (
         f"{recovered.guarantee.replace('_', ' ')}: {recovered.crashes:,} crashes, "
@@ -98,10 +98,10 @@ def _recovery(verdict: Verdict, recovered: Recovered, *, claims_exact: bool) -> 
     if recovered.crashes and claims_exact and recovered.guarantee != "none":
         at_least_once = not (verdict.missing or verdict.spurious)
         passed = at_least_once if recovered.guarantee == "at_least_once" else verdict.exact
-    return Check(name="recovery", passed=passed, detail=detail)
+    return CheckResult(name="recovery", passed=passed, detail=detail)
 
 
-def _rows(found: Comparison) -> Check:
+def _rows(found: PairDifferences) -> CheckResult:
     detail = "every row is of a tuple that may have pairs"
     if found.stray_rows:
         detail = (
@@ -113,17 +113,17 @@ def _rows(found: Comparison) -> Check:
             matches = ", ".join(map(str, np.atleast_1d(first.match_id)))
             detail += f": the first, tuple {first.probe_id} of stream {first.probe_stream}"
             detail += f" with {matches}"
-    return Check(name="rows", passed=not found.stray_rows, detail=detail)
+    return CheckResult(name="rows", passed=not found.stray_rows, detail=detail)
 
 
-def _pairs(found: Comparison) -> Check:
+def _pairs(found: PairDifferences) -> CheckResult:
     if not found.listed:
-        return Check(
+        return CheckResult(
             name="pairs",
             passed=None,
             detail="not written: their counts and fingerprints alone were compared",
         )
-    return Check(
+    return CheckResult(
         name="pairs",
         passed=not found.inconsistent,
         detail=(
@@ -134,9 +134,9 @@ def _pairs(found: Comparison) -> Check:
     )
 
 
-def _window_bounds(verdict: Verdict) -> Check:
+def _window_bounds(verdict: Verdict) -> CheckResult:
     detail = f"{verdict.expired:,} of {verdict.produced:,} pairs lie outside the window"
     judged = verdict.produced > 0 and verdict.claims_exact
-    return Check(
+    return CheckResult(
         name="window bounds", passed=verdict.expired == 0 if judged else None, detail=detail
     )

@@ -18,7 +18,7 @@ from actors.feed import StreamData
 from actors.result_files import late_path
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
-from scenarios.verdict.verdict import Check
+from scenarios.verdict.verdict import CheckResult
 
 _CHUNK_ROWS = 8_192
 _INT64 = np.iinfo(np.int64)
@@ -50,7 +50,7 @@ class Lateness:
 
     def check(
         self, query: JoinQuery, feeding: Feeding, *, answered: int, exact: bool = True
-    ) -> Check:
+    ) -> CheckResult:
         """Return what is wrong; *answered* late tuples were also joined.
 
         Where a run does not claim to be *exact*, a tuple may be late at one replica and joined at
@@ -60,8 +60,8 @@ class Lateness:
         if exact:
             wrong = wrong or self.repeated or answered
         if query.interval is None and not feeding.disorder and not self.claimed:
-            return Check(name="watermarks", passed=None, detail="this run had none")
-        return Check(
+            return CheckResult(name="watermarks", passed=None, detail="this run had none")
+        return CheckResult(
             name="watermarks",
             passed=not wrong,
             detail=(

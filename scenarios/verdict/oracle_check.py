@@ -23,13 +23,13 @@ from joins.batch import Batch
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from scenarios.plan import Plan
-from scenarios.results import Histogram, ListedPairs, Summaries
+from scenarios.results import LatencyHistogram, ListedPairs, Summaries
 from scenarios.verdict.expectation import CHUNK_ROWS, Expectation, expected_sums
 from scenarios.verdict.verdict import OFFENDERS_NAMED, Offender, PairCounts
 
 
 @dataclass(kw_only=True)
-class Comparison(PairCounts):
+class PairDifferences(PairCounts):
     """How a run's pairs differ from the expected ones.
 
     Attributes
@@ -53,7 +53,7 @@ class Comparison(PairCounts):
     answered_late: int = 0
     offenders: list[Offender] = field(default_factory=list)
     strays: list[Offender] = field(default_factory=list)
-    latencies: Histogram = field(default_factory=Histogram)
+    latencies: LatencyHistogram = field(default_factory=LatencyHistogram)
 
 
 def compare(
@@ -64,7 +64,7 @@ def compare(
     late: tuple[np.ndarray, ...],
     again: bool,
     ahead: Expectation | None,
-) -> Comparison:
+) -> PairDifferences:
     """Compare the results in *directory* with the oracle's.
 
     Parameters
@@ -84,29 +84,29 @@ def compare(
     ahead
         What the oracle has worked out already, of use where no tuple was late.
     """
-    comparison = Comparison(listed=plan.config.pairs)
+    differences = PairDifferences(listed=plan.config.pairs)
     late = late if plan.query.interval or plan.feeding.disorder else ()
     if ahead is None or any(map(len, late)):
         sums = expected_sums(plan.query, plan.files, late)
     else:
         sums = ahead.sums()
-    differing, strays = _compare_sums(plan, directory, late, comparison, sums)
-    comparison.differing_tuples = sum(len(ids) for ids in differing)
-    if comparison.differing_tuples:
-        _compare_pairs(plan, pairs_directory(), late, differing, comparison, again=again)
-    comparison.wrong += comparison.invented
-    comparison.strays = [
+    differing, strays = _compare_sums(plan, directory, late, differences, sums)
+    differences.differing_tuples = sum(len(ids) for ids in differing)
+    if differences.differing_tuples:
+        _compare_pairs(plan, pairs_directory(), late, differing, differences, again=again)
+    differences.wrong += differences.invented
+    differences.strays = [
         _offender("wrong", *stray)
-        for stray in strays[: OFFENDERS_NAMED - len(comparison.offenders)]
+        for stray in strays[: OFFENDERS_NAMED - len(differences.offenders)]
     ]
-    return comparison
+    return differences
 
 
 def _compare_sums(
     plan: Plan,
     directory: Path,
     late: tuple[np.ndarray, ...],
-    comparison: Comparison,
+    differences: PairDifferences,
     sums: Iterable[Matches],
 ) -> tuple[list[np.ndarray], list[tuple[int, ...]]]:
     """Return per stream the tuples whose sums are not as expected, and pairs of no tuple at all."""
@@ -118,7 +118,7 @@ def _compare_sums(
         Summaries(summary_path(directory, stream), tuples) for stream, tuples in enumerate(probing)
     ]
     listed = None
-    if comparison.listed:
+    if differences.listed:
         listed = ListedPairs(
             pairs_path(directory), query.streams, probing, strays_max=OFFENDERS_NAMED
         )
@@ -130,29 +130,29 @@ def _compare_sums(
         stream, stop = expected.stream, int(expected.probe_id[-1]) + 1
         found = readers[stream].take(stop)
         count, fingerprint = found.pairs, found.fingerprint
-        comparison.expected += expected.total
+        differences.expected += expected.total
         reported += int(count.sum())
-        comparison.latencies.add(found.latest[found.latest >= 0])
+        differences.latencies.add(found.latest[found.latest >= 0])
         if listed:
             count, fingerprint = listed.take(stream, stop)
             unlike = (found.pairs != count) | (found.fingerprint != fingerprint)
-            comparison.inconsistent += int(unlike.sum())
+            differences.inconsistent += int(unlike.sum())
         if late and len(late[stream]):
             answered = expected.probe_id[count > 0]
-            comparison.answered_late += int(np.isin(answered, late[stream]).sum())
+            differences.answered_late += int(np.isin(answered, late[stream]).sum())
         unlike = (count != expected.count) | (fingerprint != expected.fingerprint)
         differing[stream].append(expected.probe_id[unlike])
     for reader in readers:
         reader.finish()
-        comparison.stray_rows += reader.sums.stray_rows
-        comparison.invented += 0 if listed else reader.sums.stray_pairs
+        differences.stray_rows += reader.sums.stray_rows
+        differences.invented += 0 if listed else reader.sums.stray_pairs
         reported += reader.sums.stray_pairs
-    comparison.produced = reported
+    differences.produced = reported
     if listed:
         listed.finish()
-        comparison.produced = listed.rows
-        comparison.invented = listed.stray_rows
-        comparison.stray_rows += listed.stray_rows
+        differences.produced = listed.rows
+        differences.invented = listed.stray_rows
+        differences.stray_rows += listed.stray_rows
     ids = [np.concatenate(ids) if ids else np.empty(0, np.int64) for ids in differing]
     return ids, listed.strays if listed else []
 
@@ -162,12 +162,12 @@ def _compare_pairs(
     directory: Path,
     late: tuple[np.ndarray, ...],
     differing: list[np.ndarray],
-    comparison: Comparison,
+    differences: PairDifferences,
     *,
     again: bool,
 ) -> None:
     """Count the pairs that differ by kind, and name the first."""
-    query, files, offenders = plan.query, plan.files, comparison.offenders
+    query, files, offenders = plan.query, plan.files, differences.offenders
     for expected, allowed in _expected_and_allowed(query, files, late, again=again):
         stream = expected.stream
         suspects = np.intersect1d(differing[stream], expected.probe_id)
@@ -185,7 +185,7 @@ def _compare_pairs(
         holds = _holds(query, files, stream, spurious)
         kinds["expired"], kinds["wrong"] = spurious[holds], spurious[~holds]
         for kind, pairs in kinds.items():
-            setattr(comparison, kind, getattr(comparison, kind) + len(pairs))
+            setattr(differences, kind, getattr(differences, kind) + len(pairs))
             named = pairs[: OFFENDERS_NAMED - len(offenders)].tolist()
             offenders += [_offender(kind, stream, *ids) for ids in named]
 

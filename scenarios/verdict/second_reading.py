@@ -23,7 +23,7 @@ from joins.oracle.match import evaluate
 from joins.queries.conditions import Field, prepared_name
 from joins.queries.query import JoinQuery, Predicate
 from joins.queries.windows import StreamWindows, Window
-from scenarios.verdict.verdict import Check
+from scenarios.verdict.verdict import CheckResult
 
 _STRING = re.compile(r"'([^']*)'")
 _WINDOW = re.compile(
@@ -83,16 +83,16 @@ class Reading:
     widths: list[float] = field(default_factory=list)
 
 
-def check_reading(text: str, bound: Mapping[str, str], query: JoinQuery) -> Check:
+def check_reading(text: str, bound: Mapping[str, str], query: JoinQuery) -> CheckResult:
     """Check that *query* is what *text* says with the names that are *bound* replaced."""
     try:
         second = read_again(text, bound)
     except (_UnreadableError, sqlglot.errors.SqlglotError) as error:
         detail = f"the text could not be read a second time: {str(error).splitlines()[0]}"
-        return Check(name="query", passed=None, detail=detail)
+        return CheckResult(name="query", passed=None, detail=detail)
     differs = difference(query, second)
     detail = f"another parser reads {differs}" if differs else "another parser reads the same"
-    return Check(name="query", passed=differs is None, detail=detail)
+    return CheckResult(name="query", passed=differs is None, detail=detail)
 
 
 def read_again(text: str, bound: Mapping[str, str]) -> Reading:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from netsim.outcome import Outcome
-from scenarios.verdict.verdict import Check
+from scenarios.verdict.verdict import CheckResult
 
 
 def _groups(trace: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -19,7 +19,7 @@ def _groups(trace: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
         yield from file.iter_batches(columns=columns)
 
 
-def check_conservation(outcome: Outcome, trace: Path) -> Check:
+def check_conservation(outcome: Outcome, trace: Path) -> CheckResult:
     """Check that each message was received once, but for those that faults lost and doubled."""
     received = 0
     for rows in _groups(trace, ["sender", "receiver"]):
@@ -32,14 +32,14 @@ def check_conservation(outcome: Outcome, trace: Path) -> Check:
         circle = [*outcome.standstill, outcome.standstill[0]]
         detail += f"; {' waits for room at '.join(circle)}, for ever"
     whole = outcome.messages == known and not outcome.in_flight
-    return Check(
+    return CheckResult(
         name="conservation",
         passed=whole if outcome.messages else None,
         detail=detail,
     )
 
 
-def check_fifo(trace: Path) -> Check:
+def check_fifo(trace: Path) -> CheckResult:
     """Check that on no channel a message arrived before one that was sent earlier.
 
     Timers are no messages: each fires when it was set for.
@@ -68,7 +68,7 @@ def check_fifo(trace: Path) -> Check:
             if before and (seq[start] <= before[0] or arrived[start] < before[1]):
                 overtaken += 1
             last[name] = (seq[stop], arrived[stop])
-    return Check(
+    return CheckResult(
         name="fifo",
         passed=overtaken == 0 if last else None,
         detail=f"{overtaken:,} messages overtaken on {len(last):,} channels",

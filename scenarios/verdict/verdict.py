@@ -9,7 +9,7 @@ OFFENDERS_NAMED = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class CheckResult:
     """One checker's finding; *passed* is None when nothing was tested."""
 
     name: str
@@ -74,7 +74,7 @@ class Verdict(PairCounts):
 
     claims_exact: bool
     late: int = 0
-    checks: list[Check] = field(default_factory=list)
+    checks: list[CheckResult] = field(default_factory=list)
     offenders: list[Offender] = field(default_factory=list)
 
     @property

@@ -43,7 +43,7 @@ class EndlessRunError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class WorldTrial:
     """What became of one world.
 
     Attributes
@@ -78,7 +78,7 @@ class Trial:
         return Recording(world=self.world, digest=self.digest, failure=self.failure)
 
 
-def try_world(world: World, **how: Any) -> Trial:
+def try_world(world: World, **how: Any) -> WorldTrial:
     """Run a world and judge it; *how* are arguments of `World.run`.
 
     Raise :exc:`JoinsimError` where the world cannot be.
@@ -99,8 +99,8 @@ def try_world(world: World, **how: Any) -> Trial:
             for host in hosts:
                 host.finish()
         except Exception as error:  # whatever it is, the world that shows it is wanted
-            return Trial(world=world, failure=f"{type(error).__name__}: {error}")
-        return Trial(
+            return WorldTrial(world=world, failure=f"{type(error).__name__}: {error}")
+        return WorldTrial(
             world=world,
             digest=report.outcome.digest,
             failure=failure_of(report, lossy=world.lossy),
@@ -148,7 +148,7 @@ def _limit() -> Callable[[Progress, float], None]:
     return report
 
 
-def shrink_trial(trial: Trial) -> Trial:
+def shrink_trial(trial: WorldTrial) -> WorldTrial:
     """Return the smallest trial found that fails as *trial* does."""
     smallest = trial
 
@@ -211,10 +211,10 @@ class Fuzzed:
     features: Counter[str] = field(default_factory=Counter)
     happened: Counter[str] = field(default_factory=Counter)
     happened_in: Counter[tuple[str, str]] = field(default_factory=Counter)
-    failures: list[Trial] = field(default_factory=list)
+    failures: list[WorldTrial] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
 
-    def count(self, trial: Trial) -> None:
+    def count(self, trial: WorldTrial) -> None:
         """Add a trial to the counts."""
         self.worlds += 1
         self.tuples += trial.world.tuples
@@ -286,16 +286,16 @@ def fuzz(
     return fuzzed
 
 
-def _trial(number: int, seed: int, topologies: Sequence[str]) -> Trial:
+def _trial(number: int, seed: int, topologies: Sequence[str]) -> WorldTrial:
     world = world_number(number, seed, topologies)
     try:
         return try_world(world)
     except JoinsimError as error:  # drawn as it should not have been
-        return Trial(world=world, failure=f"{type(error).__name__}: {error}")
+        return WorldTrial(world=world, failure=f"{type(error).__name__}: {error}")
 
 
 @contextmanager
-def _mapped(processes: int) -> Iterator[Callable[..., Iterator[Trial]]]:
+def _mapped(processes: int) -> Iterator[Callable[..., Iterator[WorldTrial]]]:
     if processes == 1:
         yield map
         return

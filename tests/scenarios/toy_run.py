@@ -29,9 +29,9 @@ from netsim.trace import Trace, trace_names
 from scenarios import scenario_files
 from scenarios.config import RunConfig, build_network
 from scenarios.plan import Plan
-from scenarios.results import Histogram
+from scenarios.results import LatencyHistogram
 from scenarios.run import Report
-from scenarios.verdict import Check, Offender, Verdict
+from scenarios.verdict import CheckResult, Offender, Verdict
 from scenarios.wall_clock import WallClock
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job, Topology
@@ -158,7 +158,7 @@ def toy_report(
     )
     graph = plan.graph(pairs=False)
     trace = Trace(trace_names(graph.wiring), directory / "trace.parquet")
-    latencies = Histogram()
+    latencies = LatencyHistogram()
     with ResultWriter(directory, streams=query.streams, actors=graph, pairs=False) as results:
 
         def collect(outputs: list[Any]) -> None:
@@ -199,15 +199,15 @@ def stopped_clock() -> WallClock:
 def passed_verdict(pairs: int) -> Verdict:
     """Return a verdict without a fault; unknown when there was no pair."""
     checks = [
-        Check(name="oracle", passed=True if pairs else None, detail="0 missing"),
-        Check(name="watermarks", passed=None, detail="this run had none"),
+        CheckResult(name="oracle", passed=True if pairs else None, detail="0 missing"),
+        CheckResult(name="watermarks", passed=None, detail="this run had none"),
     ]
     return Verdict(claims_exact=True, expected=pairs, produced=pairs, checks=checks)
 
 
 def failed_verdict() -> Verdict:
     """Return a verdict with one missing pair, named."""
-    checks = [Check(name="oracle", passed=False, detail="5 expected, 4 produced: 1 missing")]
+    checks = [CheckResult(name="oracle", passed=False, detail="5 expected, 4 produced: 1 missing")]
     offender = Offender(
         kind="missing",
         probe_stream=0,

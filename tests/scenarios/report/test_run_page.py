@@ -24,7 +24,7 @@ from scenarios.report.run_analysis import first_messages
 from scenarios.report.run_pictures import MESSAGES_MAX, run_pictures
 from scenarios.report.summary import describe_verdict, settings_tables
 from scenarios.run import Report
-from scenarios.verdict import Check, Verdict
+from scenarios.verdict import CheckResult, Verdict
 from tests.scenarios.report.test_pictures import check_picture
 from tests.scenarios.toy_run import (
     ToyParameters,
@@ -297,7 +297,9 @@ def test_offending_pairs_are_named_with_their_arrivals_in_order(tmp_path: Path) 
 
 def test_whatever_is_shown_is_text_and_never_markup(tmp_path: Path) -> None:
     verdict = passed_verdict(3)
-    verdict.checks.append(Check(name="<b>odd</b>", passed=None, detail="<script>alert(1)</script>"))
+    verdict.checks.append(
+        CheckResult(name="<b>odd</b>", passed=None, detail="<script>alert(1)</script>")
+    )
     config = toy_config().model_copy(update={"name": "a<i>b&c"})
     report = toy_report(tmp_path, [range(30)], verdict=verdict, config=config)
     found = page_of(report)

@@ -9,9 +9,9 @@ import pytest
 
 from scenarios.report.result_tables import checks_table, offenders_table
 from scenarios.report.summary import summary_html, summary_rows, summary_text
-from scenarios.report.table import Cell, Table
+from scenarios.report.table import TableCell, TextTable
 from scenarios.run import Report
-from scenarios.verdict import Check
+from scenarios.verdict import CheckResult
 from tests.scenarios.toy_run import failed_verdict, toy_config, toy_report
 
 
@@ -49,7 +49,7 @@ def test_a_failed_run_says_so(report: Report) -> None:
 
 def test_names_are_text_and_never_markup(report: Report) -> None:
     verdict = failed_verdict()
-    verdict.checks.append(Check(name="<b>odd</b>", passed=None, detail="a & b"))
+    verdict.checks.append(CheckResult(name="<b>odd</b>", passed=None, detail="a & b"))
     config = toy_config().model_copy(update={"name": "<i>mine</i>"})
     odd = replace(report, verdict=verdict, plan=replace(report.plan, config=config))
     assert "<i>" not in summary_html(odd)
@@ -61,12 +61,12 @@ def test_names_are_text_and_never_markup(report: Report) -> None:
 
 
 def test_a_short_row_fills_its_table() -> None:
-    table = Table(
-        columns=("a", "b", "c", "d"), rows=[["x", Cell("failed", "FAIL")]], text_columns=1
+    table = TextTable(
+        columns=("a", "b", "c", "d"), rows=[["x", TableCell("failed", "FAIL")]], text_columns=1
     )
     assert '<td class="word FAIL" colspan="3">failed</td>' in table.html()
     assert table.html().count('class="number"') == 3  # the headings of all but the first
-    table = Table(columns=("a", "b", "c"), rows=[["x", "all the rest"]], text_columns=1)
+    table = TextTable(columns=("a", "b", "c"), rows=[["x", "all the rest"]], text_columns=1)
     assert '<td colspan="2">all the rest</td>' in table.html()
 
 

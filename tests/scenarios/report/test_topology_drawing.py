@@ -15,7 +15,7 @@ from scenarios.report.topology_drawing import draw_topology
 from scenarios.report.topology_layout import (
     BOX_HEIGHT,
     Box,
-    Layout,
+    TopologyLayout,
     lay_out,
     operator_depths,
 )
@@ -45,7 +45,7 @@ def graphs(draw: st.DrawFn, *, pes_most: int = 5) -> ActorGraph:
     return graph
 
 
-def box_of(layout: Layout, actor: str) -> Box:
+def box_of(layout: TopologyLayout, actor: str) -> Box:
     (box,) = [box for box in layout.boxes if actor in box.actors]
     return box
 

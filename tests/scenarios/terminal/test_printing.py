@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scenarios.report.table import Table
+from scenarios.report.table import TextTable
 from scenarios.terminal.printing import console, keep_together, print_table, print_wrapped
 
 
@@ -26,7 +26,7 @@ def test_no_cell_of_a_table_is_cut(
     monkeypatch.setenv("COLUMNS", str(width))
     headings = ("topology", "2 streams, time", "self, count")
     rows = [("low_latency", "1 234", "5 678")]
-    print_table(console(quiet=False), Table(columns=headings, rows=rows, text_columns=1))
+    print_table(console(quiet=False), TextTable(columns=headings, rows=rows, text_columns=1))
     shown = capsys.readouterr().out
     assert "\N{HORIZONTAL ELLIPSIS}" not in shown
     for text in (*headings, *rows[0]):
@@ -40,7 +40,7 @@ def test_columns_that_do_not_fit_come_in_a_table_of_their_own(
     monkeypatch.setenv("COLUMNS", "24")
     headings = ("system", "exact", "tuples/s", "p95 ms")
     rows = [("ibwj", "exact", "1,234,567", "1.5"), ("panjoin", "", "98", "20")]
-    table = Table(columns=headings, rows=rows, text_columns=2)
+    table = TextTable(columns=headings, rows=rows, text_columns=2)
     print_table(console(quiet=False), table)
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert [line for line in lines if "─" not in line[0]] == [
@@ -54,7 +54,9 @@ def test_a_row_of_columns_wider_than_the_terminal_is_a_block(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "22")
-    table = Table(columns=("system", "tuples/s"), rows=[("nested_loop", "1,234")], text_columns=1)
+    table = TextTable(
+        columns=("system", "tuples/s"), rows=[("nested_loop", "1,234")], text_columns=1
+    )
     print_table(console(quiet=False), table)
     assert capsys.readouterr().out.split() == ["system", "nested_loop", "tuples/s", "1,234"]
 
